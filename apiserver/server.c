@@ -1,7 +1,8 @@
 /* The server as a whole: from options to running loops, and back.
  *
- * Ending goes from the outside in: stop accepting and drain, close connections, close the caches (their actors on our loops need the loops alive), then the
- * loops. Requests that wait for a store keep the server until their callback came.
+ * Ending goes from the outside in: stop accepting and drain, close connections, close the caches (their
+ * actors on our loops need the loops alive), then the loops. Requests that wait for a store keep the server
+ * until their callback came.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +62,8 @@ static vd_status parse_listen(const char *text, struct listen_address *ret_addre
 	bool		      loopback;
 
 	if (colon == NULL || size >= sizeof host || parse_port(colon + 1, &port) != VD_OK)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "listen address \"%s\": must be ADDRESS:PORT", text ? text : "");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "listen address \"%s\": must be ADDRESS:PORT", text ? text : "");
 	if (size > 2 && text[0] == '[' && text[size - 1] == ']')
 		(void) snprintf(host, sizeof host, "%.*s", (int) size - 2, text + 1);
 	else
@@ -79,7 +81,8 @@ static vd_status parse_listen(const char *text, struct listen_address *ret_addre
 		address.size = sizeof address.socket.v6;
 		loopback = IN6_IS_ADDR_LOOPBACK(&address.socket.v6.sin6_addr);
 	} else {
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "listen address \"%s\": not an IP address", text);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "listen address \"%s\": not an IP address",
+				    text);
 	}
 	address.is_loopback = loopback;
 	*ret_address = address;
@@ -87,17 +90,22 @@ static vd_status parse_listen(const char *text, struct listen_address *ret_addre
 }
 
 /* Who reaches an address from elsewhere must show who it is, and not so that others can read it. */
-static vd_status check_reach(const struct vd_server *server, const struct listen_address *address, const char *text, struct vd_error *reterr)
+static vd_status check_reach(const struct vd_server *server, const struct listen_address *address,
+			     const char *text, struct vd_error *reterr)
 {
 	const struct vdi_security *security = server->security;
 
-	if (address->is_loopback || server->options.insecure_no_auth || (security->authenticates && security->tls))
+	if (address->is_loopback || server->options.insecure_no_auth ||
+	    (security->authenticates && security->tls))
 		return VD_OK;
 	return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-			    security->authenticates ? "listen address \"%s\": tokens would be sent in the clear to an address that is not loopback: "
-						      "give it a certificate and a key"
-						    : "listen address \"%s\": without authentication only loopback addresses are served: give it client "
-						      "authorities or tokens, or say that everybody may do everything",
+			    security->authenticates ?
+				    "listen address \"%s\": tokens would be sent in the clear to an address "
+				    "that is not loopback: "
+				    "give it a certificate and a key" :
+				    "listen address \"%s\": without authentication only loopback addresses "
+				    "are served: give it client "
+				    "authorities or tokens, or say that everybody may do everything",
 			    text);
 }
 
@@ -110,10 +118,12 @@ static void say_address(struct vd_server *server, const struct listen_address *a
 
 	if (address->socket.any.sa_family == AF_INET) {
 		(void) inet_ntop(AF_INET, &address->socket.v4.sin_addr, host, sizeof host);
-		(void) snprintf(server->address, sizeof server->address, "%s://%s:%u", scheme, host, ntohs(address->socket.v4.sin_port));
+		(void) snprintf(server->address, sizeof server->address, "%s://%s:%u", scheme, host,
+				ntohs(address->socket.v4.sin_port));
 	} else {
 		(void) inet_ntop(AF_INET6, &address->socket.v6.sin6_addr, host, sizeof host);
-		(void) snprintf(server->address, sizeof server->address, "%s://[%s]:%u", scheme, host, ntohs(address->socket.v6.sin6_port));
+		(void) snprintf(server->address, sizeof server->address, "%s://[%s]:%u", scheme, host,
+				ntohs(address->socket.v6.sin6_port));
 	}
 }
 
@@ -124,24 +134,31 @@ static vd_status take_socket(struct vd_server *server, struct vd_error *reterr)
 	int		      fd = server->listen_fd, type = 0, listens = 0, flags;
 	socklen_t	      size = sizeof(int);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
 	    getsockname(fd, &address.socket.any, &address.size) != 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the socket that was handed over: %s", strerror(errno));
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the socket that was handed over: %s",
+				    strerror(errno));
 	if (type != SOCK_STREAM || !listens)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the socket that was handed over is no stream socket that listens");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "the socket that was handed over is no stream socket that listens");
 	flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
 		return vd_error_set(reterr, VD_IO, "the socket that was handed over: %s", strerror(errno));
 	switch (address.socket.any.sa_family) {
 	case AF_UNIX:
 		if (server->security->tls)
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the socket that was handed over: a socket of the file system has no TLS");
-		(void) snprintf(server->address, sizeof server->address, "%s%.*s", unix_scheme, (int) sizeof address.socket.path.sun_path,
-				address.socket.path.sun_path);
+			return vd_error_set(
+				reterr, VD_INVALID_ARGUMENT,
+				"the socket that was handed over: a socket of the file system has no TLS");
+		(void) snprintf(server->address, sizeof server->address, "%s%.*s", unix_scheme,
+				(int) sizeof address.socket.path.sun_path, address.socket.path.sun_path);
 		return VD_OK;
 	case AF_INET: address.is_loopback = ntohl(address.socket.v4.sin_addr.s_addr) >> 24 == 127; break;
 	case AF_INET6: address.is_loopback = IN6_IS_ADDR_LOOPBACK(&address.socket.v6.sin6_addr); break;
-	default: return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the socket that was handed over has no IP address and no path");
+	default:
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "the socket that was handed over has no IP address and no path");
 	}
 	say_address(server, &address);
 	return check_reach(server, &address, strchr(server->address, '/') + 2, reterr);
@@ -154,9 +171,12 @@ static vd_status bind_path(struct vd_server *server, const char *path, struct vd
 	int		   fd;
 
 	if (server->security->tls)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "listen address \"%s\": a socket of the file system has no TLS", server->options.listen);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "listen address \"%s\": a socket of the file system has no TLS",
+				    server->options.listen);
 	if (*path == 0 || strlen(path) >= sizeof address.sun_path)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "listen address \"%s\": a path of 1 to %zu bytes", server->options.listen,
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "listen address \"%s\": a path of 1 to %zu bytes", server->options.listen,
 				    sizeof address.sun_path - 1);
 	strcpy(address.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -183,7 +203,8 @@ static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
 
 	if (server->listen_fd >= 0)
 		return take_socket(server, reterr);
-	if (server->options.listen && strncmp(server->options.listen, unix_scheme, sizeof unix_scheme - 1) == 0)
+	if (server->options.listen &&
+	    strncmp(server->options.listen, unix_scheme, sizeof unix_scheme - 1) == 0)
 		return bind_path(server, server->options.listen + sizeof unix_scheme - 1, reterr);
 	VDI_TRY(parse_listen(server->options.listen, &address, reterr));
 	VDI_TRY(check_reach(server, &address, server->options.listen, reterr));
@@ -192,7 +213,8 @@ static vd_status bind_address(struct vd_server *server, struct vd_error *reterr)
 		return vd_error_set(reterr, VD_IO, "socket: %s", strerror(errno));
 	server->listen_fd = fd;
 	(void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	/* Listening starts now, so that the port is known and ours; connections wait in the kernel until vd_server_start. */
+	/* Listening starts now, so that the port is known and ours; connections wait in the kernel until
+	 * vd_server_start. */
 	if (bind(fd, &address.socket.any, address.size) != 0 || listen(fd, 4096) != 0 ||
 	    getsockname(fd, &address.socket.any, &address.size) != 0)
 		return vd_error_set(reterr, VD_IO, "%s: %s", server->options.listen, strerror(errno));
@@ -223,7 +245,8 @@ static vd_status make_loops(struct vd_server *server, struct vd_error *reterr)
 	return VD_OK;
 }
 
-static vd_status load_security(const struct vd_server *server, struct vdi_security **ret_security, struct vd_error *reterr)
+static vd_status load_security(const struct vd_server *server, struct vdi_security **ret_security,
+			       struct vd_error *reterr)
 {
 	const struct vdi_security_files files = { .cert = server->options.tls_cert_path,
 						  .key = server->options.tls_key_path,
@@ -270,7 +293,8 @@ static void run_pulse(void *arg)
 
 /* ---- What the kinds ask of the server ---- */
 
-static vd_status count_resource(void *arg, const struct vdi_resource *resource, struct vdi_resource_counts **ret_counts)
+static vd_status count_resource(void *arg, const struct vdi_resource *resource,
+				struct vdi_resource_counts **ret_counts)
 {
 	struct vd_server *server = arg;
 
@@ -306,7 +330,10 @@ static bool is_taken(void *arg, uint64_t number)
 static vd_status build(struct vd_server *server, struct vd_error *reterr)
 {
 	struct vd_actor_options pulse = { .name = "pulse", .run = run_pulse, .arg = server };
-	struct vdi_kinds_host	kinds = { server->env, server->store, &server->options, &server->lock, &server->changed, server, count_resource, about_to_publish_locked, published, is_taken };
+	struct vdi_kinds_host	kinds = { server->env,	  server->store,	   &server->options,
+					  &server->lock,  &server->changed,	   server,
+					  count_resource, about_to_publish_locked, published,
+					  is_taken };
 	vd_status		status;
 
 	VDI_TRY(load_security(server, &server->security, reterr));
@@ -331,36 +358,50 @@ static vd_status check_options(const struct vd_server_options *options, struct v
 	const struct {
 		const char *name;
 		vd_dur	    value;
-	} times[] = { { "head_timeout", options->head_timeout },     { "body_timeout", options->body_timeout },	 { "request_timeout", options->request_timeout },
-		      { "idle_timeout", options->idle_timeout },     { "write_timeout", options->write_timeout } };
+	} times[] = { { "head_timeout", options->head_timeout },
+		      { "body_timeout", options->body_timeout },
+		      { "request_timeout", options->request_timeout },
+		      { "idle_timeout", options->idle_timeout },
+		      { "write_timeout", options->write_timeout } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(times); i++)
 		if (times[i].value.ns <= 0)
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "server: %s is %lld ms, must be above 0: begin with VD_SERVER_OPTIONS_INIT", times[i].name,
-					    (long long) times[i].value.ns / 1000000);
+			return vd_error_set(
+				reterr, VD_INVALID_ARGUMENT,
+				"server: %s is %lld ms, must be above 0: begin with VD_SERVER_OPTIONS_INIT",
+				times[i].name, (long long) times[i].value.ns / 1000000);
 	if (options->threads > 256)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "server: %u threads, at most 256", options->threads);
-	if (options->history_bytes <= 0 || options->connection_count_max == 0 || options->client_bytes_max < 0 || options->consistency_interval.ns < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "server: %u threads, at most 256",
+				    options->threads);
+	if (options->history_bytes <= 0 || options->connection_count_max == 0 ||
+	    options->client_bytes_max < 0 || options->consistency_interval.ns < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "server: history_bytes and connection_count_max must be above 0, client_bytes_max and consistency_interval 0 or more");
+				    "server: history_bytes and connection_count_max must be above 0, "
+				    "client_bytes_max and consistency_interval 0 or more");
 	if (!(options->cut_frames >= 0 && options->cut_frames <= 1))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "server: cut_frames is %g, must be 0 to 1", options->cut_frames);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "server: cut_frames is %g, must be 0 to 1",
+				    options->cut_frames);
 	VDI_REQUIRE_BYTES(options->resources, reterr);
 	return VD_OK;
 }
 
-static vd_status check_arguments(const struct vd_env *env, const struct vd_store *store, const struct vd_server_options *options,
-				 struct vd_server **ret_server, struct vd_error *reterr)
+static vd_status check_arguments(const struct vd_env *env, const struct vd_store *store,
+				 const struct vd_server_options *options, struct vd_server **ret_server,
+				 struct vd_error *reterr)
 {
 	if (env == NULL || store == NULL || ret_server == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "vd_server_new: %s is NULL", env == NULL ? "env" : store == NULL ? "store" : "ret_server");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "vd_server_new: %s is NULL",
+				    env == NULL	  ? "env" :
+				    store == NULL ? "store" :
+						    "ret_server");
 	if (vdi_env_sim(env))
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "server: the env must have the real clock");
 	return check_options(options, reterr);
 }
 
-vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const struct vd_server_options *options,
-			struct vd_server **ret_server, struct vd_error *reterr)
+vd_status vd_server_new(const struct vd_env *env, struct vd_store *store,
+			const struct vd_server_options *options, struct vd_server **ret_server,
+			struct vd_error *reterr)
 {
 	static const struct vd_server_options defaults = VD_SERVER_OPTIONS_INIT;
 	struct vd_server		     *server;
@@ -375,7 +416,8 @@ vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const 
 	if (server == NULL) {
 		if (options->listen_socket)
 			(void) close(options->listen_socket);
-		return status == VD_OK ? vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM)) : status;
+		return status == VD_OK ? vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM)) :
+					 status;
 	}
 	server->env = env;
 	server->store = store;
@@ -393,7 +435,11 @@ vd_status vd_server_new(const struct vd_env *env, struct vd_store *store, const 
 		(void) vd_server_free(server);
 		return status;
 	}
-	server->usage = (struct vdi_usage) { .kind = "server", .name = server->address, .closed_by = "vd_server_free", .env = env, .uses = { store } };
+	server->usage = (struct vdi_usage) { .kind = "server",
+					     .name = server->address,
+					     .closed_by = "vd_server_free",
+					     .env = env,
+					     .uses = { store } };
 	vdi_usage_begin(&server->usage);
 	*ret_server = server;
 	return VD_OK;
@@ -405,7 +451,8 @@ struct creation {
 	struct vd_error error;
 };
 
-static void namespace_created(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void namespace_created(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			      const struct vd_error *error)
 {
 	struct creation *creation = arg;
 
@@ -429,13 +476,15 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 					.random = { vd_env_random(server->env), vd_env_random(server->env), 0 } };
 	vd_status	       status;
 
-	(void) snprintf(body, sizeof body, "{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\"}}", name);
+	(void) snprintf(body, sizeof body,
+			"{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\"}}",
+			name);
 	edit.body = vd_bytes_of(body);
 	status = vdi_edit_create(&edit, &edited, &refusal);
 	if (status == VD_OK) {
 		vdi_wait_init(&creation.wait, server->env);
-		status = vd_cacher_create(served->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(name), vdi_out_slice(&edited.text), 0,
-					  namespace_created, &creation);
+		status = vd_cacher_create(served->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(name),
+					  vdi_out_slice(&edited.text), 0, namespace_created, &creation);
 		if (status == VD_OK) {
 			vdi_wait_wait(&creation.wait);
 			status = creation.status;
@@ -448,7 +497,8 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 		return VD_OK;
 	if (status == VD_FORBIDDEN) {
 		/* A store that we may only read: it has what it has. */
-		vdi_log(server->env, VD_LOG_WARNING, "server", "namespace %s: %s", name, creation.error.message);
+		vdi_log(server->env, VD_LOG_WARNING, "server", "namespace %s: %s", name,
+			creation.error.message);
 		return VD_OK;
 	}
 	return vd_error_set(reterr, status, "namespace %s: %s", name,
@@ -461,7 +511,8 @@ static vd_status wait_for_caches(struct vd_server *server, vd_mono due, struct v
 	vd_status	   status = VD_OK;
 
 	for (size_t i = 0; i < served->resources.count && status == VD_OK; i++) {
-		vd_dur left = due.ns == INT64_MAX ? (vd_dur) { -1 } : vd_mono_since(due, vd_env_now(server->env));
+		vd_dur left =
+			due.ns == INT64_MAX ? (vd_dur) { -1 } : vd_mono_since(due, vd_env_now(server->env));
 
 		if (due.ns != INT64_MAX && left.ns < 0)
 			left.ns = 0;
@@ -493,16 +544,20 @@ static vd_status start_controllers(struct vd_server *server, struct vd_error *re
 	if (server->options.no_garbage_collector || server->options.read_only || server->options.only)
 		return VD_OK;
 	if (server->namespace_controller == NULL)
-		VDI_TRY(vdi_namespace_controller_new(server->env, served_of, server, &server->namespace_controller, reterr));
+		VDI_TRY(vdi_namespace_controller_new(server->env, served_of, server,
+						     &server->namespace_controller, reterr));
 	if (server->garbage_collector == NULL) {
-		VDI_TRY(vdi_garbage_collector_new(server->env, served_of, object_gone, server, &collector, reterr));
+		VDI_TRY(vdi_garbage_collector_new(server->env, served_of, object_gone, server, &collector,
+						  reterr));
 		vdi_lock_acquire(&server->lock);
 		server->garbage_collector = collector;
 		vdi_lock_release(&server->lock);
-		vdi_garbage_collector_kinds_changed(collector); /* between its first look and now it could not be told */
+		vdi_garbage_collector_kinds_changed(
+			collector); /* between its first look and now it could not be told */
 	}
 	if (server->controller_metrics == NULL &&
-	    vdi_controller_metrics_new(server->env, server->garbage_collector, server->namespace_controller, &server->controller_metrics) != VD_OK)
+	    vdi_controller_metrics_new(server->env, server->garbage_collector, server->namespace_controller,
+				       &server->controller_metrics) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	return VD_OK;
 }
@@ -517,7 +572,8 @@ vd_status vd_server_start(struct vd_server *server, vd_dur timeout, struct vd_er
 	due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(server->env), timeout);
 	VDI_TRY(wait_for_caches(server, due, reterr));
 	VDI_TRY(vdi_kinds_wait(&server->kinds, due, reterr));
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(names) && !server->options.no_namespaces && !server->options.read_only; i++)
+	for (size_t i = 0;
+	     i < VDI_ARRAY_SIZE(names) && !server->options.no_namespaces && !server->options.read_only; i++)
 		VDI_TRY(create_namespace(server, names[i], reterr));
 	VDI_TRY(start_controllers(server, reterr));
 	if (!atomic_exchange(&server->started, true))
@@ -590,7 +646,8 @@ vd_status vd_server_drain(struct vd_server *server, vd_dur timeout)
 	server->draining = true;
 	for (size_t i = 0; i < server->loop_count; i++)
 		vdi_http_loop_drain(&server->loops[i]);
-	return wait_for_connections(server, vd_mono_add(vd_env_now(server->env), timeout)) ? VD_OK : VD_TIMEOUT;
+	return wait_for_connections(server, vd_mono_add(vd_env_now(server->env), timeout)) ? VD_OK :
+											     VD_TIMEOUT;
 }
 
 struct vd_server *vd_server_free(struct vd_server *server)

@@ -1,5 +1,6 @@
-/* What waking an actor costs, on the pool and on a loop. One JSON line per case: bench_actor [ROUNDS]. ns is wall time per operation,
- * cpu_ns user and system time of the whole process, switches voluntary context switches: a proxy for system calls that slept or woke. */
+/* What waking an actor costs, on the pool and on a loop. One JSON line per case: bench_actor [ROUNDS]. ns is
+ * wall time per operation, cpu_ns user and system time of the whole process, switches voluntary context
+ * switches: a proxy for system calls that slept or woke. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -49,9 +50,10 @@ static void report(struct bench *bench, const char *name, uint64_t operations)
 	double wall = (double) (clock_ns(CLOCK_MONOTONIC) - bench->wall_ns);
 	double cpu = (double) (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - bench->cpu_ns);
 
-	printf("{\"bench\":\"actor\",\"world\":\"%s\",\"case\":\"%s\",\"operations\":%llu,\"ns\":%.1f,\"cpu_ns\":%.1f,\"switches\":%.4f}\n",
-	       bench->world, name, (unsigned long long) operations, wall / (double) operations, cpu / (double) operations,
-	       (double) (switches() - bench->switches) / (double) operations);
+	printf("{\"bench\":\"actor\",\"world\":\"%s\",\"case\":\"%s\",\"operations\":%llu,\"ns\":%.1f,\"cpu_"
+	       "ns\":%.1f,\"switches\":%.4f}\n",
+	       bench->world, name, (unsigned long long) operations, wall / (double) operations,
+	       cpu / (double) operations, (double) (switches() - bench->switches) / (double) operations);
 	fflush(stdout);
 }
 
@@ -114,7 +116,8 @@ static void target_run(void *arg)
 
 	atomic_store_explicit(&target->ran_at_ns, clock_ns(CLOCK_MONOTONIC), memory_order_relaxed);
 	atomic_fetch_add_explicit(&target->runs, 1, memory_order_relaxed);
-	atomic_store_explicit(&target->seen, atomic_load_explicit(&target->posted, memory_order_relaxed), memory_order_release);
+	atomic_store_explicit(&target->seen, atomic_load_explicit(&target->posted, memory_order_relaxed),
+			      memory_order_release);
 }
 
 static void wait_until_seen(struct target *target)
@@ -191,8 +194,10 @@ static void bench_latency(struct bench *bench)
 	}
 	vdi_wait_for_actor_close(bench->env, target.actor);
 	qsort(samples_ns, SAMPLES, sizeof samples_ns[0], compare_ns);
-	printf("{\"bench\":\"actor\",\"world\":\"%s\",\"case\":\"wake a sleeping runner\",\"call_ns\":%.0f,\"run_p50_ns\":%lld,\"run_p99_ns\":%lld}\n",
-	       bench->world, (double) calls_ns / SAMPLES, (long long) samples_ns[SAMPLES / 2], (long long) samples_ns[SAMPLES * 99 / 100]);
+	printf("{\"bench\":\"actor\",\"world\":\"%s\",\"case\":\"wake a sleeping "
+	       "runner\",\"call_ns\":%.0f,\"run_p50_ns\":%lld,\"run_p99_ns\":%lld}\n",
+	       bench->world, (double) calls_ns / SAMPLES, (long long) samples_ns[SAMPLES / 2],
+	       (long long) samples_ns[SAMPLES * 99 / 100]);
 	fflush(stdout);
 }
 
@@ -232,8 +237,10 @@ static void bench_timer(struct bench *bench)
 	vd_actor_wake(ticker.actor);
 	vdi_wait_wait(&ticker.done);
 	qsort(ticker.late_ns, ticker.count, sizeof ticker.late_ns[0], compare_ns);
-	printf("{\"bench\":\"actor\",\"world\":\"%s\",\"case\":\"timer of 300 us\",\"late_p50_ns\":%lld,\"late_p99_ns\":%lld,\"cpu_ns\":%.0f}\n",
-	       bench->world, (long long) ticker.late_ns[ticker.count / 2], (long long) ticker.late_ns[ticker.count * 99 / 100],
+	printf("{\"bench\":\"actor\",\"world\":\"%s\",\"case\":\"timer of 300 "
+	       "us\",\"late_p50_ns\":%lld,\"late_p99_ns\":%lld,\"cpu_ns\":%.0f}\n",
+	       bench->world, (long long) ticker.late_ns[ticker.count / 2],
+	       (long long) ticker.late_ns[ticker.count * 99 / 100],
 	       (double) (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - bench->cpu_ns) / (double) ticker.count);
 	vdi_wait_for_actor_close(bench->env, ticker.actor);
 	vdi_wait_fini(&ticker.done);

@@ -1,5 +1,6 @@
-/* What a key costs in the btree. One JSON line per case: bench_btree [KEYS [SEED]]; CPU time, keys shaped like those of pods in a thousand
- * namespaces. Bytes are what the heap grew by, per value, the values apart. */
+/* What a key costs in the btree. One JSON line per case: bench_btree [KEYS [SEED]]; CPU time, keys shaped
+ * like those of pods in a thousand namespaces. Bytes are what the heap grew by, per value, the values
+ * apart. */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -82,7 +83,9 @@ static void report(struct bench *bench, const char *name, size_t operations)
 
 static void report_memory(struct bench *bench, const char *name)
 {
-	printf("{\"bench\":\"btree\",\"case\":\"%s\",\"keys\":%zu,\"bytes_per_key\":%.2f,\"heap_bytes_per_key\":%.2f}\n", name, bench->count,
+	printf("{\"bench\":\"btree\",\"case\":\"%s\",\"keys\":%zu,\"bytes_per_key\":%.2f,\"heap_bytes_per_"
+	       "key\":%.2f}\n",
+	       name, bench->count,
 	       (double) vdi_btree_snapshot_memory_bytes(vdi_btree_view(&bench->tree)) / (double) bench->count,
 	       (double) (heap_bytes() - bench->heap) / (double) bench->count);
 }
@@ -125,7 +128,8 @@ static void bench_reads(struct bench *bench)
 
 	start(bench);
 	for (size_t i = 0; i < bench->count; i++)
-		found += vdi_btree_snapshot_get(view, item_key(bench->shuffled[bench->count - 1 - i])) != NULL;
+		found +=
+			vdi_btree_snapshot_get(view, item_key(bench->shuffled[bench->count - 1 - i])) != NULL;
 	report(bench, "get", bench->count);
 	start(bench);
 	for (size_t i = 0; i < bench->count; i++)
@@ -143,9 +147,10 @@ static void bench_reads(struct bench *bench)
 	report(bench, "iterate_range_reading_values", bench->count);
 	start(bench);
 	for (size_t i = 0; i < bench->count / 1000; i++) {
-		char		     prefix[64], end[64];
-		size_t		     size = (size_t) snprintf(prefix, sizeof prefix, "/registry/pods/ns-%05zu/", i);
-		struct vdi_key_range range = vdi_key_range_from_prefix((struct vd_bytes) { prefix, size }, end);
+		char   prefix[64], end[64];
+		size_t size = (size_t) snprintf(prefix, sizeof prefix, "/registry/pods/ns-%05zu/", i);
+		struct vdi_key_range range =
+			vdi_key_range_from_prefix((struct vd_bytes) { prefix, size }, end);
 
 		found += vdi_btree_snapshot_count_key_range(view, &range);
 	}
@@ -154,7 +159,8 @@ static void bench_reads(struct bench *bench)
 		abort();
 }
 
-/* Every value is replaced once, in random order, with a snapshot alive that was taken at most `every` puts ago. */
+/* Every value is replaced once, in random order, with a snapshot alive that was taken at most `every` puts
+ * ago. */
 static void bench_replace(struct bench *bench, const char *name, size_t every)
 {
 	struct vdi_btree_snapshot snapshot = { 0 };
@@ -165,7 +171,8 @@ static void bench_replace(struct bench *bench, const char *name, size_t every)
 			vdi_btree_snapshot_release(&snapshot);
 			vdi_btree_snapshot(&bench->tree, &snapshot);
 		}
-		if (vdi_btree_put(&bench->tree, bench->shuffled[random_next(&bench->seed) % bench->count], NULL) != VD_OK)
+		if (vdi_btree_put(&bench->tree, bench->shuffled[random_next(&bench->seed) % bench->count],
+				  NULL) != VD_OK)
 			abort();
 	}
 	vdi_btree_snapshot_release(&snapshot);
@@ -183,7 +190,8 @@ static void bench_remove(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-	struct bench bench = { .count = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000, .seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1 };
+	struct bench bench = { .count = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000,
+			       .seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1 };
 
 	bench.sorted = calloc(bench.count + 1, sizeof *bench.sorted);
 	bench.shuffled = calloc(bench.count + 1, sizeof *bench.shuffled);
@@ -198,10 +206,13 @@ int main(int argc, char **argv)
 		bench.shuffled[i] = bench.shuffled[other];
 		bench.shuffled[other] = swap;
 	}
-	for (size_t i = 0; i < bench.count; i++) { /* made in random order: neighbours in the tree are none in memory */
-		size_t	     number = (uintptr_t) bench.shuffled[i] - 1;
-		char	     key[64];
-		size_t	     size = (size_t) snprintf(key, sizeof key, "/registry/pods/ns-%05zu/web-7d4b9c6f5-%07zu", number / 1000, number);
+	for (size_t i = 0; i < bench.count;
+	     i++) { /* made in random order: neighbours in the tree are none in memory */
+		size_t number = (uintptr_t) bench.shuffled[i] - 1;
+		char   key[64];
+		size_t size =
+			(size_t) snprintf(key, sizeof key, "/registry/pods/ns-%05zu/web-7d4b9c6f5-%07zu",
+					  number / 1000, number);
 		struct item *item = malloc(sizeof *item + size);
 
 		if (item == NULL)

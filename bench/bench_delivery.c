@@ -1,4 +1,5 @@
-/* What an event costs in process: to take in, to find out who wants it, to hand out; and what an idle watcher costs.
+/* What an event costs in process: to take in, to find out who wants it, to hand out; and what an idle watcher
+ * costs.
  *
  *   ingest      one event from the embedded store through decoding, cache, index, history and dispatch; nobody watches. CPU of the cacher's thread
  *   fan-out     all of W watchers want it: CPU of cacher and consumers, ingest included, divided by deliveries (beyond_ingest_ns: less what the same
@@ -22,7 +23,7 @@
 #define WATCHERS_MAX 10000 /* of idle ones */
 #define CROWD_MAX 100000
 #define TOGETHER_MAX 64
-#define POOL	     256
+#define POOL 256
 
 static _Atomic uint64_t delivered;
 static atomic_size_t	closed_count;
@@ -32,7 +33,8 @@ static size_t take(void *arg, const struct vd_watch_event *events, size_t count)
 	(void) events;
 	*(uint64_t *) arg += count;
 	/* One thread writes. */
-	atomic_store_explicit(&delivered, atomic_load_explicit(&delivered, memory_order_relaxed) + count, memory_order_release);
+	atomic_store_explicit(&delivered, atomic_load_explicit(&delivered, memory_order_relaxed) + count,
+			      memory_order_release);
 	return count;
 }
 
@@ -65,7 +67,8 @@ static struct crowd crowd;
 
 static void choose(enum by by, size_t index, char *text, size_t size, struct vd_watch_options *options)
 {
-	static const char *const formats[BY_COUNT] = { "", "spec.nodeName=node-%05zu", "ns-%05zu", "status.phase=Phase-%zu", "app=app-%05zu" };
+	static const char *const formats[BY_COUNT] = { "", "spec.nodeName=node-%05zu", "ns-%05zu",
+						       "status.phase=Phase-%zu", "app=app-%05zu" };
 
 	snprintf(text, size, formats[by], index);
 	if (by == BY_TRIGGER || by == BY_FIELD)
@@ -85,11 +88,13 @@ static void open_watchers(struct world *world, size_t count, enum by by, bool co
 	memset(&crowd, 0, sizeof crowd);
 	for (size_t i = 0; i < count; i++) {
 		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
-		struct vd_watch_sink	sink = { take, ended, &crowd.taken[i].count, consumer ? vdi_env_runner(world->consumer_env) : NULL };
+		struct vd_watch_sink	sink = { take, ended, &crowd.taken[i].count,
+						 consumer ? vdi_env_runner(world->consumer_env) : NULL };
 
 		options.revision = vd_cacher_revision(world->cacher);
 		choose(by, i, text, sizeof text, &options);
-		measure_check(vd_cacher_watch(world->cacher, &options, &sink, &crowd.watchers[i], &error), &error, "watch");
+		measure_check(vd_cacher_watch(world->cacher, &options, &sink, &crowd.watchers[i], &error),
+			      &error, "watch");
 	}
 	crowd.count = count;
 	measure_nap_ns(100000000); /* they join */
@@ -133,7 +138,8 @@ static void fill_pool_sized(struct world *world, enum by by, unsigned target, si
 			pod.phase = phase;
 		else if (by == BY_LABEL)
 			pod.app = target;
-		pool.puts[i] = (struct world_put) { pod_key(pool.keys[i], &pod), pod_json(pool.values[i], &pod, &world->seed) };
+		pool.puts[i] = (struct world_put) { pod_key(pool.keys[i], &pod),
+						    pod_json(pool.values[i], &pod, &world->seed) };
 	}
 }
 
@@ -152,9 +158,10 @@ struct cost {
 static struct cost run_events(struct world *world, size_t events, size_t together, size_t watchers)
 {
 	uint64_t target = atomic_load(&delivered);
-	int64_t	 cpu = measure_threads_cpu_ns(&world->threads) + measure_threads_cpu_ns(&world->consumer_threads);
-	int64_t	 wall = measure_wall_ns();
-	size_t	 done = 0;
+	int64_t	 cpu =
+		measure_threads_cpu_ns(&world->threads) + measure_threads_cpu_ns(&world->consumer_threads);
+	int64_t wall = measure_wall_ns();
+	size_t	done = 0;
 
 	for (; done < events; done += together) {
 		if (pool.next + together > POOL)
@@ -166,7 +173,8 @@ static struct cost run_events(struct world *world, size_t events, size_t togethe
 		while (watchers && atomic_load_explicit(&delivered, memory_order_acquire) < target)
 			measure_nap_ns(20000);
 	}
-	return (struct cost) { (double) (measure_threads_cpu_ns(&world->threads) + measure_threads_cpu_ns(&world->consumer_threads) - cpu),
+	return (struct cost) { (double) (measure_threads_cpu_ns(&world->threads) +
+					 measure_threads_cpu_ns(&world->consumer_threads) - cpu),
 			       (double) (measure_wall_ns() - wall), done };
 }
 
@@ -178,9 +186,11 @@ static void bench_ingest(struct world *world, const char *name, const char *what
 	char		      parameters[128];
 
 	for (unsigned round = 0; round < measure_options.rounds; round++) {
-		struct cost cost = run_events(world, measure_scaled(together == 1 ? 4096 : 16384), together, 0);
+		struct cost cost =
+			run_events(world, measure_scaled(together == 1 ? 4096 : 16384), together, 0);
 
-		measure_add(&rounds, cost.cpu_ns / 1e3 / (double) cost.events, cost.cpu_ns / 1e9, cost.wall_ns / 1e9);
+		measure_add(&rounds, cost.cpu_ns / 1e3 / (double) cost.events, cost.cpu_ns / 1e9,
+			    cost.wall_ns / 1e9);
 	}
 	snprintf(parameters, sizeof parameters, "%s,\"together\":%zu", what, together);
 	measure_report(name, parameters, &rounds, "us");
@@ -212,19 +222,32 @@ struct kind {
 	const char		   *tail;
 };
 
-#define KIND_HEAD(version, kind) \
-	"{\"kind\":\"" kind "\",\"apiVersion\":\"" version "\",\"metadata\":{\"name\":\"web-%07llu\",\"namespace\":\"ns-%05u\",\"labels\":{\"app\":\"web\"}},"
+#define KIND_HEAD(version, kind)                                                                             \
+	"{\"kind\":\"" kind "\",\"apiVersion\":\"" version                                                   \
+	"\",\"metadata\":{\"name\":\"web-%07llu\",\"namespace\":\"ns-%05u\",\"labels\":{\"app\":\"web\"}},"
 static const struct vd_field_spec event_fields[] = {
-	{ "involvedObject.kind", "$.involvedObject.kind" }, { "involvedObject.name", "$.involvedObject.name" }, { "reason", "$.reason" }, { "type", "$.type" },
+	{ "involvedObject.kind", "$.involvedObject.kind" },
+	{ "involvedObject.name", "$.involvedObject.name" },
+	{ "reason", "$.reason" },
+	{ "type", "$.type" },
 };
 static const struct kind kinds[] = {
-	{ "leases", NULL, 0, KIND_HEAD("coordination.k8s.io/v1", "Lease"), "\"spec\":{\"holderIdentity\":\"node-%08llx\",\"leaseDurationSeconds\":40,\"renewTime\":\"%016llx\"}", 1, "}" },
-	{ "configmaps", NULL, 0, KIND_HEAD("v1", "ConfigMap") "\"data\":{\"first\":\"1\"", ",\"key-%08llx\":\"value of a setting %016llx\"", 16, "}}" },
+	{ "leases", NULL, 0, KIND_HEAD("coordination.k8s.io/v1", "Lease"),
+	  "\"spec\":{\"holderIdentity\":\"node-%08llx\",\"leaseDurationSeconds\":40,\"renewTime\":\"%"
+	  "016llx\"}",
+	  1, "}" },
+	{ "configmaps", NULL, 0, KIND_HEAD("v1", "ConfigMap") "\"data\":{\"first\":\"1\"",
+	  ",\"key-%08llx\":\"value of a setting %016llx\"", 16, "}}" },
 	{ "events", event_fields, VDI_ARRAY_SIZE(event_fields), KIND_HEAD("v1", "Event"),
-	  "\"involvedObject\":{\"kind\":\"Pod\",\"namespace\":\"default\",\"name\":\"web-%08llx\",\"uid\":\"%016llx\"},\"reason\":\"Scheduled\",\"message\":\"Successfully "
-	  "assigned\",\"source\":{\"component\":\"default-scheduler\"},\"count\":1", 1, ",\"type\":\"Normal\"}" },
-	{ "endpointslices", NULL, 0, KIND_HEAD("discovery.k8s.io/v1", "EndpointSlice") "\"addressType\":\"IPv4\",\"endpoints\":[{}",
-	  ",{\"addresses\":[\"%08llx\"],\"conditions\":{\"ready\":true,\"serving\":true,\"terminating\":false},\"nodeName\":\"node-1\",\"targetRef\":{\"kind\":\"Pod\",\"name\":\"web-%016llx\"}}", 24, "]}" },
+	  "\"involvedObject\":{\"kind\":\"Pod\",\"namespace\":\"default\",\"name\":\"web-%08llx\",\"uid\":\"%"
+	  "016llx\"},\"reason\":\"Scheduled\",\"message\":\"Successfully "
+	  "assigned\",\"source\":{\"component\":\"default-scheduler\"},\"count\":1",
+	  1, ",\"type\":\"Normal\"}" },
+	{ "endpointslices", NULL, 0,
+	  KIND_HEAD("discovery.k8s.io/v1", "EndpointSlice") "\"addressType\":\"IPv4\",\"endpoints\":[{}",
+	  ",{\"addresses\":[\"%08llx\"],\"conditions\":{\"ready\":true,\"serving\":true,\"terminating\":"
+	  "false},\"nodeName\":\"node-1\",\"targetRef\":{\"kind\":\"Pod\",\"name\":\"web-%016llx\"}}",
+	  24, "]}" },
 };
 
 static void fill_pool_kind(struct world *world, const struct kind *kind)
@@ -238,12 +261,15 @@ static void fill_pool_kind(struct world *world, const struct kind *kind)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 		size = (size_t) snprintf(text, POD_SIZE_MAX, kind->head, number, (unsigned) (number / 100));
 		for (unsigned j = 0; j < kind->items; j++)
-			size += (size_t) snprintf(text + size, POD_SIZE_MAX - size, kind->item, (unsigned long long) (measure_random(&world->seed) >> 32),
+			size += (size_t) snprintf(text + size, POD_SIZE_MAX - size, kind->item,
+						  (unsigned long long) (measure_random(&world->seed) >> 32),
 						  (unsigned long long) measure_random(&world->seed));
 #pragma GCC diagnostic pop
 		size += (size_t) snprintf(text + size, POD_SIZE_MAX - size, "%s", kind->tail);
 		pool.puts[i].key.data = pool.keys[i];
-		pool.puts[i].key.size = (size_t) snprintf(pool.keys[i], POD_KEY_MAX, "/registry/%s/ns-%05u/web-%07llu", kind->name, (unsigned) (number / 100), number);
+		pool.puts[i].key.size =
+			(size_t) snprintf(pool.keys[i], POD_KEY_MAX, "/registry/%s/ns-%05u/web-%07llu",
+					  kind->name, (unsigned) (number / 100), number);
 		pool.puts[i].value = (struct vd_bytes) { text, size };
 	}
 }
@@ -256,7 +282,8 @@ static void bench_kind(const struct kind *kind)
 
 	world_open(&world, NULL);
 	vd_codec_free(world.codec);
-	measure_check(vd_codec_json_new(kind->fields, kind->field_count, &world.codec, &error), &error, "codec");
+	measure_check(vd_codec_json_new(kind->fields, kind->field_count, &world.codec, &error), &error,
+		      "codec");
 	snprintf(prefix, sizeof prefix, "/registry/%s/", kind->name);
 	world.options.codec = world.codec;
 	world.options.resource = kind->name;
@@ -316,7 +343,9 @@ static void bench_stalled(struct world *world)
 			struct vd_error		error;
 
 			options.revision = vd_cacher_revision(world->cacher);
-			measure_check(vd_cacher_watch(world->cacher, &options, &sink, &crowd.watchers[crowd.count++], &error), &error, "watch");
+			measure_check(vd_cacher_watch(world->cacher, &options, &sink,
+						      &crowd.watchers[crowd.count++], &error),
+				      &error, "watch");
 		}
 		(void) run_events(world, 64, 8, HEALTHY);
 		second = p99_of_puts(world, count, HEALTHY);
@@ -325,14 +354,16 @@ static void bench_stalled(struct world *world)
 		measure_add(&alone, first, 0, 0);
 		measure_add(&beside, second, 0, 0);
 	}
-	snprintf(parameters, sizeof parameters, "\"stalled\":%d,\"healthy\":%d,\"p99_us_without\":%.0f,\"p99_us_with\":%.0f", STALLED, HEALTHY,
-		 measure_median(&alone), measure_median(&beside));
+	snprintf(parameters, sizeof parameters,
+		 "\"stalled\":%d,\"healthy\":%d,\"p99_us_without\":%.0f,\"p99_us_with\":%.0f", STALLED,
+		 HEALTHY, measure_median(&alone), measure_median(&beside));
 	measure_report("stalled", parameters, &ratios, "x");
 }
 
 static _Atomic int64_t answered_ns, seen_ns;
 
-static void note_answer(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void note_answer(void *arg, vd_status status, const struct vd_txn_result *result,
+			const struct vd_error *error)
 {
 	(void) arg;
 	(void) result;
@@ -353,8 +384,8 @@ static void report_stage(const char *stage, int64_t *latencies, size_t count)
 	char parameters[128];
 
 	qsort(latencies, count, sizeof *latencies, measure_compare);
-	snprintf(parameters, sizeof parameters, "\"stage\":\"%s\",\"p99_us\":%.0f,\"p999_us\":%.0f", stage, (double) latencies[count * 99 / 100] / 1e3,
-		 (double) latencies[count * 999 / 1000] / 1e3);
+	snprintf(parameters, sizeof parameters, "\"stage\":\"%s\",\"p99_us\":%.0f,\"p999_us\":%.0f", stage,
+		 (double) latencies[count * 99 / 100] / 1e3, (double) latencies[count * 999 / 1000] / 1e3);
 	measure_report_value("latency", parameters, (double) latencies[count / 2] / 1e3, "us", 0, 0);
 }
 
@@ -363,10 +394,11 @@ static void bench_latency(void)
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 	struct vd_watch_sink	sink = { note_event, ended, NULL, NULL };
 	size_t			count = measure_scaled(1000);
-	int64_t			*answers = calloc(count, sizeof *answers), *events = calloc(count, sizeof *events), *between = calloc(count, sizeof *between);
-	struct vd_watcher	*watcher;
-	struct vd_error		 error;
-	struct world		 world;
+	int64_t *answers = calloc(count, sizeof *answers), *events = calloc(count, sizeof *events),
+		*between = calloc(count, sizeof *between);
+	struct vd_watcher *watcher;
+	struct vd_error	   error;
+	struct world	   world;
 
 	world_open(&world, measure_folder());
 	world_start(&world);
@@ -375,7 +407,9 @@ static void bench_latency(void)
 	measure_check(vd_cacher_watch(world.cacher, &options, &sink, &watcher, &error), &error, "watch");
 	measure_nap_ns(100000000);
 	for (size_t i = 0; i < count; i++) {
-		struct vd_op	      op = { .kind = VD_OP_PUT, .key = pool.puts[i % POOL].key, .value = pool.puts[i % POOL].value };
+		struct vd_op	      op = { .kind = VD_OP_PUT,
+					     .key = pool.puts[i % POOL].key,
+					     .value = pool.puts[i % POOL].value };
 		struct vd_txn_request request = { .success = &op, .success_count = 1 };
 		int64_t		      begin = measure_wall_ns();
 
@@ -406,8 +440,8 @@ static void bench_fan_out(struct world *world, size_t watchers, size_t together,
 {
 	struct measure_rounds rounds = { .count = 0 };
 	struct measure_rounds beyond = { .count = 0 };
-	size_t		      events = measure_scaled(VDI_MAX((size_t) 512, VDI_MIN((size_t) 8192, 2000000 / watchers)));
-	char		      parameters[160];
+	size_t events = measure_scaled(VDI_MAX((size_t) 512, VDI_MIN((size_t) 8192, 2000000 / watchers)));
+	char   parameters[160];
 
 	for (unsigned round = 0; round < measure_options.rounds; round++) {
 		struct cost idle = run_events(world, 4096, together, 0), cost;
@@ -418,10 +452,14 @@ static void bench_fan_out(struct world *world, size_t watchers, size_t together,
 		cost = run_events(world, events, together, watchers);
 		close_watchers();
 		deliveries = (double) cost.events * (double) watchers;
-		measure_add(&beyond, (cost.cpu_ns - idle.cpu_ns / (double) idle.events * (double) cost.events) / deliveries, 0, 0);
+		measure_add(&beyond,
+			    (cost.cpu_ns - idle.cpu_ns / (double) idle.events * (double) cost.events) /
+				    deliveries,
+			    0, 0);
 		measure_add(&rounds, cost.cpu_ns / deliveries, cost.cpu_ns / 1e9, cost.wall_ns / 1e9);
 	}
-	snprintf(parameters, sizeof parameters, "\"watchers\":%zu,\"sink\":\"%s\",\"together\":%zu,\"beyond_ingest_ns\":%.1f", watchers,
+	snprintf(parameters, sizeof parameters,
+		 "\"watchers\":%zu,\"sink\":\"%s\",\"together\":%zu,\"beyond_ingest_ns\":%.1f", watchers,
 		 consumer ? "consumer" : "dispatching", together, measure_median(&beyond));
 	measure_report("fan-out", parameters, &rounds, "ns");
 }
@@ -433,14 +471,17 @@ static void bench_one_of(struct world *world, enum by by, size_t watchers, size_
 
 	fill_pool(world, by, 7, 1000);
 	open_watchers(world, watchers, by, false);
-	(void) run_events(world, POOL, together, 1); /* whatever the pods were before, now the watcher has them all */
+	(void) run_events(world, POOL, together,
+			  1); /* whatever the pods were before, now the watcher has them all */
 	for (unsigned round = 0; round < measure_options.rounds; round++) {
 		struct cost cost = run_events(world, measure_scaled(4096), together, 1);
 
-		measure_add(&rounds, cost.cpu_ns / 1e3 / (double) cost.events, cost.cpu_ns / 1e9, cost.wall_ns / 1e9);
+		measure_add(&rounds, cost.cpu_ns / 1e3 / (double) cost.events, cost.cpu_ns / 1e9,
+			    cost.wall_ns / 1e9);
 	}
 	close_watchers();
-	snprintf(parameters, sizeof parameters, "\"by\":\"%s\",\"watchers\":%zu,\"together\":%zu", by_names[by], watchers, together);
+	snprintf(parameters, sizeof parameters, "\"by\":\"%s\",\"watchers\":%zu,\"together\":%zu",
+		 by_names[by], watchers, together);
 	measure_report("one-of", parameters, &rounds, "us");
 }
 
@@ -464,9 +505,14 @@ static void bench_idle(struct world *world, enum by by, bool consumer)
 	memory = measure_memory(0);
 	open_watchers(world, WATCHERS_MAX, by, consumer);
 	memory = measure_memory(0) - memory;
-	snprintf(parameters, sizeof parameters, "\"selectors\":\"%s\",\"watchers\":%d,\"resident_bytes\":%.0f",
-		 consumer ? "consumer" : by == BY_NOTHING ? "equal" : "different", WATCHERS_MAX, (double) memory / WATCHERS_MAX);
-	measure_report_value("idle-watcher", parameters, (double) (heap_bytes() - heap) / WATCHERS_MAX, "bytes", 0, 0);
+	snprintf(parameters, sizeof parameters,
+		 "\"selectors\":\"%s\",\"watchers\":%d,\"resident_bytes\":%.0f",
+		 consumer	  ? "consumer" :
+		 by == BY_NOTHING ? "equal" :
+				    "different",
+		 WATCHERS_MAX, (double) memory / WATCHERS_MAX);
+	measure_report_value("idle-watcher", parameters, (double) (heap_bytes() - heap) / WATCHERS_MAX,
+			     "bytes", 0, 0);
 	close_watchers();
 }
 

@@ -1,5 +1,6 @@
-/* The etcd client and the cache over it, against a real etcd; run by `peers etcd-bench`, which starts the etcd, fills it, puts what is asked for with a line
- * {"put":N} or {"txn":N} on stdout, and runs etcd's own Go client through the same cases beside it (tests/peers/etcd_bench.go). Alone it needs $ETCD_ENDPOINTS.
+/* The etcd client and the cache over it, against a real etcd; run by `peers etcd-bench`, which starts the
+ * etcd, fills it, puts what is asked for with a line {"put":N} or {"txn":N} on stdout, and runs etcd's own Go
+ * client through the same cases beside it (tests/peers/etcd_bench.go). Alone it needs $ETCD_ENDPOINTS.
  *
  *   etcd-watch   10,000 watches of one key each, on one stream. etcd-watch-idle: private memory of each; etcd-watch-open: CPU of opening one;
  *                etcd-watch-event: CPU per event at 1,000 puts a second, 1 KB each: every event finds threads asleep
@@ -23,7 +24,8 @@
 
 #define WATCHES 10000
 #define EVENTS 2000 /* of a round */
-#define BURST_EVENTS 200000 /* of a round, all watches together; a tenth of it for one watch, which would fill etcd */
+#define BURST_EVENTS                                                                                         \
+	200000 /* of a round, all watches together; a tenth of it for one watch, which would fill etcd */
 #define BURST_PUTS 50 /* of a transaction */
 #define PAGE 10000
 #define PREFIX "/registry/pods/"
@@ -32,9 +34,9 @@ static const char *endpoints[8];
 static size_t	   endpoint_count;
 
 struct bench {
-	struct vd_env	 *env;
-	struct vd_etcd	 *client;
-	struct vdi_lock	  lock;
+	struct vd_env	    *env;
+	struct vd_etcd	    *client;
+	struct vdi_lock	     lock;
 	struct vdi_condition changed;
 	/* Under lock. */
 	uint64_t events;
@@ -43,11 +45,12 @@ struct bench {
 	uint64_t created_wanted;
 	bool	 is_done;
 	uint64_t count;
-	int64_t	 cpu_ready, wall_ready; /* when a cacher was ready: taking it down is not counted; 0: at the end */
-	vd_rev	 revision;
-	char	 next[VD_KEY_SIZE_MAX];
-	size_t	 next_size;
-	bool	 more;
+	int64_t	 cpu_ready,
+		wall_ready; /* when a cacher was ready: taking it down is not counted; 0: at the end */
+	vd_rev revision;
+	char   next[VD_KEY_SIZE_MAX];
+	size_t next_size;
+	bool   more;
 };
 
 static void open_client(struct bench *bench)
@@ -83,7 +86,7 @@ struct reader {
 		struct reader	     *reader;
 		struct vd_etcd_watch *watch;
 		bool		      is_listed; /* under lock */
-	}	       *watches;
+	} * watches;
 	size_t		count;
 	struct vdi_lock lock;
 	struct watch  **listed; /* under lock: those with something to read */
@@ -157,7 +160,9 @@ static void open_watches(struct bench *bench, struct reader *reader, size_t coun
 	measure_check(vd_actor_new(bench->env, &options, &reader->actor), NULL, "reader");
 	for (size_t i = 0; i < reader->count; i++) {
 		struct watch		    *watch = &reader->watches[i];
-		struct vd_etcd_watch_request request = { .created_notify = true, .ready = reader_ready, .ready_arg = watch };
+		struct vd_etcd_watch_request request = { .created_notify = true,
+							 .ready = reader_ready,
+							 .ready_arg = watch };
 		char			     key[64], end[64];
 
 		watch->reader = reader;
@@ -169,7 +174,8 @@ static void open_watches(struct bench *bench, struct reader *reader, size_t coun
 		vdi_lock_acquire(&reader->lock);
 		watch->is_listed = true;
 		vdi_lock_release(&reader->lock);
-		measure_check(vd_etcd_watch_open(bench->client, &request, &watch->watch, &error), &error, "watch");
+		measure_check(vd_etcd_watch_open(bench->client, &request, &watch->watch, &error), &error,
+			      "watch");
 		vdi_lock_acquire(&reader->lock);
 		reader->listed[reader->listed_count++] = watch;
 		vdi_lock_release(&reader->lock);
@@ -186,7 +192,8 @@ static void close_watches(struct reader *reader)
 {
 	for (size_t i = 0; i < reader->count; i++)
 		vd_etcd_watch_close(reader->watches[i].watch);
-	vd_actor_close(reader->actor, NULL, NULL); /* no watch wakes it any more; it is gone before the env is */
+	vd_actor_close(reader->actor, NULL,
+		       NULL); /* no watch wakes it any more; it is gone before the env is */
 }
 
 static void run_range(struct bench *bench, const char *key);
@@ -199,7 +206,8 @@ static void free_reader(struct reader *reader)
 }
 
 /* Asks for so many puts or transactions in each round, and waits for the events. */
-static void measure_events(struct bench *bench, const char *ask, size_t count, size_t events, struct measure_rounds *rounds)
+static void measure_events(struct bench *bench, const char *ask, size_t count, size_t events,
+			   struct measure_rounds *rounds)
 {
 	for (unsigned i = 0; i < measure_options.rounds; i++) {
 		int64_t cpu, wall;
@@ -215,7 +223,8 @@ static void measure_events(struct bench *bench, const char *ask, size_t count, s
 		vdi_lock_release(&bench->lock);
 		cpu = measure_cpu_ns() - cpu;
 		wall = measure_wall_ns() - wall;
-		measure_add(rounds, (double) cpu / 1e3 / (double) events, (double) cpu / 1e9, (double) wall / 1e9);
+		measure_add(rounds, (double) cpu / 1e3 / (double) events, (double) cpu / 1e9,
+			    (double) wall / 1e9);
 	}
 }
 
@@ -240,8 +249,10 @@ static void watch_case(void)
 	malloc_trim(0);
 	memory = measure_memory(0) - memory;
 	snprintf(parameters, sizeof parameters, "\"client\":\"vedette\",\"watches\":%zu", reader.count);
-	measure_report_value("etcd-watch-idle", parameters, (double) memory / (double) reader.count, "bytes", (double) cpu / 1e9, (double) wall / 1e9);
-	measure_report_value("etcd-watch-open", parameters, (double) cpu / 1e3 / (double) reader.count, "us CPU", (double) cpu / 1e9, (double) wall / 1e9);
+	measure_report_value("etcd-watch-idle", parameters, (double) memory / (double) reader.count, "bytes",
+			     (double) cpu / 1e9, (double) wall / 1e9);
+	measure_report_value("etcd-watch-open", parameters, (double) cpu / 1e3 / (double) reader.count,
+			     "us CPU", (double) cpu / 1e9, (double) wall / 1e9);
 	measure_events(&bench, "put", events, events, &rounds);
 	measure_report("etcd-watch-event", parameters, &rounds, "us CPU");
 	close_watches(&reader);
@@ -254,13 +265,14 @@ static void burst_case(size_t watches)
 	struct bench	      bench;
 	struct reader	      reader = { 0 };
 	struct measure_rounds rounds = { 0 };
-	size_t		      transactions = VDI_MAX(measure_scaled(BURST_EVENTS) / BURST_PUTS / VDI_MAX(watches, 10), 1);
-	char		      parameters[128];
+	size_t transactions = VDI_MAX(measure_scaled(BURST_EVENTS) / BURST_PUTS / VDI_MAX(watches, 10), 1);
+	char   parameters[128];
 
 	open_client(&bench);
 	open_watches(&bench, &reader, watches, "/bench/burst/");
 	measure_events(&bench, "txn", transactions, transactions * BURST_PUTS * watches, &rounds);
-	snprintf(parameters, sizeof parameters, "\"client\":\"vedette\",\"watches\":%zu,\"together\":%d", watches, BURST_PUTS);
+	snprintf(parameters, sizeof parameters, "\"client\":\"vedette\",\"watches\":%zu,\"together\":%d",
+		 watches, BURST_PUTS);
 	measure_report("etcd-burst", parameters, &rounds, "us CPU");
 	close_watches(&reader);
 	close_client(&bench);
@@ -270,7 +282,8 @@ static void burst_case(size_t watches)
 /* ---- Lists ---- */
 
 /* Keeps where the next page begins. */
-static void took(struct bench *bench, const struct vd_etcd_header *header, const struct vd_range_result *result)
+static void took(struct bench *bench, const struct vd_etcd_header *header,
+		 const struct vd_range_result *result)
 {
 	bench->count += result->kv_count;
 	bench->revision = header->revision;
@@ -284,7 +297,8 @@ static void took(struct bench *bench, const struct vd_etcd_header *header, const
 	}
 }
 
-static void range_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+static void range_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		       const struct vd_range_result *result)
 {
 	struct bench *bench = arg;
 
@@ -386,11 +400,13 @@ static void list_case(const char *how, void (*list)(struct bench *bench))
 		list(&bench);
 		cpu = (bench.cpu_ready ? bench.cpu_ready : measure_cpu_ns()) - cpu;
 		wall = (bench.wall_ready ? bench.wall_ready : measure_wall_ns()) - wall;
-		measure_add(&rounds, (double) cpu / 1e3 / (double) bench.count, (double) cpu / 1e9, (double) wall / 1e9);
+		measure_add(&rounds, (double) cpu / 1e3 / (double) bench.count, (double) cpu / 1e9,
+			    (double) wall / 1e9);
 		measure_add(&walls, (double) wall / 1e6, (double) cpu / 1e9, (double) wall / 1e9);
 	}
-	snprintf(parameters, sizeof parameters, "\"client\":\"vedette\",\"how\":\"%s\",\"objects\":%llu,\"bytes\":1024,\"wall_ms\":%.4g", how,
-		 (unsigned long long) bench.count, measure_median(&walls));
+	snprintf(parameters, sizeof parameters,
+		 "\"client\":\"vedette\",\"how\":\"%s\",\"objects\":%llu,\"bytes\":1024,\"wall_ms\":%.4g",
+		 how, (unsigned long long) bench.count, measure_median(&walls));
 	measure_report("etcd-list", parameters, &rounds, "us CPU per object");
 	close_client(&bench);
 }
@@ -401,10 +417,12 @@ int main(int argc, char **argv)
 
 	measure_begin("etcd", argc, argv);
 	if (list == NULL) {
-		fprintf(stderr, "bench_etcd: $ETCD_ENDPOINTS is not set; `peers etcd-bench --vedette bench_etcd` runs it with an etcd of its own\n");
+		fprintf(stderr, "bench_etcd: $ETCD_ENDPOINTS is not set; `peers etcd-bench --vedette "
+				"bench_etcd` runs it with an etcd of its own\n");
 		return 2;
 	}
-	for (char *word = strtok_r(list, ",", &rest); word && endpoint_count < VDI_ARRAY_SIZE(endpoints); word = strtok_r(NULL, ",", &rest))
+	for (char *word = strtok_r(list, ",", &rest); word && endpoint_count < VDI_ARRAY_SIZE(endpoints);
+	     word = strtok_r(NULL, ",", &rest))
 		endpoints[endpoint_count++] = word;
 	if (measure_wanted("etcd-watch"))
 		watch_case();

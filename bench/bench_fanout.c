@@ -1,9 +1,12 @@
-/* Delivery to many watchers, and what those cost who do not match. One JSON line per case: bench_fanout [EVENTS].
+/* Delivery to many watchers, and what those cost who do not match. One JSON line per case: bench_fanout
+ * [EVENTS].
  *
- * delivery: all of W watchers match; cpu_ns is user and system time of the whole process per delivery, ingest of the event included. sink "inline": on the
- * dispatching actor; "consumer": on an actor of another thread. one_of: a single one of W watchers wants the event, selected by trigger, namespace, declared
- * field or label; us is time of one event through decoding, cache, matching and delivery, 512 put at once so that waking threads is not what
- * is measured. together: how many are put before waiting. idle: bytes of one idle watcher. */
+ * delivery: all of W watchers match; cpu_ns is user and system time of the whole process per delivery, ingest
+ * of the event included. sink "inline": on the dispatching actor; "consumer": on an actor of another thread.
+ * one_of: a single one of W watchers wants the event, selected by trigger, namespace, declared field or
+ * label; us is time of one event through decoding, cache, matching and delivery, 512 put at once so that
+ * waking threads is not what is measured. together: how many are put before waiting. idle: bytes of one idle
+ * watcher. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +21,12 @@
 #include "env.h"
 #include "feed_store.h"
 
-#define CHECK(expression)                                                                                                        \
-	do {                                                                                                                     \
-		if ((expression) != VD_OK) {                                                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #expression);                                         \
-			exit(1);                                                                                                 \
-		}                                                                                                                \
+#define CHECK(expression)                                                                                    \
+	do {                                                                                                 \
+		if ((expression) != VD_OK) {                                                                 \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #expression);                     \
+			exit(1);                                                                             \
+		}                                                                                            \
 	} while (0)
 
 #define TOGETHER 512
@@ -56,16 +59,17 @@ static double heap_bytes(void)
 }
 
 struct bench {
-	struct vd_env	 *env;
-	struct vd_store	 *store;
-	struct vd_codec	 *codec;
-	struct vd_cacher *cacher;
+	struct vd_env	   *env;
+	struct vd_store	   *store;
+	struct vd_codec	   *codec;
+	struct vd_cacher   *cacher;
 	struct vd_watcher **watchers;
-	uint64_t	 *counts;
-	size_t		  watcher_count;
+	uint64_t	   *counts;
+	size_t		    watcher_count;
 };
 
-static const struct vd_field_spec fields[] = { { "spec.nodeName", ".spec.nodeName", NULL }, { "status.phase", ".status.phase", NULL } };
+static const struct vd_field_spec fields[] = { { "spec.nodeName", ".spec.nodeName", NULL },
+					       { "status.phase", ".status.phase", NULL } };
 
 static void setup(struct bench *bench)
 {
@@ -145,13 +149,16 @@ static void wait_for(const struct bench *bench, size_t index, uint64_t count)
 		nanosleep(&pause, NULL);
 }
 
-static void pod(char *text, size_t size, const char *ns, const char *name, const char *node, const char *phase, const char *app)
+static void pod(char *text, size_t size, const char *ns, const char *name, const char *node,
+		const char *phase, const char *app)
 {
-	char filler[1024];
-	size_t used = (size_t) snprintf(text, size,
-					"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"u\",\"labels\":{\"app\":\"%s\"}},"
-					"\"spec\":{\"nodeName\":\"%s\"},\"status\":{\"phase\":\"%s\"},\"data\":\"",
-					name, ns, app, node, phase);
+	char   filler[1024];
+	size_t used =
+		(size_t) snprintf(text, size,
+				  "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\","
+				  "\"namespace\":\"%s\",\"uid\":\"u\",\"labels\":{\"app\":\"%s\"}},"
+				  "\"spec\":{\"nodeName\":\"%s\"},\"status\":{\"phase\":\"%s\"},\"data\":\"",
+				  name, ns, app, node, phase);
 
 	for (size_t i = 0; i < sizeof filler; i++)
 		filler[i] = (char) ('a' + rand() % 26);
@@ -160,10 +167,10 @@ static void pod(char *text, size_t size, const char *ns, const char *name, const
 
 static void delivery(size_t watchers, size_t events, size_t batch, bool consumer)
 {
-	struct bench	 bench;
-	struct vd_env	*other = NULL;
-	char		 value[2048];
-	double		 start;
+	struct bench   bench;
+	struct vd_env *other = NULL;
+	char	       value[2048];
+	double	       start;
 
 	setup(&bench);
 	if (consumer) {
@@ -181,8 +188,10 @@ static void delivery(size_t watchers, size_t events, size_t batch, bool consumer
 		wait_for(&bench, watchers - 1, i + batch);
 	}
 	wait_for(&bench, 0, events);
-	printf("{\"bench\":\"fanout\",\"case\":\"delivery\",\"watchers\":%zu,\"sink\":\"%s\",\"together\":%zu,\"events\":%zu,\"cpu_ns\":%.1f}\n",
-	       watchers, consumer ? "consumer" : "inline", batch, events, (cpu_ns() - start) / ((double) events * (double) watchers));
+	printf("{\"bench\":\"fanout\",\"case\":\"delivery\",\"watchers\":%zu,\"sink\":\"%s\",\"together\":%"
+	       "zu,\"events\":%zu,\"cpu_ns\":%.1f}\n",
+	       watchers, consumer ? "consumer" : "inline", batch, events,
+	       (cpu_ns() - start) / ((double) events * (double) watchers));
 	fflush(stdout);
 	teardown(&bench);
 	vd_env_free(other);
@@ -207,7 +216,8 @@ static void by_label(size_t i, struct vd_watch_options *options)
 	options->label_selector = vd_bytes_of(names[3][i]);
 }
 
-static void one_of(const char *name, size_t watchers, size_t events, void (*choose)(size_t, struct vd_watch_options *))
+static void one_of(const char *name, size_t watchers, size_t events,
+		   void (*choose)(size_t, struct vd_watch_options *))
 {
 	struct bench bench;
 	char	     value[2048];
@@ -217,8 +227,8 @@ static void one_of(const char *name, size_t watchers, size_t events, void (*choo
 	setup(&bench);
 	before = heap_bytes();
 	open_watchers(&bench, watchers, NULL, choose);
-	printf("{\"bench\":\"fanout\",\"case\":\"idle\",\"by\":\"%s\",\"watchers\":%zu,\"bytes\":%.0f}\n", name, watchers,
-	       (heap_bytes() - before - 72.0 * (double) watchers) / (double) watchers);
+	printf("{\"bench\":\"fanout\",\"case\":\"idle\",\"by\":\"%s\",\"watchers\":%zu,\"bytes\":%.0f}\n",
+	       name, watchers, (heap_bytes() - before - 72.0 * (double) watchers) / (double) watchers);
 	pod(value, sizeof value, "ns7", "p", "n7", "ph7", "a7");
 	start = cpu_ns();
 	for (size_t i = 0; i < events; i += TOGETHER) {
@@ -226,8 +236,9 @@ static void one_of(const char *name, size_t watchers, size_t events, void (*choo
 			feed_put(bench.store, "/registry/pods/ns7/p", value);
 		wait_for(&bench, 7, i + TOGETHER);
 	}
-	printf("{\"bench\":\"fanout\",\"case\":\"one_of\",\"by\":\"%s\",\"watchers\":%zu,\"events\":%zu,\"us\":%.2f}\n", name, watchers, events,
-	       (cpu_ns() - start) / (double) events / 1e3);
+	printf("{\"bench\":\"fanout\",\"case\":\"one_of\",\"by\":\"%s\",\"watchers\":%zu,\"events\":%zu,"
+	       "\"us\":%.2f}\n",
+	       name, watchers, events, (cpu_ns() - start) / (double) events / 1e3);
 	fflush(stdout);
 	teardown(&bench);
 }

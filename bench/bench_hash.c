@@ -1,4 +1,5 @@
-/* What a key costs in the hash table. One JSON line per case: bench_hash [KEYS]; CPU time, keys shaped like those of pods, hashing included. */
+/* What a key costs in the hash table. One JSON line per case: bench_hash [KEYS]; CPU time, keys shaped like
+ * those of pods, hashing included. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ static int64_t now_ns(void)
 
 static void report(const char *name, size_t count, int64_t start_ns)
 {
-	printf("{\"bench\":\"hash\",\"case\":\"%s\",\"keys\":%zu,\"ns\":%.1f}\n", name, count, (double) (now_ns() - start_ns) / (double) count);
+	printf("{\"bench\":\"hash\",\"case\":\"%s\",\"keys\":%zu,\"ns\":%.1f}\n", name, count,
+	       (double) (now_ns() - start_ns) / (double) count);
 }
 
 int main(int argc, char **argv)
@@ -41,9 +43,10 @@ int main(int argc, char **argv)
 
 	if (items == NULL)
 		return 1;
-	for (size_t i = 0; i < count; i++) 
-		items[i].size = (uint32_t) snprintf(items[i].key, sizeof items[i].key, "/registry/pods/ns-%05zu/web-7d4b9c6f5-%07zu",
-						    i % 1000, i * 2654435761u % 10000000);
+	for (size_t i = 0; i < count; i++)
+		items[i].size = (uint32_t) snprintf(items[i].key, sizeof items[i].key,
+						    "/registry/pods/ns-%05zu/web-7d4b9c6f5-%07zu", i % 1000,
+						    i * 2654435761u % 10000000);
 	vdi_hash_init(&hash, item_equal, 0);
 	start_ns = now_ns();
 	for (size_t i = 0; i < count; i++) {

@@ -1,4 +1,5 @@
-/* What `vedette serve` costs from outside: it runs as a process of its own, and only its CPU time and its memory are counted.
+/* What `vedette serve` costs from outside: it runs as a process of its own, and only its CPU time and its
+ * memory are counted.
  *
  *   http-delivery  W raw connections watch the same; events written one by one or 8 at a time (by as many PUTs at once). Server CPU per delivered event,
  *                  less what the same PUTs cost when nobody watches (with_put_us: not less)
@@ -13,8 +14,9 @@
  *   http-create    64 connections create pods in a durable store, all at once: server CPU per create
  *   http-one-of    a PUT that one of 1,000 watches wants, by label; server CPU for all of it
  *
- * BENCH_SERVER in the environment is another server: a program that takes the arguments of `vedette serve` (bench/peers/cacher). BENCH_ETCD: where
- * that one stores what is to be durable; without it http-latency and http-create are left out.
+ * BENCH_SERVER in the environment is another server: a program that takes the arguments of `vedette serve`
+ * (bench/peers/cacher). BENCH_ETCD: where that one stores what is to be durable; without it http-latency and
+ * http-create are left out.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +27,12 @@
 #include "http_client.h"
 #include "pods.h"
 
-#define OBJECTS	     100000
-#define WRITERS	     8
-#define PAGE	     262144
-#define WATCH_EVENTS "/api/v1/namespaces/ns-00000/pods?watch=1&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
+#define OBJECTS 100000
+#define WRITERS 8
+#define PAGE 262144
+#define WATCH_EVENTS                                                                                         \
+	"/api/v1/namespaces/ns-00000/"                                                                       \
+	"pods?watch=1&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
 
 static char program[512];
 static bool is_peer;
@@ -64,18 +68,21 @@ static void put_path(char *path, size_t size, const struct pod *pod)
 {
 	char ns[POD_KEY_MAX], name[POD_KEY_MAX];
 
-	snprintf(path, size, "/api/v1/namespaces/%.*s/pods/%.*s", (int) pod_namespace(ns, pod).size, ns, (int) pod_name(name, pod).size, name);
+	snprintf(path, size, "/api/v1/namespaces/%.*s/pods/%.*s", (int) pod_namespace(ns, pod).size, ns,
+		 (int) pod_name(name, pod).size, name);
 }
 
 static void create(const struct http_server *server, int connection, uint64_t count, uint64_t *seed)
 {
-	char	        path[256], value[POD_SIZE_MAX], text[256];
+	char		path[256], value[POD_SIZE_MAX], text[256];
 	struct pod	pod = pod_number(0, 1024);
 	struct vd_bytes body;
 
 	(void) server;
 	body.data = text;
-	body.size = (size_t) snprintf(text, sizeof text, "{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"ns-00000\"}}");
+	body.size = (size_t) snprintf(
+		text, sizeof text,
+		"{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"ns-00000\"}}");
 	http_send(connection, "POST", "/api/v1/namespaces", body);
 	http_receive(connection);
 	for (uint64_t i = 0; i < count; i++) {
@@ -98,7 +105,8 @@ struct writers {
 	unsigned	turn;
 };
 
-static void writers_open(struct writers *writers, const struct http_server *server, uint64_t *seed, size_t size)
+static void writers_open(struct writers *writers, const struct http_server *server, uint64_t *seed,
+			 size_t size)
 {
 	memset(writers, 0, sizeof *writers);
 	for (unsigned i = 0; i < WRITERS; i++) {
@@ -118,21 +126,24 @@ static void writers_open(struct writers *writers, const struct http_server *serv
 static void put_together(struct writers *writers, unsigned together)
 {
 	for (unsigned i = 0; i < together; i++)
-		http_send(writers->connections[i], "PUT", writers->paths[i], writers->bodies[i][writers->turn & 1]);
+		http_send(writers->connections[i], "PUT", writers->paths[i],
+			  writers->bodies[i][writers->turn & 1]);
 	for (unsigned i = 0; i < together; i++)
 		http_receive(writers->connections[i]);
 	writers->turn++;
 }
 
 /* CPU of the server in ns for all of it. */
-static double write_events(const struct http_server *server, struct writers *writers, struct http_watches *watches, size_t events, unsigned together)
+static double write_events(const struct http_server *server, struct writers *writers,
+			   struct http_watches *watches, size_t events, unsigned together)
 {
 	int64_t cpu = measure_cpu_ns_of(server->pid);
 
 	for (size_t i = 0; i < events; i += together) {
 		put_together(writers, together);
 		if (watches)
-			http_watches_read(watches, watches->events + (uint64_t) together * watches->count - watches->events % watches->count);
+			http_watches_read(watches, watches->events + (uint64_t) together * watches->count -
+							   watches->events % watches->count);
 	}
 	return (double) (measure_cpu_ns_of(server->pid) - cpu);
 }
@@ -160,12 +171,15 @@ static void bench_delivery(const char *name, size_t watchers, unsigned together,
 		(void) write_events(&server, &writers, &watches, 2 * (size_t) together, together);
 		wall = measure_wall_ns();
 		cpu = write_events(&server, &writers, &watches, events, together);
-		measure_add(&rounds, (cpu / (double) events - idle) / 1e3 / (double) watchers, cpu / 1e9, (double) (measure_wall_ns() - wall) / 1e9);
+		measure_add(&rounds, (cpu / (double) events - idle) / 1e3 / (double) watchers, cpu / 1e9,
+			    (double) (measure_wall_ns() - wall) / 1e9);
 		measure_add(&with_put, cpu / 1e3 / (double) events / (double) watchers, 0, 0);
 		http_watches_close(&watches);
 		measure_nap_ns(200000000);
 	}
-	snprintf(parameters, sizeof parameters, "\"connections\":%zu,\"together\":%u,\"bytes\":%zu,\"with_put_us\":%.3f", watchers, together, size, measure_median(&with_put));
+	snprintf(parameters, sizeof parameters,
+		 "\"connections\":%zu,\"together\":%u,\"bytes\":%zu,\"with_put_us\":%.3f", watchers, together,
+		 size, measure_median(&with_put));
 	measure_report(name, parameters, &rounds, "us");
 	for (unsigned i = 0; i < WRITERS; i++)
 		close(writers.connections[i]);
@@ -188,9 +202,11 @@ static void bench_idle(size_t count, bool bookmarks)
 	before = measure_memory(server.pid);
 	http_watches_open(&watches, &server, path, count);
 	measure_nap_ns(300000000);
-	snprintf(parameters, sizeof parameters, "\"connections\":%zu,\"bookmarks\":%s,\"server_bytes_before\":%lld", count, bookmarks ? "true" : "false",
-		 (long long) before);
-	measure_report_value("http-idle", parameters, (double) (measure_memory(server.pid) - before) / (double) count, "bytes", 0, 0);
+	snprintf(parameters, sizeof parameters,
+		 "\"connections\":%zu,\"bookmarks\":%s,\"server_bytes_before\":%lld", count,
+		 bookmarks ? "true" : "false", (long long) before);
+	measure_report_value("http-idle", parameters,
+			     (double) (measure_memory(server.pid) - before) / (double) count, "bytes", 0, 0);
 	http_watches_close(&watches);
 	http_watches_close(&first);
 	http_server_stop(&server);
@@ -226,7 +242,8 @@ static void read_some(struct reader *reader)
 }
 
 /* Returns the highest private memory of the server meanwhile. */
-static int64_t list_at_once(const struct http_server *server, const char *path, unsigned count, uint64_t *ret_bytes)
+static int64_t list_at_once(const struct http_server *server, const char *path, unsigned count,
+			    uint64_t *ret_bytes)
 {
 	struct reader *readers = calloc(count, sizeof *readers);
 	int	       epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -277,7 +294,9 @@ static struct vd_op put_number(void *arg, uint64_t i)
 	struct content *content = arg;
 	struct pod	pod = pod_number(i, 1024);
 
-	return (struct vd_op) { .kind = VD_OP_PUT, .key = pod_key(content->key, &pod), .value = pod_json(content->value, &pod, &content->seed) };
+	return (struct vd_op) { .kind = VD_OP_PUT,
+				.key = pod_key(content->key, &pod),
+				.value = pod_json(content->value, &pod, &content->seed) };
 }
 
 static void make_store(const char *data_dir, uint64_t count)
@@ -297,7 +316,8 @@ static void make_store(const char *data_dir, uint64_t count)
 	vd_env_free(env);
 }
 
-static void bench_one_list(const struct http_server *server, const char *what, const char *path, unsigned times)
+static void bench_one_list(const struct http_server *server, const char *what, const char *path,
+			   unsigned times)
 {
 	struct measure_rounds rounds = { .count = 0 };
 	char		      parameters[256];
@@ -313,10 +333,12 @@ static void bench_one_list(const struct http_server *server, const char *what, c
 			(void) list_at_once(server, path, 1, &bytes);
 		cpu = measure_cpu_ns_of(server->pid) - cpu;
 		wall = measure_wall_ns() - wall;
-		measure_add(&rounds, (double) cpu / 1e6 / times, (double) cpu / 1e9, (double) wall / 1e9 / times);
+		measure_add(&rounds, (double) cpu / 1e6 / times, (double) cpu / 1e9,
+			    (double) wall / 1e9 / times);
 	}
-	snprintf(parameters, sizeof parameters, "\"what\":\"%s\",\"objects\":%zu,\"bytes\":%llu,\"wall_ms\":%.2f", what, measure_scaled(OBJECTS),
-		 (unsigned long long) bytes, rounds.wall_s * 1e3 / rounds.count);
+	snprintf(parameters, sizeof parameters,
+		 "\"what\":\"%s\",\"objects\":%zu,\"bytes\":%llu,\"wall_ms\":%.2f", what,
+		 measure_scaled(OBJECTS), (unsigned long long) bytes, rounds.wall_s * 1e3 / rounds.count);
 	measure_report("http-list", parameters, &rounds, "ms");
 }
 
@@ -334,8 +356,9 @@ static void bench_pages(const struct http_server *server)
 		wall = measure_wall_ns() - wall;
 		measure_add(&rounds, (double) cpu / 1e6, (double) cpu / 1e9, (double) wall / 1e9);
 	}
-	snprintf(parameters, sizeof parameters, "\"what\":\"pages\",\"objects\":%zu,\"pages\":%u,\"wall_ms\":%.1f", measure_scaled(OBJECTS), pages,
-		 rounds.wall_s * 1e3 / rounds.count);
+	snprintf(parameters, sizeof parameters,
+		 "\"what\":\"pages\",\"objects\":%zu,\"pages\":%u,\"wall_ms\":%.1f", measure_scaled(OBJECTS),
+		 pages, rounds.wall_s * 1e3 / rounds.count);
 	measure_report("http-list", parameters, &rounds, "ms");
 }
 
@@ -352,12 +375,14 @@ static void bench_gets(const struct http_server *server, const char *what, const
 		for (size_t i = 0; i < count; i++) {
 			size_t number = i * 7919 % measure_scaled(OBJECTS);
 
-			snprintf(path, sizeof path, "/api/v1/namespaces/ns-%05zu/pods/web-7d4b9c6f5-%07zu%s", number / 100, number, query);
+			snprintf(path, sizeof path, "/api/v1/namespaces/ns-%05zu/pods/web-7d4b9c6f5-%07zu%s",
+				 number / 100, number, query);
 			http_send(connection, "GET", path, VD_BYTES_NONE);
 			http_receive(connection);
 		}
 		cpu = measure_cpu_ns_of(server->pid) - cpu;
-		measure_add(&rounds, (double) cpu / 1e3 / (double) count, (double) cpu / 1e9, (double) (measure_wall_ns() - wall) / 1e9);
+		measure_add(&rounds, (double) cpu / 1e3 / (double) count, (double) cpu / 1e9,
+			    (double) (measure_wall_ns() - wall) / 1e9);
 	}
 	snprintf(parameters, sizeof parameters, "\"what\":\"%s\"", what);
 	measure_report("http-get", parameters, &rounds, "us");
@@ -386,12 +411,15 @@ static void bench_lists(void)
 		start(&server, path);
 	started = measure_wall_ns() - started;
 	if (!is_peer && (lists || measure_wanted("http-start")))
-		measure_report_value("http-start", "\"objects\":100000", (double) started / 1e6, "ms", (double) measure_cpu_ns_of(server.pid) / 1e9, (double) started / 1e9);
+		measure_report_value("http-start", "\"objects\":100000", (double) started / 1e6, "ms",
+				     (double) measure_cpu_ns_of(server.pid) / 1e9, (double) started / 1e9);
 	(void) list_at_once(&server, "/api/v1/pods?resourceVersion=0", 1, &bytes);
 	if (lists) {
 		bench_one_list(&server, "all", "/api/v1/pods?resourceVersion=0", 1);
-		bench_one_list(&server, "label", "/api/v1/pods?resourceVersion=0&labelSelector=app%3Dapp-00042", 10);
-		bench_one_list(&server, "namespace", "/api/v1/namespaces/ns-00042/pods?resourceVersion=0", 100);
+		bench_one_list(&server, "label",
+			       "/api/v1/pods?resourceVersion=0&labelSelector=app%3Dapp-00042", 10);
+		bench_one_list(&server, "namespace", "/api/v1/namespaces/ns-00042/pods?resourceVersion=0",
+			       100);
 		if (!is_peer)
 			bench_pages(&server);
 	}
@@ -409,9 +437,10 @@ static void bench_lists(void)
 		peak = list_at_once(&server, "/api/v1/pods?resourceVersion=0", is_peer ? 8 : 64, &bytes);
 		cpu = measure_cpu_ns_of(server.pid) - cpu;
 		wall = measure_wall_ns() - wall;
-		snprintf(parameters, sizeof parameters, "\"lists\":%d,\"objects\":%zu,\"resting_mib\":%.1f", is_peer ? 8 : 64, measure_scaled(OBJECTS),
-			 (double) rest / 1048576);
-		measure_report_value("http-lists", parameters, (double) (peak - rest) / 1048576, "MiB", (double) cpu / 1e9, (double) wall / 1e9);
+		snprintf(parameters, sizeof parameters, "\"lists\":%d,\"objects\":%zu,\"resting_mib\":%.1f",
+			 is_peer ? 8 : 64, measure_scaled(OBJECTS), (double) rest / 1048576);
+		measure_report_value("http-lists", parameters, (double) (peak - rest) / 1048576, "MiB",
+				     (double) cpu / 1e9, (double) wall / 1e9);
 	}
 	http_server_stop(&server);
 }
@@ -446,12 +475,14 @@ static void bench_creates(void)
 				bodies[i] = pod_json(values[i], &pod, &seed);
 			}
 			for (unsigned i = 0; i < CREATORS; i++)
-				http_send(connections[i], "POST", "/api/v1/namespaces/ns-00000/pods", bodies[i]);
+				http_send(connections[i], "POST", "/api/v1/namespaces/ns-00000/pods",
+					  bodies[i]);
 			for (unsigned i = 0; i < CREATORS; i++)
 				http_receive(connections[i]);
 		}
 		cpu = measure_cpu_ns_of(server.pid) - cpu;
-		measure_add(&rounds, (double) cpu / 1e3 / (double) (batches * CREATORS), (double) cpu / 1e9, (double) (measure_wall_ns() - wall) / 1e9);
+		measure_add(&rounds, (double) cpu / 1e3 / (double) (batches * CREATORS), (double) cpu / 1e9,
+			    (double) (measure_wall_ns() - wall) / 1e9);
 	}
 	measure_report("http-create", "\"connections\":64", &rounds, "us");
 	for (unsigned i = 0; i < CREATORS; i++)
@@ -482,7 +513,8 @@ static void bench_one_of(void)
 			http_watches_read(&watches, watches.events + 1);
 		}
 		cpu = measure_cpu_ns_of(server.pid) - cpu;
-		measure_add(&rounds, (double) cpu / 1e3 / (double) events, (double) cpu / 1e9, (double) (measure_wall_ns() - wall) / 1e9);
+		measure_add(&rounds, (double) cpu / 1e3 / (double) events, (double) cpu / 1e9,
+			    (double) (measure_wall_ns() - wall) / 1e9);
 	}
 	measure_report("http-one-of", "\"connections\":1000", &rounds, "us");
 	http_watches_close(&watches);
@@ -501,15 +533,17 @@ struct stalled_round {
 	double cpu_us; /* of the server, for one PUT */
 };
 
-static struct stalled_round put_and_read(const struct http_server *server, struct writers *writers, struct http_watches *healthy, size_t count)
+static struct stalled_round put_and_read(const struct http_server *server, struct writers *writers,
+					 struct http_watches *healthy, size_t count)
 {
-	int64_t		    *latencies = calloc(count, sizeof *latencies), cpu = measure_cpu_ns_of(server->pid);
+	int64_t *latencies = calloc(count, sizeof *latencies), cpu = measure_cpu_ns_of(server->pid);
 	struct stalled_round round;
 
 	for (size_t i = 0; i < count; i++) {
 		int64_t begin = measure_wall_ns();
 
-		http_send(writers->connections[0], "PUT", writers->paths[0], writers->bodies[0][writers->turn++ & 1]);
+		http_send(writers->connections[0], "PUT", writers->paths[0],
+			  writers->bodies[0][writers->turn++ & 1]);
 		http_watches_read(healthy, healthy->events + healthy->count);
 		latencies[i] = measure_wall_ns() - begin;
 		http_receive(writers->connections[0]);
@@ -521,7 +555,8 @@ static struct stalled_round put_and_read(const struct http_server *server, struc
 	return round;
 }
 
-static struct stalled_round round_beside(const struct http_server *server, struct writers *writers, struct http_watches *healthy, size_t count, size_t stalled_count)
+static struct stalled_round round_beside(const struct http_server *server, struct writers *writers,
+					 struct http_watches *healthy, size_t count, size_t stalled_count)
 {
 	struct stalled_round round;
 	struct http_watches  stalled;
@@ -535,7 +570,8 @@ static struct stalled_round round_beside(const struct http_server *server, struc
 	return round;
 }
 
-static struct stalled_round round_alone(const struct http_server *server, struct writers *writers, struct http_watches *healthy, size_t count)
+static struct stalled_round round_alone(const struct http_server *server, struct writers *writers,
+					struct http_watches *healthy, size_t count)
 {
 	(void) put_and_read(server, writers, healthy, FILL_EVENTS); /* as much goes before as in the other */
 	measure_nap_ns(200000000);
@@ -545,14 +581,16 @@ static struct stalled_round round_alone(const struct http_server *server, struct
 
 static void bench_stalled(void)
 {
-	struct measure_rounds ratios = { .count = 0 }, without = { .count = 0 }, with = { .count = 0 }, cpu = { .count = 0 };
+	struct measure_rounds ratios = { .count = 0 }, without = { .count = 0 }, with = { .count = 0 },
+			      cpu = { .count = 0 };
 	static struct writers writers;
 	struct http_watches   healthy;
 	struct http_server    server;
 	uint64_t	      seed = measure_options.seed;
-	size_t		      count = measure_scaled(is_peer ? 1000 : 4000), stalled_count = measure_scaled(STALLED);
-	unsigned	      pair_count = measure_options.rounds == 1 ? 2 : STALLED_ROUNDS; /* one round is one of several turns */
-	char		      parameters[640], pairs[400] = "";
+	size_t	 count = measure_scaled(is_peer ? 1000 : 4000), stalled_count = measure_scaled(STALLED);
+	unsigned pair_count =
+		measure_options.rounds == 1 ? 2 : STALLED_ROUNDS; /* one round is one of several turns */
+	char parameters[640], pairs[400] = "";
 
 	start(&server, NULL);
 	writers_open(&writers, &server, &seed, 1024);
@@ -569,11 +607,14 @@ static void bench_stalled(void)
 		measure_add(&without, alone.p99_us, 0, 0);
 		measure_add(&with, beside.p99_us, 0, 0);
 		measure_add(&cpu, beside.cpu_us / alone.cpu_us, 0, 0);
-		snprintf(pairs + strlen(pairs), sizeof pairs - strlen(pairs), "%s[%.0f,%.0f]", round ? "," : "", alone.p99_us, beside.p99_us);
+		snprintf(pairs + strlen(pairs), sizeof pairs - strlen(pairs), "%s[%.0f,%.0f]",
+			 round ? "," : "", alone.p99_us, beside.p99_us);
 	}
 	snprintf(parameters, sizeof parameters,
-		 "\"healthy\":%d,\"stalled\":%zu,\"pairs\":%u,\"p99_us_without\":%.0f,\"p99_us_with\":%.0f,\"cpu_ratio\":%.3f,\"p99_us_pairs\":[%s]", HEALTHY,
-		 stalled_count, pair_count, measure_median(&without), measure_median(&with), measure_median(&cpu), pairs);
+		 "\"healthy\":%d,\"stalled\":%zu,\"pairs\":%u,\"p99_us_without\":%.0f,\"p99_us_with\":%.0f,"
+		 "\"cpu_ratio\":%.3f,\"p99_us_pairs\":[%s]",
+		 HEALTHY, stalled_count, pair_count, measure_median(&without), measure_median(&with),
+		 measure_median(&cpu), pairs);
 	measure_report("http-stalled", parameters, &ratios, "x");
 	http_watches_close(&healthy);
 	http_server_stop(&server);
@@ -610,9 +651,10 @@ static void bench_latency(void)
 	cpu = measure_cpu_ns_of(server.pid) - cpu;
 	wall = measure_wall_ns() - wall;
 	qsort(latencies, count, sizeof *latencies, measure_compare);
-	snprintf(parameters, sizeof parameters, "\"puts\":%zu,\"p99_us\":%.0f,\"p999_us\":%.0f", count, (double) latencies[count * 99 / 100] / 1e3,
-		 (double) latencies[count * 999 / 1000] / 1e3);
-	measure_report_value("http-latency", parameters, (double) latencies[count / 2] / 1e3, "us", (double) cpu / 1e9, (double) wall / 1e9);
+	snprintf(parameters, sizeof parameters, "\"puts\":%zu,\"p99_us\":%.0f,\"p999_us\":%.0f", count,
+		 (double) latencies[count * 99 / 100] / 1e3, (double) latencies[count * 999 / 1000] / 1e3);
+	measure_report_value("http-latency", parameters, (double) latencies[count / 2] / 1e3, "us",
+			     (double) cpu / 1e9, (double) wall / 1e9);
 	http_watches_close(&watches);
 	http_server_stop(&server);
 	free(latencies);
@@ -620,15 +662,17 @@ static void bench_latency(void)
 
 int main(int argc, char **argv)
 {
-	static const size_t widths[] = { 1, 10, 100, 1000, 10000 }, sizes[] = { 1024, 2048, 4096, 8192, 16384 };
-	const char	   *slash = strrchr(argv[0], '/');
+	static const size_t widths[] = { 1, 10, 100, 1000, 10000 },
+			    sizes[] = { 1024, 2048, 4096, 8192, 16384 };
+	const char *slash = strrchr(argv[0], '/');
 
 	measure_begin("http", argc, argv);
 	is_peer = getenv("BENCH_SERVER") != NULL;
 	if (is_peer)
 		snprintf(program, sizeof program, "%s", getenv("BENCH_SERVER"));
 	else
-		snprintf(program, sizeof program, "%.*s/../tools/vedette/vedette", slash ? (int) (slash - argv[0]) : 1, slash ? argv[0] : ".");
+		snprintf(program, sizeof program, "%.*s/../tools/vedette/vedette",
+			 slash ? (int) (slash - argv[0]) : 1, slash ? argv[0] : ".");
 	for (size_t i = 0; measure_wanted("http-delivery") && i < sizeof widths / sizeof *widths; i++) {
 		bench_delivery("http-delivery", widths[i], 1, 1024);
 		bench_delivery("http-delivery", widths[i], 8, 1024);

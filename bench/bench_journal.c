@@ -1,4 +1,5 @@
-/* What durability costs: bench_journal [DIRECTORY [RECORDS]]. One JSON line per case; records of 256 bytes of value; CPU is of the whole process. */
+/* What durability costs: bench_journal [DIRECTORY [RECORDS]]. One JSON line per case; records of 256 bytes of
+ * value; CPU is of the whole process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -26,11 +27,13 @@ static struct watch watch_start(void)
 
 static void report(const char *name, uint64_t group, uint64_t count, struct watch start, int64_t bytes)
 {
-	double wall = (double) (clock_ns(CLOCK_MONOTONIC) - start.wall_ns), cpu = (double) (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start.cpu_ns);
+	double wall = (double) (clock_ns(CLOCK_MONOTONIC) - start.wall_ns),
+	       cpu = (double) (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start.cpu_ns);
 
-	printf("{\"bench\":\"journal\",\"case\":\"%s\",\"group\":%llu,\"records\":%llu,\"wall_us\":%.3f,\"cpu_us\":%.3f,\"wall_s\":%.3f,\"bytes\":%lld}\n",
-	       name, (unsigned long long) group, (unsigned long long) count, wall / 1000 / (double) count, cpu / 1000 / (double) count, wall / 1e9,
-	       (long long) bytes);
+	printf("{\"bench\":\"journal\",\"case\":\"%s\",\"group\":%llu,\"records\":%llu,\"wall_us\":%.3f,"
+	       "\"cpu_us\":%.3f,\"wall_s\":%.3f,\"bytes\":%lld}\n",
+	       name, (unsigned long long) group, (unsigned long long) count, wall / 1000 / (double) count,
+	       cpu / 1000 / (double) count, wall / 1e9, (long long) bytes);
 	fflush(stdout);
 }
 
@@ -82,8 +85,10 @@ static void put_records(struct vdi_persist *persist, vd_rev *revision, uint64_t 
 		struct vdi_commit commit = { .revision = ++*revision, .changes = &change, .change_count = 1 };
 		char		  key[64];
 
-		snprintf(key, sizeof key, "/registry/pods/ns-%03d/pod-%010lld", (int) (*revision % 1000), (long long) *revision);
-		check(vd_kv_new(vd_bytes_of(key), (struct vd_bytes) { value, sizeof value }, &change.kv), &error);
+		snprintf(key, sizeof key, "/registry/pods/ns-%03d/pod-%010lld", (int) (*revision % 1000),
+			 (long long) *revision);
+		check(vd_kv_new(vd_bytes_of(key), (struct vd_bytes) { value, sizeof value }, &change.kv),
+		      &error);
 		change.kv->mod_rev = change.kv->create_rev = *revision;
 		change.kv->version = 1;
 		check(vdi_persist_append(persist, &commit, &error), &error);
@@ -113,7 +118,8 @@ static void close_wait(struct vdi_persist *persist)
 		nap();
 }
 
-static struct vdi_persist *open_counted(const struct vd_env *env, const char *path, struct vdi_persist_tuning tuning, const char *name,
+static struct vdi_persist *open_counted(const struct vd_env *env, const char *path,
+					struct vdi_persist_tuning tuning, const char *name,
 					struct counter *ret_counter)
 {
 	struct vd_mvcc_options	options = VD_MVCC_OPTIONS_INIT;
@@ -126,7 +132,8 @@ static struct vdi_persist *open_counted(const struct vd_env *env, const char *pa
 	options.data_dir = path;
 	check(vdi_persist_open_tuned(env, &options, &tuning, &sink, &persist, &error), &error);
 	if (name)
-		report(name, 0, counter.records ? counter.records : 1, start, vdi_persist_size_bytes(persist));
+		report(name, 0, counter.records ? counter.records : 1, start,
+		       vdi_persist_size_bytes(persist));
 	*ret_counter = counter;
 	return persist;
 }
@@ -157,7 +164,8 @@ int main(int argc, char **argv)
 		put_records(persist, &revision, count, groups[i]);
 		report("append+sync", groups[i], count, start, vdi_persist_size_bytes(persist));
 	}
-	put_records(persist, &revision, records > (uint64_t) revision ? records - (uint64_t) revision + 1 : 1, 1000);
+	put_records(persist, &revision, records > (uint64_t) revision ? records - (uint64_t) revision + 1 : 1,
+		    1000);
 	close_wait(persist);
 	persist = open_counted(env, path, journal_only, "recover-journal", &counter);
 	close_wait(persist);

@@ -1,4 +1,5 @@
-/* How long one object takes to be checked and taken apart. One JSON line per case: bench_json [FILE...]; without files two made-up pods. */
+/* How long one object takes to be checked and taken apart. One JSON line per case: bench_json [FILE...];
+ * without files two made-up pods. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -20,16 +21,22 @@ static size_t made_up_pod(char *text, size_t size, size_t wanted)
 {
 	size_t length = (size_t) snprintf(
 		text, size,
-		"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"web-7d4b9c6f5-0000001\",\"namespace\":\"ns-00001\","
-		"\"uid\":\"55338d45-98ff-4b84-949d-000000000001\",\"resourceVersion\":\"10000000\",\"creationTimestamp\":"
-		"\"2026-05-28T20:26:40Z\",\"labels\":{\"app\":\"app-00001\",\"pod-template-hash\":\"7d4b9c6f5\",\"shard\":\"s01\"},"
-		"\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"web-7d4b9c6f5\",\"controller\":true}]},"
-		"\"status\":{\"phase\":\"Running\",\"podIP\":\"10.1.2.3\"},\"spec\":{\"nodeName\":\"node-00001\",\"restartPolicy\":\"Always\","
+		"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"web-7d4b9c6f5-0000001\","
+		"\"namespace\":\"ns-00001\","
+		"\"uid\":\"55338d45-98ff-4b84-949d-000000000001\",\"resourceVersion\":\"10000000\","
+		"\"creationTimestamp\":"
+		"\"2026-05-28T20:26:40Z\",\"labels\":{\"app\":\"app-00001\",\"pod-template-hash\":"
+		"\"7d4b9c6f5\",\"shard\":\"s01\"},"
+		"\"ownerReferences\":[{\"apiVersion\":\"apps/"
+		"v1\",\"kind\":\"ReplicaSet\",\"name\":\"web-7d4b9c6f5\",\"controller\":true}]},"
+		"\"status\":{\"phase\":\"Running\",\"podIP\":\"10.1.2.3\"},\"spec\":{\"nodeName\":\"node-"
+		"00001\",\"restartPolicy\":\"Always\","
 		"\"containers\":[{\"name\":\"main\",\"image\":\"web:v2.1.4\",\"env\":[");
 
 	for (unsigned i = 0; length + 80 < wanted; i++)
-		length += (size_t) snprintf(text + length, size - length, "%s{\"name\":\"SETTING_%u\",\"value\":\"%020u\"}", i ? "," : "", i,
-					    i * 2654435761u);
+		length += (size_t) snprintf(text + length, size - length,
+					    "%s{\"name\":\"SETTING_%u\",\"value\":\"%020u\"}", i ? "," : "",
+					    i, i * 2654435761u);
 	return length + (size_t) snprintf(text + length, size - length, "],\"resources\":{}}]}}");
 }
 
@@ -37,8 +44,9 @@ static void report(const char *name, const char *operation, size_t size, int64_t
 {
 	double ns = (double) best_ns / count;
 
-	printf("{\"bench\":\"json\",\"case\":\"%s\",\"operation\":\"%s\",\"bytes\":%zu,\"ns\":%.1f,\"mb_per_s\":%.0f}\n", name, operation, size,
-	       ns, (double) size * 1000 / ns);
+	printf("{\"bench\":\"json\",\"case\":\"%s\",\"operation\":\"%s\",\"bytes\":%zu,\"ns\":%.1f,\"mb_per_"
+	       "s\":%.0f}\n",
+	       name, operation, size, ns, (double) size * 1000 / ns);
 }
 
 /* A Pod as protobuf and back. What is no Pod is left out. */
@@ -79,8 +87,8 @@ static void measure_protobuf(const char *name, struct vd_bytes json, unsigned co
 
 static int measure(const char *name, struct vd_bytes json)
 {
-	const struct vd_bytes  paths[] = { vd_bytes_of("metadata.name"), vd_bytes_of("spec.nodeName"), vd_bytes_of("status.phase"),
-					   vd_bytes_of("spec.containers") };
+	const struct vd_bytes  paths[] = { vd_bytes_of("metadata.name"), vd_bytes_of("spec.nodeName"),
+					   vd_bytes_of("status.phase"), vd_bytes_of("spec.containers") };
 	unsigned	       count = (unsigned) (20000000 / (json.size + 100)) + 1;
 	struct vdi_json_plan  *plan;
 	struct vdi_json_object object;

@@ -1,4 +1,5 @@
-/* What the machine itself takes for the steps that nothing can avoid: the limits beside which the other figures stand.
+/* What the machine itself takes for the steps that nothing can avoid: the limits beside which the other
+ * figures stand.
  *
  *   limit-write   one write of 1 or 8 KB to each of 1,000 loopback sockets in turn; CPU of the writing thread, while another process reads
  *   limit-sync    append 4 KB to a preallocated file and fdatasync: the median
@@ -65,7 +66,8 @@ static void connect_pairs(int *near, int *far)
 		die("listen");
 	for (int i = 0; i < SOCKETS; i++) {
 		far[i] = socket(AF_INET, SOCK_STREAM, 0);
-		if (connect(far[i], (struct sockaddr *) &address, sizeof address) != 0 || (near[i] = accept(listener, NULL, NULL)) < 0)
+		if (connect(far[i], (struct sockaddr *) &address, sizeof address) != 0 ||
+		    (near[i] = accept(listener, NULL, NULL)) < 0)
 			die("connect");
 		setsockopt(near[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	}
@@ -100,7 +102,8 @@ static void bench_write(size_t size)
 			cpu += measure_cpu_ns() - begin;
 			measure_nap_ns(10000000); /* the reader keeps up */
 		}
-		measure_add(&rounds, (double) cpu / 1e3 / (double) turns / SOCKETS, (double) cpu / 1e9, (double) (measure_wall_ns() - wall) / 1e9);
+		measure_add(&rounds, (double) cpu / 1e3 / (double) turns / SOCKETS, (double) cpu / 1e9,
+			    (double) (measure_wall_ns() - wall) / 1e9);
 	}
 	kill(reader, SIGKILL);
 	waitpid(reader, NULL, 0);
@@ -114,12 +117,12 @@ static void bench_write(size_t size)
 
 static void bench_sync(void)
 {
-	static char    text[4096];
-	const char    *temporary = getenv("TMPDIR");
-	size_t	       count = measure_scaled(1000);
-	int64_t	      *times = calloc(count, sizeof *times);
-	char	       path[300], parameters[64];
-	int	       file;
+	static char text[4096];
+	const char *temporary = getenv("TMPDIR");
+	size_t	    count = measure_scaled(1000);
+	int64_t	   *times = calloc(count, sizeof *times);
+	char	    path[300], parameters[64];
+	int	    file;
 
 	snprintf(path, sizeof path, "%s/vedette-bench-limits-XXXXXX", temporary ? temporary : "/tmp");
 	file = mkstemp(path);
@@ -182,7 +185,8 @@ static void bench_push(void)
 				seen += rings[j].slots[rings[j].tail++ % RING] == &rings[j];
 		}
 		cpu = measure_cpu_ns() - cpu;
-		measure_add(&rounds, (double) cpu / (double) events / RINGS, (double) cpu / 1e9, (double) cpu / 1e9);
+		measure_add(&rounds, (double) cpu / (double) events / RINGS, (double) cpu / 1e9,
+			    (double) cpu / 1e9);
 	}
 	measure_report("limit-push", seen ? "\"rings\":10000" : "", &rounds, "ns");
 	free(rings);

@@ -1,4 +1,5 @@
-/* What the embedded store does in a second, in memory and durable (one fdatasync a group). Values are 1 KB and random.
+/* What the embedded store does in a second, in memory and durable (one fdatasync a group). Values are 1 KB
+ * and random.
  *
  *   memory-*         in memory: fill, blocking writers, submissions in flight, reads
  *   durable-*        the same writes in a data directory; put-to-event: from the submission to ready() of a watch
@@ -51,13 +52,14 @@ static uint64_t random_next(uint64_t *seed)
 
 static struct vd_bytes random_value(uint64_t *seed)
 {
-	return (struct vd_bytes) { random_bytes + random_next(seed) % (sizeof random_bytes - VALUE_SIZE), VALUE_SIZE };
+	return (struct vd_bytes) { random_bytes + random_next(seed) % (sizeof random_bytes - VALUE_SIZE),
+				   VALUE_SIZE };
 }
 
 static struct vd_bytes key_text(char *buffer, uint64_t number)
 {
-	return (struct vd_bytes) { buffer, (size_t) sprintf(buffer, "/registry/pods/namespace-%03u/pod-%08u", (unsigned) (number % 1000),
-							    (unsigned) number) };
+	return (struct vd_bytes) { buffer, (size_t) sprintf(buffer, "/registry/pods/namespace-%03u/pod-%08u",
+							    (unsigned) (number % 1000), (unsigned) number) };
 }
 
 struct measure {
@@ -77,8 +79,8 @@ static void report(const char *name, const char *what, struct measure begin, dou
 	double cpu = (double) (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin.cpu);
 	char   parameters[320];
 
-	snprintf(parameters, sizeof parameters, "\"what\":\"%s\",\"count\":%.0f,\"cpu_us_each\":%.3f%s%s", what, count, cpu / count / 1e3, extra[0] ? "," : "",
-		 extra);
+	snprintf(parameters, sizeof parameters, "\"what\":\"%s\",\"count\":%.0f,\"cpu_us_each\":%.3f%s%s",
+		 what, count, cpu / count / 1e3, extra[0] ? "," : "", extra);
 	measure_report_value(name, parameters, count / wall * 1e9, "per second", cpu / 1e9, wall / 1e9);
 }
 
@@ -118,8 +120,8 @@ static void *writer_run(void *arg)
 	while (clock_ns(CLOCK_MONOTONIC) < writer->until) {
 		int64_t begin = clock_ns(CLOCK_MONOTONIC);
 
-		if (vd_store_put_wait(writer->store, key_text(key, random_next(&writer->seed) % KEYS), random_value(&writer->seed), NULL,
-				      NULL) != VD_OK)
+		if (vd_store_put_wait(writer->store, key_text(key, random_next(&writer->seed) % KEYS),
+				      random_value(&writer->seed), NULL, NULL) != VD_OK)
 			exit(1);
 		writer->count++;
 		if (writer->latency_count < LATENCIES_MAX)
@@ -148,7 +150,8 @@ static void bench_writers(struct vd_store *store, const char *where, unsigned co
 	struct measure begin = take_measure();
 
 	for (unsigned i = 0; i < count; i++) {
-		writers[i] = (struct writer) { .store = store, .seed = 88172645463325252ull + i,
+		writers[i] = (struct writer) { .store = store,
+					       .seed = 88172645463325252ull + i,
 					       .until = begin.wall + (int64_t) (seconds_per_case * 1e9) };
 		writers[i].latencies = malloc(LATENCIES_MAX * sizeof(int64_t));
 		if (vdi_thread_start(&writers[i].thread, "writer", writer_run, &writers[i]) != VD_OK)
@@ -164,8 +167,8 @@ static void bench_writers(struct vd_store *store, const char *where, unsigned co
 	qsort(all, latency_count, sizeof *all, compare_latencies);
 	snprintf(name, sizeof name, "%s-put", where);
 	snprintf(what, sizeof what, "%u blocking writers", count);
-	snprintf(extra, sizeof extra, "\"p50_us\":%.1f,\"p99_us\":%.1f", (double) all[latency_count / 2] / 1e3,
-		 (double) all[latency_count * 99 / 100] / 1e3);
+	snprintf(extra, sizeof extra, "\"p50_us\":%.1f,\"p99_us\":%.1f",
+		 (double) all[latency_count / 2] / 1e3, (double) all[latency_count * 99 / 100] / 1e3);
 	report(name, what, begin, (double) puts, extra);
 	free(writers);
 	free(all);
@@ -174,21 +177,22 @@ static void bench_writers(struct vd_store *store, const char *where, unsigned co
 /* ---- Submissions in flight ---- */
 
 struct flight {
-	struct vd_store	 *store;
-	uint64_t	  seed;
-	int64_t		  until;
-	_Atomic uint64_t  answered;
-	uint64_t	  answered_max; /* 0: none */
-	bool		  is_small;
-	uint64_t	  key_count; /* 0: every put has a key of its own */
-	uint64_t	  next_key;
-	_Atomic unsigned  under_way;
-	struct vdi_wait	  over;
+	struct vd_store *store;
+	uint64_t	 seed;
+	int64_t		 until;
+	_Atomic uint64_t answered;
+	uint64_t	 answered_max; /* 0: none */
+	bool		 is_small;
+	uint64_t	 key_count; /* 0: every put has a key of its own */
+	uint64_t	 next_key;
+	_Atomic unsigned under_way;
+	struct vdi_wait	 over;
 };
 
 static void submit_one(struct flight *flight);
 
-static void answered(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void answered(void *arg, vd_status status, const struct vd_txn_result *result,
+		     const struct vd_error *error)
 {
 	struct flight *flight = arg;
 
@@ -197,7 +201,8 @@ static void answered(void *arg, vd_status status, const struct vd_txn_result *re
 	if (status != VD_OK)
 		exit(1);
 	flight->answered++;
-	if (clock_ns(CLOCK_MONOTONIC) < flight->until && (flight->answered_max == 0 || flight->answered < flight->answered_max))
+	if (clock_ns(CLOCK_MONOTONIC) < flight->until &&
+	    (flight->answered_max == 0 || flight->answered < flight->answered_max))
 		submit_one(flight);
 	else if (--flight->under_way == 0)
 		vdi_wait_signal(&flight->over);
@@ -209,7 +214,9 @@ static void submit_one(struct flight *flight)
 	struct vd_op	      op = { .kind = VD_OP_PUT, .value = random_value(&flight->seed) };
 	struct vd_txn_request request = { .success = &op, .success_count = 1 };
 
-	op.key = key_text(key, flight->key_count ? random_next(&flight->seed) % flight->key_count : __atomic_fetch_add(&flight->next_key, 1, __ATOMIC_RELAXED));
+	op.key =
+		key_text(key, flight->key_count ? random_next(&flight->seed) % flight->key_count :
+						  __atomic_fetch_add(&flight->next_key, 1, __ATOMIC_RELAXED));
 	if (flight->is_small)
 		op.value.size = 16;
 	if (vd_store_txn(flight->store, &request, answered, flight) != VD_OK)
@@ -237,13 +244,15 @@ static void bench_flight(struct vd_env *env, struct vd_store *store, const char 
 
 /* ---- Reads ---- */
 
-static void got_range(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void got_range(void *arg, vd_status status, const struct vd_range_result *result,
+		      const struct vd_error *error)
 {
 	(void) error;
 	*(size_t *) arg = status == VD_OK ? result->kv_count : 0;
 }
 
-static void bench_range(struct vd_store *store, const char *name, const struct vd_range_request *request, unsigned times)
+static void bench_range(struct vd_store *store, const char *name, const struct vd_range_request *request,
+			unsigned times)
 {
 	size_t	       count = 0;
 	char	       extra[64];
@@ -265,7 +274,11 @@ static void ready(void *arg)
 
 static void bench_catch_up(struct vd_store *store, vd_rev from, const char *what)
 {
-	struct vd_store_watch_request request = { .key = { "/", 1 }, .range_end = { "0", 1 }, .start_revision = from, .previous = true, .ready = ready };
+	struct vd_store_watch_request request = { .key = { "/", 1 },
+						  .range_end = { "0", 1 },
+						  .start_revision = from,
+						  .previous = true,
+						  .ready = ready };
 	struct vd_store_status	      status;
 	struct vd_store_watch	     *watch;
 	struct vd_store_batch	      batch;
@@ -273,7 +286,8 @@ static void bench_catch_up(struct vd_store *store, vd_rev from, const char *what
 	struct measure		      begin;
 	vd_rev			      seen = 0;
 
-	if (vd_store_status_get(store, &status) != VD_OK || vd_store_watch_open(store, &request, &watch, NULL) != VD_OK)
+	if (vd_store_status_get(store, &status) != VD_OK ||
+	    vd_store_watch_open(store, &request, &watch, NULL) != VD_OK)
 		exit(1);
 	begin = take_measure();
 	while (seen < status.current) {
@@ -302,20 +316,22 @@ static void put_one(struct vd_store *store, uint64_t number, struct vd_bytes val
 
 static void bench_memory(struct vd_env *env)
 {
-	size_t		       before = heap_bytes();
-	struct vd_store	      *store = open_store(env, NULL);
-	size_t		       empty = heap_bytes();
-	struct vd_range_request request = { .key = { "/registry/pods/", 15 }, .range_end = { "/registry/pods0", 15 }, .limit = 10000 };
-	struct vd_store_status status;
-	struct measure	       begin = take_measure();
-	char		       extra[128];
-	char		       key[64];
-	uint64_t	       seed = 3;
+	size_t			before = heap_bytes();
+	struct vd_store	       *store = open_store(env, NULL);
+	size_t			empty = heap_bytes();
+	struct vd_range_request request = { .key = { "/registry/pods/", 15 },
+					    .range_end = { "/registry/pods0", 15 },
+					    .limit = 10000 };
+	struct vd_store_status	status;
+	struct measure		begin = take_measure();
+	char			extra[128];
+	char			key[64];
+	uint64_t		seed = 3;
 
 	for (uint64_t i = 0; i < KEYS; i++)
 		put_one(store, i, random_value(&seed));
-	snprintf(extra, sizeof extra, "\"bytes_each\":%zu,\"of_key_and_value\":%d,\"store_bytes\":%zu", (heap_bytes() - empty) / KEYS,
-		 VALUE_SIZE + 41, empty - before);
+	snprintf(extra, sizeof extra, "\"bytes_each\":%zu,\"of_key_and_value\":%d,\"store_bytes\":%zu",
+		 (heap_bytes() - empty) / KEYS, VALUE_SIZE + 41, empty - before);
 	report("memory-put", "fill, one after the other", begin, KEYS, extra);
 	bench_writers(store, "memory", 1);
 	bench_writers(store, "memory", 64);
@@ -339,7 +355,12 @@ static void bench_memory(struct vd_env *env)
 
 static void fill_small(struct vd_env *env, struct vd_store *store, uint64_t count, uint64_t key_count)
 {
-	struct flight flight = { .store = store, .seed = 7, .key_count = key_count, .is_small = true, .until = INT64_MAX, .answered_max = count };
+	struct flight flight = { .store = store,
+				 .seed = 7,
+				 .key_count = key_count,
+				 .is_small = true,
+				 .until = INT64_MAX,
+				 .answered_max = count };
 
 	flight.under_way = 256;
 	vdi_wait_init(&flight.over, env);
@@ -382,8 +403,11 @@ static void bench_put_beside(struct vd_store *store, const char *what, bool with
 	if (with_reader)
 		vdi_thread_join(&reader.thread);
 	qsort(writer.latencies, writer.latency_count, sizeof(int64_t), compare_latencies);
-	snprintf(parameters, sizeof parameters, "\"what\":\"%s\",\"p50_us\":%.1f", what, (double) writer.latencies[writer.latency_count / 2] / 1e3);
-	measure_report_value("put-p99", parameters, (double) writer.latencies[writer.latency_count * 99 / 100] / 1e3, "us", 0, seconds_per_case);
+	snprintf(parameters, sizeof parameters, "\"what\":\"%s\",\"p50_us\":%.1f", what,
+		 (double) writer.latencies[writer.latency_count / 2] / 1e3);
+	measure_report_value("put-p99", parameters,
+			     (double) writer.latencies[writer.latency_count * 99 / 100] / 1e3, "us", 0,
+			     seconds_per_case);
 	free(writer.latencies);
 }
 
@@ -409,7 +433,8 @@ static void signal_event(void *arg)
 	vdi_wait_signal(arg);
 }
 
-static void ignore_answer(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void ignore_answer(void *arg, vd_status status, const struct vd_txn_result *result,
+			  const struct vd_error *error)
 {
 	(void) result;
 	measure_check(status, error, "put");
@@ -418,22 +443,27 @@ static void ignore_answer(void *arg, vd_status status, const struct vd_txn_resul
 
 static void bench_put_to_event(struct vd_env *env, struct vd_store *store)
 {
-	struct vd_store_watch_request request = { .key = { "/", 1 }, .range_end = { "0", 1 }, .previous = true, .ready = signal_event };
-	size_t			      count = measure_scaled(500);
-	int64_t			     *latencies = malloc(count * sizeof *latencies);
-	struct vd_store_watch	     *watch;
-	struct vd_store_batch	      batch;
-	struct vdi_wait		      wait;
-	uint64_t		      seed = 11;
-	char			      key[64], parameters[64];
-	struct measure		      begin = take_measure();
+	struct vd_store_watch_request request = {
+		.key = { "/", 1 }, .range_end = { "0", 1 }, .previous = true, .ready = signal_event
+	};
+	size_t		       count = measure_scaled(500);
+	int64_t		      *latencies = malloc(count * sizeof *latencies);
+	struct vd_store_watch *watch;
+	struct vd_store_batch  batch;
+	struct vdi_wait	       wait;
+	uint64_t	       seed = 11;
+	char		       key[64], parameters[64];
+	struct measure	       begin = take_measure();
 
 	vdi_wait_init(&wait, env);
 	request.ready_arg = &wait;
-	if (vd_store_watch_open(store, &request, &watch, NULL) != VD_OK || vd_store_watch_next(watch, 1, &batch, NULL) != VD_AGAIN)
+	if (vd_store_watch_open(store, &request, &watch, NULL) != VD_OK ||
+	    vd_store_watch_next(watch, 1, &batch, NULL) != VD_AGAIN)
 		exit(1);
 	for (size_t i = 0; i < count; i++) {
-		struct vd_op	      op = { .kind = VD_OP_PUT, .key = key_text(key, i), .value = random_value(&seed) };
+		struct vd_op	      op = { .kind = VD_OP_PUT,
+					     .key = key_text(key, i),
+					     .value = random_value(&seed) };
 		struct vd_txn_request txn = { .success = &op, .success_count = 1 };
 		bool		      is_answered = false;
 		int64_t		      sent = clock_ns(CLOCK_MONOTONIC);
@@ -445,16 +475,19 @@ static void bench_put_to_event(struct vd_env *env, struct vd_store *store)
 			vdi_wait_init(&wait, env);
 		} while (vd_store_watch_next(watch, 1, &batch, NULL) == VD_AGAIN);
 		latencies[i] = clock_ns(CLOCK_MONOTONIC) - sent;
-		while (vd_store_watch_next(watch, 1, &batch, NULL) != VD_AGAIN || !__atomic_load_n(&is_answered, __ATOMIC_ACQUIRE))
+		while (vd_store_watch_next(watch, 1, &batch, NULL) != VD_AGAIN ||
+		       !__atomic_load_n(&is_answered, __ATOMIC_ACQUIRE))
 			measure_nap_ns(10000);
 		measure_nap_ns(1000000);
 	}
 	vd_store_watch_close(watch);
 	vdi_wait_fini(&wait);
 	qsort(latencies, count, sizeof *latencies, compare_latencies);
-	snprintf(parameters, sizeof parameters, "\"what\":\"put to event\",\"p99_us\":%.0f", (double) latencies[count * 99 / 100] / 1e3);
+	snprintf(parameters, sizeof parameters, "\"what\":\"put to event\",\"p99_us\":%.0f",
+		 (double) latencies[count * 99 / 100] / 1e3);
 	measure_report_value("durable-latency", parameters, (double) latencies[count / 2] / 1e3, "us",
-			     (double) (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin.cpu) / 1e9, (double) (clock_ns(CLOCK_MONOTONIC) - begin.wall) / 1e9);
+			     (double) (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin.cpu) / 1e9,
+			     (double) (clock_ns(CLOCK_MONOTONIC) - begin.wall) / 1e9);
 	free(latencies);
 }
 
@@ -484,7 +517,8 @@ static void bench_open(struct vd_env *env, const char *directory)
 
 		store = open_store(env, directory);
 		wall = (double) (clock_ns(CLOCK_MONOTONIC) - begin.wall);
-		measure_add(&rounds, wall / 1e9, (double) (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin.cpu) / 1e9, wall / 1e9);
+		measure_add(&rounds, wall / 1e9,
+			    (double) (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin.cpu) / 1e9, wall / 1e9);
 		vd_store_close_wait(store);
 	}
 	snprintf(parameters, sizeof parameters, "\"keys\":%zu", measure_scaled(1000000));

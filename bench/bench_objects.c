@@ -1,4 +1,5 @@
-/* What 100,000 objects cost: memory, start, lists, gets. Each case has a process of its own, so that no memory of an earlier one is counted or missed.
+/* What 100,000 objects cost: memory, start, lists, gets. Each case has a process of its own, so that no
+ * memory of an earlier one is counted or missed.
  *
  *   object-memory   growth of the private resident memory of a process that holds store and cache together, per object (ratio: to the object's bytes)
  *   initial-sync    from nothing to ready over the embedded store: CPU of the cacher's thread per object, and wall time
@@ -60,12 +61,16 @@ static void bench_memory(size_t size)
 	malloc_trim(0);
 	trimmed = measure_memory(0) - before;
 	snprintf(parameters, sizeof parameters,
-		 "\"bytes\":%zu,\"objects\":%llu,\"ratio\":%.3f,\"store_bytes\":%.0f,\"heap_bytes\":%.0f,\"trimmed_bytes\":%.0f", size,
-		 (unsigned long long) count, (double) both / (double) count / (double) size, (double) store / (double) count,
-		 (double) heap / (double) count, (double) trimmed / (double) count);
+		 "\"bytes\":%zu,\"objects\":%llu,\"ratio\":%.3f,\"store_bytes\":%.0f,\"heap_bytes\":%.0f,"
+		 "\"trimmed_bytes\":%.0f",
+		 size, (unsigned long long) count, (double) both / (double) count / (double) size,
+		 (double) store / (double) count, (double) heap / (double) count,
+		 (double) trimmed / (double) count);
 	measure_report_value("object-memory", parameters, (double) both / (double) count, "bytes", 0, 0);
-	snprintf(parameters, sizeof parameters, "\"bytes\":%zu,\"objects\":%llu,\"wall_ms\":%.1f", size, (unsigned long long) count, (double) wall / 1e6);
-	measure_report_value("initial-sync", parameters, (double) cpu / 1e3 / (double) count, "us", (double) cpu / 1e9, (double) wall / 1e9);
+	snprintf(parameters, sizeof parameters, "\"bytes\":%zu,\"objects\":%llu,\"wall_ms\":%.1f", size,
+		 (unsigned long long) count, (double) wall / 1e6);
+	measure_report_value("initial-sync", parameters, (double) cpu / 1e3 / (double) count, "us",
+			     (double) cpu / 1e9, (double) wall / 1e9);
 	world_close(&world);
 }
 
@@ -95,7 +100,8 @@ static uint64_t read_list(struct world *world, const struct vd_list_options *opt
 	return objects;
 }
 
-static void bench_list_of(struct world *world, const char *case_name, const char *name, const struct vd_list_options *options, unsigned lists, size_t of)
+static void bench_list_of(struct world *world, const char *case_name, const char *name,
+			  const struct vd_list_options *options, unsigned lists, size_t of)
 {
 	struct measure_rounds rounds = { .count = 0 };
 	uint64_t	      objects = 0;
@@ -111,11 +117,13 @@ static void bench_list_of(struct world *world, const char *case_name, const char
 		wall = measure_wall_ns() - wall;
 		measure_add(&rounds, (double) cpu / 1e6 / lists, (double) cpu / 1e9, (double) wall / 1e9);
 	}
-	snprintf(parameters, sizeof parameters, "\"what\":\"%s\",\"objects\":%llu,\"of\":%zu", name, (unsigned long long) (objects / lists), of);
+	snprintf(parameters, sizeof parameters, "\"what\":\"%s\",\"objects\":%llu,\"of\":%zu", name,
+		 (unsigned long long) (objects / lists), of);
 	measure_report(case_name, parameters, &rounds, "ms");
 }
 
-static void bench_one_list(struct world *world, const char *name, const struct vd_list_options *options, unsigned lists)
+static void bench_one_list(struct world *world, const char *name, const struct vd_list_options *options,
+			   unsigned lists)
 {
 	bench_list_of(world, "list", name, options, lists, measure_scaled(OBJECTS));
 }
@@ -137,10 +145,12 @@ static void bench_scale(size_t count)
 	cpu = measure_threads_cpu_ns(&world.threads) - cpu;
 	wall = measure_wall_ns() - wall;
 	snprintf(parameters, sizeof parameters, "\"of\":%zu,\"wall_ms\":%.1f", count, (double) wall / 1e6);
-	measure_report_value("scale-sync", parameters, (double) cpu / 1e3 / (double) count, "us", (double) cpu / 1e9, (double) wall / 1e9);
+	measure_report_value("scale-sync", parameters, (double) cpu / 1e3 / (double) count, "us",
+			     (double) cpu / 1e9, (double) wall / 1e9);
 	measure_nap_ns(300000000);
 	snprintf(parameters, sizeof parameters, "\"of\":%zu", count);
-	measure_report_value("scale-memory", parameters, (double) (measure_memory(0) - before) / (double) count, "bytes", 0, 0);
+	measure_report_value("scale-memory", parameters,
+			     (double) (measure_memory(0) - before) / (double) count, "bytes", 0, 0);
 	options.revision = VD_REVISION_ANY;
 	bench_list_of(&world, "scale-list", "all", &options, lists, count);
 	options.label_selector = vd_bytes_of("app=app-00042");
@@ -181,7 +191,8 @@ static void bench_lists(size_t indexed)
 	world_close(&world);
 }
 
-static void got(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void got(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		const struct vd_error *error)
 {
 	(void) revision;
 	measure_check(status, error, "get");
@@ -207,10 +218,13 @@ static void bench_gets(size_t count)
 		int64_t cpu = measure_cpu_ns(), wall = measure_wall_ns();
 
 		for (size_t i = 0; i < count; i++)
-			measure_check(vd_cacher_get(world.cacher, keys[i & 255][0], keys[i & 255][1], VD_REVISION_ANY, got, &bytes), NULL, "get");
+			measure_check(vd_cacher_get(world.cacher, keys[i & 255][0], keys[i & 255][1],
+						    VD_REVISION_ANY, got, &bytes),
+				      NULL, "get");
 		cpu = measure_cpu_ns() - cpu;
 		wall = measure_wall_ns() - wall;
-		measure_add(&rounds, (double) cpu / 1e3 / (double) count, (double) cpu / 1e9, (double) wall / 1e9);
+		measure_add(&rounds, (double) cpu / 1e3 / (double) count, (double) cpu / 1e9,
+			    (double) wall / 1e9);
 	}
 	measure_report("get", bytes ? "\"of\":100000" : "", &rounds, "us");
 	world_close(&world);

@@ -1,5 +1,6 @@
-/* What `vedette replay` costs: a log of pods of 1 KB comes through a pipe, W watches see every event, nothing is printed. The writer of the log is a process of its own;
- * only the CPU time and the memory of vedette are counted.
+/* What `vedette replay` costs: a log of pods of 1 KB comes through a pipe, W watches see every event, nothing
+ * is printed. The writer of the log is a process of its own; only the CPU time and the memory of vedette are
+ * counted.
  *
  *   replay-max     10,000,000 puts over 10,000 pods (each put changes one), in commits of one, into W watches of all pods: events a second of CPU. memory: the RSS
  *                  when each tenth of the log has passed: constant, whatever the log's length
@@ -69,8 +70,10 @@ static void write_log(FILE *out, size_t count, uint64_t seed, pid_t reader, int6
 		char		key[POD_KEY_MAX];
 		struct vd_bytes name = pod_key(key, &pod);
 
-		(void) fprintf(out, "{\"rev\":%zu,\"type\":\"PUT\",\"key\":\"%.*s\",\"value\":", i + 2, (int) name.size, key);
-		(void) fwrite(values + (i % PODS * VERSIONS + i / PODS % VERSIONS) * POD_SIZE, 1, POD_SIZE, out);
+		(void) fprintf(out, "{\"rev\":%zu,\"type\":\"PUT\",\"key\":\"%.*s\",\"value\":", i + 2,
+			       (int) name.size, key);
+		(void) fwrite(values + (i % PODS * VERSIONS + i / PODS % VERSIONS) * POD_SIZE, 1, POD_SIZE,
+			      out);
 		(void) fprintf(out, "}\n{\"commit\":%zu}\n", i + 2);
 		if (tenth < TENTHS && i + 1 == count / TENTHS * (tenth + 1))
 			ret_rss[tenth++] = rss_of(reader);
@@ -129,16 +132,21 @@ static void bench(unsigned watches, size_t count)
 		exit(1);
 	}
 	wall_ns = measure_wall_ns() - wall_ns;
-	cpu_s = (double) usage.ru_utime.tv_sec + (double) usage.ru_stime.tv_sec + (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+	cpu_s = (double) usage.ru_utime.tv_sec + (double) usage.ru_stime.tv_sec +
+		(double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 	for (size_t i = 0; i < TENTHS; i++) {
 		least = rss[i] < least ? rss[i] : least;
 		most = rss[i] > most ? rss[i] : most;
-		curve_size += (size_t) snprintf(curve + curve_size, sizeof curve - curve_size, "%s%.1f", i ? "," : "", (double) rss[i] / 1048576);
+		curve_size += (size_t) snprintf(curve + curve_size, sizeof curve - curve_size, "%s%.1f",
+						i ? "," : "", (double) rss[i] / 1048576);
 	}
 	(void) snprintf(parameters, sizeof parameters,
-			"\"watches\":%u,\"events\":%zu,\"rss_mib\":%.1f,\"rss_grown_mib\":%.1f,\"rss_tenths_mib\":[%s]", watches, count,
-			(double) usage.ru_maxrss / 1024, (double) (most - least) / 1048576, curve);
-	measure_report_value("replay-max", parameters, (double) count / cpu_s, "events a second of CPU", cpu_s, (double) wall_ns / 1e9);
+			"\"watches\":%u,\"events\":%zu,\"rss_mib\":%.1f,\"rss_grown_mib\":%.1f,\"rss_tenths_"
+			"mib\":[%s]",
+			watches, count, (double) usage.ru_maxrss / 1024, (double) (most - least) / 1048576,
+			curve);
+	measure_report_value("replay-max", parameters, (double) count / cpu_s, "events a second of CPU",
+			     cpu_s, (double) wall_ns / 1e9);
 }
 
 int main(int argc, char **argv)

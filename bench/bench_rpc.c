@@ -1,5 +1,5 @@
-/* Remote calls with both ends in this process, over our own HTTP/2 (bench_rpc) and over gRPC C core (bench_rpc_grpc): CPU is that of client and server together,
- * unless it says whose.
+/* Remote calls with both ends in this process, over our own HTTP/2 (bench_rpc) and over gRPC C core
+ * (bench_rpc_grpc): CPU is that of client and server together, unless it says whose.
  *
  *   unary     calls per second with so many under way; a small message there and back. client_us, server_us: CPU of each side per call
  *   stream    messages per second from the server over so many streams of one connection, 1,000 bytes each
@@ -39,8 +39,10 @@ static void take_answer(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc
 
 static void begin(void)
 {
-	static const struct vdi_rpc_request request = { .method = "/test.Echo/Echo", .message = { "a small message of some 30 bytes", 32 },
-							.timeout = { INT64_C(60000000000) }, .endpoint = VDI_RPC_ANY_ENDPOINT };
+	static const struct vdi_rpc_request request = { .method = "/test.Echo/Echo",
+							.message = { "a small message of some 30 bytes", 32 },
+							.timeout = { INT64_C(60000000000) },
+							.endpoint = VDI_RPC_ANY_ENDPOINT };
 	uint64_t			    left = atomic_load(&unary.left);
 
 	while (left && !atomic_compare_exchange_weak(&unary.left, &left, left - 1))
@@ -49,7 +51,8 @@ static void begin(void)
 		measure_check(client->ops->call(client, &request, take_answer, NULL, NULL), NULL, "call");
 }
 
-static void run_unary(unsigned together, size_t calls, const struct measure_threads *client_threads, const struct measure_threads *server_threads)
+static void run_unary(unsigned together, size_t calls, const struct measure_threads *client_threads,
+		      const struct measure_threads *server_threads)
 {
 	struct measure_rounds rounds = { .count = 0 };
 	char		      name[32];
@@ -77,10 +80,12 @@ static void run_unary(unsigned together, size_t calls, const struct measure_thre
 		cpu = measure_cpu_ns() - cpu;
 		client_ns += measure_threads_cpu_ns(client_threads) - client_before;
 		server_ns += measure_threads_cpu_ns(server_threads) - server_before;
-		measure_add(&rounds, (double) calls * 1e9 / (double) wall, (double) cpu / 1e9, (double) wall / 1e9);
+		measure_add(&rounds, (double) calls * 1e9 / (double) wall, (double) cpu / 1e9,
+			    (double) wall / 1e9);
 	}
-	snprintf(parameters, sizeof parameters, "\"together\":%u,\"client_us\":%.1f,\"server_us\":%.1f", together,
-		 (double) client_ns / 1e3 / (double) (calls * rounds.count), (double) server_ns / 1e3 / (double) (calls * rounds.count));
+	snprintf(parameters, sizeof parameters, "\"together\":%u,\"client_us\":%.1f,\"server_us\":%.1f",
+		 together, (double) client_ns / 1e3 / (double) (calls * rounds.count),
+		 (double) server_ns / 1e3 / (double) (calls * rounds.count));
 	measure_report(name, parameters, &rounds, "calls/s");
 }
 
@@ -115,7 +120,8 @@ static void end_stream(void *arg, const struct vdi_rpc_end *end)
 		vdi_wait_signal(&streams.done);
 }
 
-static void run_streams(unsigned together, size_t messages, const struct measure_threads *client_threads, const struct measure_threads *server_threads)
+static void run_streams(unsigned together, size_t messages, const struct measure_threads *client_threads,
+			const struct measure_threads *server_threads)
 {
 	static const struct vdi_rpc_stream_handlers handlers = { NULL, take_message, end_stream };
 	static struct reader			    readers[1000];
@@ -123,9 +129,12 @@ static void run_streams(unsigned together, size_t messages, const struct measure
 	char					    name[32];
 	char					    text[64];
 	char					    parameters[160];
-	struct vdi_rpc_request request = { .method = "/test.Echo/Count", .message = { text, 0 }, .half_close = true, .endpoint = VDI_RPC_ANY_ENDPOINT };
-	int64_t		       client_ns = 0;
-	int64_t		       server_ns = 0;
+	struct vdi_rpc_request			    request = { .method = "/test.Echo/Count",
+								.message = { text, 0 },
+								.half_close = true,
+								.endpoint = VDI_RPC_ANY_ENDPOINT };
+	int64_t					    client_ns = 0;
+	int64_t					    server_ns = 0;
 
 	snprintf(name, sizeof name, "stream-%u", together);
 	if (!measure_wanted(name))
@@ -141,7 +150,9 @@ static void run_streams(unsigned together, size_t messages, const struct measure
 		atomic_store(&streams.open, together);
 		atomic_store(&streams.messages, 0);
 		for (unsigned i = 0; i < together; i++) {
-			measure_check(client->ops->stream_open(client, &request, &handlers, &readers[i], &readers[i].stream), NULL, "open");
+			measure_check(client->ops->stream_open(client, &request, &handlers, &readers[i],
+							       &readers[i].stream),
+				      NULL, "open");
 			client->ops->stream_receive(readers[i].stream);
 		}
 		vdi_wait_wait(&streams.done);
@@ -150,11 +161,13 @@ static void run_streams(unsigned together, size_t messages, const struct measure
 		cpu = measure_cpu_ns() - cpu;
 		client_ns += measure_threads_cpu_ns(client_threads) - client_before;
 		server_ns += measure_threads_cpu_ns(server_threads) - server_before;
-		measure_add(&rounds, (double) atomic_load(&streams.messages) * 1e9 / (double) wall, (double) cpu / 1e9, (double) wall / 1e9);
+		measure_add(&rounds, (double) atomic_load(&streams.messages) * 1e9 / (double) wall,
+			    (double) cpu / 1e9, (double) wall / 1e9);
 	}
 	messages = messages / together * together;
-	snprintf(parameters, sizeof parameters, "\"streams\":%u,\"client_us\":%.1f,\"server_us\":%.1f", together,
-		 (double) client_ns / 1e3 / (double) (messages * rounds.count), (double) server_ns / 1e3 / (double) (messages * rounds.count));
+	snprintf(parameters, sizeof parameters, "\"streams\":%u,\"client_us\":%.1f,\"server_us\":%.1f",
+		 together, (double) client_ns / 1e3 / (double) (messages * rounds.count),
+		 (double) server_ns / 1e3 / (double) (messages * rounds.count));
 	measure_report(name, parameters, &rounds, "messages/s");
 }
 

@@ -1,11 +1,13 @@
-/* How long a server takes until it answers over a data directory that is full, and what it then has in memory.
+/* How long a server takes until it answers over a data directory that is full, and what it then has in
+ * memory.
  *
  *   etcd:KEYS:SIZE    `vedette etcd`; values of SIZE random bytes
  *   serve:KEYS:SIZE   `vedette serve` with pods of SIZE bytes, until all kinds are ready
  *   read:KEYS:SIZE    the same directory opened in this process: the store alone
  *
- * The directory lies in the page cache. A case is run alone by its name: `bench_start etcd:1000000:100`. With VEDETTE_BENCH_DATA=FOLDER the directories are
- * kept there and found again by the next run, so that a case takes seconds. VEDETTE_BENCH_PERF=FILE puts `perf record` around the last server.
+ * The directory lies in the page cache. A case is run alone by its name: `bench_start etcd:1000000:100`. With
+ * VEDETTE_BENCH_DATA=FOLDER the directories are kept there and found again by the next run, so that a case
+ * takes seconds. VEDETTE_BENCH_PERF=FILE puts `perf record` around the last server.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +20,7 @@
 #include "measure.h"
 #include "pods.h"
 
-static char program[512];
+static char	   program[512];
 static const char *folder;
 
 struct content {
@@ -49,16 +51,21 @@ static struct vd_op put_number(void *arg, uint64_t i)
 	uint64_t	number = i * 7919 % content->count;
 	struct pod	pod = pod_number(number, content->size);
 
-	return (struct vd_op) { .kind = VD_OP_PUT, .key = pod_key(content->key, &pod), .value = value_of(content->value, number, content->size, content->is_pod, &content->seed) };
+	return (struct vd_op) { .kind = VD_OP_PUT,
+				.key = pod_key(content->key, &pod),
+				.value = value_of(content->value, number, content->size, content->is_pod,
+						  &content->seed) };
 }
 
 static void fill(const char *path, uint64_t count, size_t size, bool is_pod)
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
-	struct content	       content = { .count = count, .seed = measure_options.seed, .size = size, .is_pod = is_pod };
-	struct vd_error	       error;
-	struct vd_store	      *store;
-	struct vd_env	      *env;
+	struct content	       content = {
+			.count = count, .seed = measure_options.seed, .size = size, .is_pod = is_pod
+	};
+	struct vd_error	 error;
+	struct vd_store *store;
+	struct vd_env	*env;
 
 	options.data_dir = path;
 	options.no_sync = true;
@@ -80,12 +87,14 @@ struct server {
 
 static void start(struct server *server, const char *const *arguments)
 {
-	char text[4096] = "";
+	char   text[4096] = "";
 	size_t size = 0;
 
 	server->pid = measure_spawn(arguments, &server->output);
 	while (strstr(text, "vedette: ready") == NULL) {
-		ssize_t got = size + 1 < sizeof text ? read(server->output, text + size, sizeof text - 1 - size) : 0;
+		ssize_t got = size + 1 < sizeof text ?
+				      read(server->output, text + size, sizeof text - 1 - size) :
+				      0;
 
 		if (got <= 0) {
 			fprintf(stderr, "bench_start: %s does not start: %s\n", arguments[0], text);
@@ -124,7 +133,8 @@ static void data_directory(char *path, size_t path_size, uint64_t count, size_t 
 {
 	struct stat about;
 
-	snprintf(path, path_size, "%s/%s-%llu-%zu", folder, is_pod ? "pods" : "bytes", (unsigned long long) count, size);
+	snprintf(path, path_size, "%s/%s-%llu-%zu", folder, is_pod ? "pods" : "bytes",
+		 (unsigned long long) count, size);
 	if (stat(path, &about) != 0 && count)
 		fill(path, count, size, is_pod);
 }
@@ -139,7 +149,18 @@ static void bench_server(const char *name, bool is_serve, uint64_t count, size_t
 
 	data_directory(path, sizeof path, count, size, is_serve);
 	for (unsigned round = 0; round < measure_options.rounds; round++) {
-		const char *const traced[] = { "perf", "record", "-g", "-o", perf, program, is_serve ? "serve" : "etcd", "--data-dir", path, "--listen", "127.0.0.1:0", NULL };
+		const char *const traced[] = { "perf",
+					       "record",
+					       "-g",
+					       "-o",
+					       perf,
+					       program,
+					       is_serve ? "serve" : "etcd",
+					       "--data-dir",
+					       path,
+					       "--listen",
+					       "127.0.0.1:0",
+					       NULL };
 		bool		  is_traced = perf && round + 1 == measure_options.rounds;
 		int64_t		  began = measure_wall_ns();
 		double		  cpu, wall;
@@ -157,7 +178,9 @@ static void bench_server(const char *name, bool is_serve, uint64_t count, size_t
 		}
 		stop(&server);
 	}
-	snprintf(parameters, sizeof parameters, "\"keys\":%llu,\"bytes\":%zu,\"cpu_ms\":%.0f,\"rss_mib\":%.1f,\"anonymous_mib\":%.1f,\"peak_mib\":%.1f",
+	snprintf(parameters, sizeof parameters,
+		 "\"keys\":%llu,\"bytes\":%zu,\"cpu_ms\":%.0f,\"rss_mib\":%.1f,\"anonymous_mib\":%.1f,\"peak_"
+		 "mib\":%.1f",
 		 (unsigned long long) count, size, measure_median(&cpu_rounds), rss, anon, peak);
 	measure_report(name, parameters, &rounds, "ms");
 }
@@ -180,12 +203,14 @@ static void bench_read(uint64_t count, size_t size)
 
 		measure_check(vd_store_open_mvcc(env, &options, &store, &error), &error, "store");
 		wall = measure_wall_ns() - wall;
-		measure_add(&rounds, (double) wall / 1e6, (double) (measure_cpu_ns() - cpu) / 1e9, (double) wall / 1e9);
+		measure_add(&rounds, (double) wall / 1e6, (double) (measure_cpu_ns() - cpu) / 1e9,
+			    (double) wall / 1e9);
 		memory = (double) measure_memory(0) / 1024 / 1024;
 		vd_store_close_wait(store);
 	}
 	vd_env_free(env);
-	snprintf(parameters, sizeof parameters, "\"keys\":%llu,\"bytes\":%zu,\"anonymous_mib\":%.1f", (unsigned long long) count, size, memory);
+	snprintf(parameters, sizeof parameters, "\"keys\":%llu,\"bytes\":%zu,\"anonymous_mib\":%.1f",
+		 (unsigned long long) count, size, memory);
 	measure_report("read", parameters, &rounds, "ms");
 }
 
@@ -196,26 +221,30 @@ int main(int argc, char **argv)
 		uint64_t    count;
 		size_t	    size;
 	} cases[] = {
-		{ "etcd", 0, 0 },	    { "etcd", 100000, 1024 }, { "etcd", 1000000, 100 }, { "etcd", 1000000, 1024 },
-		{ "serve", 100000, 1024 },  { "read", 100000, 1024 }, { "read", 1000000, 100 }, { "read", 1000000, 1024 },
+		{ "etcd", 0, 0 },	   { "etcd", 100000, 1024 },  { "etcd", 1000000, 100 },
+		{ "etcd", 1000000, 1024 }, { "serve", 100000, 1024 }, { "read", 100000, 1024 },
+		{ "read", 1000000, 100 },  { "read", 1000000, 1024 },
 	};
 	const char *slash = strrchr(argv[0], '/');
 	const char *kept = getenv("VEDETTE_BENCH_DATA");
 
 	measure_begin("start", argc, argv);
-	snprintf(program, sizeof program, "%.*s/../tools/vedette/vedette", slash ? (int) (slash - argv[0]) : 1, slash ? argv[0] : ".");
+	snprintf(program, sizeof program, "%.*s/../tools/vedette/vedette",
+		 slash ? (int) (slash - argv[0]) : 1, slash ? argv[0] : ".");
 	folder = kept ? kept : measure_folder();
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		uint64_t count = cases[i].count ? measure_scaled(cases[i].count) : 0;
 		char	 name[64];
 
-		snprintf(name, sizeof name, "%s:%llu:%zu", cases[i].kind, (unsigned long long) cases[i].count, cases[i].size);
+		snprintf(name, sizeof name, "%s:%llu:%zu", cases[i].kind, (unsigned long long) cases[i].count,
+			 cases[i].size);
 		if (!measure_wanted(name))
 			continue;
 		if (strcmp(cases[i].kind, "read") == 0)
 			bench_read(count, cases[i].size);
 		else
-			bench_server(cases[i].kind, strcmp(cases[i].kind, "serve") == 0, count, cases[i].size);
+			bench_server(cases[i].kind, strcmp(cases[i].kind, "serve") == 0, count,
+				     cases[i].size);
 	}
 	return 0;
 }

@@ -64,7 +64,9 @@ void http_server_stop(struct http_server *server)
 
 int http_connect(const struct http_server *server)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t) server->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons((uint16_t) server->port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int		   connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int		   one = 1;
 
@@ -76,12 +78,15 @@ int http_connect(const struct http_server *server)
 
 void http_send(int connection, const char *method, const char *path, struct vd_bytes body)
 {
-	char	     head[512];
-	int	     size = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n", method, path);
+	char head[512];
+	int  size =
+		snprintf(head, sizeof head,
+			 "%s %s HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n", method, path);
 	struct iovec parts[2] = { { head, 0 }, { (void *) (uintptr_t) body.data, body.size } };
 
 	if (body.size)
-		size += snprintf(head + size, sizeof head - (size_t) size, "Content-Type: application/json\r\nContent-Length: %zu\r\n", body.size);
+		size += snprintf(head + size, sizeof head - (size_t) size,
+				 "Content-Type: application/json\r\nContent-Length: %zu\r\n", body.size);
 	size += snprintf(head + size, sizeof head - (size_t) size, "\r\n");
 	parts[0].iov_len = (size_t) size;
 	if (writev(connection, parts, body.size ? 2 : 1) != (ssize_t) (parts[0].iov_len + body.size))
@@ -111,7 +116,8 @@ void http_receive(int connection)
 	if (length)
 		wanted = head + strtoull(length + 17, NULL, 10);
 	while (size < wanted) {
-		ssize_t got = read(connection, text, wanted - size < sizeof text ? wanted - size : sizeof text);
+		ssize_t got =
+			read(connection, text, wanted - size < sizeof text ? wanted - size : sizeof text);
 
 		if (got <= 0)
 			die("answer");
@@ -211,17 +217,21 @@ static void format_path(char *path, size_t size, const char *format, size_t numb
 #pragma GCC diagnostic pop
 }
 
-void http_watches_open(struct http_watches *watches, const struct http_server *server, const char *path, size_t count)
+void http_watches_open(struct http_watches *watches, const struct http_server *server, const char *path,
+		       size_t count)
 {
 	/* A path of ours holds no percent sign. */
 	http_watches_open_each(watches, server, path, count);
 }
 
-void http_watches_open_each(struct http_watches *watches, const struct http_server *server, const char *format, size_t count)
+void http_watches_open_each(struct http_watches *watches, const struct http_server *server,
+			    const char *format, size_t count)
 {
 	size_t waiting = 0;
 
-	*watches = (struct http_watches) { .watches = calloc(count + 1, sizeof *watches->watches), .count = count, .epoll = epoll_create1(EPOLL_CLOEXEC) };
+	*watches = (struct http_watches) { .watches = calloc(count + 1, sizeof *watches->watches),
+					   .count = count,
+					   .epoll = epoll_create1(EPOLL_CLOEXEC) };
 	for (size_t i = 0; i < count; i++) {
 		struct http_watch *watch = &watches->watches[i];
 		struct epoll_event event = { .events = EPOLLIN, .data.u64 = i };

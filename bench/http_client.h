@@ -16,12 +16,13 @@ void http_server_stop(struct http_server *server);
 
 /* ---- Blocking calls on a connection that is kept ---- */
 
-int  http_connect(const struct http_server *server);
+int http_connect(const struct http_server *server);
 /* Sends a request; body may be empty. */
 void http_send(int connection, const char *method, const char *path, struct vd_bytes body);
 /* Reads one whole answer; ends the program unless its status is in [200, 300). */
 void http_receive(int connection);
-/* Follows the continue tokens of a list on one connection to its end; returns the number of pages. path holds a query. */
+/* Follows the continue tokens of a list on one connection to its end; returns the number of pages. path holds
+ * a query. */
 unsigned http_read_pages(const struct http_server *server, const char *path);
 
 /* ---- Many watches at once ---- */
@@ -39,9 +40,11 @@ struct http_watches {
 	uint64_t	   events; /* of all */
 };
 /* Opens them on path and waits until each has seen the header of its answer. */
-void http_watches_open(struct http_watches *watches, const struct http_server *server, const char *path, size_t count);
+void http_watches_open(struct http_watches *watches, const struct http_server *server, const char *path,
+		       size_t count);
 /* The same; format is that of a path and takes the number of the watch, a size_t. */
-void http_watches_open_each(struct http_watches *watches, const struct http_server *server, const char *format, size_t count);
+void http_watches_open_each(struct http_watches *watches, const struct http_server *server,
+			    const char *format, size_t count);
 /* Reads until all of them together have seen that many events. */
 void http_watches_read(struct http_watches *watches, uint64_t events);
 /* Reads what is there now, waiting at most timeout_ms for something. */

@@ -34,8 +34,9 @@ static void describe_machine(void)
 		}
 	if (file)
 		fclose(file);
-	snprintf(machine, sizeof machine, "%s, %ld processors, %ld GiB", model, sysconf(_SC_NPROCESSORS_ONLN),
-		 (long) ((double) sysconf(_SC_PHYS_PAGES) * (double) sysconf(_SC_PAGESIZE) / (1 << 30) + 0.5));
+	snprintf(
+		machine, sizeof machine, "%s, %ld processors, %ld GiB", model, sysconf(_SC_NPROCESSORS_ONLN),
+		(long) ((double) sysconf(_SC_PHYS_PAGES) * (double) sysconf(_SC_PAGESIZE) / (1 << 30) + 0.5));
 }
 
 void measure_begin(const char *name, int argc, char **argv)
@@ -52,7 +53,8 @@ void measure_begin(const char *name, int argc, char **argv)
 			measure_options.scale = atof(argv[at + 1]);
 		else
 			break;
-	if ((at < argc && argv[at][0] == '-') || measure_options.rounds == 0 || measure_options.rounds > MEASURE_ROUNDS_MAX) {
+	if ((at < argc && argv[at][0] == '-') || measure_options.rounds == 0 ||
+	    measure_options.rounds > MEASURE_ROUNDS_MAX) {
 		fprintf(stderr, "usage: bench_%s [--rounds N] [--seed N] [--scale F] [CASE...]\n", name);
 		exit(2);
 	}
@@ -80,7 +82,8 @@ void measure_check(vd_status status, const struct vd_error *error, const char *w
 {
 	if (status == VD_OK)
 		return;
-	fprintf(stderr, "bench_%s: %s: %s\n", bench_name, what, error && error->message[0] ? error->message : vd_status_name(status));
+	fprintf(stderr, "bench_%s: %s: %s\n", bench_name, what,
+		error && error->message[0] ? error->message : vd_status_name(status));
 	exit(1);
 }
 
@@ -107,8 +110,11 @@ static void wait_for_removal(void)
 
 const char *measure_folder(void)
 {
-	/* A process of its own, as this one may be killed; a server of it may then still write for a moment. */
-	static const char *const   remove[] = { "sh", "-c", "cat; rm -rf -- \"$0\" || { sleep 5; exec rm -rf -- \"$0\"; }", run_folder, NULL };
+	/* A process of its own, as this one may be killed; a server of it may then still write for a
+	 * moment. */
+	static const char *const   remove[] = { "sh", "-c",
+						"cat; rm -rf -- \"$0\" || { sleep 5; exec rm -rf -- \"$0\"; }",
+						run_folder, NULL };
 	const char		  *temporary = getenv("TMPDIR");
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t	   attributes;
@@ -116,14 +122,16 @@ const char *measure_folder(void)
 
 	if (run_folder[0])
 		return run_folder;
-	snprintf(run_folder, sizeof run_folder, "%s/vedette-bench-%s-XXXXXX", temporary ? temporary : "/tmp", bench_name);
+	snprintf(run_folder, sizeof run_folder, "%s/vedette-bench-%s-XXXXXX", temporary ? temporary : "/tmp",
+		 bench_name);
 	if (mkdtemp(run_folder) == NULL || pipe2(pipes, O_CLOEXEC) != 0)
 		fail(run_folder);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, pipes[0], 0);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-	errno = posix_spawnp(&remover, "sh", &actions, &attributes, (char *const *) (uintptr_t) remove, environ);
+	errno = posix_spawnp(&remover, "sh", &actions, &attributes, (char *const *) (uintptr_t) remove,
+			     environ);
 	if (errno)
 		fail("sh");
 	posix_spawn_file_actions_destroy(&actions);
@@ -134,14 +142,16 @@ const char *measure_folder(void)
 	return run_folder;
 }
 
-static void answered(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void answered(void *arg, vd_status status, const struct vd_txn_result *result,
+		     const struct vd_error *error)
 {
 	(void) result;
 	measure_check(status, error, "put");
 	__atomic_fetch_add((uint64_t *) arg, 1, __ATOMIC_RELEASE);
 }
 
-void measure_put(struct vd_store *store, uint64_t count, struct vd_op (*op_of)(void *arg, uint64_t i), void *arg)
+void measure_put(struct vd_store *store, uint64_t count, struct vd_op (*op_of)(void *arg, uint64_t i),
+		 void *arg)
 {
 	uint64_t done = 0;
 
@@ -317,16 +327,20 @@ int measure_compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-void measure_report(const char *case_name, const char *parameters, const struct measure_rounds *rounds, const char *unit)
+void measure_report(const char *case_name, const char *parameters, const struct measure_rounds *rounds,
+		    const char *unit)
 {
-	printf("{\"bench\":\"%s\",\"case\":\"%s\"%s%s,\"value\":%.6g,\"unit\":\"%s\",\"cpu_s\":%.4f,\"wall_s\":%.4f,\"rounds\":%u,\"seed\":%llu,"
+	printf("{\"bench\":\"%s\",\"case\":\"%s\"%s%s,\"value\":%.6g,\"unit\":\"%s\",\"cpu_s\":%.4f,\"wall_"
+	       "s\":%.4f,\"rounds\":%u,\"seed\":%llu,"
 	       "\"scale\":%g,\"machine\":\"%s\"}\n",
-	       bench_name, case_name, parameters[0] ? "," : "", parameters, measure_median(rounds), unit, rounds->cpu_s, rounds->wall_s,
-	       rounds->count, (unsigned long long) measure_options.seed, measure_options.scale, machine);
+	       bench_name, case_name, parameters[0] ? "," : "", parameters, measure_median(rounds), unit,
+	       rounds->cpu_s, rounds->wall_s, rounds->count, (unsigned long long) measure_options.seed,
+	       measure_options.scale, machine);
 	fflush(stdout);
 }
 
-void measure_report_value(const char *case_name, const char *parameters, double value, const char *unit, double cpu_s, double wall_s)
+void measure_report_value(const char *case_name, const char *parameters, double value, const char *unit,
+			  double cpu_s, double wall_s)
 {
 	struct measure_rounds rounds = { .count = 0 };
 

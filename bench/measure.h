@@ -1,6 +1,7 @@
 /* What all benches share: clocks, memory of a process, medians of short rounds, and one JSON line per case.
  *
- * A case runs several short rounds and reports the median; CPU time comes first, because wall time on a shared machine says little. Every bench takes
+ * A case runs several short rounds and reports the median; CPU time comes first, because wall time on a
+ * shared machine says little. Every bench takes
  *   bench_x [--rounds N] [--seed N] [--scale F] [CASE...]     CASE: only cases whose name begins so
  * --scale shrinks or grows counts of objects and events, for a quick look.
  */
@@ -32,22 +33,25 @@ size_t measure_scaled(size_t count);
 /* Ends the program with a sentence unless status is VD_OK. */
 void measure_check(vd_status status, const struct vd_error *error, const char *what);
 
-int64_t	 measure_wall_ns(void);
+int64_t measure_wall_ns(void);
 /* user + system time of this process, or of another one. */
-int64_t	 measure_cpu_ns(void);
-int64_t	 measure_cpu_ns_of(pid_t pid);
-void	 measure_nap_ns(int64_t ns);
+int64_t measure_cpu_ns(void);
+int64_t measure_cpu_ns_of(pid_t pid);
+void	measure_nap_ns(int64_t ns);
 /* Private memory of a process in bytes (RssAnon); 0 as pid: this one. */
 int64_t	 measure_memory(pid_t pid);
 uint64_t measure_random(uint64_t *state);
 
-/* A folder of this run in TMPDIR or /tmp, made by the first call. It is removed when the program is at its end, whatever that is. */
+/* A folder of this run in TMPDIR or /tmp, made by the first call. It is removed when the program is at its
+ * end, whatever that is. */
 const char *measure_folder(void);
-/* Starts a program (NULL-terminated) that ends with this one; *ret_output: what it writes to its standard error. */
+/* Starts a program (NULL-terminated) that ends with this one; *ret_output: what it writes to its standard
+ * error. */
 pid_t measure_spawn(const char *const *arguments, int *ret_output);
 
 /* Puts what op_of says for 0, 1, ... count - 1, good until the next call; waits until all are answered. */
-void measure_put(struct vd_store *store, uint64_t count, struct vd_op (*op_of)(void *arg, uint64_t i), void *arg);
+void measure_put(struct vd_store *store, uint64_t count, struct vd_op (*op_of)(void *arg, uint64_t i),
+		 void *arg);
 
 /* ---- Threads: whose CPU time was it? ---- */
 
@@ -67,15 +71,17 @@ int64_t measure_threads_cpu_ns(const struct measure_threads *threads);
 struct measure_rounds {
 	double	 values[MEASURE_ROUNDS_MAX];
 	unsigned count;
-	double	 cpu_s;	 /* sums over the rounds, what was measured only */
+	double	 cpu_s; /* sums over the rounds, what was measured only */
 	double	 wall_s;
 };
 void   measure_add(struct measure_rounds *rounds, double value, double cpu_s, double wall_s);
 double measure_median(const struct measure_rounds *rounds);
 /* One JSON line; parameters: members of the object, such as "\"watchers\":10", or "". */
-void measure_report(const char *case_name, const char *parameters, const struct measure_rounds *rounds, const char *unit);
+void measure_report(const char *case_name, const char *parameters, const struct measure_rounds *rounds,
+		    const char *unit);
 /* The same for a single value. */
-void measure_report_value(const char *case_name, const char *parameters, double value, const char *unit, double cpu_s, double wall_s);
+void measure_report_value(const char *case_name, const char *parameters, double value, const char *unit,
+			  double cpu_s, double wall_s);
 int  measure_compare(const void *a, const void *b); /* of two int64_t, for qsort */
 
 #endif

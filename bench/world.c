@@ -46,7 +46,8 @@ void world_start(struct world *world)
 {
 	struct vd_error error;
 
-	measure_check(vd_cacher_new(world->env, world->store, &world->options, &world->cacher, &error), &error, "cacher");
+	measure_check(vd_cacher_new(world->env, world->store, &world->options, &world->cacher, &error),
+		      &error, "cacher");
 	measure_check(vd_cacher_ready_wait(world->cacher, VD_SECONDS(120), &error), &error, "cacher");
 }
 
@@ -66,7 +67,8 @@ struct put_count {
 	_Atomic int64_t	 revision;
 };
 
-static void count_answer(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void count_answer(void *arg, vd_status status, const struct vd_txn_result *result,
+			 const struct vd_error *error)
 {
 	struct put_count *count = arg;
 

@@ -1,4 +1,5 @@
-/* An embedded store, a Cacher over it, and their threads kept apart, so that CPU time can be told apart too. */
+/* An embedded store, a Cacher over it, and their threads kept apart, so that CPU time can be told apart
+ * too. */
 #ifndef BENCH_WORLD_H
 #define BENCH_WORLD_H
 
@@ -6,18 +7,19 @@
 #include "pods.h"
 
 struct world {
-	struct vd_env	  *store_env; /* its threads: the store alone */
-	struct vd_env	  *env;	      /* its one thread: watchChan, reflector, cache, dispatch, sinks without a runner */
-	struct vd_env	  *consumer_env; /* its one thread: sinks with a runner */
-	struct vd_store	  *store;
-	struct vd_codec	  *codec;
-	struct vd_cacher  *cacher;
+	struct vd_env *store_env; /* its threads: the store alone */
+	struct vd_env
+		*env; /* its one thread: watchChan, reflector, cache, dispatch, sinks without a runner */
+	struct vd_env		*consumer_env; /* its one thread: sinks with a runner */
+	struct vd_store		*store;
+	struct vd_codec		*codec;
+	struct vd_cacher	*cacher;
 	struct vd_cacher_options options; /* may be changed before world_start */
-	struct measure_threads store_threads;
-	struct measure_threads threads;
-	struct measure_threads consumer_threads;
-	uint64_t	   seed;
-	vd_rev		   revision; /* of the last put that was answered */
+	struct measure_threads	 store_threads;
+	struct measure_threads	 threads;
+	struct measure_threads	 consumer_threads;
+	uint64_t		 seed;
+	vd_rev			 revision; /* of the last put that was answered */
 };
 
 /* data_dir NULL: in memory. */

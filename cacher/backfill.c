@@ -1,5 +1,6 @@
-/* How: the same watchChan that feeds the cache, opened at an old revision; a progress request tells when it has reached L even if nothing happened just before.
- * An etcd answers none while the watch is behind (E-317), so it is asked until it does.
+/* How: the same watchChan that feeds the cache, opened at an old revision; a progress request tells when it
+ * has reached L even if nothing happened just before. An etcd answers none while the watch is behind (E-317),
+ * so it is asked until it does.
  *
  * The newest state of an object was decoded for the list already: the history shares that object. */
 #include "backfill.h"
@@ -18,7 +19,8 @@ static bool want_all(void *arg, const struct vd_object *object)
 
 /* ---- What was listed ---- */
 
-/* As long as the stream of the past is open, which may be longer than the cacher waits for it. Nothing in it changes. */
+/* As long as the stream of the past is open, which may be longer than the cacher waits for it. Nothing in it
+ * changes. */
 struct vdi_backfill_listed {
 	struct vd_cacher	 *cacher;
 	struct vdi_btree_snapshot objects;
@@ -59,7 +61,8 @@ static struct vdi_backfill_listed *listed_new(struct vd_cacher *cacher)
 	vdi_btree_snapshot(&cacher->reflector.pending, &listed->objects);
 	vdi_hash_init(&listed->by_record, is_of_record, 0);
 	/* Only objects that the snapshot keeps: all of them, unless the list named some twice. */
-	if (listed->objects.count != count || count == 0 || vdi_hash_reserve(&listed->by_record, count) != VD_OK)
+	if (listed->objects.count != count || count == 0 ||
+	    vdi_hash_reserve(&listed->by_record, count) != VD_OK)
 		return listed;
 	for (size_t i = 0; i < count; i++) {
 		const struct vd_kv *kv = vd_object_kv(reflector->loading[i]);
@@ -108,12 +111,15 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 	span = (vd_rev) cacher->watch_cache.history.capacity_upper;
 	if (store.remote && store.history == 0)
 		span = VDI_MIN(span, VDI_BACKFILL_REMOTE_MAX);
-	options.revision = VDI_MAX(VDI_MAX(store.history ? VDI_MAX(store.history, store.kept) : store.compacted, 1), reflector->pending_revision - span);
+	options.revision =
+		VDI_MAX(VDI_MAX(store.history ? VDI_MAX(store.history, store.kept) : store.compacted, 1),
+			reflector->pending_revision - span);
 	if (options.revision >= reflector->pending_revision || !vdi_cacher_call_begin(cacher))
 		return false;
 	listed = listed_new(cacher);
 	options.decoded_arg = listed;
-	if (listed == NULL || vdi_watchchan_open(cacher->env, cacher->store, &options, &reflector->backfill, NULL) != VD_OK) {
+	if (listed == NULL ||
+	    vdi_watchchan_open(cacher->env, cacher->store, &options, &reflector->backfill, NULL) != VD_OK) {
 		reflector->backfill = NULL;
 		if (listed)
 			listed_free(listed);

@@ -1,4 +1,5 @@
-/* The Cacher: construction, the actor's round, opening a watch, the end. Reads are in delegator.c, writes in writes.c. */
+/* The Cacher: construction, the actor's round, opening a watch, the end. Reads are in delegator.c, writes in
+ * writes.c. */
 #include "cacher.h"
 
 #include "actor_poll.h"
@@ -112,7 +113,8 @@ static bool has_all(struct vd_cacher *cacher, vd_rev revision)
 
 	if (vdi_watch_cache_revision(&cacher->watch_cache) >= revision)
 		return true;
-	return vd_store_status_get(cacher->store, &status) == VD_OK && !status.progress && vdi_btree_count(&cacher->watch_cache.store.objects) == 0;
+	return vd_store_status_get(cacher->store, &status) == VD_OK && !status.progress &&
+	       vdi_btree_count(&cacher->watch_cache.store.objects) == 0;
 }
 
 static void wake_outlets(struct vd_cacher *cacher)
@@ -171,7 +173,8 @@ static void run_stopping(struct vd_cacher *cacher)
 		vd_actor_set_timer(cacher->actor, vd_mono_add(vd_env_now(cacher->env), STOP_POLL));
 	vdi_dispatch_left(cacher);
 	vdi_lock_acquire(&cacher->watchers.lock);
-	is_over = cacher->call_count == 0 && cacher->watchers.count == 0 && cacher->watchers.outlet_count == 0 && cacher->watchers.opening_first == NULL;
+	is_over = cacher->call_count == 0 && cacher->watchers.count == 0 &&
+		  cacher->watchers.outlet_count == 0 && cacher->watchers.opening_first == NULL;
 	vdi_lock_release(&cacher->watchers.lock);
 	/* CLOSE messages of inline watchers may still be in their inbox. */
 	if (is_over && !vdi_outlet_has_work(cacher->watchers.inline_outlet) && !cacher->is_finishing) {
@@ -197,8 +200,8 @@ static void update_gauges(struct vd_cacher *cacher)
 	cacher->decreases_seen = history->decreases;
 }
 
-/* R-455: what the store no longer keeps need not be kept here; the two share the bytes of old versions, so only together do they free them. Who has nothing of
- * the past asks for no timer. */
+/* R-455: what the store no longer keeps need not be kept here; the two share the bytes of old versions, so
+ * only together do they free them. Who has nothing of the past asks for no timer. */
 static vd_mono follow_compaction(struct vd_cacher *cacher)
 {
 	struct vdi_watch_cache *cache = &cacher->watch_cache;
@@ -209,8 +212,10 @@ static vd_mono follow_compaction(struct vd_cacher *cacher)
 		return VD_NEVER;
 	if (cacher->compaction_poll.ns <= now.ns) {
 		cacher->compaction_poll = vd_mono_add(now, VDI_COMPACTION_POLL);
-		if (vd_store_status_get(cacher->store, &status) == VD_OK && (status.kept > 0 || status.compacted > 0))
-			vdi_watch_cache_compact(cache, VDI_MAX(status.compacted, 0), status.kept > 0 ? status.kept : status.compacted);
+		if (vd_store_status_get(cacher->store, &status) == VD_OK &&
+		    (status.kept > 0 || status.compacted > 0))
+			vdi_watch_cache_compact(cache, VDI_MAX(status.compacted, 0),
+						status.kept > 0 ? status.kept : status.compacted);
 	}
 	return cacher->compaction_poll;
 }
@@ -263,19 +268,27 @@ static vd_status check_options(const struct vd_cacher_options *options, struct v
 	if (options->codec == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a cacher needs a codec");
 	if (prefix_size < 2 || options->key_prefix[0] != '/' || options->key_prefix[prefix_size - 1] != '/')
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the key prefix must start and end with '/' and be more than \"/\"");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "the key prefix must start and end with '/' and be more than \"/\"");
 	if (options->history_window.ns < VD_SECONDS(75).ns)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the history window (%lld ms) must not be below 1m15s",
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "the history window (%lld ms) must not be below 1m15s",
 				    (long long) options->history_window.ns / 1000000);
 	if (options->history_bytes <= 0 || options->lag_bytes_max <= 0 || options->watcher_count_max == 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "history_bytes, lag_bytes_max and watcher_count_max must be positive");
-	if (options->consistency_interval.ns < 0 || (unsigned) options->on_inconsistency > VD_ON_INCONSISTENCY_PANIC)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "consistency_interval (%lld ms) must not be negative, and on_inconsistency (%d) one of its enum",
-				    (long long) options->consistency_interval.ns / 1000000, (int) options->on_inconsistency);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "history_bytes, lag_bytes_max and watcher_count_max must be positive");
+	if (options->consistency_interval.ns < 0 ||
+	    (unsigned) options->on_inconsistency > VD_ON_INCONSISTENCY_PANIC)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "consistency_interval (%lld ms) must not be negative, and "
+				    "on_inconsistency (%d) one of its enum",
+				    (long long) options->consistency_interval.ns / 1000000,
+				    (int) options->on_inconsistency);
 	return VD_OK;
 }
 
-static vd_status find_trigger(const struct vd_cacher_options *options, int *ret_index, struct vd_error *reterr)
+static vd_status find_trigger(const struct vd_cacher_options *options, int *ret_index,
+			      struct vd_error *reterr)
 {
 	*ret_index = -1;
 	if (options->trigger == NULL)
@@ -285,7 +298,8 @@ static vd_status find_trigger(const struct vd_cacher_options *options, int *ret_
 			*ret_index = (int) i;
 			return VD_OK;
 		}
-	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the trigger %s is not a declared field", options->trigger);
+	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the trigger %s is not a declared field",
+			    options->trigger);
 }
 
 static vd_status copy_options(struct vd_cacher_options *copy, const struct vd_cacher_options *options)
@@ -296,10 +310,13 @@ static vd_status copy_options(struct vd_cacher_options *copy, const struct vd_ca
 	copy->group = vdi_strdup(options->group ? options->group : "");
 	copy->key_prefix = vdi_strdup(options->key_prefix);
 	copy->trigger = options->trigger ? vdi_strdup(options->trigger) : NULL;
-	return copy->resource && copy->group && copy->key_prefix && (copy->trigger || !options->trigger) ? VD_OK : VD_NOMEM;
+	return copy->resource && copy->group && copy->key_prefix && (copy->trigger || !options->trigger) ?
+		       VD_OK :
+		       VD_NOMEM;
 }
 
-static vd_status build(struct vd_cacher *cacher, const struct vd_cacher_options *options, struct vd_error *reterr)
+static vd_status build(struct vd_cacher *cacher, const struct vd_cacher_options *options,
+		       struct vd_error *reterr)
 {
 	struct vdi_storage_options storage = { options->resource, options->key_prefix, options->codec, NULL };
 	char			   resource[VDI_RESOURCE_LABEL_SIZE];
@@ -307,24 +324,29 @@ static vd_status build(struct vd_cacher *cacher, const struct vd_cacher_options 
 
 	VDI_TRY(copy_options(&cacher->options, options));
 	cacher->key_prefix_size = strlen(options->key_prefix);
-	VDI_TRY(vdi_watch_cache_init(&cacher->watch_cache, cacher->env, options->history_bytes, options->history_window,
-				     VDI_MIN(options->codec->field_count, (size_t) VD_FIELDS_MAX), options->index_labels));
+	VDI_TRY(vdi_watch_cache_init(
+		&cacher->watch_cache, cacher->env, options->history_bytes, options->history_window,
+		VDI_MIN(options->codec->field_count, (size_t) VD_FIELDS_MAX), options->index_labels));
 	vdi_object_store_on_demand(&cacher->watch_cache.store);
 	vdi_resource_label(options->resource, cacher->options.group, resource);
-	VDI_TRY(vdi_cacher_metrics_init(&cacher->metrics, cacher->env, cacher->options.group, resource, &cacher->watch_cache.store, cacher->codec));
-	VDI_TRY(vdi_storage_metrics_new(cacher->env, cacher->options.group, resource, &cacher->storage_metrics));
+	VDI_TRY(vdi_cacher_metrics_init(&cacher->metrics, cacher->env, cacher->options.group, resource,
+					&cacher->watch_cache.store, cacher->codec));
+	VDI_TRY(vdi_storage_metrics_new(cacher->env, cacher->options.group, resource,
+					&cacher->storage_metrics));
 	storage.metrics = cacher->storage_metrics;
 	VDI_TRY(vdi_storage_new(cacher->env, cacher->store, &storage, &cacher->storage, reterr));
 	VDI_TRY(vdi_outlet_new(&cacher->watchers, VDI_OUTLET_INLINE, &cacher->watchers.inline_outlet));
 	VDI_TRY(vd_actor_new(cacher->env, &actor, &cacher->actor));
 	cacher->watch_cache.actor = cacher->watchers.actor = cacher->actor;
-	cacher->collector = (struct vdi_metrics_collector) { .collect = vdi_cacher_gauges_collect, .arg = cacher };
+	cacher->collector =
+		(struct vdi_metrics_collector) { .collect = vdi_cacher_gauges_collect, .arg = cacher };
 	vdi_metrics_add_collector(vdi_env_metrics(cacher->env), &cacher->collector);
 	cacher->is_collected = true;
 	return VD_OK;
 }
 
-vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const struct vd_cacher_options *options, struct vd_cacher **ret_cacher,
+vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store,
+			const struct vd_cacher_options *options, struct vd_cacher **ret_cacher,
 			struct vd_error *reterr)
 {
 	struct vd_cacher *cacher;
@@ -341,7 +363,10 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const 
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for a cacher");
 	if (reterr)
 		reterr->code = VD_OK;
-	cacher->watchers = (struct vdi_watchers) { .env = env, .cache = &cacher->watch_cache, .metrics = &cacher->metrics, .dump = vdi_cacher_dump_outlet,
+	cacher->watchers = (struct vdi_watchers) { .env = env,
+						   .cache = &cacher->watch_cache,
+						   .metrics = &cacher->metrics,
+						   .dump = vdi_cacher_dump_outlet,
 						   .gone = free_cacher };
 	atomic_init(&cacher->watchers.references, 1);
 	cacher->env = env;
@@ -364,8 +389,11 @@ vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const 
 		vdi_cacher_unref(cacher);
 		return status;
 	}
-	cacher->watchers.usage = (struct vdi_usage) { .kind = "cacher", .name = cacher->options.resource, .closed_by = "vd_cacher_close", .env = env,
-					     .uses = { store, options->codec } };
+	cacher->watchers.usage = (struct vdi_usage) { .kind = "cacher",
+						      .name = cacher->options.resource,
+						      .closed_by = "vd_cacher_close",
+						      .env = env,
+						      .uses = { store, options->codec } };
 	vdi_usage_begin(&cacher->watchers.usage);
 	vd_actor_wake(cacher->actor);
 	*ret_cacher = cacher;
@@ -412,7 +440,8 @@ static void check_pollers(struct vd_cacher *cacher)
 		is_served_here |= vdi_poller_serves_here(&outlet->runner);
 	vdi_lock_release(&cacher->watchers.lock);
 	if (is_served_here)
-		vdi_misuse("vd_cacher_close_wait: this thread runs the poller of watchers of cacher %s: use vd_cacher_close, and run the poller until its done was told",
+		vdi_misuse("vd_cacher_close_wait: this thread runs the poller of watchers of cacher %s: use "
+			   "vd_cacher_close, and run the poller until its done was told",
 			   cacher->options.resource);
 }
 
@@ -460,11 +489,13 @@ static void start_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 	struct vd_watcher      *watcher = start->watcher;
 	struct vd_cacher       *cacher = vdi_cacher_of(watcher->outlet->watchers);
 
-	vdi_metric_observe_duration(cacher->metrics.read_wait, vd_mono_since(vd_env_now(cacher->env), waiter->since));
+	vdi_metric_observe_duration(cacher->metrics.read_wait,
+				    vd_mono_since(vd_env_now(cacher->env), waiter->since));
 	if (status == VD_TOO_LARGE_REVISION) {
 		struct vd_error error;
 
-		vdi_too_large_revision(&error, start->required, vdi_watch_cache_revision(&cacher->watch_cache));
+		vdi_too_large_revision(&error, start->required,
+				       vdi_watch_cache_revision(&cacher->watch_cache));
 		if ((start->error = vdi_alloc(sizeof error)))
 			*start->error = error;
 	}
@@ -515,12 +546,14 @@ static void start_watcher(struct vdi_watch_start *start)
 	vd_status	       status;
 
 	/* Whatever the cache has needs no proof that it is the newest. */
-	if (start->send_initial_events == VD_TRUE && watcher->allow_bookmarks && start->revision != VD_REVISION_ANY &&
+	if (start->send_initial_events == VD_TRUE && watcher->allow_bookmarks &&
+	    start->revision != VD_REVISION_ANY &&
 	    (vd_store_status_get(cacher->store, &store) != VD_OK || !store.progress)) {
 		start->status = VD_INTERNAL;
 		if ((start->error = vdi_alloc(sizeof *start->error)))
 			vd_error_set(start->error, VD_INTERNAL,
-				     "a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled");
+				     "a watch stream was requested by the client but the required storage "
+				     "feature RequestWatchProgress is disabled");
 		vdi_dispatch_enqueue(cacher, watcher);
 		return;
 	}
@@ -542,8 +575,9 @@ static void start_watcher(struct vdi_watch_start *start)
 	start_when_fresh(start);
 }
 
-static vd_status new_watcher(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
-			     struct vdi_outlet *outlet, struct vd_watcher **ret_watcher)
+static vd_status new_watcher(struct vd_cacher *cacher, const struct vd_watch_options *options,
+			     const struct vd_watch_sink *sink, struct vdi_outlet *outlet,
+			     struct vd_watcher **ret_watcher)
 {
 	struct vd_watcher *watcher = VDI_NEW(struct vd_watcher);
 	struct vdi_pull	  *pull = sink ? NULL : vdi_pull_new();
@@ -558,19 +592,27 @@ static vd_status new_watcher(struct vd_cacher *cacher, const struct vd_watch_opt
 	watcher->arg = sink ? sink->arg : pull;
 	vdi_watchers_ref(&cacher->watchers);
 	watcher->outlet = outlet;
-	watcher->lag_bytes_max = options->lag_bytes_max > 0 ? options->lag_bytes_max : cacher->options.lag_bytes_max;
-	watcher->lag_events_max = (uint32_t) (options->lag_events_max > 0 ? VDI_MIN(options->lag_events_max, (int64_t) UINT32_MAX) : 0);
+	watcher->lag_bytes_max =
+		options->lag_bytes_max > 0 ? options->lag_bytes_max : cacher->options.lag_bytes_max;
+	watcher->lag_events_max = (uint32_t) (options->lag_events_max > 0 ?
+						      VDI_MIN(options->lag_events_max, (int64_t) UINT32_MAX) :
+						      0);
 	watcher->deadline = options->deadline;
 	watcher->allow_bookmarks = options->allow_bookmarks;
 	*ret_watcher = watcher;
 	return VD_OK;
 }
 
-static vd_status new_start(struct vd_cacher *cacher, const struct vd_watch_options *options, struct vdi_watch_start **ret_start,
-			   struct vd_error *reterr)
+static vd_status new_start(struct vd_cacher *cacher, const struct vd_watch_options *options,
+			   struct vdi_watch_start **ret_start, struct vd_error *reterr)
 {
-	struct vdi_predicate_options predicate = { options->namespace_name, options->name,	      options->label_selector,
-						   options->field_selector, true, cacher->options.cluster_scoped, options->shard_selector,
+	struct vdi_predicate_options predicate = { options->namespace_name,
+						   options->name,
+						   options->label_selector,
+						   options->field_selector,
+						   true,
+						   cacher->options.cluster_scoped,
+						   options->shard_selector,
 						   sizeof(struct vdi_watch_group) };
 	struct vdi_watch_start	    *start = VDI_NEW(struct vdi_watch_start);
 	vd_status		     status;
@@ -602,8 +644,8 @@ static vd_status admit(struct vd_cacher *cacher, struct vd_error *reterr)
 		cacher->watchers.count++;
 	vdi_lock_release(&cacher->watchers.lock);
 	if (status == VD_FULL)
-		vd_error_set(reterr, VD_FULL, "%u watches are open on %s, no more are allowed", cacher->options.watcher_count_max,
-			     cacher->options.resource);
+		vd_error_set(reterr, VD_FULL, "%u watches are open on %s, no more are allowed",
+			     cacher->options.watcher_count_max, cacher->options.resource);
 	else if (status != VD_OK)
 		vd_error_set(reterr, status, "apiserver cacher is stopped");
 	return status;
@@ -617,8 +659,8 @@ static void dismiss(struct vd_cacher *cacher)
 	vdi_lock_release(&cacher->watchers.lock);
 }
 
-static vd_status open_watcher(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
-			      struct vd_watcher **ret_watcher)
+static vd_status open_watcher(struct vd_cacher *cacher, const struct vd_watch_options *options,
+			      const struct vd_watch_sink *sink, struct vd_watcher **ret_watcher)
 {
 	struct vdi_outlet *outlet;
 	vd_status	   status;
@@ -648,23 +690,33 @@ static vd_status open_watcher(struct vd_cacher *cacher, const struct vd_watch_op
 	return VD_OK;
 }
 
-static vd_status check_watch(struct vd_cacher *cacher, const struct vd_watch_options *options, struct vd_error *reterr)
+static vd_status check_watch(struct vd_cacher *cacher, const struct vd_watch_options *options,
+			     struct vd_error *reterr)
 {
 	VDI_REQUIRE_OPTIONS(options, reterr);
 	VDI_TRY(vdi_cacher_check_scope(cacher, options->namespace_name, options->name, reterr));
 	if (options->revision < VD_REVISION_UNSET)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: the revision is %lld, must be VD_REVISION_UNSET or more", (long long) options->revision);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "watch: the revision is %lld, must be VD_REVISION_UNSET or more",
+				    (long long) options->revision);
 	if (options->deadline.ns <= 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: the deadline is %lld, must be an instant or VD_NEVER: begin with VD_WATCH_OPTIONS_INIT",
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "watch: the deadline is %lld, must be an instant or VD_NEVER: begin with "
+				    "VD_WATCH_OPTIONS_INIT",
 				    (long long) options->deadline.ns);
-	if ((unsigned) options->send_initial_events > VD_TRUE || options->lag_bytes_max < 0 || options->lag_events_max < 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: send_initial_events is %d, lag_bytes_max %lld, lag_events_max %lld: a vd_tristate, and 0 or more",
-				    (int) options->send_initial_events, (long long) options->lag_bytes_max, (long long) options->lag_events_max);
+	if ((unsigned) options->send_initial_events > VD_TRUE || options->lag_bytes_max < 0 ||
+	    options->lag_events_max < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "watch: send_initial_events is %d, lag_bytes_max %lld, lag_events_max "
+				    "%lld: a vd_tristate, and 0 or more",
+				    (int) options->send_initial_events, (long long) options->lag_bytes_max,
+				    (long long) options->lag_events_max);
 	return VD_OK;
 }
 
-vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
-			  struct vd_watcher **ret_watcher, struct vd_error *reterr)
+vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_options *options,
+			  const struct vd_watch_sink *sink, struct vd_watcher **ret_watcher,
+			  struct vd_error *reterr)
 {
 	struct vdi_watch_start *start = NULL;
 	struct vd_watcher      *watcher = NULL;
@@ -690,7 +742,8 @@ vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_option
 	if (status != VD_OK) {
 		dismiss(cacher);
 		vdi_watch_start_free(start);
-		return vd_error_set(reterr, status, "%s: the watch cannot be opened", vd_status_sentence(status));
+		return vd_error_set(reterr, status, "%s: the watch cannot be opened",
+				    vd_status_sentence(status));
 	}
 	atomic_fetch_add_explicit(&cacher->watchers.usage.watchers, 1, memory_order_relaxed);
 	watcher->generation = (uint32_t) generation;

@@ -1,5 +1,6 @@
-/* How: a dump is a struct with one part per outlet. The actor fills in its facts and gives each outlet its part; whoever finishes the last part writes the
- * text. Of the watchers that are caught up only their lane is looked at; they all lag alike. */
+/* How: a dump is a struct with one part per outlet. The actor fills in its facts and gives each outlet its
+ * part; whoever finishes the last part writes the text. Of the watchers that are caught up only their lane is
+ * looked at; they all lag alike. */
 #include "cacher_dump.h"
 
 #include <stdlib.h>
@@ -33,17 +34,17 @@ struct vdi_dump_part {
 };
 
 struct vdi_dump {
-	struct vd_cacher	  *cacher;
-	vdi_cacher_dump_fn	   done;
-	void			  *arg;
-	struct vdi_dump		  *next;
-	_Atomic size_t		   left; /* parts not filled, and one for the actor */
-	struct vdi_dump_part	  *parts;
-	size_t			   part_count;
-	enum vdi_reflector_phase   phase;
-	uint64_t		   relists;
-	uint64_t		   resumes;
-	size_t			   groups;
+	struct vd_cacher	*cacher;
+	vdi_cacher_dump_fn	 done;
+	void			*arg;
+	struct vdi_dump		*next;
+	_Atomic size_t		 left; /* parts not filled, and one for the actor */
+	struct vdi_dump_part	*parts;
+	size_t			 part_count;
+	enum vdi_reflector_phase phase;
+	uint64_t		 relists;
+	uint64_t		 resumes;
+	size_t			 groups;
 	struct {
 		uint64_t		     counts[4];
 		enum vdi_consistency_verdict verdict;
@@ -106,13 +107,16 @@ static void fill_lane(struct vdi_dump_part *part, struct vdi_outlet *outlet, str
 	vdi_lock_release(&cache->lock);
 	part->members += lane->member_count;
 	if (lane->member_count)
-		add_row(part, (struct row) { vdi_watch_group_predicate(lane->group), "live", outlet->runner.runner, lane->member_count,
-					     behind(events, lane->taken_events), behind(bytes, lane->taken_bytes) });
+		add_row(part,
+			(struct row) { vdi_watch_group_predicate(lane->group), "live", outlet->runner.runner,
+				       lane->member_count, behind(events, lane->taken_events),
+				       behind(bytes, lane->taken_bytes) });
 	for (struct vd_watcher *watcher = lane->lagging; watcher; watcher = watcher->lagging_next) {
 		part->lagging++;
 		part->stuck += watcher->is_stuck;
-		add_row(part, (struct row) { vdi_watch_group_predicate(lane->group), state_of(watcher), outlet->runner.runner, 1,
-					     behind(events, watcher->base_events), behind(bytes, watcher->base_bytes) });
+		add_row(part, (struct row) { vdi_watch_group_predicate(lane->group), state_of(watcher),
+					     outlet->runner.runner, 1, behind(events, watcher->base_events),
+					     behind(bytes, watcher->base_bytes) });
 	}
 }
 
@@ -152,8 +156,9 @@ static void write_ready(struct vdi_buffer *buffer, struct vd_cacher *cacher)
 	has_error = ready->has_error;
 	memcpy(error, ready->error, sizeof error);
 	vdi_lock_release(&ready->lock);
-	vdi_buffer_printf(buffer, "\"ready\":%s,\"state\":\"%s\",\"stateSeconds\":%lld,\"generation\":%llu", state == VDI_READY_READY ? "true" : "false",
-			  names[state], (long long) (vd_mono_since(vd_env_now(cacher->env), changed).ns / 1000000000),
+	vdi_buffer_printf(buffer, "\"ready\":%s,\"state\":\"%s\",\"stateSeconds\":%lld,\"generation\":%llu",
+			  state == VDI_READY_READY ? "true" : "false", names[state],
+			  (long long) (vd_mono_since(vd_env_now(cacher->env), changed).ns / 1000000000),
 			  (unsigned long long) generation);
 	if (has_error)
 		write_string(buffer, "lastError", vd_bytes_of(error));
@@ -181,51 +186,66 @@ static void write_cache(struct vdi_buffer *buffer, struct vd_cacher *cacher)
 	objects = vdi_btree_count(&cache->store.objects);
 	bytes = cache->store.bytes;
 	snapshots = cache->store.retained_count;
-	for (struct vdi_fresh_waiter *waiter = cache->waiters_first; waiter && waiters < WAITERS_COUNTED_MAX; waiter = waiter->next)
+	for (struct vdi_fresh_waiter *waiter = cache->waiters_first; waiter && waiters < WAITERS_COUNTED_MAX;
+	     waiter = waiter->next)
 		waiters++;
 	vdi_lock_release(&cache->lock);
-	vdi_buffer_printf(buffer, ",\"resourceVersion\":%lld,\"listResourceVersion\":%lld,\"objects\":%llu,\"objectBytes\":%lld", (long long) revision,
-			  (long long) history.list_revision, (unsigned long long) objects, (long long) bytes);
 	vdi_buffer_printf(buffer,
-			  ",\"history\":{\"oldest\":%lld,\"newest\":%lld,\"events\":%llu,\"bytes\":%lld,\"capacity\":%zu,\"bytesMax\":%lld,"
+			  ",\"resourceVersion\":%lld,\"listResourceVersion\":%lld,\"objects\":%llu,"
+			  "\"objectBytes\":%lld",
+			  (long long) revision, (long long) history.list_revision,
+			  (unsigned long long) objects, (long long) bytes);
+	vdi_buffer_printf(buffer,
+			  ",\"history\":{\"oldest\":%lld,\"newest\":%lld,\"events\":%llu,\"bytes\":%lld,"
+			  "\"capacity\":%zu,\"bytesMax\":%lld,"
 			  "\"spanSeconds\":%lld},\"freshWaiters\":%zu,\"snapshots\":%zu",
-			  (long long) floor, (long long) newest, (unsigned long long) (history.end - history.start), (long long) history.bytes,
-			  history.capacity, (long long) history.bytes_max, (long long) (vd_mono_since(now, first).ns / 1000000000), waiters, snapshots);
+			  (long long) floor, (long long) newest,
+			  (unsigned long long) (history.end - history.start), (long long) history.bytes,
+			  history.capacity, (long long) history.bytes_max,
+			  (long long) (vd_mono_since(now, first).ns / 1000000000), waiters, snapshots);
 }
 
 static void write_stream(struct vdi_buffer *buffer, const struct vdi_dump *dump)
 {
-	static const char *const		phases[] = { "listing", "backfilling", "watching" };
+	static const char *const	  phases[] = { "listing", "backfilling", "watching" };
 	const struct vdi_watchchan_stats *stats = &dump->stream;
 
-	vdi_buffer_printf(buffer, ",\"reflector\":{\"phase\":\"%s\",\"relists\":%llu,\"resumes\":%llu}", phases[dump->phase],
-			  (unsigned long long) dump->relists, (unsigned long long) dump->resumes);
+	vdi_buffer_printf(buffer, ",\"reflector\":{\"phase\":\"%s\",\"relists\":%llu,\"resumes\":%llu}",
+			  phases[dump->phase], (unsigned long long) dump->relists,
+			  (unsigned long long) dump->resumes);
 	if (!dump->has_stream)
 		return;
 	vdi_buffer_printf(buffer,
 			  ",\"watchChan\":{\"raw\":{\"len\":%zu,\"high\":%zu,\"full\":%llu,\"capacity\":%d},"
-			  "\"result\":{\"len\":%zu,\"high\":%zu,\"full\":%llu,\"capacity\":%d},\"events\":%llu,\"bookmarks\":%llu,\"undecodable\":%llu}",
-			  stats->raw_len, stats->raw_high, (unsigned long long) stats->raw_full, VDI_WATCHCHAN_QUEUE_LEN, stats->result_len,
-			  stats->result_high, (unsigned long long) stats->result_full, VDI_WATCHCHAN_QUEUE_LEN, (unsigned long long) stats->events,
-			  (unsigned long long) stats->bookmarks, (unsigned long long) stats->undecodable);
+			  "\"result\":{\"len\":%zu,\"high\":%zu,\"full\":%llu,\"capacity\":%d},\"events\":%"
+			  "llu,\"bookmarks\":%llu,\"undecodable\":%llu}",
+			  stats->raw_len, stats->raw_high, (unsigned long long) stats->raw_full,
+			  VDI_WATCHCHAN_QUEUE_LEN, stats->result_len, stats->result_high,
+			  (unsigned long long) stats->result_full, VDI_WATCHCHAN_QUEUE_LEN,
+			  (unsigned long long) stats->events, (unsigned long long) stats->bookmarks,
+			  (unsigned long long) stats->undecodable);
 }
 
 static void write_consistency(struct vdi_buffer *buffer, const struct vdi_dump *dump)
 {
-	vdi_buffer_printf(buffer, ",\"consistency\":{\"status\":\"%s\"", vdi_consistency_verdict_name(dump->consistency.verdict));
+	vdi_buffer_printf(buffer, ",\"consistency\":{\"status\":\"%s\"",
+			  vdi_consistency_verdict_name(dump->consistency.verdict));
 	if (dump->consistency.verdict != VDI_CONSISTENCY_NONE)
-		vdi_buffer_printf(buffer, ",\"resourceVersion\":%lld,\"digest\":\"%llx\"", (long long) dump->consistency.revision,
+		vdi_buffer_printf(buffer, ",\"resourceVersion\":%lld,\"digest\":\"%llx\"",
+				  (long long) dump->consistency.revision,
 				  (unsigned long long) dump->consistency.digest);
 	for (int i = VDI_CONSISTENCY_SUCCESS; i <= VDI_CONSISTENCY_ERROR; i++)
-		vdi_buffer_printf(buffer, ",\"%s\":%llu", vdi_consistency_verdict_name((enum vdi_consistency_verdict) i),
+		vdi_buffer_printf(buffer, ",\"%s\":%llu",
+				  vdi_consistency_verdict_name((enum vdi_consistency_verdict) i),
 				  (unsigned long long) dump->consistency.counts[i]);
 	vdi_buffer_append_char(buffer, '}');
 }
 
 static void write_row(struct vdi_buffer *buffer, const struct vd_env *env, const struct row *row)
 {
-	vdi_buffer_printf(buffer, "{\"state\":\"%s\",\"watchers\":%zu,\"lagEvents\":%llu,\"lagBytes\":%llu", row->state, row->watchers,
-			  (unsigned long long) row->events, (unsigned long long) row->bytes);
+	vdi_buffer_printf(buffer, "{\"state\":\"%s\",\"watchers\":%zu,\"lagEvents\":%llu,\"lagBytes\":%llu",
+			  row->state, row->watchers, (unsigned long long) row->events,
+			  (unsigned long long) row->bytes);
 	if (row->runner)
 		vdi_buffer_printf(buffer, ",\"runner\":\"%u\"", vdi_env_runner_number(env, row->runner));
 	if (row->predicate && row->predicate->namespace_size)
@@ -233,11 +253,14 @@ static void write_row(struct vdi_buffer *buffer, const struct vd_env *env, const
 	if (row->predicate && row->predicate->name_size)
 		write_string(buffer, "name", vdi_predicate_name(row->predicate));
 	if (row->predicate && row->predicate->has_labels)
-		write_string(buffer, "labelSelector", vdi_label_selector_text(vdi_predicate_labels(row->predicate)));
+		write_string(buffer, "labelSelector",
+			     vdi_label_selector_text(vdi_predicate_labels(row->predicate)));
 	if (row->predicate && row->predicate->fields_at)
-		write_string(buffer, "fieldSelector", vdi_field_selector_text(vdi_predicate_fields(row->predicate)));
+		write_string(buffer, "fieldSelector",
+			     vdi_field_selector_text(vdi_predicate_fields(row->predicate)));
 	if (row->predicate && row->predicate->has_shards)
-		write_string(buffer, "shardSelector", vdi_shard_selector_text(vdi_predicate_shards(row->predicate)));
+		write_string(buffer, "shardSelector",
+			     vdi_shard_selector_text(vdi_predicate_shards(row->predicate)));
 	vdi_buffer_append_char(buffer, '}');
 }
 
@@ -284,8 +307,9 @@ static void write_watchers(struct vdi_buffer *buffer, const struct vdi_dump *dum
 		stuck += dump->parts[i].stuck;
 	}
 	vdi_buffer_printf(buffer,
-			  ",\"watchers\":{\"count\":%zu,\"groups\":%zu,\"outlets\":%zu,\"live\":%zu,\"behind\":%zu,\"blocked\":%zu,\"ends\":{", count,
-			  dump->groups, outlets, members, lagging, stuck);
+			  ",\"watchers\":{\"count\":%zu,\"groups\":%zu,\"outlets\":%zu,\"live\":%zu,"
+			  "\"behind\":%zu,\"blocked\":%zu,\"ends\":{",
+			  count, dump->groups, outlets, members, lagging, stuck);
 	for (int i = 0; i < VDI_END_COUNT; i++)
 		vdi_buffer_printf(buffer, "%s\"%s\":%lld", i ? "," : "", vdi_end_name((enum vdi_end) i),
 				  (long long) vdi_metric_value(cacher->metrics.ends[i]));
@@ -399,7 +423,8 @@ static void ask_outlets(struct vdi_dump *dump, size_t count)
 	atomic_fetch_sub(&dump->left, 1);
 	count = 1;
 	vdi_lock_acquire(&cacher->watchers.lock);
-	for (struct vdi_outlet *outlet = cacher->watchers.outlets; outlet && count < dump->part_count; outlet = outlet->next)
+	for (struct vdi_outlet *outlet = cacher->watchers.outlets; outlet && count < dump->part_count;
+	     outlet = outlet->next)
 		post(outlet, &dump->parts[count++]);
 	vdi_lock_release(&cacher->watchers.lock);
 	/* Outlets that have gone meanwhile. */
@@ -416,7 +441,8 @@ void vdi_cacher_dump_run(struct vd_cacher *cacher)
 	vdi_lock_acquire(&cacher->watchers.lock);
 	dump = cacher->dumps;
 	cacher->dumps = NULL;
-	for (struct vdi_outlet *outlet = dump ? cacher->watchers.outlets : NULL; outlet; outlet = outlet->next)
+	for (struct vdi_outlet *outlet = dump ? cacher->watchers.outlets : NULL; outlet;
+	     outlet = outlet->next)
 		count++;
 	vdi_lock_release(&cacher->watchers.lock);
 	while (dump) {

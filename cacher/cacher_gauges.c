@@ -33,9 +33,9 @@ static void count_full(struct vdi_metric *counter, uint64_t *seen, uint64_t now)
 
 void vdi_cacher_gauges_collect(void *arg)
 {
-	struct vd_cacher	   *cacher = arg;
-	struct vdi_cacher_metrics  *metrics = &cacher->metrics;
-	struct vdi_watchchan_stats  stats = { 0 };
+	struct vd_cacher	  *cacher = arg;
+	struct vdi_cacher_metrics *metrics = &cacher->metrics;
+	struct vdi_watchchan_stats stats = { 0 };
 
 	collect_cache(cacher);
 	vdi_metric_set(metrics->quarantined, (int64_t) vdi_quarantine_count(&cacher->quarantine));

@@ -38,7 +38,8 @@ void vdi_cacher_call_end(struct vd_cacher *cacher)
 
 /* ---- Names ---- */
 
-vd_status vdi_cacher_check_scope(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, struct vd_error *reterr)
+vd_status vdi_cacher_check_scope(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+				 struct vd_bytes name, struct vd_error *reterr)
 {
 	const char *resource = cacher->options.resource;
 
@@ -46,21 +47,26 @@ vd_status vdi_cacher_check_scope(struct vd_cacher *cacher, struct vd_bytes names
 	VDI_REQUIRE_BYTES(name, reterr);
 	/* a namespace is asked for in itself. */
 	if (cacher->options.cluster_scoped && namespace_name.size && !vd_bytes_equal(namespace_name, name))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s are not namespaced: the namespace must be empty, not \"%.*s\"", resource,
-				    (int) VDI_MIN(namespace_name.size, (size_t) 63), (const char *) namespace_name.data);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "%s are not namespaced: the namespace must be empty, not \"%.*s\"",
+				    resource, (int) VDI_MIN(namespace_name.size, (size_t) 63),
+				    (const char *) namespace_name.data);
 	return VD_OK;
 }
 
-vd_status vdi_cacher_key(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, char *buffer, struct vd_bytes *ret_key,
-			 struct vd_error *reterr)
+vd_status vdi_cacher_key(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
+			 char *buffer, struct vd_bytes *ret_key, struct vd_error *reterr)
 {
 	bool is_clustered = cacher->options.cluster_scoped;
 
 	VDI_TRY(vdi_cacher_check_scope(cacher, namespace_name, name, reterr));
 	if (!is_clustered && namespace_name.size == 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s are namespaced: the namespace of \"%.*s\" is missing", cacher->options.resource,
-				    (int) VDI_MIN(name.size, (size_t) 100), (const char *) name.data);
-	return vdi_storage_key(cacher->storage, is_clustered ? VD_BYTES_NONE : namespace_name, name, buffer, ret_key, reterr);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "%s are namespaced: the namespace of \"%.*s\" is missing",
+				    cacher->options.resource, (int) VDI_MIN(name.size, (size_t) 100),
+				    (const char *) name.data);
+	return vdi_storage_key(cacher->storage, is_clustered ? VD_BYTES_NONE : namespace_name, name, buffer,
+			       ret_key, reterr);
 }
 
 vd_status vdi_cacher_refuse(vd_object_fn done, void *arg, const struct vd_error *error)

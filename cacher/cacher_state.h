@@ -16,9 +16,10 @@
  *   VDI_LOCK_WATCH_CACHE    object store, history, groups' rings of matches, revision, fresh waiters: held for a batch of at most 32 events
  *   VDI_LOCK_CACHE_WATCHER  one outlet's inbox: messages to watchers, dirty lanes
  *
- * Ends: vd_cacher_close stops the reflector, ends all watchers, answers all waiters, then closes the actors. The struct itself is reference
- * counted and lives until the last watcher and the last call in flight are gone. vdi_cacher_drain comes before it where nobody is to miss the last events: then
- * everything goes on, but a watcher that has taken all there is ends.
+ * Ends: vd_cacher_close stops the reflector, ends all watchers, answers all waiters, then closes the actors.
+ * The struct itself is reference counted and lives until the last watcher and the last call in flight are
+ * gone. vdi_cacher_drain comes before it where nobody is to miss the last events: then everything goes on,
+ * but a watcher that has taken all there is ends.
  */
 #ifndef VDI_CACHER_STATE_H
 #define VDI_CACHER_STATE_H
@@ -52,16 +53,16 @@ struct vdi_lane;
 
 struct vd_cacher {
 	/* Fixed at creation. */
-	const struct vd_env    *env;
-	struct vd_store	       *store;
-	struct vd_codec	       *codec;
-	struct vdi_storage     *storage;
+	const struct vd_env	   *env;
+	struct vd_store		   *store;
+	struct vd_codec		   *codec;
+	struct vdi_storage	   *storage;
 	struct vdi_storage_metrics *storage_metrics;
-	struct vd_cacher_options options; /* strings are our copies */
-	size_t			key_prefix_size;
-	int			trigger_index; /* of the codec's fields, -1: none */
-	struct vd_actor	       *actor;
-	struct vdi_cacher_metrics metrics;
+	struct vd_cacher_options    options; /* strings are our copies */
+	size_t			    key_prefix_size;
+	int			    trigger_index; /* of the codec's fields, -1: none */
+	struct vd_actor		   *actor;
+	struct vdi_cacher_metrics   metrics;
 
 	atomic_bool	    is_stopping;
 	struct vdi_watchers watchers; /* with the references and the registry lock of the cacher */
@@ -71,11 +72,11 @@ struct vd_cacher {
 	struct vdi_quarantine  quarantine;  /* has its own lock */
 
 	/* The cacher's actor only. */
-	struct vdi_reflector	 reflector;
-	struct vdi_watch_index watcher_index;
-	struct vdi_watch_scopes watch_scopes;
+	struct vdi_reflector	  reflector;
+	struct vdi_watch_index	  watcher_index;
+	struct vdi_watch_scopes	  watch_scopes;
 	struct vdi_bookmark_wheel bookmarks;
-	struct vdi_lane		*batch_lanes; /* marked while matching the present batch */
+	struct vdi_lane		 *batch_lanes; /* marked while matching the present batch */
 	struct vdi_match_buffer {
 		struct vdi_group_match *matches;
 		size_t			count;
@@ -88,15 +89,15 @@ struct vd_cacher {
 		int64_t		  bytes;
 		vd_mono		  last;
 	} recent; /* their frames are kept */
-	struct vdi_consistency consistency;
+	struct vdi_consistency	consistency;
 	struct vdi_object_count object_count;
-	vd_mono	 compaction_poll; /* when to ask the store next what it has compacted */
-	uint64_t visit; /* stamp of the event that is being matched */
-	bool	 is_ending; /* every watcher was told */
-	bool	 is_finishing;
-	size_t	 capacity_seen; /* what the gauges show */
-	uint64_t increases_seen;
-	uint64_t decreases_seen;
+	vd_mono			compaction_poll; /* when to ask the store next what it has compacted */
+	uint64_t		visit;		 /* stamp of the event that is being matched */
+	bool			is_ending;	 /* every watcher was told */
+	bool			is_finishing;
+	size_t			capacity_seen; /* what the gauges show */
+	uint64_t		increases_seen;
+	uint64_t		decreases_seen;
 
 	/* Collectors of metrics, which run one at a time. */
 	struct vdi_metrics_collector collector;
@@ -108,7 +109,7 @@ struct vd_cacher {
 	struct vdi_dump *dumps;
 	size_t		 call_count; /* calls into the store that have not answered */
 	void (*closed)(void *arg);
-	void *closed_arg;
+	void  *closed_arg;
 	vd_rev drain_revision;
 	void (*drained)(void *arg); /* NULL: nobody wants it drained, or it was called */
 	void *drained_arg;
@@ -121,16 +122,20 @@ static inline struct vd_cacher *vdi_cacher_of(struct vdi_watchers *watchers)
 
 struct vd_cacher *vdi_cacher_ref(struct vd_cacher *cacher);
 void		  vdi_cacher_unref(struct vd_cacher *cacher);
-/* Around each asynchronous call into the store: the cacher does not finish while one is open. false: stopping, do not call. Any thread. */
+/* Around each asynchronous call into the store: the cacher does not finish while one is open. false:
+ * stopping, do not call. Any thread. */
 VDI_MUST_USE bool vdi_cacher_call_begin(struct vd_cacher *cacher);
 void		  vdi_cacher_call_end(struct vd_cacher *cacher);
-/* The key of an object. VD_INVALID_ARGUMENT: a namespace where the resource has none, or none where it has one; a name that is no segment of a key. */
-VDI_MUST_USE vd_status vdi_cacher_key(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, char *buffer, struct vd_bytes *ret_key,
+/* The key of an object. VD_INVALID_ARGUMENT: a namespace where the resource has none, or none where it has
+ * one; a name that is no segment of a key. */
+VDI_MUST_USE vd_status vdi_cacher_key(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+				      struct vd_bytes name, char *buffer, struct vd_bytes *ret_key,
 				      struct vd_error *reterr);
 /* The same for lists and watches, which may leave out either. */
-VDI_MUST_USE vd_status vdi_cacher_check_scope(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_cacher_check_scope(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+					      struct vd_bytes name, struct vd_error *reterr);
 /* Refuses a call through its callback, because the call itself has no place for a sentence. VD_OK. */
-vd_status vdi_cacher_refuse(vd_object_fn done, void *arg, const struct vd_error *error);
+vd_status		      vdi_cacher_refuse(vd_object_fn done, void *arg, const struct vd_error *error);
 static inline struct vd_bytes vdi_cacher_prefix(const struct vd_cacher *cacher)
 {
 	return (struct vd_bytes) { cacher->options.key_prefix, cacher->key_prefix_size };

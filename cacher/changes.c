@@ -1,7 +1,8 @@
 /* What happened between two revisions, out of the history: change by change, or what is different at the end.
  *
- * How: the events between two positions are taken out by reference, some at a time under the lock, filtered by the same predicate as a watch's. For the
- * difference they are sorted by key, and of each object the first state before and the last one after are compared. */
+ * How: the events between two positions are taken out by reference, some at a time under the lock, filtered
+ * by the same predicate as a watch's. For the difference they are sorted by key, and of each object the first
+ * state before and the last one after are compared. */
 #include <stdlib.h>
 
 #include "cacher_state.h"
@@ -16,11 +17,11 @@ struct change {
 };
 
 struct vd_changes {
-	vd_rev		after;
-	vd_rev		until;
-	struct change  *changes;
-	size_t		count;
-	size_t		capacity;
+	vd_rev		   after;
+	vd_rev		   until;
+	struct change	  *changes;
+	size_t		   count;
+	size_t		   capacity;
 	struct vdi_event **merged; /* references that hold the states before; combined only */
 	size_t		   merged_count;
 };
@@ -39,7 +40,8 @@ struct vd_changes *vd_changes_free(struct vd_changes *changes)
 	return NULL;
 }
 
-static vd_status append(struct vd_changes *changes, const struct vdi_predicate *predicate, struct vdi_event *event)
+static vd_status append(struct vd_changes *changes, const struct vdi_predicate *predicate,
+			struct vdi_event *event)
 {
 	enum vd_watch_type type;
 	void		  *array = changes->changes;
@@ -49,15 +51,18 @@ static vd_status append(struct vd_changes *changes, const struct vdi_predicate *
 	if (!vdi_grow(&array, &changes->capacity, changes->count + 1, sizeof *changes->changes))
 		return VD_NOMEM;
 	changes->changes = array;
-	changes->changes[changes->count] = (struct change) {
-		.event = vdi_event_ref(event), .before = type == VD_WATCH_ADDED ? NULL : event->old_object, .type = type, .order = changes->count
-	};
+	changes->changes[changes->count] =
+		(struct change) { .event = vdi_event_ref(event),
+				  .before = type == VD_WATCH_ADDED ? NULL : event->old_object,
+				  .type = type,
+				  .order = changes->count };
 	changes->count++;
 	return VD_OK;
 }
 
 /* Takes events [*position, end) into the changes, some at a time. */
-static vd_status gather(struct vd_changes *changes, struct vdi_watch_cache *cache, const struct vdi_predicate *predicate, uint64_t position, uint64_t end)
+static vd_status gather(struct vd_changes *changes, struct vdi_watch_cache *cache,
+			const struct vdi_predicate *predicate, uint64_t position, uint64_t end)
 {
 	struct vdi_event *events[TAKE_MAX];
 	vd_status	  status = VD_OK;
@@ -95,7 +100,8 @@ static int by_key(const void *a, const void *b)
 	return order ? order : left->order < right->order ? -1 : left->order > right->order;
 }
 
-/* The changes [from, to) of one object become at most one, at *place. The event that holds the state before is kept in merged. */
+/* The changes [from, to) of one object become at most one, at *place. The event that holds the state before
+ * is kept in merged. */
 static void merge(struct vd_changes *changes, size_t from, size_t to, size_t *place)
 {
 	struct change *first = &changes->changes[from], *last = &changes->changes[to - 1];
@@ -123,7 +129,9 @@ static vd_status combine(struct vd_changes *changes)
 		return VD_NOMEM;
 	qsort(changes->changes, count, sizeof *changes->changes, by_key);
 	for (size_t from = 0, to; from < count; from = to) {
-		for (to = from + 1; to < count && vd_bytes_equal(key_of(&changes->changes[from]), key_of(&changes->changes[to])); to++)
+		for (to = from + 1; to < count && vd_bytes_equal(key_of(&changes->changes[from]),
+								 key_of(&changes->changes[to]));
+		     to++)
 			;
 		merge(changes, from, to, &place);
 	}
@@ -133,7 +141,8 @@ static vd_status combine(struct vd_changes *changes)
 
 /* ---- The public side ---- */
 
-static vd_status find_span(struct vdi_watch_cache *cache, struct vd_changes *changes, uint64_t *ret_from, uint64_t *ret_to, struct vd_error *reterr)
+static vd_status find_span(struct vdi_watch_cache *cache, struct vd_changes *changes, uint64_t *ret_from,
+			   uint64_t *ret_to, struct vd_error *reterr)
 {
 	vd_status status;
 	vd_rev	  newest;
@@ -153,7 +162,8 @@ static vd_status find_span(struct vdi_watch_cache *cache, struct vd_changes *cha
 	return status;
 }
 
-vd_status vd_cacher_changes(struct vd_cacher *cacher, const struct vd_changes_options *options, struct vd_changes **ret_changes, struct vd_error *reterr)
+vd_status vd_cacher_changes(struct vd_cacher *cacher, const struct vd_changes_options *options,
+			    struct vd_changes **ret_changes, struct vd_error *reterr)
 {
 	struct vdi_predicate_options predicate_options;
 	struct vdi_predicate	    *predicate;
@@ -165,10 +175,17 @@ vd_status vd_cacher_changes(struct vd_cacher *cacher, const struct vd_changes_op
 	VDI_REQUIRE(ret_changes, reterr);
 	VDI_REQUIRE_OPTIONS(options, reterr);
 	VDI_TRY(vdi_cacher_check_scope(cacher, options->namespace_name, options->name, reterr));
-	predicate_options = (struct vdi_predicate_options) { options->namespace_name, options->name, options->label_selector, options->field_selector, true,
-							     cacher->options.cluster_scoped, VD_BYTES_NONE };
+	predicate_options = (struct vdi_predicate_options) { options->namespace_name,
+							     options->name,
+							     options->label_selector,
+							     options->field_selector,
+							     true,
+							     cacher->options.cluster_scoped,
+							     VD_BYTES_NONE };
 	if (options->after < 0 || options->until < 0 || (options->until && options->until < options->after))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "struct vd_changes_options does not name two revisions, the older one first");
+		return vd_error_set(
+			reterr, VD_INVALID_ARGUMENT,
+			"struct vd_changes_options does not name two revisions, the older one first");
 	VDI_TRY(vdi_ready_check(&cacher->ready, NULL, reterr));
 	VDI_TRY(vdi_predicate_new(cacher->codec, &predicate_options, &predicate, reterr));
 	changes = VDI_NEW(struct vd_changes);
@@ -184,7 +201,9 @@ vd_status vd_cacher_changes(struct vd_cacher *cacher, const struct vd_changes_op
 		if (status == VD_OK && options->combined)
 			status = combine(changes);
 		if (status != VD_OK)
-			vd_error_set(reterr, status, status == VD_EXPIRED ? "too old resource version: %lld" : "out of memory for changes after %lld",
+			vd_error_set(reterr, status,
+				     status == VD_EXPIRED ? "too old resource version: %lld" :
+							    "out of memory for changes after %lld",
 				     (long long) changes->after);
 	}
 	vdi_predicate_unref(predicate);

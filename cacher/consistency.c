@@ -1,6 +1,7 @@
-/* How: a walk over a snapshot of the cache and one over the store's keys at the snapshot's revision, merged. The store's values are not decoded: what
- * was read from the store is in the cache byte for byte, or as the codec translates it. Only a key that the cache lacks is: it may be one that nobody
- * can decode, which is left out on purpose. */
+/* How: a walk over a snapshot of the cache and one over the store's keys at the snapshot's revision, merged.
+ * The store's values are not decoded: what was read from the store is in the cache byte for byte, or as the
+ * codec translates it. Only a key that the cache lacks is: it may be one that nobody can decode, which is
+ * left out on purpose. */
 #include "consistency.h"
 
 #include <stdio.h>
@@ -26,8 +27,10 @@ static vd_mono next_due(const struct vd_env *env, vd_dur interval)
 {
 	if (interval.ns <= 0)
 		return VD_NEVER;
-	return vd_mono_add(vd_env_now(env),
-			   (vd_dur) { interval.ns + (int64_t) vd_env_random_below(env, (uint64_t) VDI_MAX(interval.ns / 2, (int64_t) 1)) });
+	return vd_mono_add(
+		vd_env_now(env),
+		(vd_dur) { interval.ns + (int64_t) vd_env_random_below(
+						 env, (uint64_t) VDI_MAX(interval.ns / 2, (int64_t) 1)) });
 }
 
 void vdi_consistency_init(struct vdi_consistency *check, const struct vd_env *env, vd_dur interval)
@@ -55,9 +58,11 @@ static uint64_t digest_bytes(uint64_t digest, struct vd_bytes bytes)
 }
 
 /* suffix: the key behind the prefix, which is namespace "/" name, or the name alone in cluster scope. */
-static uint64_t digest_item(const struct vd_cacher *cacher, uint64_t digest, struct vd_bytes key, vd_rev revision)
+static uint64_t digest_item(const struct vd_cacher *cacher, uint64_t digest, struct vd_bytes key,
+			    vd_rev revision)
 {
-	struct vd_bytes suffix = { (const char *) key.data + cacher->key_prefix_size, key.size - cacher->key_prefix_size };
+	struct vd_bytes suffix = { (const char *) key.data + cacher->key_prefix_size,
+				   key.size - cacher->key_prefix_size };
 	char		text[32];
 	int		size = snprintf(text, sizeof text, "/%lld", (long long) revision);
 
@@ -66,11 +71,14 @@ static uint64_t digest_item(const struct vd_cacher *cacher, uint64_t digest, str
 	return digest_bytes(digest_bytes(digest, suffix), (struct vd_bytes) { text, (size_t) size });
 }
 
-static void note_difference(struct vdi_consistency *check, const char *what, struct vd_bytes key, vd_rev cached, vd_rev stored)
+static void note_difference(struct vdi_consistency *check, const char *what, struct vd_bytes key,
+			    vd_rev cached, vd_rev stored)
 {
 	if (!check->differs)
-		(void) snprintf(check->difference, sizeof check->difference, "%s: %.*s (revision %lld in the cache, %lld in storage)", what,
-				(int) VDI_MIN(key.size, (size_t) 200), (const char *) key.data, (long long) cached, (long long) stored);
+		(void) snprintf(check->difference, sizeof check->difference,
+				"%s: %.*s (revision %lld in the cache, %lld in storage)", what,
+				(int) VDI_MIN(key.size, (size_t) 200), (const char *) key.data,
+				(long long) cached, (long long) stored);
 	check->differs = true;
 }
 
@@ -80,7 +88,8 @@ static void next_head(struct vd_cacher *cacher)
 
 	check->head = vdi_btree_cursor_range_next(&check->cursor);
 	if (check->head)
-		check->cache_digest = digest_item(cacher, check->cache_digest, vd_object_key(check->head), vd_object_revision(check->head));
+		check->cache_digest = digest_item(cacher, check->cache_digest, vd_object_key(check->head),
+						  vd_object_revision(check->head));
 }
 
 /* Objects of the cache below key are not in the store. */
@@ -89,12 +98,14 @@ static void skip_cached(struct vd_cacher *cacher, const struct vd_bytes *below)
 	struct vdi_consistency *check = &cacher->consistency;
 
 	while (check->head && (below == NULL || vd_bytes_compare(vd_object_key(check->head), *below) < 0)) {
-		note_difference(check, "only in the cache", vd_object_key(check->head), vd_object_revision(check->head), 0);
+		note_difference(check, "only in the cache", vd_object_key(check->head),
+				vd_object_revision(check->head), 0);
 		next_head(cacher);
 	}
 }
 
-/* The head of the cache against kv, of the same revision. Bytes that the codec translates are compared translated. */
+/* The head of the cache against kv, of the same revision. Bytes that the codec translates are compared
+ * translated. */
 static vd_status compare_value(struct vd_cacher *cacher, struct vd_kv *kv)
 {
 	struct vdi_consistency *check = &cacher->consistency;
@@ -141,12 +152,13 @@ static vd_status compare_item(struct vd_cacher *cacher, struct vd_kv *kv)
 	return VD_OK;
 }
 
-static void page_came(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void page_came(void *arg, vd_status status, const struct vd_range_result *result,
+		      const struct vd_error *error)
 {
 	struct vd_cacher       *cacher = arg;
 	struct vdi_consistency *check = &cacher->consistency;
 
-	struct vd_error		wrong;
+	struct vd_error wrong;
 
 	vdi_storage_metrics_request(cacher->storage_metrics, VDI_OPERATION_LIST, check->issued, status);
 	if (status == VD_OK) {
@@ -164,7 +176,8 @@ static void page_came(void *arg, vd_status status, const struct vd_range_result 
 	}
 	check->status = status;
 	if (status != VD_OK)
-		(void) snprintf(check->difference, sizeof check->difference, "%s", error ? error->message : vd_status_sentence(status));
+		(void) snprintf(check->difference, sizeof check->difference, "%s",
+				error ? error->message : vd_status_sentence(status));
 	atomic_store_explicit(&check->answered, true, memory_order_release);
 	vd_actor_wake(cacher->actor);
 	vdi_cacher_call_end(cacher);
@@ -177,7 +190,9 @@ static void read_page(struct vd_cacher *cacher)
 	struct vdi_consistency *check = &cacher->consistency;
 	struct vd_bytes		prefix = vdi_cacher_prefix(cacher);
 	char			end[VDI_STORAGE_KEY_MAX];
-	struct vd_range_request request = { .key = prefix, .revision = check->revision, .limit = VDI_CONSISTENCY_PAGE };
+	struct vd_range_request request = { .key = prefix,
+					    .revision = check->revision,
+					    .limit = VDI_CONSISTENCY_PAGE };
 	char			next[VD_KEY_SIZE_MAX + 1];
 	vd_status		status;
 
@@ -231,9 +246,10 @@ static void act_on_difference(struct vd_cacher *cacher)
 {
 	struct vdi_consistency *check = &cacher->consistency;
 
-	vdi_log(cacher->env, VD_LOG_ERROR, "cacher", "%s: the cache differs from storage at revision %lld: %s; digests %llx and %llx",
-		cacher->options.resource, (long long) check->revision, check->difference, (unsigned long long) check->cache_digest,
-		(unsigned long long) check->store_digest);
+	vdi_log(cacher->env, VD_LOG_ERROR, "cacher",
+		"%s: the cache differs from storage at revision %lld: %s; digests %llx and %llx",
+		cacher->options.resource, (long long) check->revision, check->difference,
+		(unsigned long long) check->cache_digest, (unsigned long long) check->store_digest);
 	if (cacher->options.on_inconsistency == VD_ON_INCONSISTENCY_PANIC)
 		vdi_panic(__FILE__, __LINE__, "the watch cache equals storage", check->difference);
 	if (cacher->options.on_inconsistency == VD_ON_INCONSISTENCY_RELIST)
@@ -249,7 +265,8 @@ static void finish(struct vd_cacher *cacher)
 	vdi_btree_snapshot_release(&check->snapshot);
 	check->snapshot = (struct vdi_btree_snapshot) { 0 };
 	if (check->status != VD_OK) {
-		vdi_log(cacher->env, VD_LOG_WARNING, "cacher", "%s: the cache could not be compared with storage: %s", cacher->options.resource,
+		vdi_log(cacher->env, VD_LOG_WARNING, "cacher",
+			"%s: the cache could not be compared with storage: %s", cacher->options.resource,
 			check->difference);
 		count(cacher, VDI_CONSISTENCY_ERROR);
 		return;

@@ -1,9 +1,11 @@
 /* The consistency checker: from time to time the cache is compared with the store, both at one revision.
  *
- * Part of the cacher's actor; one page of the store at a time, so that no event waits for a comparison. Two digests are made as upstream does (FNV-1, 64
- * bits, over namespace "/" name "/" revision of every object in key order); the bytes of the objects are compared too. Mirrors
- * kubernetes/apiserver pkg/storage/cacher/consistency/checker.go (R-5A0..R-5A3). A difference is counted and logged with the first object that differs, and
- * exact reads go to the store until a later check succeeds; what else happens is an option.
+ * Part of the cacher's actor; one page of the store at a time, so that no event waits for a comparison. Two
+ * digests are made as upstream does (FNV-1, 64 bits, over namespace "/" name "/" revision of every object in
+ * key order); the bytes of the objects are compared too. Mirrors kubernetes/apiserver
+ * pkg/storage/cacher/consistency/checker.go (R-5A0..R-5A3). A difference is counted and logged with the first
+ * object that differs, and exact reads go to the store until a later check succeeds; what else happens is an
+ * option.
  */
 #ifndef VDI_CONSISTENCY_H
 #define VDI_CONSISTENCY_H

@@ -1,5 +1,6 @@
-/* How: one struct per call, that walks: plan -> (current revision) -> (fresh wait) -> snapshot -> done, and falls over to the store's pages where the
- * rules say so. Calls that need nothing of this finish on the caller's thread. */
+/* How: one struct per call, that walks: plan -> (current revision) -> (fresh wait) -> snapshot -> done, and
+ * falls over to the store's pages where the rules say so. Calls that need nothing of this finish on the
+ * caller's thread. */
 #include "delegator.h"
 
 #include "cache_list.h"
@@ -43,9 +44,11 @@ static void get_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 	vd_rev		  revision = vdi_watch_cache_revision(&cacher->watch_cache);
 	struct vd_error	  error;
 
-	vdi_metric_observe_duration(cacher->metrics.read_wait, vd_mono_since(vd_env_now(cacher->env), waiter->since));
+	vdi_metric_observe_duration(cacher->metrics.read_wait,
+				    vd_mono_since(vd_env_now(cacher->env), waiter->since));
 	if (status == VD_OK) {
-		get_from_cache(cacher, (struct vd_bytes) { call->key, call->key_size }, call->done, call->arg);
+		get_from_cache(cacher, (struct vd_bytes) { call->key, call->key_size }, call->done,
+			       call->arg);
 	} else {
 		if (status == VD_TOO_LARGE_REVISION)
 			vdi_too_large_revision(&error, waiter->revision, revision);
@@ -57,13 +60,17 @@ static void get_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 	vdi_cacher_call_end(cacher);
 }
 
-static vd_status get_when_fresh(struct vd_cacher *cacher, struct vd_bytes key, vd_rev revision, vd_object_fn done, void *arg)
+static vd_status get_when_fresh(struct vd_cacher *cacher, struct vd_bytes key, vd_rev revision,
+				vd_object_fn done, void *arg)
 {
 	struct get_call *call = vdi_alloc(sizeof *call + key.size);
 
 	if (call == NULL)
 		return VD_NOMEM;
-	*call = (struct get_call) { .waiter = { .revision = revision, .done = get_is_fresh }, .cacher = cacher, .done = done, .arg = arg };
+	*call = (struct get_call) { .waiter = { .revision = revision, .done = get_is_fresh },
+				    .cacher = cacher,
+				    .done = done,
+				    .arg = arg };
 	call->key_size = key.size;
 	memcpy(call->key, key.data, key.size);
 	if (!vdi_cacher_call_begin(cacher)) {
@@ -84,7 +91,8 @@ struct store_get {
 	void		 *arg;
 };
 
-static void store_answered_get(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void store_answered_get(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			       const struct vd_error *error)
 {
 	struct store_get *call = arg;
 
@@ -93,7 +101,8 @@ static void store_answered_get(void *arg, vd_status status, struct vd_object *ob
 	vdi_free(call);
 }
 
-static vd_status get_from_store(struct vd_cacher *cacher, struct vd_bytes key, vd_rev minimum, vd_object_fn done, void *arg)
+static vd_status get_from_store(struct vd_cacher *cacher, struct vd_bytes key, vd_rev minimum,
+				vd_object_fn done, void *arg)
 {
 	struct store_get *call = VDI_NEW(struct store_get);
 	vd_status	  status;
@@ -113,7 +122,8 @@ static vd_status get_from_store(struct vd_cacher *cacher, struct vd_bytes key, v
 	return status;
 }
 
-vd_status vd_cacher_get(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, vd_rev revision, vd_object_fn done, void *arg)
+vd_status vd_cacher_get(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
+			vd_rev revision, vd_object_fn done, void *arg)
 {
 	char		buffer[VDI_STORAGE_KEY_MAX];
 	struct vd_bytes key;
@@ -124,7 +134,9 @@ vd_status vd_cacher_get(struct vd_cacher *cacher, struct vd_bytes namespace_name
 	VDI_REQUIRE(done, NULL);
 	status = vdi_cacher_key(cacher, namespace_name, name, buffer, &key, &error);
 	if (status == VD_OK && revision < VD_REVISION_UNSET)
-		status = vd_error_set(&error, VD_INVALID_ARGUMENT, "get: the revision is %lld, must be VD_REVISION_UNSET or more", (long long) revision);
+		status = vd_error_set(&error, VD_INVALID_ARGUMENT,
+				      "get: the revision is %lld, must be VD_REVISION_UNSET or more",
+				      (long long) revision);
 	if (status != VD_OK)
 		return vdi_cacher_refuse(done, arg, &error);
 	if (revision == VD_REVISION_UNSET || vdi_ready_check(&cacher->ready, NULL, NULL) != VD_OK)
@@ -138,21 +150,28 @@ vd_status vd_cacher_get(struct vd_cacher *cacher, struct vd_bytes namespace_name
 
 /* ---- The plan of a list ---- */
 
-vd_status vdi_list_plan_make(const struct vd_list_options *options, vd_rev token_revision, bool is_recursive, struct vdi_list_plan *ret_plan,
-			     struct vd_error *reterr)
+vd_status vdi_list_plan_make(const struct vd_list_options *options, vd_rev token_revision, bool is_recursive,
+			     struct vdi_list_plan *ret_plan, struct vd_error *reterr)
 {
-	struct vdi_list_plan plan = { .is_recursive = is_recursive, .revision = 0, .limit = VDI_MAX(options->limit, 0) };
+	struct vdi_list_plan plan = { .is_recursive = is_recursive,
+				      .revision = 0,
+				      .limit = VDI_MAX(options->limit, 0) };
 
 	if (options->revision < VD_REVISION_UNSET)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "invalid resource version: %lld", (long long) options->revision);
+		return vd_error_set(reterr, VD_BAD_REQUEST, "invalid resource version: %lld",
+				    (long long) options->revision);
 	if (token_revision && options->revision > 0)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "specifying resource version is not allowed when using continue");
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "specifying resource version is not allowed when using continue");
 	if (options->match != VD_MATCH_UNSET && token_revision)
-		return vd_error_set(reterr, VD_INVALID, "resourceVersionMatch is forbidden when continue is provided");
+		return vd_error_set(reterr, VD_INVALID,
+				    "resourceVersionMatch is forbidden when continue is provided");
 	if (options->match != VD_MATCH_UNSET && options->revision == VD_REVISION_UNSET)
-		return vd_error_set(reterr, VD_INVALID, "resourceVersionMatch is forbidden unless resourceVersion is provided");
+		return vd_error_set(reterr, VD_INVALID,
+				    "resourceVersionMatch is forbidden unless resourceVersion is provided");
 	if (options->match == VD_MATCH_EXACT && options->revision == VD_REVISION_ANY)
-		return vd_error_set(reterr, VD_INVALID, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+		return vd_error_set(reterr, VD_INVALID,
+				    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
 	plan.store_limit = plan.limit;
 	if (token_revision > 0) {
 		plan.is_exact = true;
@@ -163,7 +182,8 @@ vd_status vdi_list_plan_make(const struct vd_list_options *options, vd_rev token
 		plan.revision = options->revision;
 		/* The legacy rule: a limit and a revision without a match mean exactly that revision. */
 		plan.is_exact = options->match == VD_MATCH_EXACT ||
-				(options->match == VD_MATCH_UNSET && options->limit > 0 && options->revision > 0 && is_recursive);
+				(options->match == VD_MATCH_UNSET && options->limit > 0 &&
+				 options->revision > 0 && is_recursive);
 		if (options->revision == VD_REVISION_ANY)
 			plan.limit = 0; /* */
 	}
@@ -171,7 +191,8 @@ vd_status vdi_list_plan_make(const struct vd_list_options *options, vd_rev token
 	return VD_OK;
 }
 
-enum vdi_list_source vdi_list_source_of(const struct vdi_list_plan *plan, vd_rev cache_revision, bool has_progress, bool has_revision)
+enum vdi_list_source vdi_list_source_of(const struct vdi_list_plan *plan, vd_rev cache_revision,
+					bool has_progress, bool has_revision)
 {
 	if (plan->is_exact) {
 		if (!plan->is_recursive)
@@ -207,10 +228,12 @@ struct list_call {
 	bool			fell_back;
 	bool			may_be_pending;
 	struct vd_error		error;
-	char		       *start; /* first key of the next page from the store, or of a continued list; owned; NULL: that of the scope */
-	size_t			start_size;
-	size_t			scope_size;
-	char			scope[VDI_STORAGE_KEY_MAX]; /* the key, or the prefix of all keys */
+	/* first key of the next page from the store, or of a continued list; owned; NULL: that of the
+	 * scope */
+	char  *start;
+	size_t start_size;
+	size_t scope_size;
+	char   scope[VDI_STORAGE_KEY_MAX]; /* the key, or the prefix of all keys */
 };
 
 static void free_call(struct list_call *call)
@@ -232,15 +255,20 @@ static void count_consistent_read(const struct list_call *call, bool success)
 	struct vdi_cacher_metrics *metrics = &call->cacher->metrics;
 
 	if (call->fell_back)
-		vdi_metric_add(success ? metrics->consistent_reads_fallback : metrics->consistent_reads_failed_fallback, 1);
+		vdi_metric_add(success ? metrics->consistent_reads_fallback :
+					 metrics->consistent_reads_failed_fallback,
+			       1);
 	else if (call->reads_store)
-		vdi_metric_add(success ? metrics->consistent_reads_skipped : metrics->consistent_reads_failed_skipped, 1);
+		vdi_metric_add(success ? metrics->consistent_reads_skipped :
+					 metrics->consistent_reads_failed_skipped,
+			       1);
 	else
 		vdi_metric_add(success ? metrics->consistent_reads : metrics->consistent_reads_failed, 1);
 }
 
 /* The end of every list that did not fail at once. */
-static void answer(struct list_call *call, vd_status status, struct vd_list *list, const struct vd_error *error)
+static void answer(struct list_call *call, vd_status status, struct vd_list *list,
+		   const struct vd_error *error)
 {
 	struct vd_cacher *cacher = call->cacher;
 	vd_list_fn	  done = call->done;
@@ -250,8 +278,8 @@ static void answer(struct list_call *call, vd_status status, struct vd_list *lis
 	if (call->plan.is_consistent)
 		count_consistent_read(call, status == VD_OK);
 	if (call->reads_store)
-		vdi_storage_metrics_list(cacher->storage_metrics, false, call->store_started, call->fetched, call->evaluated,
-					 list ? list->object_count : 0);
+		vdi_storage_metrics_list(cacher->storage_metrics, false, call->store_started, call->fetched,
+					 call->evaluated, list ? list->object_count : 0);
 	if (status != VD_OK) {
 		if (error)
 			copy = *error;
@@ -269,13 +297,15 @@ static void answer(struct list_call *call, vd_status status, struct vd_list *lis
 
 static void read_page(struct list_call *call);
 
-/* a list is never partial without saying so, unless the resource leaves out what cannot be decoded. One key has nothing else to show. */
-static vd_status check_decoded(struct list_call *call, const struct vdi_storage_page *page, const struct vd_error *error)
+/* R-161: a list is never partial without saying so, unless the resource leaves out what cannot be decoded.
+ * One key has nothing else to show. */
+static vd_status check_decoded(struct list_call *call, const struct vdi_storage_page *page,
+			       const struct vd_error *error)
 {
 	if (page->undecodable_count == 0 || (call->cacher->options.skip_undecodable && !call->is_single))
 		return VD_OK;
-	vd_error_set(&call->error, VD_UNDECODABLE, "failed to read one or more %s from the storage: %s", call->cacher->options.resource,
-		     error ? error->message : "");
+	vd_error_set(&call->error, VD_UNDECODABLE, "failed to read one or more %s from the storage: %s",
+		     call->cacher->options.resource, error ? error->message : "");
 	return VD_UNDECODABLE;
 }
 
@@ -309,7 +339,8 @@ static void finish_pages(struct list_call *call)
 	if (call->page_more) {
 		if (vdi_predicate_takes_all_of_scope(call->predicate))
 			list->remaining = list->candidate_count - call->page_keys;
-		status = vdi_continue_token_encode_after(vd_object_key(list->objects[list->object_count - 1]), scope_of(call), list->revision,
+		status = vdi_continue_token_encode_after(vd_object_key(list->objects[list->object_count - 1]),
+							 scope_of(call), list->revision,
 							 &list->continue_token, &call->error);
 	}
 	if (status != VD_OK) {
@@ -338,7 +369,8 @@ static void read_on(struct list_call *call, struct vd_bytes last_key)
 	vdi_free(before);
 }
 
-static void page_came(void *arg, vd_status status, const struct vdi_storage_page *page, const struct vd_error *error)
+static void page_came(void *arg, vd_status status, const struct vdi_storage_page *page,
+		      const struct vd_error *error)
 {
 	struct list_call *call = arg;
 	bool		  is_full = false;
@@ -370,7 +402,8 @@ static void page_came(void *arg, vd_status status, const struct vdi_storage_page
 static void read_page(struct list_call *call)
 {
 	vd_rev	  revision = call->plan.is_exact ? call->plan.revision : call->page_revision;
-	vd_status status = vdi_storage_page(call->cacher->storage, scope_of(call), (struct vd_bytes) { call->start, call->start_size }, revision,
+	vd_status status = vdi_storage_page(call->cacher->storage, scope_of(call),
+					    (struct vd_bytes) { call->start, call->start_size }, revision,
 					    call->page_size, page_came, call);
 
 	if (status != VD_OK)
@@ -387,7 +420,8 @@ static void list_from_store(struct list_call *call)
 		return;
 	}
 	call->page->remaining = -1;
-	call->page_size = call->plan.store_limit > 0 ? VDI_MIN(call->plan.store_limit, (int64_t) 10000) : 10000;
+	call->page_size =
+		call->plan.store_limit > 0 ? VDI_MIN(call->plan.store_limit, (int64_t) 10000) : 10000;
 	read_page(call);
 }
 
@@ -430,11 +464,13 @@ static void snapshot_list(struct list_call *call)
 		/* The next pages ask for exactly this state. */
 		if (call->plan.limit > 0)
 			vdi_watch_cache_retain_newest_locked(cache);
-		vdi_candidates_newest_locked(cache, call->predicate, scope_of(call), call->is_single, start, &candidates);
+		vdi_candidates_newest_locked(cache, call->predicate, scope_of(call), call->is_single, start,
+					     &candidates);
 		vdi_lock_release(&cache->lock);
 	}
 	vdi_cacher_metrics_count_list(&call->cacher->metrics, candidates.index, candidates.count);
-	status = vdi_list_new(&candidates, call->predicate, call->plan.limit, scope_of(call), revision, call->may_be_pending, &list, &call->error);
+	status = vdi_list_new(&candidates, call->predicate, call->plan.limit, scope_of(call), revision,
+			      call->may_be_pending, &list, &call->error);
 	if (status == VD_OK) {
 		list->metrics = vdi_metrics_ref(vdi_env_metrics(call->cacher->env));
 		list->returned_metric = call->cacher->metrics.list_returned;
@@ -450,13 +486,15 @@ static void list_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 	struct list_call *call = VDI_CONTAINER_OF(waiter, struct list_call, waiter);
 	struct vd_cacher *cacher = call->cacher;
 
-	vdi_metric_observe_duration(cacher->metrics.read_wait, vd_mono_since(vd_env_now(cacher->env), waiter->since));
+	vdi_metric_observe_duration(cacher->metrics.read_wait,
+				    vd_mono_since(vd_env_now(cacher->env), waiter->since));
 	if (status == VD_OK) {
 		snapshot_list(call);
 		return;
 	}
 	if (status == VD_TOO_LARGE_REVISION)
-		vdi_too_large_revision(&call->error, waiter->revision, vdi_watch_cache_revision(&cacher->watch_cache));
+		vdi_too_large_revision(&call->error, waiter->revision,
+				       vdi_watch_cache_revision(&cacher->watch_cache));
 	else
 		vd_error_set(&call->error, status, "apiserver cacher is stopped");
 	cache_failed(call, status);
@@ -495,45 +533,54 @@ static void list_from_cache(struct list_call *call)
 
 /* ---- The door ---- */
 
-static vd_status prepare_scope(struct list_call *call, const struct vd_list_options *options, struct vd_error *reterr)
+static vd_status prepare_scope(struct list_call *call, const struct vd_list_options *options,
+			       struct vd_error *reterr)
 {
 	struct vd_cacher     *cacher = call->cacher;
 	struct vdi_predicate *predicate = call->predicate;
 	struct vd_bytes	      scope;
 	bool		      is_fitting;
 
-	is_fitting = vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, vdi_predicate_namespace(predicate), vdi_predicate_name(predicate), call->scope,
-				   &scope, &call->is_single);
-	/* Tokens are relative to the scope of the request: all pages have that one, whatever the field selector would narrow it to. */
+	is_fitting = vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped,
+				   vdi_predicate_namespace(predicate), vdi_predicate_name(predicate),
+				   call->scope, &scope, &call->is_single);
+	/* Tokens are relative to the scope of the request (R-476): all pages have that one, whatever the
+	 * field selector would narrow it to. */
 	if (is_fitting && !call->is_single && options->limit > 0)
-		is_fitting = vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, options->namespace_name, options->name,
-					   call->scope, &scope, &call->is_single);
+		is_fitting = vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped,
+					   options->namespace_name, options->name, call->scope, &scope,
+					   &call->is_single);
 	if (!is_fitting)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "namespace and name are too long");
 	call->scope_size = scope.size;
 	return VD_OK;
 }
 
-static vd_status prepare(struct list_call *call, const struct vd_list_options *options, struct vd_error *reterr)
+static vd_status prepare(struct list_call *call, const struct vd_list_options *options,
+			 struct vd_error *reterr)
 {
-	struct vd_cacher	    *cacher = call->cacher;
+	struct vd_cacher *cacher = call->cacher;
 	/* a single key has no pages. */
-	bool			     is_single = options->name.size && (cacher->options.cluster_scoped || options->namespace_name.size);
+	bool is_single =
+		options->name.size && (cacher->options.cluster_scoped || options->namespace_name.size);
 	bool			     is_continued = options->continue_token.size > 0 && !is_single;
-	struct vdi_predicate_options predicate = { options->namespace_name, options->name,	 options->label_selector,
-						   options->field_selector, !is_continued,	 cacher->options.cluster_scoped,
+	struct vdi_predicate_options predicate = { options->namespace_name, options->name,
+						   options->label_selector, options->field_selector,
+						   !is_continued,	    cacher->options.cluster_scoped,
 						   options->shard_selector };
 	vd_rev			     token_revision = 0;
 
 	VDI_TRY(vdi_predicate_new(cacher->codec, &predicate, &call->predicate, reterr));
 	VDI_TRY(prepare_scope(call, options, reterr));
 	if (is_continued)
-		VDI_TRY(vdi_continue_token_decode(options->continue_token, scope_of(call), &call->start, &call->start_size, &token_revision, reterr));
+		VDI_TRY(vdi_continue_token_decode(options->continue_token, scope_of(call), &call->start,
+						  &call->start_size, &token_revision, reterr));
 	return vdi_list_plan_make(options, token_revision, !call->is_single, &call->plan, reterr);
 }
 
 /* VD_AGAIN: see vdi_cacher_list_pending. */
-static vd_status start_list(struct vd_cacher *cacher, const struct vd_list_options *options, bool may_be_pending, bool may_read_store, vd_list_fn done, void *arg,
+static vd_status start_list(struct vd_cacher *cacher, const struct vd_list_options *options,
+			    bool may_be_pending, bool may_read_store, vd_list_fn done, void *arg,
 			    struct vd_error *reterr)
 {
 	struct list_call      *call;
@@ -549,8 +596,9 @@ static vd_status start_list(struct vd_cacher *cacher, const struct vd_list_optio
 	VDI_REQUIRE_BYTES(options->continue_token, reterr);
 	VDI_TRY(vdi_cacher_check_scope(cacher, options->namespace_name, options->name, reterr));
 	if ((unsigned) options->match > VD_MATCH_EXACT || options->limit < 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "list: match is %d, limit %lld: a vd_revision_match, and 0 or more", (int) options->match,
-				    (long long) options->limit);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "list: match is %d, limit %lld: a vd_revision_match, and 0 or more",
+				    (int) options->match, (long long) options->limit);
 	call = VDI_NEW(struct list_call);
 	if (call == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for a list");
@@ -569,10 +617,13 @@ static vd_status start_list(struct vd_cacher *cacher, const struct vd_list_optio
 	}
 	has_progress = vd_store_status_get(cacher->store, &store) == VD_OK && store.progress;
 	is_ready = vdi_ready_check(&cacher->ready, NULL, &call->error) == VD_OK;
-	is_of_store = vdi_list_source_of(&call->plan, vdi_watch_cache_revision(&cacher->watch_cache), has_progress,
-					 call->plan.is_exact && call->plan.revision >= store.compacted &&
-						 vdi_watch_cache_has_revision(&cacher->watch_cache, call->plan.revision)) == VDI_LIST_FROM_STORE ||
-		      (!is_ready && call->predicate->is_empty && call->plan.store_limit > 0);
+	is_of_store =
+		vdi_list_source_of(
+			&call->plan, vdi_watch_cache_revision(&cacher->watch_cache), has_progress,
+			call->plan.is_exact && call->plan.revision >= store.compacted &&
+				vdi_watch_cache_has_revision(&cacher->watch_cache, call->plan.revision)) ==
+			VDI_LIST_FROM_STORE ||
+		(!is_ready && call->predicate->is_empty && call->plan.store_limit > 0);
 	if (is_of_store && may_read_store) {
 		list_from_store(call);
 	} else if (is_of_store || !is_ready) {
@@ -587,13 +638,14 @@ static vd_status start_list(struct vd_cacher *cacher, const struct vd_list_optio
 	return status;
 }
 
-vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options *options, vd_list_fn done, void *arg, struct vd_error *reterr)
+vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options *options, vd_list_fn done,
+			 void *arg, struct vd_error *reterr)
 {
 	return start_list(cacher, options, false, true, done, arg, reterr);
 }
 
-vd_status vdi_cacher_list_pending(struct vd_cacher *cacher, const struct vd_list_options *options, bool may_read_store, vd_list_fn done, void *arg,
-				  struct vd_error *reterr)
+vd_status vdi_cacher_list_pending(struct vd_cacher *cacher, const struct vd_list_options *options,
+				  bool may_read_store, vd_list_fn done, void *arg, struct vd_error *reterr)
 {
 	return start_list(cacher, options, true, may_read_store, done, arg, reterr);
 }
@@ -619,7 +671,8 @@ static void list_came(void *arg, vd_status status, struct vd_list *list, const s
 	vdi_wait_signal(&call->wait);
 }
 
-vd_status vd_cacher_list_wait(struct vd_cacher *cacher, const struct vd_list_options *options, struct vd_list **ret_list, struct vd_error *reterr)
+vd_status vd_cacher_list_wait(struct vd_cacher *cacher, const struct vd_list_options *options,
+			      struct vd_list **ret_list, struct vd_error *reterr)
 {
 	struct wait_call call = { .status = VD_OK };
 	vd_status	 status;
@@ -641,7 +694,8 @@ vd_status vd_cacher_list_wait(struct vd_cacher *cacher, const struct vd_list_opt
 	return status;
 }
 
-static void object_came(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void object_came(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			const struct vd_error *error)
 {
 	struct wait_call *call = arg;
 
@@ -652,8 +706,8 @@ static void object_came(void *arg, vd_status status, struct vd_object *object, v
 	vdi_wait_signal(&call->wait);
 }
 
-vd_status vd_cacher_get_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, vd_rev revision,
-			     struct vd_object **ret_object, struct vd_error *reterr)
+vd_status vd_cacher_get_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
+			     vd_rev revision, struct vd_object **ret_object, struct vd_error *reterr)
 {
 	struct wait_call call = { .status = VD_OK };
 	vd_status	 status;

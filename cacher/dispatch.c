@@ -1,7 +1,8 @@
-/* How: match first (no lock), then commit the matches of one revision under the watch cache's lock, so that a group's ring, its sums and the matched
- * position agree for their readers, and none of them stops in the middle of a revision. The buffer has room for the matches of one event: it is grown when a group is
- * added, where failure can still be answered. A revision of more events grows it further; if there is no memory, or the revision is very large, it is committed in
- * parts. */
+/* How: match first (no lock), then commit the matches of one revision under the watch cache's lock, so that a
+ * group's ring, its sums and the matched position agree for their readers, and none of them stops in the
+ * middle of a revision. The buffer has room for the matches of one event: it is grown when a group is added,
+ * where failure can still be answered. A revision of more events grows it further; if there is no memory, or
+ * the revision is very large, it is committed in parts. */
 #include "dispatch.h"
 
 #include "actor_threads.h"
@@ -25,27 +26,31 @@ static bool reserve_matches(struct vd_cacher *cacher, size_t count)
 /* ---- Events ---- */
 
 struct match_search {
-	struct vd_cacher	*cacher;
-	struct vdi_event	*event;
-	const struct vd_object	*object; /* the state after the event; of a deletion the state before it */
-	uint64_t		 position;
-	/* Watchers without a name whose selectors keep or kept the object, and those of them whose shard selector rejects it. */
-	size_t			 matched;
-	size_t			 matched_other_shards;
-	/* Watchers of the object's name whose selectors reject it, and those of them whose shard selector rejects it. */
-	size_t			 filtered;
-	size_t			 filtered_other_shards;
+	struct vd_cacher       *cacher;
+	struct vdi_event       *event;
+	const struct vd_object *object; /* the state after the event; of a deletion the state before it */
+	uint64_t		position;
+	/* Watchers without a name whose selectors keep or kept the object, and those of them whose shard
+	 * selector rejects it. */
+	size_t matched;
+	size_t matched_other_shards;
+	/* Watchers of the object's name whose selectors reject it, and those of them whose shard selector
+	 * rejects it. */
+	size_t filtered;
+	size_t filtered_other_shards;
 };
 
-/* Adds up the watchers that count_filtered needs beside those in watch_scopes, which have no name. Outside of the scope nothing counts: the key of the index is a
- * hash, and the state before can be of another namespace. */
+/* Adds up the watchers that count_filtered needs beside those in watch_scopes, which have no name. Outside of
+ * the scope nothing counts: the key of the index is a hash, and the state before can be of another
+ * namespace. */
 static void count_watchers(struct match_search *search, const struct vdi_watch_group *group, bool matches)
 {
 	const struct vdi_predicate *predicate = vdi_watch_group_predicate(group);
 	bool			    has_name = predicate->name_size > 0, is_other_shard;
 	size_t			    watchers = 0;
 
-	if (predicate->is_empty || matches == has_name || !vdi_predicate_has_in_scope(predicate, search->object))
+	if (predicate->is_empty || matches == has_name ||
+	    !vdi_predicate_has_in_scope(predicate, search->object))
 		return;
 	for (const struct vdi_lane *lane = &group->lane; lane; lane = lane->group_next)
 		watchers += lane->watcher_count;
@@ -60,14 +65,17 @@ static void note_candidate(void *arg, struct vdi_watch_group *group)
 	struct match_search	*search = arg;
 	struct vdi_match_buffer *buffer = &search->cacher->matches;
 	enum vd_watch_type	 type;
-	bool matches = vdi_predicate_transition(vdi_watch_group_predicate(group), search->event->old_object, search->event->object, &type);
+	bool matches = vdi_predicate_transition(vdi_watch_group_predicate(group), search->event->old_object,
+						search->event->object, &type);
 
 	if (matches)
-		buffer->matches[buffer->count++] = (struct vdi_group_match) { group, search->position * 4 + type };
+		buffer->matches[buffer->count++] =
+			(struct vdi_group_match) { group, search->position * 4 + type };
 	count_watchers(search, group, matches);
 }
 
-/* Counts the event once for each watch that has it in its scope and whose selectors reject it; R-716: the same for shard selectors alone. */
+/* Counts the event once for each watch that has it in its scope and whose selectors reject it; R-716: the
+ * same for shard selectors alone. */
 static void count_filtered(const struct match_search *search)
 {
 	const struct vdi_cacher_metrics *metrics = &search->cacher->metrics;
@@ -93,8 +101,10 @@ static void mark_lanes(struct vd_cacher *cacher, struct vdi_watch_group *group, 
 		}
 }
 
-/* Everything matched up to position becomes visible to readers. revision: the last one that is matched as a whole; 0: as before. */
-static void commit_matches(struct vd_cacher *cacher, const struct vdi_applied *applied, uint64_t position, vd_rev revision)
+/* Everything matched up to position becomes visible to readers. revision: the last one that is matched as a
+ * whole; 0: as before. */
+static void commit_matches(struct vd_cacher *cacher, const struct vdi_applied *applied, uint64_t position,
+			   vd_rev revision)
 {
 	struct vdi_match_buffer *buffer = &cacher->matches;
 
@@ -102,7 +112,9 @@ static void commit_matches(struct vd_cacher *cacher, const struct vdi_applied *a
 	for (size_t i = 0; i < buffer->count; i++) {
 		struct vdi_group_match *match = &buffer->matches[i];
 
-		vdi_watch_group_append_locked(match->group, match->entry / 4, match->entry % 4, applied->made[match->entry / 4 - applied->position]->size_bytes);
+		vdi_watch_group_append_locked(
+			match->group, match->entry / 4, match->entry % 4,
+			applied->made[match->entry / 4 - applied->position]->size_bytes);
 	}
 	atomic_store_explicit(&cacher->watch_cache.matched_position, position, memory_order_release);
 	/* Here, not when the batch is done: a bookmark would be older than the events before it. */
@@ -116,19 +128,24 @@ static void commit_matches(struct vd_cacher *cacher, const struct vdi_applied *a
 
 static void dispatch_event(struct vd_cacher *cacher, const struct vdi_applied *applied, size_t index)
 {
-	struct vdi_event       *event = applied->made[index];
+	struct vdi_event	*event = applied->made[index];
 	struct vdi_match_buffer *buffer = &cacher->matches;
-	struct match_search	search = { .cacher = cacher, .event = event, .object = event->object ? event->object : event->old_object,
-					   .position = applied->position + index };
-	bool			is_last = index + 1 == applied->made_count || applied->made[index + 1]->revision != event->revision;
+	struct match_search	 search = { .cacher = cacher,
+					    .event = event,
+					    .object = event->object ? event->object : event->old_object,
+					    .position = applied->position + index };
+	bool			 is_last =
+		index + 1 == applied->made_count || applied->made[index + 1]->revision != event->revision;
 
 	vdi_watch_index_candidates(&cacher->watcher_index, event, ++cacher->visit, note_candidate, &search);
 	count_filtered(&search);
-	if (is_last || buffer->count > MATCHES_TOGETHER || !reserve_matches(cacher, buffer->count + cacher->watcher_index.group_count + 1))
+	if (is_last || buffer->count > MATCHES_TOGETHER ||
+	    !reserve_matches(cacher, buffer->count + cacher->watcher_index.group_count + 1))
 		commit_matches(cacher, applied, search.position + 1, is_last ? event->revision : 0);
 }
 
-/* Whoever takes from an outlet gets up when some of its lanes are there and its lock is free, not in the middle of the first. */
+/* Whoever takes from an outlet gets up when some of its lanes are there and its lock is free, not in the
+ * middle of the first. */
 static void wake_lanes(struct vd_cacher *cacher)
 {
 	vdi_actor_calls_hold();
@@ -151,7 +168,8 @@ static void keep_recent(struct vd_cacher *cacher, struct vdi_event *event)
 {
 	struct vdi_recent_events *recent = &cacher->recent;
 
-	while (recent->count == VDI_RECENT_EVENTS || (recent->count && recent->bytes + event->size_bytes > VDI_RECENT_BYTES)) {
+	while (recent->count == VDI_RECENT_EVENTS ||
+	       (recent->count && recent->bytes + event->size_bytes > VDI_RECENT_BYTES)) {
 		struct vdi_event *oldest = recent->events[recent->start];
 
 		vdi_frames_retire(oldest);
@@ -225,7 +243,8 @@ void vdi_dispatch_enqueue(struct vd_cacher *cacher, struct vd_watcher *watcher)
 	vdi_lock_release(&cacher->watchers.lock);
 }
 
-static vd_status get_group(struct vd_cacher *cacher, struct vdi_predicate *predicate, struct vdi_watch_group **ret_group)
+static vd_status get_group(struct vd_cacher *cacher, struct vdi_predicate *predicate,
+			   struct vdi_watch_group **ret_group)
 {
 	struct vdi_watch_group *group = vdi_watch_index_find(&cacher->watcher_index, predicate);
 	vd_status		status;
@@ -250,7 +269,8 @@ static void drop_group_if_unused(struct vd_cacher *cacher, struct vdi_watch_grou
 		vdi_watch_index_remove(&cacher->watcher_index, group);
 }
 
-static vd_status get_lane(struct vd_cacher *cacher, struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane)
+static vd_status get_lane(struct vd_cacher *cacher, struct vdi_watch_group *group, struct vdi_outlet *outlet,
+			  struct vdi_lane **ret_lane)
 {
 	struct vdi_lane *lane = &group->lane;
 
@@ -294,8 +314,8 @@ static bool wants_state(const struct vdi_watch_start *start)
 	return start->revision == VD_REVISION_UNSET || start->revision == VD_REVISION_ANY;
 }
 
-static vd_status begin_with_state(struct vd_cacher *cacher, struct vd_watcher *watcher, const struct vdi_watch_start *start,
-				  struct vdi_initial **ret_initial)
+static vd_status begin_with_state(struct vd_cacher *cacher, struct vd_watcher *watcher,
+				  const struct vdi_watch_start *start, struct vdi_initial **ret_initial)
 {
 	struct vdi_predicate *predicate = start->predicate;
 	struct vdi_initial   *initial = VDI_NEW(struct vdi_initial);
@@ -305,22 +325,26 @@ static vd_status begin_with_state(struct vd_cacher *cacher, struct vd_watcher *w
 
 	if (initial == NULL)
 		return VD_NOMEM;
-	if (!vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, vdi_predicate_namespace(predicate), vdi_predicate_name(predicate),
-			   buffer, &scope, &single))
+	if (!vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped,
+			   vdi_predicate_namespace(predicate), vdi_predicate_name(predicate), buffer, &scope,
+			   &single))
 		scope = (struct vd_bytes) { "\0", 1 };
 	initial->predicate = vdi_watch_group_predicate(watcher->lane->group);
 	initial->end_bookmark = start->send_initial_events == VD_TRUE && watcher->allow_bookmarks;
 	vdi_lock_acquire(&cacher->watch_cache.lock);
 	initial->revision = vdi_watch_cache_revision(&cacher->watch_cache);
-	vdi_candidates_newest_locked(&cacher->watch_cache, predicate, scope, single, VD_BYTES_NONE, &initial->candidates);
+	vdi_candidates_newest_locked(&cacher->watch_cache, predicate, scope, single, VD_BYTES_NONE,
+				     &initial->candidates);
 	vdi_lock_release(&cacher->watch_cache.lock);
-	vdi_metric_add(cacher->metrics.init_events, initial->candidates.count); /* what is read, before filtering */
+	vdi_metric_add(cacher->metrics.init_events,
+		       initial->candidates.count); /* what is read, before filtering */
 	*ret_initial = initial;
 	return VD_OK;
 }
 
 /* Events after a revision; of the future: those that come later. */
-static vd_status begin_after(struct vd_cacher *cacher, struct vd_watcher *watcher, vd_rev revision, struct vd_error *reterr)
+static vd_status begin_after(struct vd_cacher *cacher, struct vd_watcher *watcher, vd_rev revision,
+			     struct vd_error *reterr)
 {
 	struct vdi_watch_cache *cache = &cacher->watch_cache;
 	vd_status		status;
@@ -337,11 +361,12 @@ static vd_status begin_after(struct vd_cacher *cacher, struct vd_watcher *watche
 	return status;
 }
 
-static vd_status begin(struct vd_cacher *cacher, struct vd_watcher *watcher, const struct vdi_watch_start *start, struct vdi_initial **ret_initial,
+static vd_status begin(struct vd_cacher *cacher, struct vd_watcher *watcher,
+		       const struct vdi_watch_start *start, struct vdi_initial **ret_initial,
 		       struct vd_error *reterr)
 {
 	struct vdi_watch_group *group = watcher->lane->group;
-	vd_rev			revision = start->revision == VD_REVISION_UNSET ? start->required : start->revision;
+	vd_rev revision = start->revision == VD_REVISION_UNSET ? start->required : start->revision;
 
 	/* Nobody but this actor changes these. */
 	watcher->position = atomic_load(&cacher->watch_cache.matched_position);
@@ -355,7 +380,8 @@ static vd_status begin(struct vd_cacher *cacher, struct vd_watcher *watcher, con
 	return begin_after(cacher, watcher, revision, reterr);
 }
 
-static vd_status enter(struct vd_cacher *cacher, struct vd_watcher *watcher, const struct vdi_watch_start *start, struct vdi_initial **ret_initial,
+static vd_status enter(struct vd_cacher *cacher, struct vd_watcher *watcher,
+		       const struct vdi_watch_start *start, struct vdi_initial **ret_initial,
 		       struct vd_error *reterr)
 {
 	struct vdi_watch_group *group;
@@ -366,7 +392,8 @@ static vd_status enter(struct vd_cacher *cacher, struct vd_watcher *watcher, con
 	if (start->status != VD_OK)
 		return start->status;
 	/* R-520 step 9: the stream just ends. */
-	if (vdi_ready_check(&cacher->ready, &generation, NULL) != VD_OK || (uint32_t) generation != watcher->generation)
+	if (vdi_ready_check(&cacher->ready, &generation, NULL) != VD_OK ||
+	    (uint32_t) generation != watcher->generation)
 		return VD_CLOSED;
 	VDI_TRY(get_group(cacher, start->predicate, &group));
 	status = get_lane(cacher, group, watcher->outlet, &lane);
@@ -393,7 +420,8 @@ static void register_watcher(struct vd_cacher *cacher, struct vd_watcher *watche
 	struct vd_error		error = { 0 };
 	vd_status		status = enter(cacher, watcher, start, &initial, &error);
 
-	if (status != VD_OK && error.code != VD_OK && start->error == NULL && (start->error = vdi_alloc(sizeof error)))
+	if (status != VD_OK && error.code != VD_OK && start->error == NULL &&
+	    (start->error = vdi_alloc(sizeof error)))
 		*start->error = error;
 	watcher->end_reason = status;
 	watcher->error_due = status != VD_OK && status != VD_CLOSED;
@@ -452,7 +480,8 @@ void vdi_dispatch_left(struct vd_cacher *cacher)
 		vdi_bookmark_remove(&cacher->bookmarks, watcher);
 		if (watcher->lane) {
 			watcher->lane->watcher_count--;
-			vdi_watch_scopes_leave(&cacher->watch_scopes, vdi_watch_group_predicate(watcher->lane->group));
+			vdi_watch_scopes_leave(&cacher->watch_scopes,
+					       vdi_watch_group_predicate(watcher->lane->group));
 			if (vdi_watch_group_predicate(watcher->lane->group)->has_shards)
 				vdi_metric_subtract(cacher->metrics.sharded_watches, 1);
 			drop_lane_if_unused(cacher, watcher->lane);

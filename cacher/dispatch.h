@@ -1,7 +1,9 @@
-/* Dispatch: an event to the watch groups that want it, and the watchers' way in and out. All on the cacher's actor.
+/* Dispatch: an event to the watch groups that want it, and the watchers' way in and out. All on the cacher's
+ * actor.
  *
- * An event costs the lookups of its own keys, one evaluation per candidate group and 8 bytes per match; the lanes of the groups are marked and each outlet
- * is woken once per batch. Nothing here depends on how fast anybody takes events (R-540..R-549; W-06, W-17).
+ * An event costs the lookups of its own keys, one evaluation per candidate group and 8 bytes per match; the
+ * lanes of the groups are marked and each outlet is woken once per batch. Nothing here depends on how fast
+ * anybody takes events (R-540..R-549; W-06, W-17).
  */
 #ifndef VDI_DISPATCH_H
 #define VDI_DISPATCH_H

@@ -1,4 +1,5 @@
-/* How: the number of keys comes from the store; their bytes are those that the cache holds, which upstream can only estimate. */
+/* How: the number of keys comes from the store; their bytes are those that the cache holds, which upstream
+ * can only estimate. */
 #include "object_count.h"
 
 #include "cacher_state.h"
@@ -44,7 +45,8 @@ static void show(struct vd_cacher *cacher)
 		bytes = cache->store.bytes;
 		vdi_lock_release(&cache->lock);
 	}
-	vdi_storage_metrics_objects(cacher->storage_metrics, cacher->object_count.count, cacher->object_count.count < 0 ? -1 : bytes);
+	vdi_storage_metrics_objects(cacher->storage_metrics, cacher->object_count.count,
+				    cacher->object_count.count < 0 ? -1 : bytes);
 }
 
 vd_mono vdi_object_count_run(struct vd_cacher *cacher)
@@ -55,8 +57,11 @@ vd_mono vdi_object_count_run(struct vd_cacher *cacher)
 	if (count->is_running && atomic_load_explicit(&count->answered, memory_order_acquire)) {
 		count->is_running = false;
 		show(cacher);
-		count->due = vd_mono_add(now, (vd_dur) { VDI_OBJECT_COUNT_PERIOD.ns +
-							 (int64_t) vd_env_random_below(cacher->env, (uint64_t) VDI_OBJECT_COUNT_PERIOD.ns * 6 / 5) });
+		count->due = vd_mono_add(
+			now,
+			(vd_dur) { VDI_OBJECT_COUNT_PERIOD.ns +
+				   (int64_t) vd_env_random_below(
+					   cacher->env, (uint64_t) VDI_OBJECT_COUNT_PERIOD.ns * 6 / 5) });
 	}
 	if (!count->is_running && count->due.ns <= now.ns)
 		ask(cacher);

@@ -1,4 +1,5 @@
-/* How many objects the store has, asked once in a while for the metrics (R-725, R-726; upstream's registry does it with Stats()). The cacher's actor. */
+/* How many objects the store has, asked once in a while for the metrics (R-725, R-726; upstream's registry
+ * does it with Stats()). The cacher's actor. */
 #ifndef VDI_OBJECT_COUNT_H
 #define VDI_OBJECT_COUNT_H
 

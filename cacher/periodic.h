@@ -1,5 +1,6 @@
-/* What the cacher remembers of the checks that it makes from time to time: whether the cache equals the store (consistency.h), and how much the store has
- * (object_count.h). The structs alone, so that the struct of the cacher can hold them and the checks can use the cacher. */
+/* What the cacher remembers of the checks that it makes from time to time: whether the cache equals the store
+ * (consistency.h), and how much the store has (object_count.h). The structs alone, so that the struct of the
+ * cacher can hold them and the checks can use the cacher. */
 #ifndef VDI_PERIODIC_H
 #define VDI_PERIODIC_H
 
@@ -9,14 +10,19 @@
 #include "btree.h"
 #include "storage.h"
 
-enum vdi_consistency_verdict { VDI_CONSISTENCY_NONE, VDI_CONSISTENCY_SUCCESS, VDI_CONSISTENCY_FAILURE, VDI_CONSISTENCY_ERROR };
+enum vdi_consistency_verdict {
+	VDI_CONSISTENCY_NONE,
+	VDI_CONSISTENCY_SUCCESS,
+	VDI_CONSISTENCY_FAILURE,
+	VDI_CONSISTENCY_ERROR
+};
 
 struct vdi_consistency {
 	/* The cacher's actor. */
-	vd_mono	 due; /* VD_NEVER: off, or under way */
-	bool	 is_running;
-	uint64_t counts[4]; /* by verdict */
-	vd_mono	 checked;   /* the last verdict */
+	vd_mono			     due; /* VD_NEVER: off, or under way */
+	bool			     is_running;
+	uint64_t		     counts[4]; /* by verdict */
+	vd_mono			     checked;	/* the last verdict */
 	enum vdi_consistency_verdict verdict;
 	vd_rev			     verdict_revision;
 	uint64_t		     verdict_digest; /* the cache's */

@@ -1,7 +1,9 @@
-/* How: events are taken into an array and applied up to the last border between revisions; what is behind it may continue in the next take. When the
- * stream has nothing more at the moment the last revision is complete too, because watchChan hands on whole revisions.
+/* How: events are taken into an array and applied up to the last border between revisions; what is behind it
+ * may continue in the next take. When the stream has nothing more at the moment the last revision is complete
+ * too, because watchChan hands on whole revisions.
  *
- * Out of memory is a passing error everywhere: the events stay where they are and the round is repeated a little later. */
+ * Out of memory is a passing error everywhere: the events stay where they are and the round is repeated a
+ * little later. */
 #include "reflector.h"
 
 #include "backfill.h"
@@ -24,7 +26,8 @@ static void drop_events(struct vdi_reflector *reflector, size_t count)
 		vdi_watchchan_event_fini(&reflector->events[i]);
 	reflector->event_count -= count;
 	if (count && reflector->event_count)
-		memmove(reflector->events, reflector->events + count, reflector->event_count * sizeof *reflector->events);
+		memmove(reflector->events, reflector->events + count,
+			reflector->event_count * sizeof *reflector->events);
 }
 
 static void drop_loading(struct vdi_reflector *reflector)
@@ -60,15 +63,15 @@ static void count_undecodable(void *arg, struct vd_kv *kv, bool is_delete, const
 {
 	struct vd_cacher *cacher = arg;
 
-	struct vd_bytes	  key = { kv->data, kv->key_size };
+	struct vd_bytes key = { kv->data, kv->key_size };
 
 	__atomic_fetch_add(&cacher->reflector.undecodable, 1, __ATOMIC_RELAXED);
 	if (is_delete)
 		vdi_quarantine_remove(&cacher->quarantine, key, kv->mod_rev);
 	else
 		vdi_quarantine_add(&cacher->quarantine, key, kv->mod_rev, error ? error->message : "");
-	vdi_log(cacher->env, VD_LOG_WARNING, "cacher", "%s: %.*s cannot be decoded and is left out: %s", cacher->options.resource,
-		(int) kv->key_size, kv->data, error ? error->message : "");
+	vdi_log(cacher->env, VD_LOG_WARNING, "cacher", "%s: %.*s cannot be decoded and is left out: %s",
+		cacher->options.resource, (int) kv->key_size, kv->data, error ? error->message : "");
 }
 
 void vdi_reflector_stream_closed(void *arg)
@@ -95,8 +98,10 @@ static void back_off(struct vd_cacher *cacher)
 	if (vd_mono_since(now, reflector->last_backoff).ns > VDI_BACKOFF_RESET.ns)
 		reflector->backoff = VDI_BACKOFF_FIRST;
 	/* Jitter factor 1.0: in [d, 2d). */
-	reflector->retry_at = vd_mono_add(now, (vd_dur) { reflector->backoff.ns +
-							  (int64_t) vd_env_random_below(cacher->env, (uint64_t) reflector->backoff.ns) });
+	reflector->retry_at = vd_mono_add(
+		now,
+		(vd_dur) { reflector->backoff.ns +
+			   (int64_t) vd_env_random_below(cacher->env, (uint64_t) reflector->backoff.ns) });
 	reflector->backoff.ns = VDI_MIN(reflector->backoff.ns * 2, VDI_BACKOFF_MAX.ns);
 	reflector->last_backoff = now;
 }
@@ -156,7 +161,8 @@ static void start_over(struct vd_cacher *cacher, const char *why)
 	if (reflector->phase == VDI_REFLECTOR_WATCHING) {
 		reflector->relists++;
 		vdi_metric_add(cacher->metrics.relists, 1);
-		vdi_log(cacher->env, VD_LOG_WARNING, "cacher", "%s: listing again: %s", cacher->options.resource, why);
+		vdi_log(cacher->env, VD_LOG_WARNING, "cacher", "%s: listing again: %s",
+			cacher->options.resource, why);
 	}
 	reflector->phase = VDI_REFLECTOR_LISTING;
 	vdi_metric_add(cacher->metrics.initialization_errors, 1);
@@ -180,10 +186,8 @@ static bool is_passing(vd_status code)
 	case VD_TOO_LARGE_REVISION: /* the store went back */
 	case VD_BAD_REQUEST:
 	case VD_INVALID_ARGUMENT:
-	case VD_UNSUPPORTED:
-		return false;
-	default:
-		return true;
+	case VD_UNSUPPORTED: return false;
+	default: return true;
 	}
 }
 
@@ -203,10 +207,13 @@ static void stream_ended(struct vd_cacher *cacher, const struct vd_error *error)
 	}
 	reflector->resumes++;
 	vdi_metric_add(cacher->metrics.resumes, 1);
-	/* A server's own timeout: go on at once. Very short watches are a symptom and wait a little. */
+	/* A server's own timeout: go on at once (R-312). Very short watches are a symptom (R-317) and wait a
+	 * little. */
 	if (error || (lasted.ns < VD_SECONDS(1).ns && !reflector->has_events))
 		back_off(cacher);
-	drop_events(reflector, reflector->event_count); /* the beginning of a revision; the next stream brings it whole */
+	drop_events(
+		reflector,
+		reflector->event_count); /* the beginning of a revision; the next stream brings it whole */
 	close_stream(cacher);
 }
 
@@ -220,7 +227,8 @@ static void finish_listing(struct vd_cacher *cacher, vd_rev revision)
 	vd_status	      status;
 
 	vdi_btree_init(&objects, &vdi_object_btree_ops);
-	status = vdi_btree_load_sorted(&objects, (void *const *) reflector->loading, reflector->loading_count);
+	status =
+		vdi_btree_load_sorted(&objects, (void *const *) reflector->loading, reflector->loading_count);
 	if (status == VD_INVALID_ARGUMENT) { /* some store does not keep the order */
 		status = VD_OK;
 		for (size_t i = 0; status == VD_OK && i < reflector->loading_count; i++)
@@ -233,7 +241,8 @@ static void finish_listing(struct vd_cacher *cacher, vd_rev revision)
 	}
 	reflector->pending = objects;
 	reflector->pending_revision = revision;
-	reflector->pending_bytes = objects.live.count == reflector->loading_count ? reflector->loading_bytes : -1;
+	reflector->pending_bytes =
+		objects.live.count == reflector->loading_count ? reflector->loading_bytes : -1;
 	is_backfilling = vdi_backfill_begin(cacher);
 	drop_loading(reflector);
 	if (is_backfilling)
@@ -247,12 +256,14 @@ void vdi_reflector_fill(struct vd_cacher *cacher, bool keep_history)
 	struct vdi_reflector *reflector = &cacher->reflector;
 	vd_rev		      revision = reflector->pending_revision;
 
-	vdi_watch_cache_replace(&cacher->watch_cache, &reflector->pending, reflector->pending_bytes, revision, keep_history);
+	vdi_watch_cache_replace(&cacher->watch_cache, &reflector->pending, reflector->pending_bytes, revision,
+				keep_history);
 	vdi_btree_fini(&reflector->pending);
 	reflector->phase = VDI_REFLECTOR_WATCHING;
 	reflector->backoff = VDI_BACKOFF_FIRST;
 	vdi_metric_add(cacher->metrics.initializations, 1);
-	vdi_metric_observe_duration(cacher->metrics.initialization_duration, vd_mono_since(vd_env_now(cacher->env), reflector->started));
+	vdi_metric_observe_duration(cacher->metrics.initialization_duration,
+				    vd_mono_since(vd_env_now(cacher->env), reflector->started));
 	vdi_metric_set(cacher->metrics.revision, revision % INT64_C(1000000000000000));
 	vdi_ready_set_ready(&cacher->ready);
 	vdi_watch_cache_build_indexes(&cacher->watch_cache);
@@ -264,7 +275,8 @@ static bool load(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
 	struct vdi_reflector *reflector = &cacher->reflector;
 	void		     *loading = reflector->loading;
 
-	if (!vdi_grow(&loading, &reflector->loading_capacity, reflector->loading_count + 1, sizeof *reflector->loading))
+	if (!vdi_grow(&loading, &reflector->loading_capacity, reflector->loading_count + 1,
+		      sizeof *reflector->loading))
 		return false;
 	reflector->loading = loading;
 	reflector->loading[reflector->loading_count++] = event->object;
@@ -295,7 +307,8 @@ static double seconds_between(vd_mono from, vd_mono to)
 	return to.ns > from.ns ? (double) (to.ns - from.ns) / 1e9 : 0;
 }
 
-/* the first count events were received, then applied, then handed to the watchers' groups. Events of one batch share their times. */
+/* R-717: the first count events were received, then applied, then handed to the watchers' groups. Events of
+ * one batch share their times. */
 static void observe_stages(struct vd_cacher *cacher, size_t count, vd_mono applied)
 {
 	const struct vdi_watchchan_event *events = cacher->reflector.events;
@@ -306,11 +319,14 @@ static void observe_stages(struct vd_cacher *cacher, size_t count, vd_mono appli
 	for (size_t i = 1; i <= count; i++) {
 		if (i < count && events[i].received.ns == events[from].received.ns)
 			continue;
-		vdi_metric_observe_many(metrics->dispatch_storage_to_cache, seconds_between(events[from].received, applied), i - from);
-		vdi_metric_observe_many(metrics->dispatch_total, seconds_between(events[from].received, dispatched), i - from);
+		vdi_metric_observe_many(metrics->dispatch_storage_to_cache,
+					seconds_between(events[from].received, applied), i - from);
+		vdi_metric_observe_many(metrics->dispatch_total,
+					seconds_between(events[from].received, dispatched), i - from);
 		from = i;
 	}
-	vdi_metric_observe_many(metrics->dispatch_cache_to_watcher, seconds_between(applied, dispatched), count);
+	vdi_metric_observe_many(metrics->dispatch_cache_to_watcher, seconds_between(applied, dispatched),
+				count);
 }
 
 /* Applies and dispatches count events of whole revisions. */
@@ -330,7 +346,8 @@ static bool apply(struct vd_cacher *cacher, size_t count)
 	/* Readable again. */
 	for (size_t i = 0; vdi_quarantine_count(&cacher->quarantine) && i < applied.taken; i++)
 		if (reflector->events[i].lost == NULL)
-			vdi_quarantine_remove(&cacher->quarantine, vd_object_key(reflector->events[i].object), reflector->events[i].revision);
+			vdi_quarantine_remove(&cacher->quarantine, vd_object_key(reflector->events[i].object),
+					      reflector->events[i].revision);
 	vdi_dispatch_events(cacher, &applied);
 	observe_stages(cacher, applied.taken, time);
 	drop_events(reflector, applied.taken);
@@ -339,7 +356,8 @@ static bool apply(struct vd_cacher *cacher, size_t count)
 	return status == VD_OK;
 }
 
-/* Number of events up to the last border between revisions at or before `wanted`, or the first one behind it. */
+/* Number of events up to the last border between revisions at or before `wanted`, or the first one behind
+ * it. */
 static size_t whole_revisions(const struct vdi_reflector *reflector, size_t available, size_t wanted)
 {
 	size_t count = VDI_MIN(wanted, available);
@@ -349,17 +367,20 @@ static size_t whole_revisions(const struct vdi_reflector *reflector, size_t avai
 	while (count > 0 && reflector->events[count].revision == reflector->events[count - 1].revision)
 		count--;
 	if (count == 0)
-		for (count = wanted; count < available && reflector->events[count].revision == reflector->events[count - 1].revision;)
+		for (count = wanted; count < available && reflector->events[count].revision ==
+								  reflector->events[count - 1].revision;)
 			count++;
 	return count;
 }
 
-/* How many of the events, the first one included, come in the order of revisions; those behind were made by a store that went back. */
+/* How many of the events, the first one included, come in the order of revisions; those behind were made by a
+ * store that went back. */
 static size_t ascending(const struct vdi_reflector *reflector, size_t available)
 {
 	size_t count = 1;
 
-	while (count < available && reflector->events[count].revision >= reflector->events[count - 1].revision)
+	while (count < available &&
+	       reflector->events[count].revision >= reflector->events[count - 1].revision)
 		count++;
 	return count;
 }
@@ -374,15 +395,18 @@ static size_t leading_changes(const struct vdi_reflector *reflector)
 	return count;
 }
 
-/* Whether more of the last of the leading changes' revision is to come; a bookmark behind them says that it is over. */
+/* Whether more of the last of the leading changes' revision is to come; a bookmark behind them says that it
+ * is over. */
 static bool is_incomplete(const struct vdi_reflector *reflector, size_t available)
 {
 	return available > 0 && reflector->events[available - 1].more_in_revision &&
-	       (available == reflector->event_count || reflector->events[available].type != VD_WATCH_BOOKMARK);
+	       (available == reflector->event_count ||
+		reflector->events[available].type != VD_WATCH_BOOKMARK);
 }
 
-/* The first revision's changes that cannot be decoded, once everything before it is applied: what the cache has of such an object goes, as if it were deleted. Those
- * that it does not have change nothing. If all of the revision is of that kind, a bookmark stays. Returns how many events are gone. */
+/* The first revision's changes that cannot be decoded, once everything before it is applied: what the cache
+ * has of such an object goes, as if it were deleted. Those that it does not have change nothing. If all of
+ * the revision is of that kind, a bookmark stays. Returns how many events are gone. */
 static size_t settle_lost(struct vd_cacher *cacher, size_t size)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
@@ -403,12 +427,14 @@ static size_t settle_lost(struct vd_cacher *cacher, size_t size)
 		reflector->events[kept++] = event;
 	}
 	reflector->events[kept - 1].more_in_revision = !is_complete;
-	memmove(reflector->events + kept, reflector->events + size, (reflector->event_count - size) * sizeof *reflector->events);
+	memmove(reflector->events + kept, reflector->events + size,
+		(reflector->event_count - size) * sizeof *reflector->events);
 	reflector->event_count -= size - kept;
 	return size - kept;
 }
 
-/* How many of the first *available events may be looked at together: all before the first revision with changes that cannot be decoded, or that revision alone. */
+/* How many of the first *available events may be looked at together: all before the first revision with
+ * changes that cannot be decoded, or that revision alone. */
 static size_t before_lost(struct vd_cacher *cacher, size_t *available)
 {
 	const struct vdi_reflector *reflector = &cacher->reflector;
@@ -517,7 +543,9 @@ static bool consume(struct vd_cacher *cacher)
 			if (goes_on && changes == reflector->event_count)
 				return true; /* all done, or the rest of a revision is on its way */
 			if (goes_on && changes)
-				drop_events(reflector, changes); /* ...or will never come: the stream broke in the middle of it */
+				drop_events(reflector,
+					    /* ...or will never come: the stream broke in the middle of it */
+					    changes);
 		}
 		if (!goes_on)
 			return false;
@@ -525,7 +553,8 @@ static bool consume(struct vd_cacher *cacher)
 	return true;
 }
 
-/* The initial state goes straight through: moving the rest of the array for each event would cost more than all else. */
+/* The initial state goes straight through: moving the rest of the array for each event would cost more than
+ * all else. */
 static bool consume_listing(struct vd_cacher *cacher)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
@@ -550,13 +579,15 @@ static bool take_some(struct vd_cacher *cacher, bool *ret_drained)
 	size_t		      count = 0;
 	vd_status	      status;
 
-	if (!vdi_grow(&events, &reflector->event_capacity, reflector->event_count + TAKE_MAX, sizeof *reflector->events)) {
+	if (!vdi_grow(&events, &reflector->event_capacity, reflector->event_count + TAKE_MAX,
+		      sizeof *reflector->events)) {
 		reflector->apply_failed = true;
 		reflector->retry_at = vd_mono_add(vd_env_now(cacher->env), NOMEM_RETRY);
 		return false;
 	}
 	reflector->events = events;
-	status = vdi_watchchan_take(reflector->watchchan, reflector->events + reflector->event_count, TAKE_MAX, &count);
+	status = vdi_watchchan_take(reflector->watchchan, reflector->events + reflector->event_count,
+				    TAKE_MAX, &count);
 	*ret_drained = status == VD_AGAIN;
 	if (status == VD_OK)
 		reflector->event_count += count;
@@ -570,16 +601,18 @@ static bool take_some(struct vd_cacher *cacher, bool *ret_drained)
 	return consume(cacher);
 }
 
-/* At once for whoever began to wait after the last answer, else once a period: that is for requests that a store leaves unanswered, and for those who wait
- * for what is not there yet. */
+/* At once for whoever began to wait after the last answer, else once a period: that is for requests that a
+ * store leaves unanswered, and for those who wait for what is not there yet. */
 static vd_mono request_progress(struct vd_cacher *cacher, vd_mono now)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
 	uint64_t	      waits;
 
-	if (reflector->phase != VDI_REFLECTOR_WATCHING || !vdi_watch_cache_has_waiters(&cacher->watch_cache, &waits))
+	if (reflector->phase != VDI_REFLECTOR_WATCHING ||
+	    !vdi_watch_cache_has_waiters(&cacher->watch_cache, &waits))
 		return VD_NEVER;
-	if (reflector->progress_at.ns <= now.ns || (reflector->progress_answered && reflector->waits_seen != waits)) {
+	if (reflector->progress_at.ns <= now.ns ||
+	    (reflector->progress_answered && reflector->waits_seen != waits)) {
 		reflector->progress_at = vd_mono_add(now, VDI_PROGRESS_PERIOD);
 		reflector->progress_answered = false;
 		reflector->waits_seen = waits;
@@ -593,7 +626,8 @@ void vdi_reflector_ask_progress(struct vd_cacher *cacher)
 	struct vd_store_status status;
 
 	if (cacher->reflector.phase == VDI_REFLECTOR_WATCHING && cacher->reflector.watchchan &&
-	    vd_store_status_get(cacher->store, &status) == VD_OK && status.current > vdi_watch_cache_revision(&cacher->watch_cache))
+	    vd_store_status_get(cacher->store, &status) == VD_OK &&
+	    status.current > vdi_watch_cache_revision(&cacher->watch_cache))
 		vdi_watchchan_progress(cacher->reflector.watchchan);
 }
 
@@ -620,7 +654,8 @@ vd_mono vdi_reflector_run(struct vd_cacher *cacher, bool *ret_more)
 			return due;
 		(void) consume(cacher); /* what came behind the listed state */
 	}
-	for (unsigned rounds = 0; reflector->watchchan && !reflector->apply_failed && rounds < ROUNDS_MAX && !drained; rounds++)
+	for (unsigned rounds = 0;
+	     reflector->watchchan && !reflector->apply_failed && rounds < ROUNDS_MAX && !drained; rounds++)
 		if (reflector->phase == VDI_REFLECTOR_BACKFILLING || !take_some(cacher, &drained))
 			break;
 	if (reflector->watchchan == NULL) {

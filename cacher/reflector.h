@@ -1,10 +1,12 @@
-/* The reflector: keeps the watch cache equal to the store. Lists and watches in one stream, resumes it, starts over only when it must.
+/* The reflector: keeps the watch cache equal to the store. Lists and watches in one stream, resumes it,
+ * starts over only when it must.
  *
  *   LISTING --annotated bookmark--> BACKFILLING (first fill only) --replace, ready--> WATCHING --end of stream or a passing error--> (back off) --> WATCHING from the last revision
  *      ^-------------- (back off) <-- Expired, undecodable, revisions going back: pending, all watches end --/
  *
- * Part of the cacher's actor. Mirrors client-go tools/cache/reflector.go as the cacher uses it (R-301..R-341); it keeps the cache over every error after
- * which the same revision can be watched again (R-312, R-313, R-318).
+ * Part of the cacher's actor. Mirrors client-go tools/cache/reflector.go as the cacher uses it
+ * (R-301..R-341); it keeps the cache over every error after which the same revision can be watched again
+ * (R-312, R-313, R-318).
  */
 #ifndef VDI_REFLECTOR_H
 #define VDI_REFLECTOR_H
@@ -37,13 +39,13 @@ struct vdi_reflector {
 	int64_t		   loading_bytes; /* serialized */
 
 	/* BACKFILLING: the state that waits for its history (backfill.h). */
-	struct vdi_watchchan *backfill;
+	struct vdi_watchchan	   *backfill;
 	struct vdi_backfill_listed *backfill_listed; /* the backfill's own, until its stream is gone */
-	struct vdi_btree      pending;
-	vd_rev		      pending_revision;
-	int64_t		      pending_bytes; /* of the objects, serialized; -1: not known */
-	vd_mono		      backfill_ask_at; /* for progress */
-	vd_mono		      backfill_due;
+	struct vdi_btree	    pending;
+	vd_rev			    pending_revision;
+	int64_t			    pending_bytes;   /* of the objects, serialized; -1: not known */
+	vd_mono			    backfill_ask_at; /* for progress */
+	vd_mono			    backfill_due;
 
 	vd_mono	 retry_at;
 	vd_dur	 backoff;
@@ -62,9 +64,11 @@ struct vdi_reflector {
 #define VDI_PROGRESS_PERIOD VD_MS(100)
 
 void vdi_reflector_init(struct vdi_reflector *reflector);
-/* A bounded round: takes what came, applies, dispatches. Returns when to call again at the latest; *ret_more: at once. */
+/* A bounded round: takes what came, applies, dispatches. Returns when to call again at the latest; *ret_more:
+ * at once. */
 vd_mono vdi_reflector_run(struct vd_cacher *cacher, bool *ret_more);
-/* The listed state becomes the cache; the history goes on from the backfill or starts over. For backfill.c. */
+/* The listed state becomes the cache; the history goes on from the backfill or starts over. For
+ * backfill.c. */
 void vdi_reflector_fill(struct vd_cacher *cacher, bool keep_history);
 /* For watchChans of the cacher: wakes its actor; a stream of it is gone. */
 void vdi_reflector_wake(void *cacher);

@@ -1,4 +1,5 @@
-/* Writes pass through to the store; update and delete carry the cached object along as a first guess of the present state. */
+/* Writes pass through to the store; update and delete carry the cached object along as a first guess of the
+ * present state (R-580, R-581). */
 #include "cacher.h"
 #include "wait.h"
 
@@ -11,7 +12,8 @@ struct write_call {
 	void		 *arg; /* of all three */
 };
 
-static vd_status write_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status write_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+			      int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	struct write_call *call = arg;
 
@@ -25,7 +27,8 @@ static vd_status write_validate(void *arg, struct vd_object *current, struct vd_
 	return call->validate(call->arg, current, reterr);
 }
 
-static void write_answered(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void write_answered(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			   const struct vd_error *error)
 {
 	struct write_call *call = arg;
 	struct vd_cacher  *cacher = call->cacher;
@@ -79,13 +82,14 @@ static struct vd_object *suggest(struct vd_cacher *cacher, struct vd_bytes key)
 	return vdi_watch_cache_get(&cacher->watch_cache, key, NULL);
 }
 
-vd_status vd_cacher_create(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, struct vd_bytes value, int64_t ttl_s,
-			   vd_object_fn done, void *arg)
+vd_status vd_cacher_create(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
+			   struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg)
 {
 	return vdi_cacher_create_beside(cacher, NULL, namespace_name, name, value, ttl_s, done, arg);
 }
 
-vd_status vdi_cacher_create_beside(struct vd_cacher *cacher, struct vd_object *guard, struct vd_bytes namespace_name, struct vd_bytes name,
+vd_status vdi_cacher_create_beside(struct vd_cacher *cacher, struct vd_object *guard,
+				   struct vd_bytes namespace_name, struct vd_bytes name,
 				   struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg)
 {
 	char		   buffer[VDI_STORAGE_KEY_MAX];
@@ -98,11 +102,13 @@ vd_status vdi_cacher_create_beside(struct vd_cacher *cacher, struct vd_object *g
 	if (vdi_cacher_key(cacher, namespace_name, name, buffer, &key, &error) != VD_OK)
 		return vdi_cacher_refuse(done, arg, &error);
 	VDI_TRY(begin(cacher, done, arg, &call));
-	return finish(call, vdi_storage_create_beside(cacher->storage, guard, key, value, ttl_s, write_answered, call));
+	return finish(call, vdi_storage_create_beside(cacher->storage, guard, key, value, ttl_s,
+						      write_answered, call));
 }
 
-vd_status vd_cacher_update(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, bool create_missing,
-			   const struct vd_preconditions *preconditions, vd_update_fn update, vd_object_fn done, void *arg)
+vd_status vd_cacher_update(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
+			   bool create_missing, const struct vd_preconditions *preconditions,
+			   vd_update_fn update, vd_object_fn done, void *arg)
 {
 	char		   buffer[VDI_STORAGE_KEY_MAX];
 	struct vd_bytes	   key;
@@ -112,16 +118,19 @@ vd_status vd_cacher_update(struct vd_cacher *cacher, struct vd_bytes namespace_n
 	VDI_REQUIRE(cacher, NULL);
 	VDI_REQUIRE(update, NULL);
 	VDI_REQUIRE(done, NULL);
-	if (vdi_cacher_key(cacher, namespace_name, name, buffer, &key, &error) != VD_OK || check_preconditions(preconditions, &error) != VD_OK)
+	if (vdi_cacher_key(cacher, namespace_name, name, buffer, &key, &error) != VD_OK ||
+	    check_preconditions(preconditions, &error) != VD_OK)
 		return vdi_cacher_refuse(done, arg, &error);
 	VDI_TRY(begin(cacher, done, arg, &call));
 	call->suggestion = suggest(cacher, key);
 	call->update = update;
-	return finish(call, vdi_storage_update(cacher->storage, key, create_missing, preconditions, call->suggestion, write_update, write_answered, call));
+	return finish(call, vdi_storage_update(cacher->storage, key, create_missing, preconditions,
+					       call->suggestion, write_update, write_answered, call));
 }
 
 vd_status vd_cacher_delete(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
-			   const struct vd_preconditions *preconditions, vd_validate_fn validate, vd_object_fn done, void *arg)
+			   const struct vd_preconditions *preconditions, vd_validate_fn validate,
+			   vd_object_fn done, void *arg)
 {
 	char		   buffer[VDI_STORAGE_KEY_MAX];
 	struct vd_bytes	   key;
@@ -130,13 +139,14 @@ vd_status vd_cacher_delete(struct vd_cacher *cacher, struct vd_bytes namespace_n
 
 	VDI_REQUIRE(cacher, NULL);
 	VDI_REQUIRE(done, NULL);
-	if (vdi_cacher_key(cacher, namespace_name, name, buffer, &key, &error) != VD_OK || check_preconditions(preconditions, &error) != VD_OK)
+	if (vdi_cacher_key(cacher, namespace_name, name, buffer, &key, &error) != VD_OK ||
+	    check_preconditions(preconditions, &error) != VD_OK)
 		return vdi_cacher_refuse(done, arg, &error);
 	VDI_TRY(begin(cacher, done, arg, &call));
 	call->suggestion = suggest(cacher, key);
 	call->validate = validate;
-	return finish(call, vdi_storage_delete(cacher->storage, key, preconditions, call->suggestion, validate ? write_validate : NULL, write_answered,
-					       call));
+	return finish(call, vdi_storage_delete(cacher->storage, key, preconditions, call->suggestion,
+					       validate ? write_validate : NULL, write_answered, call));
 }
 
 /* ---- Blocking ---- */
@@ -150,7 +160,8 @@ struct wait_call {
 	struct vd_error	  error;
 };
 
-static void came(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void came(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		 const struct vd_error *error)
 {
 	struct wait_call *call = arg;
 
@@ -176,14 +187,15 @@ static vd_status wait_for(struct wait_call *call, vd_status status, struct vd_er
 	return status;
 }
 
-static vd_status put_value(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status put_value(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+			   int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	*ret_value = ((struct wait_call *) arg)->value;
 	return VD_OK;
 }
 
-vd_status vd_cacher_put_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, struct vd_bytes value,
-			     struct vd_object **ret_object, struct vd_error *reterr)
+vd_status vd_cacher_put_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
+			     struct vd_bytes value, struct vd_object **ret_object, struct vd_error *reterr)
 {
 	struct wait_call call = { .value = value };
 	vd_status	 status;
@@ -191,7 +203,9 @@ vd_status vd_cacher_put_wait(struct vd_cacher *cacher, struct vd_bytes namespace
 	VDI_REQUIRE(cacher, reterr);
 	VDI_TRY(vdi_wait_check(cacher->env, __func__, reterr));
 	vdi_wait_init(&call.wait, cacher->env);
-	status = wait_for(&call, vd_cacher_update(cacher, namespace_name, name, true, NULL, put_value, came, &call), reterr);
+	status = wait_for(&call,
+			  vd_cacher_update(cacher, namespace_name, name, true, NULL, put_value, came, &call),
+			  reterr);
 	if (status == VD_OK && ret_object)
 		*ret_object = call.object;
 	else
@@ -199,8 +213,8 @@ vd_status vd_cacher_put_wait(struct vd_cacher *cacher, struct vd_bytes namespace
 	return status;
 }
 
-vd_status vd_cacher_delete_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, vd_rev *ret_revision,
-				struct vd_error *reterr)
+vd_status vd_cacher_delete_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+				struct vd_bytes name, vd_rev *ret_revision, struct vd_error *reterr)
 {
 	struct wait_call call = { .status = VD_OK };
 	vd_status	 status;
@@ -208,7 +222,8 @@ vd_status vd_cacher_delete_wait(struct vd_cacher *cacher, struct vd_bytes namesp
 	VDI_REQUIRE(cacher, reterr);
 	VDI_TRY(vdi_wait_check(cacher->env, __func__, reterr));
 	vdi_wait_init(&call.wait, cacher->env);
-	status = wait_for(&call, vd_cacher_delete(cacher, namespace_name, name, NULL, NULL, came, &call), reterr);
+	status = wait_for(&call, vd_cacher_delete(cacher, namespace_name, name, NULL, NULL, came, &call),
+			  reterr);
 	vd_object_unref(call.object);
 	if (status == VD_OK && ret_revision)
 		*ret_revision = call.revision;

@@ -1,4 +1,5 @@
-/* See the header. Tokens live in memory only, as upstream's simple tokens do: a restart makes clients authenticate again. */
+/* See the header. Tokens live in memory only, as upstream's simple tokens do: a restart makes clients
+ * authenticate again. */
 #include "auth.h"
 
 #include <crypt.h>
@@ -13,10 +14,10 @@
 #define TOKENS_MAX 100000
 
 struct token {
-	char	 text[VDI_AUTH_TOKEN_SIZE];
-	vd_mono	 expires;
-	size_t	 user_size;
-	char	 user[];
+	char	text[VDI_AUTH_TOKEN_SIZE];
+	vd_mono expires;
+	size_t	user_size;
+	char	user[];
 };
 
 struct vdi_auth {
@@ -42,12 +43,15 @@ static vd_status make_setting(unsigned cost, char ret_setting[VDI_AUTH_HASH_SIZE
 	char salt[16];
 
 	VDI_TRY(vdi_rand_secret_os(salt, sizeof salt));
-	return crypt_gensalt_rn("$2b$", cost, salt, sizeof salt, ret_setting, VDI_AUTH_HASH_SIZE) ? VD_OK : VD_INVALID_ARGUMENT;
+	return crypt_gensalt_rn("$2b$", cost, salt, sizeof salt, ret_setting, VDI_AUTH_HASH_SIZE) ?
+		       VD_OK :
+		       VD_INVALID_ARGUMENT;
 }
 
 static bool token_equals(const void *entry, const void *key)
 {
-	return vd_bytes_equal(vd_bytes_of(((const struct token *) entry)->text), *(const struct vd_bytes *) key);
+	return vd_bytes_equal(vd_bytes_of(((const struct token *) entry)->text),
+			      *(const struct vd_bytes *) key);
 }
 
 vd_status vdi_auth_new(struct vdi_etcdserver *server, struct vdi_auth **ret_auth, struct vd_error *reterr)
@@ -68,7 +72,8 @@ vd_status vdi_auth_new(struct vdi_etcdserver *server, struct vdi_auth **ret_auth
 	if (status != VD_OK) {
 		vdi_auth_data_free(auth->data);
 		vdi_free(auth);
-		return vd_error_set(reterr, status, "etcd: passwords cannot be hashed at cost %u", server->options.bcrypt_cost);
+		return vd_error_set(reterr, status, "etcd: passwords cannot be hashed at cost %u",
+				    server->options.bcrypt_cost);
 	}
 	auth->seed = vd_env_random(server->env);
 	vdi_lock_init(&auth->lock, VDI_LOCK_LEAF);
@@ -89,10 +94,13 @@ static void remove_token(struct vdi_auth *auth, struct token *token)
 
 static bool is_forgotten(const struct token *token, const struct vd_bytes *user, vd_mono now)
 {
-	return token->expires.ns <= now.ns || (user && (user->data == NULL || vd_bytes_equal(*user, (struct vd_bytes) { token->user, token->user_size })));
+	return token->expires.ns <= now.ns ||
+	       (user && (user->data == NULL ||
+			 vd_bytes_equal(*user, (struct vd_bytes) { token->user, token->user_size })));
 }
 
-/* Of one user, of all, or those that have expired. Removing ends a walk over the table, so many are removed after each. */
+/* Of one user, of all, or those that have expired. Removing ends a walk over the table, so many are removed
+ * after each. */
 static void forget_tokens_locked(struct vdi_auth *auth, const struct vd_bytes *user, vd_mono now)
 {
 	struct token *found[1000];
@@ -103,7 +111,8 @@ static void forget_tokens_locked(struct vdi_auth *auth, const struct vd_bytes *u
 		struct token *token;
 
 		count = 0;
-		while (count < VDI_ARRAY_SIZE(found) && (token = vdi_hash_next(&auth->tokens, &position)) != NULL)
+		while (count < VDI_ARRAY_SIZE(found) &&
+		       (token = vdi_hash_next(&auth->tokens, &position)) != NULL)
 			if (is_forgotten(token, user, now))
 				found[count++] = token;
 		for (size_t i = 0; i < count; i++)
@@ -194,7 +203,8 @@ bool vdi_auth_identify(struct vdi_serve_call *call, struct vdi_auth_user *ret_us
 
 /* ---- What they may do ---- */
 
-static enum vd_etcd_code check(struct vdi_auth *auth, const struct vdi_auth_user *user, struct vd_bytes key, struct vd_bytes range_end, bool write)
+static enum vd_etcd_code check(struct vdi_auth *auth, const struct vdi_auth_user *user, struct vd_bytes key,
+			       struct vd_bytes range_end, bool write)
 {
 	struct vdi_auth_account *account;
 	enum vd_etcd_code	 code = VD_ETCD_PERMISSION_DENIED;
@@ -207,18 +217,21 @@ static enum vd_etcd_code check(struct vdi_auth *auth, const struct vdi_auth_user
 	account = vdi_auth_data_account(auth->data, (struct vd_bytes) { user->name, user->name_size });
 	if (user->revision < auth->data->revision)
 		code = VD_ETCD_AUTH_OLD_REVISION;
-	else if (account && (vdi_auth_account_has_role(account, vd_bytes_of(VDI_AUTH_ROOT)) || vdi_auth_data_permits(auth->data, account, key, range_end, write)))
+	else if (account && (vdi_auth_account_has_role(account, vd_bytes_of(VDI_AUTH_ROOT)) ||
+			     vdi_auth_data_permits(auth->data, account, key, range_end, write)))
 		code = VD_ETCD_OTHER;
 	vdi_lock_release(&auth->lock);
 	return code;
 }
 
-enum vd_etcd_code vdi_auth_check_range(struct vdi_auth *auth, const struct vdi_auth_user *user, struct vd_bytes key, struct vd_bytes range_end)
+enum vd_etcd_code vdi_auth_check_range(struct vdi_auth *auth, const struct vdi_auth_user *user,
+				       struct vd_bytes key, struct vd_bytes range_end)
 {
 	return check(auth, user, key, range_end, false);
 }
 
-enum vd_etcd_code vdi_auth_check_write(struct vdi_auth *auth, const struct vdi_auth_user *user, struct vd_bytes key, struct vd_bytes range_end)
+enum vd_etcd_code vdi_auth_check_write(struct vdi_auth *auth, const struct vdi_auth_user *user,
+				       struct vd_bytes key, struct vd_bytes range_end)
 {
 	return check(auth, user, key, range_end, true);
 }
@@ -254,7 +267,8 @@ struct lease_check {
 	enum vd_etcd_code	    code;
 };
 
-static void check_lease_keys(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void check_lease_keys(void *arg, vd_status status, const struct vd_lease_result *result,
+			     const struct vd_error *error)
 {
 	struct lease_check *lease = arg;
 
@@ -264,7 +278,8 @@ static void check_lease_keys(void *arg, vd_status status, const struct vd_lease_
 		lease->code = check(lease->auth, lease->user, result->keys[i], VD_BYTES_NONE, lease->write);
 }
 
-enum vd_etcd_code vdi_auth_check_lease(struct vdi_auth *auth, const struct vdi_auth_user *user, int64_t id, bool write)
+enum vd_etcd_code vdi_auth_check_lease(struct vdi_auth *auth, const struct vdi_auth_user *user, int64_t id,
+				       bool write)
 {
 	/* Denied unless the store says otherwise before it returns, as the embedded one does. */
 	struct lease_check lease = { auth, user, write, VD_ETCD_PERMISSION_DENIED };
@@ -284,7 +299,8 @@ void vdi_auth_defer_lease(struct vdi_serve_call *call, void (*work)(struct vdi_s
 		work(call);
 }
 
-static bool require(struct vdi_serve_call *call, enum vd_etcd_code (*check_user)(struct vdi_auth *auth, const struct vdi_auth_user *user))
+static bool require(struct vdi_serve_call *call,
+		    enum vd_etcd_code (*check_user)(struct vdi_auth *auth, const struct vdi_auth_user *user))
 {
 	struct vdi_auth_user user;
 	enum vd_etcd_code    code;
@@ -370,7 +386,8 @@ static vd_status put_in_place(struct vdi_auth *auth, struct vdi_auth_data *data)
 	return VD_OK;
 }
 
-vd_status vdi_auth_change(struct vdi_auth *auth, vdi_auth_change_fn change, void *arg, enum vd_etcd_code *ret_code)
+vd_status vdi_auth_change(struct vdi_auth *auth, vdi_auth_change_fn change, void *arg,
+			  enum vd_etcd_code *ret_code)
 {
 	struct vdi_auth_data *data;
 	bool		      is_changed = true;
@@ -412,7 +429,8 @@ vd_status vdi_auth_restore(struct vdi_auth *auth, struct vd_bytes bytes)
 
 /* ---- Tokens ---- */
 
-vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, uint64_t revision, char ret_token[VDI_AUTH_TOKEN_SIZE])
+vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, uint64_t revision,
+			     char ret_token[VDI_AUTH_TOKEN_SIZE])
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 	vd_mono		  now = vd_env_now(auth->server->env);
@@ -427,7 +445,8 @@ vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, uint64
 		return VD_NOMEM;
 	for (size_t i = 0; i < sizeof secret; i++)
 		token->text[i] = letters[secret[i] & 63];
-	(void) snprintf(token->text + sizeof secret, sizeof token->text - sizeof secret, ".%lld", (long long) vdi_serve_revision(auth->server));
+	(void) snprintf(token->text + sizeof secret, sizeof token->text - sizeof secret, ".%lld",
+			(long long) vdi_serve_revision(auth->server));
 	memcpy(token->user, user.data, user.size);
 	token->user_size = user.size;
 	token->expires = vd_mono_add(now, auth->server->options.token_ttl);
@@ -439,7 +458,9 @@ vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, uint64
 		auth->purge_due = vd_mono_add(now, VD_SECONDS(10));
 	}
 	/* A change puts its data in place first and forgets tokens then, so none of before stays. */
-	status = auth->data->revision == revision ? vdi_hash_put(&auth->tokens, vdi_hash_bytes(text, auth->seed), &text, token, NULL) : VD_AGAIN;
+	status = auth->data->revision == revision ?
+			 vdi_hash_put(&auth->tokens, vdi_hash_bytes(text, auth->seed), &text, token, NULL) :
+			 VD_AGAIN;
 	vdi_lock_release(&auth->lock);
 	if (status != VD_OK)
 		vdi_free(token);
@@ -455,7 +476,8 @@ void vdi_auth_tokens_forget(struct vdi_auth *auth, struct vd_bytes user)
 
 /* ---- Passwords ---- */
 
-static vd_status crypt_password(struct vd_bytes password, const char *setting, char ret_hash[VDI_AUTH_HASH_SIZE])
+static vd_status crypt_password(struct vd_bytes password, const char *setting,
+				char ret_hash[VDI_AUTH_HASH_SIZE])
 {
 	struct crypt_data *scratch = VDI_NEW(struct crypt_data);
 	char		  *phrase = vdi_strndup(password.size ? password.data : "", password.size);
@@ -477,7 +499,8 @@ static vd_status crypt_password(struct vd_bytes password, const char *setting, c
 	return status;
 }
 
-vd_status vdi_auth_hash_password(struct vdi_auth *auth, struct vd_bytes password, char ret_hash[VDI_AUTH_HASH_SIZE])
+vd_status vdi_auth_hash_password(struct vdi_auth *auth, struct vd_bytes password,
+				 char ret_hash[VDI_AUTH_HASH_SIZE])
 {
 	char setting[VDI_AUTH_HASH_SIZE];
 

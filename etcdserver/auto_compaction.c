@@ -40,14 +40,17 @@ static void compacted(void *arg, vd_status status, vd_rev revision, const struct
 
 	(void) revision;
 	if (status != VD_OK && status != VD_EXPIRED && status != VD_CLOSED)
-		vdi_log(compaction->env, VD_LOG_WARNING, "etcd", "automatic compaction failed: %s", error ? error->message : vd_status_sentence(status));
+		vdi_log(compaction->env, VD_LOG_WARNING, "etcd", "automatic compaction failed: %s",
+			error ? error->message : vd_status_sentence(status));
 	atomic_store(&compaction->is_compacting, false);
 	unref(compaction);
 }
 
-static void compact(struct vdi_auto_compaction *compaction, const struct vd_store_status *store, vd_rev revision)
+static void compact(struct vdi_auto_compaction *compaction, const struct vd_store_status *store,
+		    vd_rev revision)
 {
-	if (revision <= 0 || revision <= store->compacted || atomic_exchange(&compaction->is_compacting, true))
+	if (revision <= 0 || revision <= store->compacted ||
+	    atomic_exchange(&compaction->is_compacting, true))
 		return;
 	atomic_fetch_add_explicit(&compaction->references, 1, memory_order_relaxed);
 	if (vd_store_compact(compaction->options.store, revision, false, compacted, compaction) == VD_OK)
@@ -69,13 +72,16 @@ static void run(void *arg)
 		} else {
 			vd_rev *sample = &compaction->ring[compaction->sampled % compaction->ring_size];
 
-			if (compaction->sampled >= compaction->ring_size && compaction->sampled % SAMPLES_PER_INTERVAL == 0)
+			if (compaction->sampled >= compaction->ring_size &&
+			    compaction->sampled % SAMPLES_PER_INTERVAL == 0)
 				compact(compaction, &store, *sample);
 			*sample = store.current;
 			compaction->sampled++;
 		}
 	}
-	vd_actor_set_timer(compaction->actor, VDI_MAX(compaction->due.ns, now.ns) == now.ns ? vd_mono_add(now, VD_MS(100)) : compaction->due);
+	vd_actor_set_timer(compaction->actor, VDI_MAX(compaction->due.ns, now.ns) == now.ns ?
+						      vd_mono_add(now, VD_MS(100)) :
+						      compaction->due);
 }
 
 vd_status vdi_auto_compaction_new(const struct vd_env *env, const struct vdi_auto_compaction_options *options,
@@ -107,7 +113,8 @@ vd_status vdi_auto_compaction_new(const struct vd_env *env, const struct vdi_aut
 		vdi_free(compaction);
 		return status;
 	}
-	compaction->due = options->period.ns ? vd_env_now(env) : vd_mono_add(vd_env_now(env), compaction->turn);
+	compaction->due =
+		options->period.ns ? vd_env_now(env) : vd_mono_add(vd_env_now(env), compaction->turn);
 	vd_actor_wake(compaction->actor);
 	*ret_compaction = compaction;
 	return VD_OK;

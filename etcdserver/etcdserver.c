@@ -15,8 +15,9 @@
 /* ---- Methods ---- */
 
 static const struct vdi_serve_method *const tables[] = {
-	vdi_serve_kv_methods,	      vdi_serve_watch_methods,	 vdi_serve_lease_methods, vdi_serve_maintenance_methods,
-	vdi_serve_cluster_methods,    vdi_serve_auth_methods,	 vdi_serve_health_methods,
+	vdi_serve_kv_methods,	       vdi_serve_watch_methods,	  vdi_serve_lease_methods,
+	vdi_serve_maintenance_methods, vdi_serve_cluster_methods, vdi_serve_auth_methods,
+	vdi_serve_health_methods,
 };
 
 static const struct vdi_serve_method *find_method(const char *path, size_t *ret_place)
@@ -47,11 +48,14 @@ static void finish_unknown(struct vdi_serve_call *call, const char *path)
 	bool	    is_known = false;
 
 	for (size_t i = 0; slash && i < VDI_ARRAY_SIZE(tables); i++)
-		is_known = is_known || strncmp(tables[i]->path + 1, service, (size_t) (slash - service) + 1) == 0;
+		is_known = is_known ||
+			   strncmp(tables[i]->path + 1, service, (size_t) (slash - service) + 1) == 0;
 	if (is_known)
-		(void) snprintf(text, sizeof text, "unknown method %.100s for service %.*s", slash + 1, (int) VDI_MIN(slash - service, 100), service);
+		(void) snprintf(text, sizeof text, "unknown method %.100s for service %.*s", slash + 1,
+				(int) VDI_MIN(slash - service, 100), service);
 	else
-		(void) snprintf(text, sizeof text, "unknown service %.*s", slash ? (int) VDI_MIN(slash - service, 200) : 200, service);
+		(void) snprintf(text, sizeof text, "unknown service %.*s",
+				slash ? (int) VDI_MIN(slash - service, 200) : 200, service);
 	vdi_serve_finish(call, VDI_RPC_UNIMPLEMENTED, text);
 }
 
@@ -136,7 +140,9 @@ static vd_status start_workers(struct vdi_etcdserver *server)
 {
 	for (size_t i = 0; i < VDI_SERVE_WORKERS; i++) {
 		struct vdi_serve_worker *worker = &server->workers[i];
-		struct vd_actor_options	 options = { .name = "etcd worker", .run = vdi_serve_worker_run, .arg = worker, .blocking = true };
+		struct vd_actor_options	 options = {
+			 .name = "etcd worker", .run = vdi_serve_worker_run, .arg = worker, .blocking = true
+		};
 
 		VDI_TRY(vd_actor_new(server->env, &options, &worker->actor));
 	}
@@ -158,7 +164,8 @@ static vd_status check_options(const struct vdi_etcdserver_options *options, str
 	if (options->store == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcd: the store is missing");
 	if (options->txn_ops_max > 128)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcd: more than 128 operations in a transaction are not supported");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "etcd: more than 128 operations in a transaction are not supported");
 	if (options->progress_interval.ns < 0 || options->token_ttl.ns < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcd: an option is outside its range");
 	return VD_OK;
@@ -175,7 +182,8 @@ static void set_defaults(const struct vd_env *env, struct vdi_etcdserver_options
 	if (options->progress_interval.ns == 0)
 		options->progress_interval = VD_SECONDS(600);
 	if (options->progress_interval.ns < VD_MS(100).ns) {
-		vdi_log(env, VD_LOG_WARNING, "etcd", "the interval of progress is raised to 100 ms, the least there is"); /* E-301 */
+		vdi_log(env, VD_LOG_WARNING, "etcd",
+			"the interval of progress is raised to 100 ms, the least there is"); /* E-301 */
 		options->progress_interval = VD_MS(100);
 	}
 	if (options->watchers_max == 0)
@@ -186,8 +194,8 @@ static void set_defaults(const struct vd_env *env, struct vdi_etcdserver_options
 		options->token_ttl = VD_SECONDS(300);
 }
 
-vd_status vdi_etcdserver_new(const struct vd_env *env, const struct vdi_etcdserver_options *options, struct vdi_etcdserver **ret_server,
-			     struct vd_error *reterr)
+vd_status vdi_etcdserver_new(const struct vd_env *env, const struct vdi_etcdserver_options *options,
+			     struct vdi_etcdserver **ret_server, struct vd_error *reterr)
 {
 	struct vdi_etcdserver *server;
 	vd_status	       status;

@@ -23,43 +23,31 @@ const char *vdi_serve_code_message(enum vd_etcd_code code)
 int vdi_serve_code_grpc(enum vd_etcd_code code)
 {
 	/* E-132: the handler upstream returns the client's error, which has no code. */
-	return code == VD_ETCD_MEMBER_NOT_ENOUGH_STARTED || code == VD_ETCD_TOO_MANY_REQUESTS ? VDI_RPC_UNKNOWN : codes[code].grpc;
+	return code == VD_ETCD_MEMBER_NOT_ENOUGH_STARTED || code == VD_ETCD_TOO_MANY_REQUESTS ?
+		       VDI_RPC_UNKNOWN :
+		       codes[code].grpc;
 }
 
 enum vd_etcd_code vdi_serve_code_of(vd_status status)
 {
 	switch (status) {
-	case VD_EXPIRED:
-		return VD_ETCD_COMPACTED;
-	case VD_TOO_LARGE_REVISION:
-		return VD_ETCD_FUTURE_REVISION;
-	case VD_NOT_FOUND:
-		return VD_ETCD_KEY_NOT_FOUND;
-	case VD_LEASE_NOT_FOUND:
-		return VD_ETCD_LEASE_NOT_FOUND;
-	case VD_LEASE_EXISTS:
-		return VD_ETCD_LEASE_EXIST;
-	case VD_DUPLICATE_KEY:
-		return VD_ETCD_DUPLICATE_KEY;
-	case VD_NO_SPACE:
-		return VD_ETCD_NO_SPACE;
-	case VD_TOO_BIG:
-		return VD_ETCD_REQUEST_TOO_LARGE;
+	case VD_EXPIRED: return VD_ETCD_COMPACTED;
+	case VD_TOO_LARGE_REVISION: return VD_ETCD_FUTURE_REVISION;
+	case VD_NOT_FOUND: return VD_ETCD_KEY_NOT_FOUND;
+	case VD_LEASE_NOT_FOUND: return VD_ETCD_LEASE_NOT_FOUND;
+	case VD_LEASE_EXISTS: return VD_ETCD_LEASE_EXIST;
+	case VD_DUPLICATE_KEY: return VD_ETCD_DUPLICATE_KEY;
+	case VD_NO_SPACE: return VD_ETCD_NO_SPACE;
+	case VD_TOO_BIG: return VD_ETCD_REQUEST_TOO_LARGE;
 	case VD_INVALID_ARGUMENT: /* all else was checked: too many operations in all, or too deep */
 		return VD_ETCD_TOO_MANY_OPS;
-	case VD_FULL:
-		return VD_ETCD_TOO_MANY_REQUESTS;
-	case VD_CLOSED:
-		return VD_ETCD_STOPPED;
-	case VD_TIMEOUT:
-		return VD_ETCD_TIMEOUT;
+	case VD_FULL: return VD_ETCD_TOO_MANY_REQUESTS;
+	case VD_CLOSED: return VD_ETCD_STOPPED;
+	case VD_TIMEOUT: return VD_ETCD_TIMEOUT;
 	case VD_UNAVAILABLE:
-	case VD_IO:
-		return VD_ETCD_UNHEALTHY;
-	case VD_CORRUPT:
-		return VD_ETCD_CORRUPT;
-	default:
-		return VD_ETCD_OTHER;
+	case VD_IO: return VD_ETCD_UNHEALTHY;
+	case VD_CORRUPT: return VD_ETCD_CORRUPT;
+	default: return VD_ETCD_OTHER;
 	}
 }
 
@@ -80,7 +68,8 @@ void vdi_serve_fail_status(struct vdi_serve_call *call, vd_status status)
 
 void vdi_serve_fail_malformed(struct vdi_serve_call *call)
 {
-	vdi_serve_finish(call, VDI_RPC_INTERNAL, "grpc: error unmarshalling request: proto: cannot parse invalid wire-format data");
+	vdi_serve_finish(call, VDI_RPC_INTERNAL,
+			 "grpc: error unmarshalling request: proto: cannot parse invalid wire-format data");
 }
 
 /* ---- Answers ---- */
@@ -91,7 +80,8 @@ void vdi_serve_reply(struct vdi_serve_call *call, vdi_wire_write_fn write, const
 	vd_status	     status = vdi_wire_encode(write, arg, &blob);
 
 	if (status == VD_TOO_BIG) {
-		vdi_serve_finish(call, VDI_RPC_RESOURCE_EXHAUSTED, "trying to send message larger than max (2147483647)");
+		vdi_serve_finish(call, VDI_RPC_RESOURCE_EXHAUSTED,
+				 "trying to send message larger than max (2147483647)");
 		return;
 	}
 	if (status != VD_OK) {
@@ -110,7 +100,8 @@ void vdi_serve_finish(struct vdi_serve_call *call, int code, const char *message
 	call->ops->finish(call, code, message);
 }
 
-/* Counted before: the client may ask for the count as soon as it has the answer, and the transport may end the call. As in grpc-go, an answer counts whether or not the client still takes it. */
+/* Counted before: the client may ask for the count as soon as it has the answer, and the transport may end
+ * the call. As in grpc-go, an answer counts whether or not the client still takes it. */
 vd_status vdi_serve_answer(struct vdi_serve_call *call, struct vdi_rpc_blob *blob)
 {
 	vdi_serve_count_sent(call, vdi_rpc_blob_size(blob));
@@ -186,13 +177,14 @@ bool vdi_serve_check_corrupt(struct vdi_serve_call *call)
 bool vdi_serve_check_quota(struct vdi_serve_call *call, int64_t cost)
 {
 	struct vdi_etcdserver *server = call->server;
-	int64_t		       quota = server->options.quota_bytes ? server->options.quota_bytes : VDI_ETCD_QUOTA_DEFAULT;
+	int64_t quota = server->options.quota_bytes ? server->options.quota_bytes : VDI_ETCD_QUOTA_DEFAULT;
 	struct vd_store_status status;
 
 	if (cost <= 0)
 		return true;
 	if (!(atomic_load_explicit(&server->alarms, memory_order_relaxed) & 1u << VDI_ALARM_NOSPACE)) {
-		if (quota < 0 || vd_store_status_get(server->store, &status) != VD_OK || status.size_bytes + cost < quota)
+		if (quota < 0 || vd_store_status_get(server->store, &status) != VD_OK ||
+		    status.size_bytes + cost < quota)
 			return true;
 		vdi_serve_state_raise(server->state, server->member_id, VDI_ALARM_NOSPACE);
 	}

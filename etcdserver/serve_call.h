@@ -1,8 +1,9 @@
 /* A call of an etcd server, and the server as its services see it.
  *
- * The carrier of a call owns a struct vdi_serve_call (etcdserver.h says how it tells the server of messages and of the end) and carries out send and finish. A call has one
- * reference of the carrier and one for each thing that will still answer it: a submission in the store, a place in a worker's queue. finish and send come too late
- * without harm, so nobody has to be told that a client has gone. Nothing blocks.
+ * The carrier of a call owns a struct vdi_serve_call (etcdserver.h says how it tells the server of messages
+ * and of the end) and carries out send and finish. A call has one reference of the carrier and one for each
+ * thing that will still answer it: a submission in the store, a place in a worker's queue. finish and send
+ * come too late without harm, so nobody has to be told that a client has gone. Nothing blocks.
  */
 #ifndef VDI_SERVE_CALL_H
 #define VDI_SERVE_CALL_H
@@ -33,10 +34,10 @@ struct vdi_serve_metrics;
 struct vdi_serve_method_counts;
 
 struct vdi_etcdserver_options {
-	struct vd_store	  *store;	 /* borrowed; outlives the server */
-	const char	  *state_path;	 /* directory of what is persistent beside the keys; NULL: in memory */
-	const char	  *name;	 /* of the member */
-	const char *const *client_urls;	 /* advertised */
+	struct vd_store	  *store;	/* borrowed; outlives the server */
+	const char	  *state_path;	/* directory of what is persistent beside the keys; NULL: in memory */
+	const char	  *name;	/* of the member */
+	const char *const *client_urls; /* advertised */
 	size_t		   client_url_count;
 	const char *const *peer_urls;
 	size_t		   peer_url_count;
@@ -83,39 +84,40 @@ struct vdi_serve_hashes {
 
 struct vdi_etcdserver {
 	/* Fixed at creation. */
-	const struct vd_env *env;
-	struct vdi_etcdserver_options options; /* texts are kept by whoever made the server */
-	struct vd_store	    *store;
-	const char	    *_Atomic client_url; /* instead of the option's */
-	uint64_t	     cluster_id;
-	uint64_t	     member_id;
-	uint64_t	     term;
-	struct vdi_serve_state	 *state;
-	struct vdi_auth		 *auth;
-	struct vdi_serve_logins	 *logins;
-	struct vdi_serve_watches *watches;
-	struct vdi_serve_metrics *metrics;
+	const struct vd_env	       *env;
+	struct vdi_etcdserver_options	options; /* texts are kept by whoever made the server */
+	struct vd_store		       *store;
+	const char *_Atomic		client_url; /* instead of the option's */
+	uint64_t			cluster_id;
+	uint64_t			member_id;
+	uint64_t			term;
+	struct vdi_serve_state	       *state;
+	struct vdi_auth		       *auth;
+	struct vdi_serve_logins	       *logins;
+	struct vdi_serve_watches       *watches;
+	struct vdi_serve_metrics       *metrics;
 	struct vdi_serve_method_counts *method_counts; /* by place among all methods; of metrics */
-	struct vdi_serve_worker	  workers[VDI_SERVE_WORKERS];
+	struct vdi_serve_worker		workers[VDI_SERVE_WORKERS];
 
 	/* VDI_SERVE_WORKER_SLOW only. */
 	struct vdi_serve_hashes hashes;
 
 	/* Any thread. */
-	_Atomic uint32_t alarms; /* bit 1 << enum vdi_alarm: one of that kind is active */
-	_Atomic uint64_t calls_total;
-	_Atomic uint64_t health_successes;
-	_Atomic uint64_t health_failures;
-	_Atomic uint32_t next_worker;
-	atomic_bool	 is_stopping;
-	_Atomic int64_t	 call_count; /* calls whose memory is not gone */
-	_Atomic int64_t	 unary_count; /* of these, with a request that is being answered */
+	_Atomic uint32_t	 alarms; /* bit 1 << enum vdi_alarm: one of that kind is active */
+	_Atomic uint64_t	 calls_total;
+	_Atomic uint64_t	 health_successes;
+	_Atomic uint64_t	 health_failures;
+	_Atomic uint32_t	 next_worker;
+	atomic_bool		 is_stopping;
+	_Atomic int64_t		 call_count;  /* calls whose memory is not gone */
+	_Atomic int64_t		 unary_count; /* of these, with a request that is being answered */
 	struct vdi_serve_clients clients;
 };
 
 /* What the carrier of a call does. Any thread; none blocks. */
 struct vdi_serve_call_ops {
-	/* head: at most 32 bytes, copied; blob: a reference is taken. VD_FULL: nothing was sent, writable follows. VD_CLOSED: too late. */
+	/* head: at most 32 bytes, copied; blob: a reference is taken. VD_FULL: nothing was sent, writable
+	 * follows. VD_CLOSED: too late. */
 	vd_status (*send)(struct vdi_serve_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);
 	void (*finish)(struct vdi_serve_call *call, int code, const char *message);
 	/* The only message of a call, and its good end. VD_CLOSED: too late. */
@@ -140,15 +142,15 @@ struct vdi_serve_call {
 	const struct vdi_serve_call_ops *ops;
 
 	/* The server's. */
-	struct vdi_etcdserver	      *server;
-	const struct vdi_serve_method *method;
-	_Atomic uint32_t	       references;
-	struct vdi_rpc_message	       request; /* of unary calls and server streams: kept to the end */
-	bool			       has_request;
-	atomic_bool		       is_ended; /* nobody reads the answer any more */
-	struct vdi_serve_method_counts *counts; /* NULL: an unknown method */
-	atomic_bool		       is_counted; /* its end */
-	vd_mono			       begun; /* with extensive_metrics */
+	struct vdi_etcdserver	       *server;
+	const struct vdi_serve_method  *method;
+	_Atomic uint32_t		references;
+	struct vdi_rpc_message		request; /* of unary calls and server streams: kept to the end */
+	bool				has_request;
+	atomic_bool			is_ended;   /* nobody reads the answer any more */
+	struct vdi_serve_method_counts *counts;	    /* NULL: an unknown method */
+	atomic_bool			is_counted; /* its end */
+	vd_mono				begun;	    /* with extensive_metrics */
 	/* Streams. */
 	void (*on_message)(struct vdi_serve_call *call, struct vdi_rpc_message *message);
 	void (*on_writable)(struct vdi_serve_call *call);
@@ -167,7 +169,8 @@ enum vdi_serve_kind { VDI_SERVE_UNARY, VDI_SERVE_STREAM };
 struct vdi_serve_method {
 	const char	   *path;
 	enum vdi_serve_kind kind;
-	/* UNARY (and server streams): the one request, lent until the call is freed. STREAM: called by accept with empty bytes, sets on_message. */
+	/* UNARY (and server streams): the one request, lent until the call is freed. STREAM: called by accept
+	 * with empty bytes, sets on_message. */
 	void (*begin)(struct vdi_serve_call *call, struct vd_bytes request);
 };
 
@@ -175,7 +178,7 @@ struct vdi_serve_call *vdi_serve_call_ref(struct vdi_serve_call *call);
 void		       vdi_serve_call_unref(struct vdi_serve_call *call);
 
 /* As the transport's finish and answer, and counted. */
-void vdi_serve_finish(struct vdi_serve_call *call, int code, const char *message);
+void		       vdi_serve_finish(struct vdi_serve_call *call, int code, const char *message);
 VDI_MUST_USE vd_status vdi_serve_answer(struct vdi_serve_call *call, struct vdi_rpc_blob *blob);
 /* As the transport's send. What is neither VD_OK nor VD_FULL has ended the call. */
 vd_status vdi_serve_send(struct vdi_serve_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob);
@@ -205,11 +208,13 @@ struct vdi_serve_header {
 void vdi_serve_write_header(struct vdi_wire_out *out, const struct vdi_etcdserver *server, vd_rev revision);
 /* An answer of a header alone; arg: struct vdi_serve_header. */
 void vdi_serve_write_only_header(struct vdi_wire_out *out, const void *arg);
-/* The done function of a call of the store that is answered by a header alone; arg: the call, whose reference it drops. */
+/* The done function of a call of the store that is answered by a header alone; arg: the call, whose reference
+ * it drops. */
 void vdi_serve_header_done(void *arg, vd_status status, vd_rev revision, const struct vd_error *error);
 
 vd_rev vdi_serve_revision(struct vdi_etcdserver *server);
-/* E-466, E-467: false, with the alarm raised, when there is no room for cost more bytes; ends the call then. */
+/* E-466, E-467: false, with the alarm raised, when there is no room for cost more bytes; ends the call
+ * then. */
 bool vdi_serve_check_quota(struct vdi_serve_call *call, int64_t cost);
 /* E-468. Ends the call when false. */
 bool vdi_serve_check_corrupt(struct vdi_serve_call *call);

@@ -24,7 +24,8 @@ static bool is_version(struct vd_bytes text)
 	const char *at = text.data;
 
 	for (size_t i = 0; i < text.size; i++)
-		if (!((at[i] >= '0' && at[i] <= '9') || (at[i] >= 'a' && at[i] <= 'z') || at[i] == '.' || at[i] == '-'))
+		if (!((at[i] >= '0' && at[i] <= '9') || (at[i] >= 'a' && at[i] <= 'z') || at[i] == '.' ||
+		      at[i] == '-'))
 			return false;
 	return text.size && text.size < VDI_SERVE_CLIENT_VERSION_SIZE;
 }
@@ -34,7 +35,8 @@ static struct vdi_serve_client_version *find(struct vdi_serve_clients *clients, 
 	uint32_t count = atomic_load_explicit(&clients->count, memory_order_acquire);
 
 	for (uint32_t i = KNOWN; i < count; i++)
-		if (strlen(clients->versions[i].text) == version.size && memcmp(clients->versions[i].text, version.data, version.size) == 0)
+		if (strlen(clients->versions[i].text) == version.size &&
+		    memcmp(clients->versions[i].text, version.data, version.size) == 0)
 			return &clients->versions[i];
 	return NULL;
 }
@@ -76,10 +78,14 @@ void vdi_serve_clients_render(struct vdi_serve_clients *clients, struct vdi_buff
 	vdi_buffer_append_text(body, "# TYPE etcd_server_client_requests_total counter\n");
 	for (uint32_t i = 0; i < count; i++)
 		for (int type = 0; type < 2; type++) {
-			uint64_t calls = atomic_load_explicit(&clients->versions[i].calls[type], memory_order_relaxed);
+			uint64_t calls =
+				atomic_load_explicit(&clients->versions[i].calls[type], memory_order_relaxed);
 
 			if (calls)
-				vdi_buffer_printf(body, "etcd_server_client_requests_total{client_api_version=\"%s\",type=\"%s\"} %llu\n", clients->versions[i].text, types[type],
+				vdi_buffer_printf(body,
+						  "etcd_server_client_requests_total{client_api_version=\"%"
+						  "s\",type=\"%s\"} %llu\n",
+						  clients->versions[i].text, types[type],
 						  (unsigned long long) calls);
 		}
 }

@@ -1,6 +1,7 @@
 /* How many calls came with which client-api-version (E-141): etcd's metric etcd_server_client_requests_total.
  *
- * The text is the client's own, so few are kept, and short ones: what comes beyond that is counted together. Any thread; nothing blocks.
+ * The text is the client's own, so few are kept, and short ones: what comes beyond that is counted together.
+ * Any thread; nothing blocks.
  */
 #ifndef VDI_SERVE_CLIENTS_H
 #define VDI_SERVE_CLIENTS_H
@@ -20,9 +21,10 @@ struct vdi_serve_client_version {
 };
 
 struct vdi_serve_clients {
-	struct vdi_lock			lock; /* "leaf"; to add a version */
-	_Atomic uint32_t		count;
-	struct vdi_serve_client_version versions[VDI_SERVE_CLIENT_VERSIONS_MAX]; /* the first: "unknown", the second: "other" */
+	struct vdi_lock	 lock; /* "leaf"; to add a version */
+	_Atomic uint32_t count;
+	struct vdi_serve_client_version
+		versions[VDI_SERVE_CLIENT_VERSIONS_MAX]; /* the first: "unknown", the second: "other" */
 };
 
 /* Of zeroed memory. */

@@ -15,9 +15,12 @@ void vdi_serve_count_ended(struct vdi_serve_call *call, int code)
 {
 	if (call->counts == NULL || atomic_exchange_explicit(&call->is_counted, true, memory_order_relaxed))
 		return;
-	atomic_fetch_add_explicit(&call->counts->handled[code >= 0 && code < VDI_SERVE_CODES ? code : VDI_RPC_UNKNOWN], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(
+		&call->counts->handled[code >= 0 && code < VDI_SERVE_CODES ? code : VDI_RPC_UNKNOWN], 1,
+		memory_order_relaxed);
 	if (call->counts->handling)
-		vdi_metric_observe_duration(call->counts->handling, vd_mono_since(vd_env_now(call->server->env), call->begun));
+		vdi_metric_observe_duration(call->counts->handling,
+					    vd_mono_since(vd_env_now(call->server->env), call->begun));
 }
 
 void vdi_serve_observe(struct vdi_etcdserver *server, enum vdi_metric_id id, vd_mono begun)

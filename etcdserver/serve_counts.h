@@ -1,4 +1,5 @@
-/* Calls are counted where they happen, each method in numbers of its own: relaxed additions. serve_metrics.h shows them. */
+/* Calls are counted where they happen, each method in numbers of its own: relaxed additions. serve_metrics.h
+ * shows them. */
 #ifndef VDI_SERVE_COUNTS_H
 #define VDI_SERVE_COUNTS_H
 

@@ -9,9 +9,9 @@
 
 struct address {
 	TAILQ_ENTRY(address) node;
-	TAILQ_HEAD(, login)  logins; /* never empty */
-	size_t		     count;
-	char		     text[VDI_SERVE_ADDRESS_SIZE];
+	TAILQ_HEAD(, login) logins; /* never empty */
+	size_t count;
+	char   text[VDI_SERVE_ADDRESS_SIZE];
 };
 
 /* The state of a call. */
@@ -22,7 +22,7 @@ struct login {
 
 	/* Under the lock. */
 	TAILQ_ENTRY(login) node;
-	struct address	  *address; /* NULL: it does not wait */
+	struct address *address; /* NULL: it does not wait */
 };
 
 struct vdi_serve_logins {
@@ -33,7 +33,7 @@ struct vdi_serve_logins {
 	struct vdi_lock lock; /* "queue" */
 
 	/* Under the lock. */
-	TAILQ_HEAD(, address)	      addresses; /* the first one's turn */
+	TAILQ_HEAD(, address) addresses; /* the first one's turn */
 	struct vdi_serve_login_counts counts;
 	bool			      is_stopping;
 };
@@ -59,7 +59,8 @@ static struct address *find_locked(struct vdi_serve_logins *logins, const char *
 {
 	struct address *address;
 
-	TAILQ_FOREACH(address, &logins->addresses, node) {
+	TAILQ_FOREACH(address, &logins->addresses, node)
+	{
 		if (strcmp(address->text, text) == 0)
 			return address;
 	}
@@ -161,7 +162,8 @@ static void on_free(struct vdi_serve_call *call)
 	vdi_free(call->state);
 }
 
-static bool enqueue(struct vdi_serve_logins *logins, struct login *login, const char *text, bool *ret_is_stopping)
+static bool enqueue(struct vdi_serve_logins *logins, struct login *login, const char *text,
+		    bool *ret_is_stopping)
 {
 	struct address *address;
 
@@ -178,7 +180,8 @@ static bool enqueue(struct vdi_serve_logins *logins, struct login *login, const 
 	return address != NULL;
 }
 
-void vdi_serve_logins_put(struct vdi_serve_logins *logins, struct vdi_serve_call *call, void (*work)(struct vdi_serve_call *call))
+void vdi_serve_logins_put(struct vdi_serve_logins *logins, struct vdi_serve_call *call,
+			  void (*work)(struct vdi_serve_call *call))
 {
 	struct login *login = VDI_NEW(struct login);
 	char	      text[VDI_SERVE_ADDRESS_SIZE];
@@ -201,7 +204,8 @@ void vdi_serve_logins_put(struct vdi_serve_logins *logins, struct vdi_serve_call
 	if (is_stopping)
 		vdi_serve_fail(call, VD_ETCD_STOPPED);
 	else
-		vdi_serve_finish(call, VDI_RPC_RESOURCE_EXHAUSTED, vdi_serve_code_message(VD_ETCD_TOO_MANY_REQUESTS));
+		vdi_serve_finish(call, VDI_RPC_RESOURCE_EXHAUSTED,
+				 vdi_serve_code_message(VD_ETCD_TOO_MANY_REQUESTS));
 	vdi_serve_call_unref(call);
 }
 
@@ -217,8 +221,10 @@ void vdi_serve_logins_counts(struct vdi_serve_logins *logins, struct vdi_serve_l
 vd_status vdi_serve_logins_new(struct vdi_etcdserver *server, struct vdi_serve_logins **ret_logins)
 {
 	struct vdi_serve_logins *logins = VDI_NEW(struct vdi_serve_logins);
-	struct vd_actor_options	 options = { .name = "etcd logins", .run = run, .arg = logins, .blocking = true };
-	vd_status		 status;
+	struct vd_actor_options	 options = {
+		 .name = "etcd logins", .run = run, .arg = logins, .blocking = true
+	};
+	vd_status status;
 
 	if (logins == NULL)
 		return VD_NOMEM;

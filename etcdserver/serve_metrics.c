@@ -17,18 +17,21 @@ struct told {
 };
 
 struct vdi_serve_metrics {
-	struct vdi_etcdserver	      *server;
-	struct vdi_metrics	      *registry;
-	struct vdi_metrics_collector   collector;
-	size_t			       method_count;
+	struct vdi_etcdserver	       *server;
+	struct vdi_metrics	       *registry;
+	struct vdi_metrics_collector	collector;
+	size_t				method_count;
 	struct vdi_serve_method_counts *counts;
-	struct told		      *told;
-	uint64_t		       told_calls, told_frames, told_events, told_health[2], told_rejected[2];
+	struct told		       *told;
+	uint64_t told_calls, told_frames, told_events, told_health[2], told_rejected[2];
 };
 
-static const char *const code_names[VDI_SERVE_CODES] = { "OK",		     "Canceled",	   "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound",
-							 "AlreadyExists",    "PermissionDenied", "ResourceExhausted", "FailedPrecondition", "Aborted", "OutOfRange",
-							 "Unimplemented",    "Internal",	   "Unavailable", "DataLoss", "Unauthenticated" };
+static const char *const code_names[VDI_SERVE_CODES] = {
+	"OK",	    "Canceled",	      "Unknown",	  "InvalidArgument",   "DeadlineExceeded",
+	"NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
+	"Aborted",  "OutOfRange",     "Unimplemented",	  "Internal",	       "Unavailable",
+	"DataLoss", "Unauthenticated"
+};
 
 /* ---- Labels ---- */
 
@@ -45,9 +48,14 @@ static void label_method(const struct vdi_serve_method *method, struct method_la
 	bool			 is_server_stream = false;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(server_streams); i++)
-		is_server_stream = is_server_stream || strcmp(method->path + strlen(method->path) - strlen(server_streams[i]), server_streams[i]) == 0;
-	(void) snprintf(labels->service, sizeof labels->service, "%.*s", (int) (name - method->path - 2), method->path + 1);
-	labels->values[0] = method->kind == VDI_SERVE_STREAM ? "bidi_stream" : is_server_stream ? "server_stream" : "unary";
+		is_server_stream = is_server_stream ||
+				   strcmp(method->path + strlen(method->path) - strlen(server_streams[i]),
+					  server_streams[i]) == 0;
+	(void) snprintf(labels->service, sizeof labels->service, "%.*s", (int) (name - method->path - 2),
+			method->path + 1);
+	labels->values[0] = method->kind == VDI_SERVE_STREAM ? "bidi_stream" :
+			    is_server_stream		     ? "server_stream" :
+							       "unary";
 	labels->values[1] = labels->service;
 	labels->values[2] = name;
 }
@@ -55,7 +63,8 @@ static void label_method(const struct vdi_serve_method *method, struct method_la
 /* ---- Collecting ---- */
 
 /* Without memory it is told the next time. */
-static void tell(struct vdi_serve_metrics *metrics, enum vdi_metric_id id, const char *const *labels, uint64_t now, uint64_t *told)
+static void tell(struct vdi_serve_metrics *metrics, enum vdi_metric_id id, const char *const *labels,
+		 uint64_t now, uint64_t *told)
 {
 	struct vdi_metric *metric;
 
@@ -66,7 +75,8 @@ static void tell(struct vdi_serve_metrics *metrics, enum vdi_metric_id id, const
 	vdi_metric_release(metric);
 }
 
-static void set(struct vdi_serve_metrics *metrics, enum vdi_metric_id id, const char *const *labels, int64_t value)
+static void set(struct vdi_serve_metrics *metrics, enum vdi_metric_id id, const char *const *labels,
+		int64_t value)
 {
 	struct vdi_metric *metric;
 
@@ -89,14 +99,20 @@ static void collect_methods(struct vdi_serve_metrics *metrics)
 		struct method_labels		labels;
 
 		label_method(vdi_serve_method_at(i), &labels);
-		tell(metrics, VDI_METRIC_GRPC_SERVER_STARTED_TOTAL, labels.values, now_of(&counts->started), &told->started);
-		tell(metrics, VDI_METRIC_GRPC_SERVER_MSG_RECEIVED_TOTAL, labels.values, now_of(&counts->received), &told->received);
-		tell(metrics, VDI_METRIC_GRPC_SERVER_MSG_SENT_TOTAL, labels.values, now_of(&counts->sent), &told->sent);
-		tell(metrics, VDI_METRIC_ETCD_NETWORK_RECEIVED_BYTES_TOTAL, NULL, now_of(&counts->received_bytes), &told->received_bytes);
-		tell(metrics, VDI_METRIC_ETCD_NETWORK_SENT_BYTES_TOTAL, NULL, now_of(&counts->sent_bytes), &told->sent_bytes);
+		tell(metrics, VDI_METRIC_GRPC_SERVER_STARTED_TOTAL, labels.values, now_of(&counts->started),
+		     &told->started);
+		tell(metrics, VDI_METRIC_GRPC_SERVER_MSG_RECEIVED_TOTAL, labels.values,
+		     now_of(&counts->received), &told->received);
+		tell(metrics, VDI_METRIC_GRPC_SERVER_MSG_SENT_TOTAL, labels.values, now_of(&counts->sent),
+		     &told->sent);
+		tell(metrics, VDI_METRIC_ETCD_NETWORK_RECEIVED_BYTES_TOTAL, NULL,
+		     now_of(&counts->received_bytes), &told->received_bytes);
+		tell(metrics, VDI_METRIC_ETCD_NETWORK_SENT_BYTES_TOTAL, NULL, now_of(&counts->sent_bytes),
+		     &told->sent_bytes);
 		for (int code = 0; code < VDI_SERVE_CODES; code++) {
 			labels.values[3] = code_names[code];
-			tell(metrics, VDI_METRIC_GRPC_SERVER_HANDLED_TOTAL, labels.values, now_of(&counts->handled[code]), &told->handled[code]);
+			tell(metrics, VDI_METRIC_GRPC_SERVER_HANDLED_TOTAL, labels.values,
+			     now_of(&counts->handled[code]), &told->handled[code]);
 		}
 	}
 }
@@ -132,7 +148,8 @@ static void collect_server(struct vdi_serve_metrics *metrics)
 	set(metrics, VDI_METRIC_ETCD_SERVER_LEADER_CHANGES_SEEN_TOTAL, NULL, 1);
 	set(metrics, VDI_METRIC_ETCD_SERVER_PROPOSALS_COMMITTED_TOTAL, NULL, store.current + 3);
 	set(metrics, VDI_METRIC_ETCD_SERVER_PROPOSALS_APPLIED_TOTAL, NULL, store.current + 3);
-	set(metrics, VDI_METRIC_ETCD_SERVER_QUOTA_BACKEND_BYTES, NULL, server->options.quota_bytes ? server->options.quota_bytes : VDI_ETCD_QUOTA_DEFAULT);
+	set(metrics, VDI_METRIC_ETCD_SERVER_QUOTA_BACKEND_BYTES, NULL,
+	    server->options.quota_bytes ? server->options.quota_bytes : VDI_ETCD_QUOTA_DEFAULT);
 	set(metrics, VDI_METRIC_ETCD_SERVER_ID, ids, 1);
 	set(metrics, VDI_METRIC_ETCD_NETWORK_KNOWN_PEERS, ids, 1);
 	set(metrics, VDI_METRIC_ETCD_SERVER_VERSION, &(const char *) { VDI_ETCD_VERSION }, 1);
@@ -140,13 +157,20 @@ static void collect_server(struct vdi_serve_metrics *metrics)
 	set(metrics, VDI_METRIC_ETCD_MVCC_WATCH_STREAMS, NULL, watches.streams);
 	set(metrics, VDI_METRIC_ETCD_AUTH_REVISION, NULL, (int64_t) vdi_auth_revision(server->auth));
 	set(metrics, VDI_METRIC_ETCD_LOGINS_WAITING, NULL, (int64_t) logins.waiting);
-	tell(metrics, VDI_METRIC_ETCD_LOGINS_REJECTED_TOTAL, &(const char *) { "address" }, logins.rejected_address, &metrics->told_rejected[0]);
-	tell(metrics, VDI_METRIC_ETCD_LOGINS_REJECTED_TOTAL, &(const char *) { "total" }, logins.rejected_total, &metrics->told_rejected[1]);
-	tell(metrics, VDI_METRIC_ETCD_SERVER_CALLS_TOTAL, NULL, now_of(&server->calls_total), &metrics->told_calls);
-	tell(metrics, VDI_METRIC_ETCD_SERVER_WATCH_FRAMES_TOTAL, NULL, (uint64_t) watches.frames, &metrics->told_frames);
-	tell(metrics, VDI_METRIC_ETCD_SERVER_WATCH_EVENTS_SENT_TOTAL, NULL, (uint64_t) watches.events, &metrics->told_events);
-	tell(metrics, VDI_METRIC_ETCD_SERVER_HEALTH_SUCCESS, NULL, now_of(&server->health_successes), &metrics->told_health[0]);
-	tell(metrics, VDI_METRIC_ETCD_SERVER_HEALTH_FAILURES, NULL, now_of(&server->health_failures), &metrics->told_health[1]);
+	tell(metrics, VDI_METRIC_ETCD_LOGINS_REJECTED_TOTAL, &(const char *) { "address" },
+	     logins.rejected_address, &metrics->told_rejected[0]);
+	tell(metrics, VDI_METRIC_ETCD_LOGINS_REJECTED_TOTAL, &(const char *) { "total" },
+	     logins.rejected_total, &metrics->told_rejected[1]);
+	tell(metrics, VDI_METRIC_ETCD_SERVER_CALLS_TOTAL, NULL, now_of(&server->calls_total),
+	     &metrics->told_calls);
+	tell(metrics, VDI_METRIC_ETCD_SERVER_WATCH_FRAMES_TOTAL, NULL, (uint64_t) watches.frames,
+	     &metrics->told_frames);
+	tell(metrics, VDI_METRIC_ETCD_SERVER_WATCH_EVENTS_SENT_TOTAL, NULL, (uint64_t) watches.events,
+	     &metrics->told_events);
+	tell(metrics, VDI_METRIC_ETCD_SERVER_HEALTH_SUCCESS, NULL, now_of(&server->health_successes),
+	     &metrics->told_health[0]);
+	tell(metrics, VDI_METRIC_ETCD_SERVER_HEALTH_FAILURES, NULL, now_of(&server->health_failures),
+	     &metrics->told_health[1]);
 }
 
 static void collect_process(struct vdi_serve_metrics *metrics)
@@ -178,7 +202,8 @@ static void collect(void *arg)
 /* Families are there before the first value. */
 static vd_status make_histograms(struct vdi_serve_metrics *metrics)
 {
-	static const enum vdi_metric_id ids[] = { VDI_METRIC_ETCD_DISK_BACKEND_SNAPSHOT_DURATION_SECONDS, VDI_METRIC_ETCD_MVCC_HASH_DURATION_SECONDS,
+	static const enum vdi_metric_id ids[] = { VDI_METRIC_ETCD_DISK_BACKEND_SNAPSHOT_DURATION_SECONDS,
+						  VDI_METRIC_ETCD_MVCC_HASH_DURATION_SECONDS,
 						  VDI_METRIC_ETCD_MVCC_HASH_REV_DURATION_SECONDS };
 	struct vdi_metric	       *histogram;
 	struct method_labels		labels;
@@ -189,7 +214,8 @@ static vd_status make_histograms(struct vdi_serve_metrics *metrics)
 	}
 	for (size_t i = 0; metrics->server->options.extensive_metrics && i < metrics->method_count; i++) {
 		label_method(vdi_serve_method_at(i), &labels);
-		VDI_TRY(vdi_metric_get(metrics->registry, VDI_METRIC_GRPC_SERVER_HANDLING_SECONDS, labels.values, &metrics->counts[i].handling));
+		VDI_TRY(vdi_metric_get(metrics->registry, VDI_METRIC_GRPC_SERVER_HANDLING_SECONDS,
+				       labels.values, &metrics->counts[i].handling));
 	}
 	return VD_OK;
 }

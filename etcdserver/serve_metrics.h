@@ -9,7 +9,8 @@
 #include "serve_call.h"
 
 /* VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_serve_metrics_new(struct vdi_etcdserver *server, struct vdi_serve_metrics **ret_metrics);
+VDI_MUST_USE vd_status vdi_serve_metrics_new(struct vdi_etcdserver     *server,
+					     struct vdi_serve_metrics **ret_metrics);
 /* After the last call, before anything else of the server goes. NULL is fine; returns NULL. */
 struct vdi_serve_metrics *vdi_serve_metrics_free(struct vdi_serve_metrics *metrics);
 

@@ -1,5 +1,5 @@
-/* See the header. Saving is serialized by save_lock, which is held over the write; lock guards what is saved. An alarm that the quota raises is saved by an
- * actor of the state's own, so that no put waits for it. */
+/* See the header. Saving is serialized by save_lock, which is held over the write; lock guards what is saved.
+ * An alarm that the quota raises is saved by an actor of the state's own, so that no put waits for it. */
 #include "serve_state.h"
 
 #include <stdio.h>
@@ -82,14 +82,16 @@ static vd_status encode(struct vdi_serve_state *state, char **ret_bytes, size_t 
 	if (bytes == NULL)
 		return VD_NOMEM;
 	memcpy(bytes, MAGIC, MAGIC_SIZE);
-	put_u64(bytes + MAGIC_SIZE, vdi_hash_bytes((struct vd_bytes) { bytes + HEAD_SIZE, size - HEAD_SIZE }, 0));
+	put_u64(bytes + MAGIC_SIZE,
+		vdi_hash_bytes((struct vd_bytes) { bytes + HEAD_SIZE, size - HEAD_SIZE }, 0));
 	*ret_bytes = bytes;
 	*ret_size = size;
 	return VD_OK;
 }
 
 /* A new file, or with SPARE_NAME one that has its room already. Without success it is gone. */
-static vd_status fill_file(struct vdi_dir *dir, const char *existing, const void *bytes, size_t size, struct vd_error *reterr)
+static vd_status fill_file(struct vdi_dir *dir, const char *existing, const void *bytes, size_t size,
+			   struct vd_error *reterr)
 {
 	struct vdi_file *file;
 	vd_status	 status = vdi_dir_unlink(dir, TEMPORARY_NAME, NULL);
@@ -98,7 +100,8 @@ static vd_status fill_file(struct vdi_dir *dir, const char *existing, const void
 		return status;
 	if (existing)
 		VDI_TRY(vdi_dir_rename(dir, existing, TEMPORARY_NAME, reterr));
-	VDI_TRY(vdi_file_open(dir, TEMPORARY_NAME, existing ? VDI_FILE_WRITE : VDI_FILE_CREATE, &file, reterr));
+	VDI_TRY(vdi_file_open(dir, TEMPORARY_NAME, existing ? VDI_FILE_WRITE : VDI_FILE_CREATE, &file,
+			      reterr));
 	status = vdi_file_write(file, 0, bytes, size, reterr);
 	if (status == VD_OK && existing)
 		status = vdi_file_truncate(file, (int64_t) size, reterr);
@@ -195,32 +198,22 @@ static vd_status decode(struct vdi_serve_state *state, struct vd_bytes bytes)
 	vdi_wire_reader_init(&reader, bytes);
 	while (vdi_wire_next(&reader)) {
 		switch (reader.tag) {
-		case VDI_WIRE_VARINT(1):
-			state->server->cluster_id = reader.number;
-			break;
-		case VDI_WIRE_VARINT(2):
-			state->server->member_id = reader.number;
-			break;
-		case VDI_WIRE_VARINT(3):
-			state->server->term = reader.number;
-			break;
-		case VDI_WIRE_BYTES(4):
-			VDI_TRY(read_alarm(state, reader.bytes));
-			break;
-		case VDI_WIRE_BYTES(5):
-			vdi_buffer_append(&state->auth, reader.bytes);
-			break;
+		case VDI_WIRE_VARINT(1): state->server->cluster_id = reader.number; break;
+		case VDI_WIRE_VARINT(2): state->server->member_id = reader.number; break;
+		case VDI_WIRE_VARINT(3): state->server->term = reader.number; break;
+		case VDI_WIRE_BYTES(4): VDI_TRY(read_alarm(state, reader.bytes)); break;
+		case VDI_WIRE_BYTES(5): vdi_buffer_append(&state->auth, reader.bytes); break;
 		case VDI_WIRE_BYTES(6):
 			vdi_buffer_append(&state->peer_urls, reader.bytes);
 			vdi_buffer_append_char(&state->peer_urls, 0);
 			break;
-		default:
-			break;
+		default: break;
 		}
 	}
 	VDI_TRY(vdi_buffer_status(&state->auth));
 	VDI_TRY(vdi_buffer_status(&state->peer_urls));
-	return reader.is_bad || state->server->cluster_id == 0 || state->server->member_id == 0 ? VD_CORRUPT : VD_OK;
+	return reader.is_bad || state->server->cluster_id == 0 || state->server->member_id == 0 ? VD_CORRUPT :
+												  VD_OK;
 }
 
 static vd_status check_and_decode(struct vdi_serve_state *state, const char *bytes, size_t size)
@@ -255,7 +248,8 @@ static vd_status read_file(struct vdi_serve_state *state, struct vd_error *reter
 	if (status == VD_OK)
 		status = check_and_decode(state, bytes, got);
 	if (status == VD_CORRUPT)
-		(void) vd_error_set(reterr, VD_CORRUPT, "%s/%s is damaged", state->dir->path, VDI_SERVE_STATE_NAME);
+		(void) vd_error_set(reterr, VD_CORRUPT, "%s/%s is damaged", state->dir->path,
+				    VDI_SERVE_STATE_NAME);
 	vdi_free(bytes);
 	vdi_file_close(file);
 	return status;
@@ -276,7 +270,8 @@ static void state_run(void *arg)
 		return;
 	error.code = save(state, &error);
 	if (error.code != VD_OK) {
-		vdi_log(state->server->env, VD_LOG_ERROR, "etcd", "the state of the etcd server could not be saved: %s", error.message);
+		vdi_log(state->server->env, VD_LOG_ERROR, "etcd",
+			"the state of the etcd server could not be saved: %s", error.message);
 		vd_actor_set_timer(state->actor, vd_mono_add(vd_env_now(state->server->env), VD_SECONDS(5)));
 	}
 }
@@ -308,7 +303,8 @@ static vd_status open_file(struct vdi_serve_state *state, struct vd_error *reter
 	vd_status	       status = VD_NOT_FOUND;
 
 	if (server->options.state_path) {
-		VDI_TRY(vdi_dir_open(disk ? disk : vdi_disk_os(), server->options.state_path, &state->dir, reterr));
+		VDI_TRY(vdi_dir_open(disk ? disk : vdi_disk_os(), server->options.state_path, &state->dir,
+				     reterr));
 		vdi_dir_warn(state->dir, server->env);
 		status = read_file(state, reterr);
 	}
@@ -325,15 +321,20 @@ static vd_status open_file(struct vdi_serve_state *state, struct vd_error *reter
 	if (status != VD_NO_SPACE)
 		return status;
 	/* The server must start: deletes make room. The term is saved as soon as there is some. */
-	vdi_log(server->env, VD_LOG_WARNING, "etcd", "the disk is full, the state of the etcd server is saved later: %s", reterr ? reterr->message : "");
+	vdi_log(server->env, VD_LOG_WARNING, "etcd",
+		"the disk is full, the state of the etcd server is saved later: %s",
+		reterr ? reterr->message : "");
 	return VD_OK;
 }
 
-vd_status vdi_serve_state_open(struct vdi_etcdserver *server, struct vdi_serve_state **ret_state, struct vd_error *reterr)
+vd_status vdi_serve_state_open(struct vdi_etcdserver *server, struct vdi_serve_state **ret_state,
+			       struct vd_error *reterr)
 {
 	struct vdi_serve_state *state = VDI_NEW(struct vdi_serve_state);
-	struct vd_actor_options options = { .name = "etcd state", .run = state_run, .arg = state, .blocking = true };
-	vd_status		status;
+	struct vd_actor_options options = {
+		.name = "etcd state", .run = state_run, .arg = state, .blocking = true
+	};
+	vd_status status;
 
 	if (state == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
@@ -385,7 +386,8 @@ static struct vdi_serve_alarm *find_alarm(struct vdi_serve_state *state, const s
 }
 
 /* VD_FULL only when it is added. */
-static vd_status change_alarm(struct vdi_serve_state *state, const struct vdi_serve_alarm *alarm, bool active, bool *ret_changed)
+static vd_status change_alarm(struct vdi_serve_state *state, const struct vdi_serve_alarm *alarm, bool active,
+			      bool *ret_changed)
 {
 	struct vdi_serve_alarm *found;
 	vd_status		status = VD_OK;
@@ -398,7 +400,8 @@ static vd_status change_alarm(struct vdi_serve_state *state, const struct vdi_se
 		*ret_changed = status == VD_OK;
 	} else if (!active && found) {
 		state->alarm_count--;
-		memmove(found, found + 1, (size_t) (state->alarms + state->alarm_count - found) * sizeof *found);
+		memmove(found, found + 1,
+			(size_t) (state->alarms + state->alarm_count - found) * sizeof *found);
 		*ret_changed = true;
 	}
 	if (*ret_changed) {
@@ -416,12 +419,14 @@ void vdi_serve_state_raise(struct vdi_serve_state *state, uint64_t member_id, en
 
 	if (change_alarm(state, &alarm, true, &changed) != VD_OK || !changed)
 		return;
-	vdi_log(state->server->env, VD_LOG_WARNING, "etcd", "alarm %s raised: writes are refused until it is disarmed",
+	vdi_log(state->server->env, VD_LOG_WARNING, "etcd",
+		"alarm %s raised: writes are refused until it is disarmed",
 		kind == VDI_ALARM_NOSPACE ? "NOSPACE" : "CORRUPT");
 	vd_actor_wake(state->actor);
 }
 
-size_t vdi_serve_state_alarms(struct vdi_serve_state *state, int64_t kind, struct vdi_serve_alarm *ret_alarms, size_t max)
+size_t vdi_serve_state_alarms(struct vdi_serve_state *state, int64_t kind, struct vdi_serve_alarm *ret_alarms,
+			      size_t max)
 {
 	size_t count = 0;
 
@@ -437,14 +442,16 @@ size_t vdi_serve_state_alarms(struct vdi_serve_state *state, int64_t kind, struc
 	return count;
 }
 
-vd_status vdi_serve_state_set_alarm(struct vdi_serve_state *state, const struct vdi_serve_alarm *alarm, bool active, bool *ret_changed)
+vd_status vdi_serve_state_set_alarm(struct vdi_serve_state *state, const struct vdi_serve_alarm *alarm,
+				    bool active, bool *ret_changed)
 {
 	bool ignored;
 
 	VDI_TRY(change_alarm(state, alarm, active, ret_changed));
 	if (!*ret_changed || save(state, NULL) == VD_OK)
 		return VD_OK;
-	(void) change_alarm(state, alarm, !active, &ignored); /* there is room: it was there, or was not full */
+	(void) change_alarm(state, alarm, !active,
+			    &ignored); /* there is room: it was there, or was not full */
 	return VD_IO;
 }
 

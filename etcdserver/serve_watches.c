@@ -1,5 +1,6 @@
-/* See the header. A kept frame holds a reference of each record of its events, so that the same pointers mean the same events. Frames are kept in places
- * chosen by their hash: a newer one puts out an older one, and none outlives its use by much while events flow. */
+/* See the header. A kept frame holds a reference of each record of its events, so that the same pointers mean
+ * the same events. Frames are kept in places chosen by their hash: a newer one puts out an older one, and
+ * none outlives its use by much while events flow. */
 #include "serve_watches.h"
 
 #include "hash.h"
@@ -25,7 +26,7 @@ struct vdi_serve_watches {
 	struct vdi_serve_call	    *flush_now;	    /* these wait for them */
 	struct vdi_serve_call	    *flush_next;    /* these for the next time */
 
-	struct vdi_lock	  frame_lock; /* "leaf" */
+	struct vdi_lock	  frame_lock;		    /* "leaf" */
 	struct kept_frame frames[VDI_WATCH_FRAMES]; /* under frame_lock */
 
 	_Atomic int64_t stream_count;
@@ -78,7 +79,7 @@ void vdi_serve_watches_stop(struct vdi_serve_watches *watches)
 
 	vdi_lock_acquire(&watches->list_lock);
 	LIST_FOREACH(link, &watches->streams, node)
-		link->stop(link);
+	link->stop(link);
 	vdi_lock_release(&watches->list_lock);
 }
 
@@ -88,7 +89,7 @@ void vdi_serve_watches_revoke(struct vdi_serve_watches *watches, struct vd_bytes
 
 	vdi_lock_acquire(&watches->list_lock);
 	LIST_FOREACH(link, &watches->streams, node)
-		link->revoke(link, user);
+	link->revoke(link, user);
 	vdi_lock_release(&watches->list_lock);
 }
 
@@ -112,7 +113,8 @@ static struct vdi_serve_call *begin_flush_locked(struct vdi_serve_watches *watch
 	if (watches->flush_missing || calls == NULL)
 		return NULL;
 	watches->flush_next = NULL;
-	LIST_FOREACH(link, &watches->streams, node) {
+	LIST_FOREACH(link, &watches->streams, node)
+	{
 		watches->flush_missing++;
 		atomic_store_explicit(&link->is_flushing, true, memory_order_release);
 		link->flush(link);
@@ -124,7 +126,8 @@ static struct vdi_serve_call *begin_flush_locked(struct vdi_serve_watches *watch
 }
 
 /* Returns those whose waiting is over: at most two lists. */
-static void end_flush_locked(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link, struct vdi_serve_call *lists[2])
+static void end_flush_locked(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link,
+			     struct vdi_serve_call *lists[2])
 {
 	lists[0] = lists[1] = NULL;
 	if (!atomic_load_explicit(&link->is_flushing, memory_order_relaxed))
@@ -148,7 +151,8 @@ static void run_calls(struct vdi_serve_call *calls)
 	}
 }
 
-void vdi_serve_watches_flush(struct vdi_serve_watches *watches, struct vdi_serve_call *call, void (*work)(struct vdi_serve_call *call))
+void vdi_serve_watches_flush(struct vdi_serve_watches *watches, struct vdi_serve_call *call,
+			     void (*work)(struct vdi_serve_call *call))
 {
 	call->work = work;
 	vdi_lock_acquire(&watches->list_lock);
@@ -253,7 +257,8 @@ static void write_frame(struct vdi_wire_out *out, const void *arg)
 		write_event(out, &answer->frame->events[i], answer->frame->previous);
 }
 
-/* Of two watchers that both want previous records the one that came after a compaction does not get those of the first revision (E-343). */
+/* Of two watchers that both want previous records the one that came after a compaction does not get those of
+ * the first revision (E-343). */
 static size_t count_previous(const struct vdi_watch_frame *frame)
 {
 	size_t count = 0;
@@ -265,16 +270,17 @@ static size_t count_previous(const struct vdi_watch_frame *frame)
 
 static uint64_t hash_frame(const struct vdi_watch_frame *frame, size_t previous_count)
 {
-	uint64_t parts[4] = { (uint64_t) (uintptr_t) frame->events[0].kv, (uint64_t) frame->revision, frame->event_count,
-			      (uint64_t) previous_count << 1 | frame->is_fragment };
+	uint64_t parts[4] = { (uint64_t) (uintptr_t) frame->events[0].kv, (uint64_t) frame->revision,
+			      frame->event_count, (uint64_t) previous_count << 1 | frame->is_fragment };
 
 	return vdi_hash_bytes((struct vd_bytes) { parts, sizeof parts }, 0);
 }
 
-static bool is_same(const struct kept_frame *kept, const struct vdi_watch_frame *frame, size_t previous_count, uint64_t hash)
+static bool is_same(const struct kept_frame *kept, const struct vdi_watch_frame *frame, size_t previous_count,
+		    uint64_t hash)
 {
-	if (kept->count != frame->event_count || kept->hash != hash || kept->revision != frame->revision || kept->previous_count != previous_count ||
-	    kept->is_fragment != frame->is_fragment)
+	if (kept->count != frame->event_count || kept->hash != hash || kept->revision != frame->revision ||
+	    kept->previous_count != previous_count || kept->is_fragment != frame->is_fragment)
 		return false;
 	for (size_t i = 0; i < kept->count; i++)
 		if (kept->kvs[i] != frame->events[i].kv)
@@ -283,7 +289,8 @@ static bool is_same(const struct kept_frame *kept, const struct vdi_watch_frame 
 }
 
 /* Without memory for it the next watcher makes its own. */
-static void keep_frame(struct vdi_serve_watches *watches, const struct vdi_watch_frame *frame, size_t previous_count, uint64_t hash, struct vdi_rpc_blob *blob)
+static void keep_frame(struct vdi_serve_watches *watches, const struct vdi_watch_frame *frame,
+		       size_t previous_count, uint64_t hash, struct vdi_rpc_blob *blob)
 {
 	struct kept_frame  kept = { .hash = hash,
 				    .revision = frame->revision,
@@ -306,13 +313,14 @@ static void keep_frame(struct vdi_serve_watches *watches, const struct vdi_watch
 	drop_frame(&old);
 }
 
-vd_status vdi_serve_watches_frame(struct vdi_serve_watches *watches, const struct vdi_watch_frame *frame, struct vdi_rpc_blob **ret_blob)
+vd_status vdi_serve_watches_frame(struct vdi_serve_watches *watches, const struct vdi_watch_frame *frame,
+				  struct vdi_rpc_blob **ret_blob)
 {
-	struct frame_answer  answer = { watches->server, frame };
-	bool		     is_shared = frame->event_count && frame->event_count <= VDI_WATCH_FRAME_EVENTS_MAX;
-	size_t		     previous_count = is_shared ? count_previous(frame) : 0;
-	uint64_t	     hash = is_shared ? hash_frame(frame, previous_count) : 0;
-	struct kept_frame   *kept = &watches->frames[hash % VDI_WATCH_FRAMES];
+	struct frame_answer answer = { watches->server, frame };
+	bool		   is_shared = frame->event_count && frame->event_count <= VDI_WATCH_FRAME_EVENTS_MAX;
+	size_t		   previous_count = is_shared ? count_previous(frame) : 0;
+	uint64_t	   hash = is_shared ? hash_frame(frame, previous_count) : 0;
+	struct kept_frame *kept = &watches->frames[hash % VDI_WATCH_FRAMES];
 	struct vdi_rpc_blob *blob = NULL;
 	size_t		     size = 0;
 

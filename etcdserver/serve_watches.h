@@ -1,7 +1,9 @@
-/* What all watch streams of a server share: the list of them, their counts, and events that are encoded once for everybody who wants them.
+/* What all watch streams of a server share: the list of them, their counts, and events that are encoded once
+ * for everybody who wants them.
  *
- * A frame is a WatchResponse without its watch_id, which travels in the head of each message. Watchers that are given the same events at the same time find
- * the frame that the first of them made (E-1005, E-1031). Any thread; nothing blocks.
+ * A frame is a WatchResponse without its watch_id, which travels in the head of each message. Watchers that
+ * are given the same events at the same time find the frame that the first of them made (E-1005, E-1031). Any
+ * thread; nothing blocks.
  */
 #ifndef VDI_SERVE_WATCHES_H
 #define VDI_SERVE_WATCHES_H
@@ -10,7 +12,8 @@
 
 #include "serve_call.h"
 
-/* Frames that are kept, and how large they may be: what a few events in a row, or those of one large transaction, to many watchers need. */
+/* Frames that are kept, and how large they may be: what a few events in a row, or those of one large
+ * transaction, to many watchers need. */
 #define VDI_WATCH_FRAMES 32
 #define VDI_WATCH_FRAME_EVENTS_MAX 1024
 #define VDI_WATCH_FRAME_BYTES_MAX ((size_t) 128 << 10)
@@ -26,7 +29,8 @@ struct vdi_watch_frame {
 	bool			     is_fragment;
 };
 
-VDI_MUST_USE vd_status vdi_serve_watches_new(struct vdi_etcdserver *server, struct vdi_serve_watches **ret_watches);
+VDI_MUST_USE vd_status vdi_serve_watches_new(struct vdi_etcdserver     *server,
+					     struct vdi_serve_watches **ret_watches);
 /* No stream is left. NULL is fine; returns NULL. */
 struct vdi_serve_watches *vdi_serve_watches_free(struct vdi_serve_watches *watches);
 /* Tells every stream that it is over. */
@@ -34,9 +38,11 @@ void vdi_serve_watches_stop(struct vdi_serve_watches *watches);
 /* Ends the streams of a user who is not there any more. etcd lets them go on. Any thread. */
 void vdi_serve_watches_revoke(struct vdi_serve_watches *watches, struct vd_bytes user);
 
-/* work runs when every stream has sent what it had to send when this was called; one whose client does not read, or that is far behind, is not waited for. So
- * a compaction ends no watcher that kept up. The caller's reference is work's. Any thread; work may run at once. */
-void vdi_serve_watches_flush(struct vdi_serve_watches *watches, struct vdi_serve_call *call, void (*work)(struct vdi_serve_call *call));
+/* work runs when every stream has sent what it had to send when this was called; one whose client does not
+ * read, or that is far behind, is not waited for. So a compaction ends no watcher that kept up. The caller's
+ * reference is work's. Any thread; work may run at once. */
+void vdi_serve_watches_flush(struct vdi_serve_watches *watches, struct vdi_serve_call *call,
+			     void (*work)(struct vdi_serve_call *call));
 
 struct vdi_serve_watch_counts {
 	int64_t streams;
@@ -52,18 +58,23 @@ LIST_HEAD(vdi_watch_stream_list, vdi_watch_stream_link);
 struct vdi_watch_stream_link {
 	LIST_ENTRY(vdi_watch_stream_link) node;
 	void (*stop)(struct vdi_watch_stream_link *link); /* wakes something; does nothing itself */
-	void (*revoke)(struct vdi_watch_stream_link *link, struct vd_bytes user); /* the same, if it is that user's */
+	void (*revoke)(struct vdi_watch_stream_link *link,
+		       /* the same, if it is that user's */
+		       struct vd_bytes user);
 	void (*flush)(struct vdi_watch_stream_link *link); /* the same */
-	atomic_bool is_flushing; /* vdi_serve_watches_flushed is owed */
+	atomic_bool is_flushing;			   /* vdi_serve_watches_flushed is owed */
 };
 void vdi_serve_watches_add(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link);
 void vdi_serve_watches_remove(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link);
-/* What it had when is_flushing was set has been sent, or will not be waited for. Harmless when nothing is owed. */
+/* What it had when is_flushing was set has been sent, or will not be waited for. Harmless when nothing is
+ * owed. */
 void vdi_serve_watches_flushed(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link);
 void vdi_serve_watches_count(struct vdi_serve_watches *watches, int watchers, int slow_watchers, int events);
 /* The bytes of an event, as field 11. */
 size_t vdi_watch_event_size(const struct vd_store_event *event, bool previous);
 /* The caller gets a reference. VD_NOMEM, VD_TOO_BIG. */
-VDI_MUST_USE vd_status vdi_serve_watches_frame(struct vdi_serve_watches *watches, const struct vdi_watch_frame *frame, struct vdi_rpc_blob **ret_blob);
+VDI_MUST_USE vd_status vdi_serve_watches_frame(struct vdi_serve_watches	    *watches,
+					       const struct vdi_watch_frame *frame,
+					       struct vdi_rpc_blob	   **ret_blob);
 
 #endif

@@ -1,11 +1,12 @@
 /* A test of a controller, as its author would write it: cmocka, the public headers, and a recorded log.
  *
- *	example-controller-test FOLDER-OF-LOGS
+ * 	example-controller-test FOLDER-OF-LOGS
  *
- * The controller keeps the config map default/pods-per-node true: for every node, how many pods are on it. It watches pods as programs do that were written by hand: a
- * table of what it saw, changed by every event. When its watch has expired it watches again from the present state, and there is the planted bug: it forgets to empty its
- * table first. A pod that went while it was away is counted for ever. No ordinary run shows that; a rehearsal with compactions does, under some seed, and the same seed
- * shows it again as often as you like. */
+ * The controller keeps the config map default/pods-per-node true: for every node, how many pods are on it. It
+ * watches pods as programs do that were written by hand: a table of what it saw, changed by every event. When
+ * its watch has expired it watches again from the present state, and there is the planted bug: it forgets to
+ * empty its table first. A pod that went while it was away is counted for ever. No ordinary run shows that; a
+ * rehearsal with compactions does, under some seed, and the same seed shows it again as often as you like. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,9 +32,9 @@ struct controller {
 	struct vd_watcher   *watcher;
 	bool		     is_fixed;
 
-	vd_rev seen;	  /* of the last event; 0: starts with the present state */
-	bool   ended;	  /* the watch is over */
-	bool   is_dirty;  /* the table has changed since it was written */
+	vd_rev seen;	 /* of the last event; 0: starts with the present state */
+	bool   ended;	 /* the watch is over */
+	bool   is_dirty; /* the table has changed since it was written */
 	bool   is_writing;
 	size_t count;
 	struct {
@@ -72,7 +73,8 @@ static void count_event(struct controller *controller, const struct vd_watch_eve
 	} else {
 		assert_true(at < PODS_MAX);
 		if (at == controller->count)
-			snprintf(controller->table[controller->count++].key, sizeof controller->table[0].key, "%.*s", (int) key.size, (const char *) key.data);
+			snprintf(controller->table[controller->count++].key, sizeof controller->table[0].key,
+				 "%.*s", (int) key.size, (const char *) key.data);
 		controller->table[at].node = node_of(event->object);
 	}
 	controller->is_dirty = true;
@@ -119,7 +121,8 @@ static void watch(struct controller *controller)
 	}
 }
 
-static void written(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void written(void *arg, vd_status status, const struct vd_txn_result *result,
+		    const struct vd_error *error)
 {
 	struct controller *controller = arg;
 
@@ -143,8 +146,11 @@ static void write_result(struct controller *controller)
 
 	for (size_t i = 0; i < controller->count; i++)
 		pods[controller->table[i].node <= NODES ? controller->table[i].node : 0]++;
-	snprintf(json, sizeof json, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"pods-per-node\",\"namespace\":\"default\"},\"data\":{"
-		 "\"node-1\":\"%d\",\"node-2\":\"%d\",\"node-3\":\"%d\"}}", pods[1], pods[2], pods[3]);
+	snprintf(json, sizeof json,
+		 "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"pods-per-node\","
+		 "\"namespace\":\"default\"},\"data\":{"
+		 "\"node-1\":\"%d\",\"node-2\":\"%d\",\"node-3\":\"%d\"}}",
+		 pods[1], pods[2], pods[3]);
 	put.value = vd_bytes_of(json);
 	controller->is_dirty = false;
 	controller->is_writing = true;
@@ -166,7 +172,8 @@ static void run(void *arg)
 		write_result(controller);
 }
 
-static void start_controller(struct controller *controller, struct vd_rehearsal *rehearsal, struct vd_cacher *pods, bool is_fixed)
+static void start_controller(struct controller *controller, struct vd_rehearsal *rehearsal,
+			     struct vd_cacher *pods, bool is_fixed)
 {
 	struct vd_actor_options actor = { .name = "controller", .run = run, .arg = controller };
 

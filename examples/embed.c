@@ -9,9 +9,12 @@ static void put(struct vd_cacher *cacher, const char *name, const char *app, int
 {
 	char json[256];
 
-	snprintf(json, sizeof json, "{\"kind\":\"Job\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"a\",\"labels\":{\"app\":\"%s\"}},\"n\":%d}",
+	snprintf(json, sizeof json,
+		 "{\"kind\":\"Job\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"a\","
+		 "\"labels\":{\"app\":\"%s\"}},\"n\":%d}",
 		 name, app, number);
-	if (vd_cacher_put_wait(cacher, vd_bytes_of("a"), vd_bytes_of(name), vd_bytes_of(json), NULL, NULL) != VD_OK)
+	if (vd_cacher_put_wait(cacher, vd_bytes_of("a"), vd_bytes_of(name), vd_bytes_of(json), NULL, NULL) !=
+	    VD_OK)
 		fprintf(stderr, "%s was not written\n", name);
 }
 
@@ -30,14 +33,16 @@ int main(void)
 	cacher_options.resource = "jobs";
 	cacher_options.key_prefix = "/registry/jobs/";
 	watch_options.label_selector = vd_bytes_of("app=web");
-	if (vd_env_new_threads(NULL, &env) != VD_OK || vd_store_open_mvcc(env, &store_options, &store, &error) != VD_OK ||
+	if (vd_env_new_threads(NULL, &env) != VD_OK ||
+	    vd_store_open_mvcc(env, &store_options, &store, &error) != VD_OK ||
 	    vd_codec_json_new(NULL, 0, &cacher_options.codec, &error) != VD_OK ||
 	    vd_cacher_new(env, store, &cacher_options, &cacher, &error) != VD_OK ||
 	    vd_cacher_ready_wait(cacher, VD_SECONDS(5), &error) != VD_OK) {
 		fprintf(stderr, "vedette: %s\n", error.message);
 		return 1;
 	}
-	watch_options.revision = vd_cacher_revision(cacher); /* every change after it, and not first the state of the moment when the watch begins */
+	/* every change after it, and not first the state of the moment when the watch begins */
+	watch_options.revision = vd_cacher_revision(cacher);
 	if (vd_cacher_watch(cacher, &watch_options, NULL, &watcher, &error) != VD_OK) {
 		fprintf(stderr, "vedette: %s\n", error.message);
 		return 1;
@@ -48,7 +53,8 @@ int main(void)
 	put(cacher, "one", "db", 4);  /* left the selector: DELETED for this watch */
 	for (int seen = 0; seen < 3 && vd_watcher_wait(watcher, VD_SECONDS(5)) == VD_OK;)
 		for (; vd_watcher_next(watcher, &event) == VD_OK; seen++)
-			printf("%-8s %.*s at revision %lld\n", vd_watch_type_name(event.type), (int) vd_object_name(event.object).size,
+			printf("%-8s %.*s at revision %lld\n", vd_watch_type_name(event.type),
+			       (int) vd_object_name(event.object).size,
 			       (const char *) vd_object_name(event.object).data, (long long) event.revision);
 	vd_watcher_close(watcher, NULL, NULL);
 	vd_cacher_close_wait(cacher);

@@ -1,9 +1,11 @@
-/* A program for any etcd, over vedette/etcd.h alone: puts two keys, reads them as a range, and watches the changes that follow.
+/* A program for any etcd, over vedette/etcd.h alone: puts two keys, reads them as a range, and watches the
+ * changes that follow.
  *
- *	example-etcd http://127.0.0.1:2379
+ * 	example-etcd http://127.0.0.1:2379
  *
- * The client never blocks: calls answer through callbacks on its own thread, watches say when there is something to read. A program with an event loop
- * would hand both over to it; this one has nothing else to do, and waits. */
+ * The client never blocks: calls answer through callbacks on its own thread, watches say when there is
+ * something to read. A program with an event loop would hand both over to it; this one has nothing else to
+ * do, and waits. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +45,8 @@ static bool check(const struct vd_etcd_error *error)
 
 /* ---- Calls ---- */
 
-static void put_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_op_result *result)
+static void put_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		     const struct vd_op_result *result)
 {
 	if (check(error) && arg)
 		*(vd_rev *) arg = header->revision;
@@ -58,12 +61,15 @@ static bool put(struct vd_etcd *etcd, const char *key, const char *value, vd_rev
 	return vd_etcd_put(etcd, &call, &op, put_done, ret_revision) == VD_OK && wait_told();
 }
 
-static void range_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+static void range_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		       const struct vd_range_result *result)
 {
 	if (check(error))
 		for (size_t i = 0; i < result->kv_count; i++)
-			printf("%.*s = %.*s\n", (int) vd_kv_key(result->kvs[i]).size, (const char *) vd_kv_key(result->kvs[i]).data,
-			       (int) vd_kv_value(result->kvs[i]).size, (const char *) vd_kv_value(result->kvs[i]).data);
+			printf("%.*s = %.*s\n", (int) vd_kv_key(result->kvs[i]).size,
+			       (const char *) vd_kv_key(result->kvs[i]).data,
+			       (int) vd_kv_value(result->kvs[i]).size,
+			       (const char *) vd_kv_value(result->kvs[i]).data);
 	tell(NULL);
 }
 
@@ -75,19 +81,23 @@ static bool print_prefix(struct vd_etcd *etcd, const char *prefix)
 	if (strlen(prefix) > sizeof end)
 		return false;
 	request.range.range_end = vd_etcd_prefix_end(request.range.key, end);
-	return vd_etcd_range(etcd, &(struct vd_etcd_call) { .timeout = VD_SECONDS(10) }, &request, range_done, NULL) == VD_OK && wait_told();
+	return vd_etcd_range(etcd, &(struct vd_etcd_call) { .timeout = VD_SECONDS(10) }, &request, range_done,
+			     NULL) == VD_OK &&
+	       wait_told();
 }
 
 /* ---- A watch ---- */
 
 static bool print_changes(struct vd_etcd *etcd, const char *prefix, vd_rev from, size_t count)
 {
-	char				end[64];
-	struct vd_etcd_watch_request	request = { .key = vd_bytes_of(prefix), .revision = from, .ready = tell };
-	struct vd_etcd_watch_response	response;
-	struct vd_etcd_error		error;
-	struct vd_etcd_watch	       *watch;
-	vd_status			status;
+	char			      end[64];
+	struct vd_etcd_watch_request  request = { .key = vd_bytes_of(prefix),
+						  .revision = from,
+						  .ready = tell };
+	struct vd_etcd_watch_response response;
+	struct vd_etcd_error	      error;
+	struct vd_etcd_watch	     *watch;
+	vd_status		      status;
 
 	request.range_end = vd_etcd_prefix_end(request.key, end);
 	if (vd_etcd_watch_open(etcd, &request, &watch, NULL) != VD_OK)
@@ -102,10 +112,11 @@ static bool print_changes(struct vd_etcd *etcd, const char *prefix, vd_rev from,
 			break;
 		for (size_t i = 0; i < response.event_count && count; i++, count--) {
 			const struct vd_store_event *event = &response.events[i];
-			struct vd_bytes		     key = vd_kv_key(event->kv), value = vd_kv_value(event->kv);
+			struct vd_bytes key = vd_kv_key(event->kv), value = vd_kv_value(event->kv);
 
-			printf("%s %.*s%s%.*s\n", event->is_delete ? "DELETE" : "PUT", (int) key.size, (const char *) key.data, value.size ? " " : "",
-			       (int) value.size, (const char *) value.data);
+			printf("%s %.*s%s%.*s\n", event->is_delete ? "DELETE" : "PUT", (int) key.size,
+			       (const char *) key.data, value.size ? " " : "", (int) value.size,
+			       (const char *) value.data);
 		}
 	}
 	vd_etcd_watch_close(watch);
@@ -131,8 +142,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "example-etcd: %s\n", error.message);
 		return 1;
 	}
-	ok = put(etcd, "example/door", "shut", NULL) && put(etcd, "example/lamp", "off", &revision) && print_prefix(etcd, "example/") &&
-	     put(etcd, "example/lamp", "on", NULL) && vd_etcd_delete(etcd, NULL, &remove, put_done, NULL) == VD_OK && wait_told() &&
+	ok = put(etcd, "example/door", "shut", NULL) && put(etcd, "example/lamp", "off", &revision) &&
+	     print_prefix(etcd, "example/") && put(etcd, "example/lamp", "on", NULL) &&
+	     vd_etcd_delete(etcd, NULL, &remove, put_done, NULL) == VD_OK && wait_told() &&
 	     print_changes(etcd, "example/", revision, 3);
 	vd_etcd_close_wait(etcd);
 	vd_env_free(env);

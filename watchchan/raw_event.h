@@ -25,7 +25,8 @@ struct vdi_raw_event {
 
 enum vdi_slot_state { VDI_SLOT_EMPTY, VDI_SLOT_RAW, VDI_SLOT_DECODING, VDI_SLOT_DONE };
 
-/* EMPTY -> RAW (filled by the watchChan's actor) -> DECODING (one worker, or the actor itself) -> DONE -> EMPTY (taken in order by the actor). */
+/* EMPTY -> RAW (filled by the watchChan's actor) -> DECODING (one worker, or the actor itself) -> DONE ->
+ * EMPTY (taken in order by the actor). */
 struct vdi_slot {
 	enum vdi_slot_state	   state; /* under the watchChan's lock when there are workers */
 	struct vdi_raw_event	   raw;

@@ -1,10 +1,10 @@
 /* The life of a watchChan and its turn: collect what is decoded, fill the raw queue, decode.
  *
- * Everything is driven by one actor. It is woken by the store (new events, a page), by workers (slots decoded) and by the receiver (room
- * again). A turn is bounded; it wakes itself when there is more to do.
+ * Everything is driven by one actor. It is woken by the store (new events, a page), by workers (slots
+ * decoded) and by the receiver (room again). A turn is bounded; it wakes itself when there is more to do.
  *
- * Closing goes through the actor too: it waits for a read in flight and for its workers, closes the store's watch, and then ends itself, so no
- * callback ever meets freed memory.
+ * Closing goes through the actor too: it waits for a read in flight and for its workers, closes the store's
+ * watch, and then ends itself, so no callback ever meets freed memory.
  */
 #include "watchchan.h"
 
@@ -13,7 +13,8 @@
 
 /* Raw events handled in one turn. */
 #define TURN_LEN (4 * VDI_WATCHCHAN_QUEUE_LEN)
-/* Time that the result queue was full within one window of the log limit before it is worth a word (upstream: 100 ms in 5 s). */
+/* Time that the result queue was full within one window of the log limit before it is worth a word (upstream:
+ * 100 ms in 5 s). */
 #define BLOCKED_WORTH_LOGGING_NS 100000000
 /* Of a value; the processor goes on by itself. */
 #define PREFETCHED_MAX 1152
@@ -57,8 +58,7 @@ static void set_error(struct vd_error *ret, vd_status status, const struct vd_er
 		else
 			vd_error_set(ret, status, "%s", text);
 		break;
-	default:
-		vd_error_set(ret, VD_INTERNAL, "Internal error occurred: %.300s", text);
+	default: vd_error_set(ret, VD_INTERNAL, "Internal error occurred: %.300s", text);
 	}
 }
 
@@ -87,7 +87,8 @@ void vdi_watchchan_event_fini(struct vdi_watchchan_event *event)
 	event->lost = NULL;
 }
 
-/* Tells the receiver once that there is something; under the lock, so that none comes after close returned. */
+/* Tells the receiver once that there is something; under the lock, so that none comes after close
+ * returned. */
 static void tell_receiver_locked(struct vdi_watchchan *watchchan)
 {
 	if (watchchan->consumer_waits && !watchchan->closing) {
@@ -97,7 +98,8 @@ static void tell_receiver_locked(struct vdi_watchchan *watchchan)
 }
 
 /* The places behind result_tail are the actor's alone until the tail has moved. */
-static void put_result(struct vdi_watchchan *watchchan, size_t number, const struct vdi_watchchan_event *event)
+static void put_result(struct vdi_watchchan *watchchan, size_t number,
+		       const struct vdi_watchchan_event *event)
 {
 	watchchan->results[(watchchan->result_tail + number) % VDI_WATCHCHAN_QUEUE_LEN] = *event;
 }
@@ -107,7 +109,8 @@ static void publish_results_locked(struct vdi_watchchan *watchchan, size_t count
 	if (count == 0)
 		return;
 	watchchan->result_tail += count;
-	watchchan->stats.result_high = VDI_MAX(watchchan->stats.result_high, (size_t) (watchchan->result_tail - watchchan->result_head));
+	watchchan->stats.result_high = VDI_MAX(watchchan->stats.result_high,
+					       (size_t) (watchchan->result_tail - watchchan->result_head));
 	watchchan->stats.bookmarks += bookmarks;
 	watchchan->stats.events += count - bookmarks;
 	tell_receiver_locked(watchchan);
@@ -115,15 +118,16 @@ static void publish_results_locked(struct vdi_watchchan *watchchan, size_t count
 
 /* ---- The turn ---- */
 
-/* An undecodable object: goes on (O-20), or makes this the last event (R-221). What to send is in slot->event. A change is not just left out: whoever has the state
- * before would keep it for ever. */
+/* An undecodable object: goes on (O-20), or makes this the last event (R-221). What to send is in
+ * slot->event. A change is not just left out: whoever has the state before would keep it for ever. */
 static void handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot *slot)
 {
 	struct vd_kv *kv = slot->raw.kv;
 
 	if (slot->status == VD_UNDECODABLE && watchchan->options.skip_undecodable) {
 		if (watchchan->options.undecodable)
-			watchchan->options.undecodable(watchchan->options.undecodable_arg, kv, slot->raw.is_delete, &slot->error);
+			watchchan->options.undecodable(watchchan->options.undecodable_arg, kv,
+						       slot->raw.is_delete, &slot->error);
 		slot->emit = slot->raw.kind == VDI_RAW_CHANGE;
 		if (slot->emit) {
 			slot->event.type = VD_WATCH_DELETED;
@@ -138,10 +142,12 @@ static void handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot 
 	watchchan->phase = VDI_PHASE_ENDED;
 }
 
-/* The last event of a revision was dropped: a bookmark takes its place where the receiver waits for the end of the revision. */
+/* The last event of a revision was dropped: a bookmark takes its place where the receiver waits for the end
+ * of the revision. */
 static void close_revision(struct vdi_watchchan *watchchan, struct vdi_slot *slot)
 {
-	if (!slot->emit && slot->raw.kind == VDI_RAW_CHANGE && !slot->raw.more_in_revision && watchchan->revision_open) {
+	if (!slot->emit && slot->raw.kind == VDI_RAW_CHANGE && !slot->raw.more_in_revision &&
+	    watchchan->revision_open) {
 		memset(&slot->event, 0, sizeof slot->event);
 		slot->event.type = VD_WATCH_BOOKMARK;
 		slot->event.revision = slot->raw.revision;
@@ -152,7 +158,8 @@ static void close_revision(struct vdi_watchchan *watchchan, struct vdi_slot *slo
 		watchchan->revision_open = slot->event.more_in_revision;
 }
 
-/* How many of the slots, of which there is one at least, are decoded from the head on, up to the room of the result queue. */
+/* How many of the slots, of which there is one at least, are decoded from the head on, up to the room of the
+ * result queue. */
 static size_t count_collectable_locked(struct vdi_watchchan *watchchan)
 {
 	size_t room = VDI_WATCHCHAN_QUEUE_LEN - (size_t) (watchchan->result_tail - watchchan->result_head);
@@ -169,7 +176,8 @@ static size_t count_collectable_locked(struct vdi_watchchan *watchchan)
 	return count;
 }
 
-/* Moves decoded slots, in order, into the result queue, as many as there is room for: the lock is taken for all of them together. */
+/* Moves decoded slots, in order, into the result queue, as many as there is room for: the lock is taken for
+ * all of them together. */
 static bool collect(struct vdi_watchchan *watchchan)
 {
 	size_t count, made = 0, bookmarks = 0, undecodable = 0;
@@ -215,15 +223,13 @@ static bool fill(struct vdi_watchchan *watchchan)
 		return false;
 	}
 	switch (watchchan->phase) {
-	case VDI_PHASE_STARTING:
-		return vdi_watchchan_start(watchchan);
-	case VDI_PHASE_SYNCING:
-		return vdi_watchchan_sync(watchchan);
-	case VDI_PHASE_STREAMING:
-		return vdi_watchchan_stream(watchchan);
+	case VDI_PHASE_STARTING: return vdi_watchchan_start(watchchan);
+	case VDI_PHASE_SYNCING: return vdi_watchchan_sync(watchchan);
+	case VDI_PHASE_STREAMING: return vdi_watchchan_stream(watchchan);
 	case VDI_PHASE_ENDED:
 		if (watchchan->error_pending) {
-			struct vdi_raw_event raw = { .kind = VDI_RAW_ERROR, .received = vd_env_now(watchchan->env) };
+			struct vdi_raw_event raw = { .kind = VDI_RAW_ERROR,
+						     .received = vd_env_now(watchchan->env) };
 
 			vdi_watchchan_push_raw(watchchan, &raw);
 			watchchan->error_pending = false;
@@ -250,7 +256,8 @@ static bool decode_inline(struct vdi_watchchan *watchchan)
 	for (; watchchan->slot_decode < watchchan->slot_tail; watchchan->slot_decode++) {
 		struct vdi_slot *slot = vdi_slot_at(watchchan, watchchan->slot_decode);
 
-		if (watchchan->slot_decode + 1 < watchchan->slot_tail && vdi_slot_at(watchchan, watchchan->slot_decode + 1)->raw.kv)
+		if (watchchan->slot_decode + 1 < watchchan->slot_tail &&
+		    vdi_slot_at(watchchan, watchchan->slot_decode + 1)->raw.kv)
 			prefetch_value(vdi_slot_at(watchchan, watchchan->slot_decode + 1)->raw.kv);
 		vdi_watchchan_decode_slot(watchchan, slot);
 		slot->state = VDI_SLOT_DONE;
@@ -261,7 +268,8 @@ static bool decode_inline(struct vdi_watchchan *watchchan)
 /* Everything that will come has been handed over: say so, once. */
 static void note_end(struct vdi_watchchan *watchchan)
 {
-	bool over = watchchan->done || (watchchan->phase == VDI_PHASE_ENDED && watchchan->quiet_end && watchchan->slot_head == watchchan->slot_tail);
+	bool over = watchchan->done || (watchchan->phase == VDI_PHASE_ENDED && watchchan->quiet_end &&
+					watchchan->slot_head == watchchan->slot_tail);
 
 	if (!over)
 		return;
@@ -296,7 +304,8 @@ static void free_all(void *arg)
 			vdi_watchchan_event_fini(&slot->event);
 	}
 	for (; watchchan->result_head < watchchan->result_tail; watchchan->result_head++)
-		vdi_watchchan_event_fini(&watchchan->results[watchchan->result_head % VDI_WATCHCHAN_QUEUE_LEN]);
+		vdi_watchchan_event_fini(
+			&watchchan->results[watchchan->result_head % VDI_WATCHCHAN_QUEUE_LEN]);
 	vdi_watchchan_page_release(watchchan);
 	watchchan->page_kvs = watchchan->read_kvs; /* an answer that nobody took */
 	watchchan->page_count = watchchan->read_kvs ? watchchan->read_count : 0;
@@ -359,7 +368,8 @@ static void watchchan_run(void *arg)
 
 /* ---- The receiver's side ---- */
 
-vd_status vdi_watchchan_take(struct vdi_watchchan *watchchan, struct vdi_watchchan_event *events, size_t max, size_t *ret_count)
+vd_status vdi_watchchan_take(struct vdi_watchchan *watchchan, struct vdi_watchchan_event *events, size_t max,
+			     size_t *ret_count)
 {
 	static struct vdi_log_limit blocked_limit = VDI_LOG_LIMIT(((vd_dur) { 5000000000 }));
 	size_t			    count = 0;
@@ -379,8 +389,10 @@ vd_status vdi_watchchan_take(struct vdi_watchchan *watchchan, struct vdi_watchch
 	}
 	vdi_lock_release(&watchchan->lock);
 	if (blocked_ns > BLOCKED_WORTH_LOGGING_NS)
-		vdi_log_limited(watchchan->env, &blocked_limit, VD_LOG_WARNING, "watchchan", "the result queue of %s was full for %lld ms",
-				watchchan->options.resource ? watchchan->options.resource : "a watch", (long long) (blocked_ns / 1000000));
+		vdi_log_limited(watchchan->env, &blocked_limit, VD_LOG_WARNING, "watchchan",
+				"the result queue of %s was full for %lld ms",
+				watchchan->options.resource ? watchchan->options.resource : "a watch",
+				(long long) (blocked_ns / 1000000));
 	*ret_count = count;
 	return status;
 }
@@ -415,17 +427,21 @@ void vdi_watchchan_stats_get(struct vdi_watchchan *watchchan, struct vdi_watchch
 static vd_status check_options(const struct vdi_watchchan_options *options, struct vd_error *reterr)
 {
 	if (options->key.size == 0 || options->key.size > VD_KEY_SIZE_MAX)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch needs a key of 1 to %d bytes", VD_KEY_SIZE_MAX);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch needs a key of 1 to %d bytes",
+				    VD_KEY_SIZE_MAX);
 	if (options->recursive && ((const char *) options->key.data)[options->key.size - 1] != '/')
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "recursive key needs to end with \"/\"");
 	if (options->revision < 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch cannot start at revision %lld", (long long) options->revision);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch cannot start at revision %lld",
+				    (long long) options->revision);
 	if (options->ready == NULL || options->codec == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch needs a codec and a way to tell its receiver");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "a watch needs a codec and a way to tell its receiver");
 	return VD_OK;
 }
 
-vd_status vdi_watchchan_open(const struct vd_env *env, struct vd_store *store, const struct vdi_watchchan_options *options,
+vd_status vdi_watchchan_open(const struct vd_env *env, struct vd_store *store,
+			     const struct vdi_watchchan_options *options,
 			     struct vdi_watchchan **ret_watchchan, struct vd_error *reterr)
 {
 	struct vdi_watchchan   *watchchan;
@@ -440,7 +456,8 @@ vd_status vdi_watchchan_open(const struct vd_env *env, struct vd_store *store, c
 	watchchan->env = env;
 	watchchan->store = store;
 	watchchan->options = *options;
-	watchchan->options.decode_workers = VDI_MIN(options->decode_workers, (unsigned) VDI_DECODE_WORKERS_MAX);
+	watchchan->options.decode_workers =
+		VDI_MIN(options->decode_workers, (unsigned) VDI_DECODE_WORKERS_MAX);
 	watchchan->consumer_waits = true;
 	watchchan->key = vdi_alloc(2 * options->key.size); /* and the end of the range, which is no longer */
 	if (watchchan->key == NULL) {
@@ -450,7 +467,8 @@ vd_status vdi_watchchan_open(const struct vd_env *env, struct vd_store *store, c
 	memcpy(watchchan->key, options->key.data, options->key.size);
 	watchchan->options.key.data = watchchan->key;
 	if (options->recursive)
-		watchchan->range_end = vdi_bytes_prefix_end(watchchan->options.key, watchchan->key + options->key.size);
+		watchchan->range_end =
+			vdi_bytes_prefix_end(watchchan->options.key, watchchan->key + options->key.size);
 	actor.arg = watchchan;
 	status = vd_actor_new(env, &actor, &watchchan->actor);
 	if (status != VD_OK) {

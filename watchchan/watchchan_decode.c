@@ -1,12 +1,13 @@
-/* Raw to typed (R-216..R-223): which objects are decoded, and what the predicate makes of them. Order is kept by the slots' numbers,
- * whoever decodes; workers claim slots one by one. */
+/* Raw to typed (R-216..R-223): which objects are decoded, and what the predicate makes of them. Order is kept
+ * by the slots' numbers, whoever decodes; workers claim slots one by one. */
 #include <stdio.h>
 
 #include "watchchan_state.h"
 
 static bool passes(const struct vdi_watchchan *watchchan, const struct vd_object *object)
 {
-	return object && (watchchan->options.predicate == NULL || watchchan->options.predicate(watchchan->options.predicate_arg, object));
+	return object && (watchchan->options.predicate == NULL ||
+			  watchchan->options.predicate(watchchan->options.predicate_arg, object));
 }
 
 /* A failed decode, in upstream's words. */
@@ -15,14 +16,20 @@ static vd_status undecodable(struct vd_error *error, vd_status status, vd_rev re
 	char inner[sizeof error->message];
 
 	if (status == VD_NOMEM)
-		return vd_error_set(error, VD_NOMEM, "out of memory while decoding revision %lld", (long long) revision);
+		return vd_error_set(error, VD_NOMEM, "out of memory while decoding revision %lld",
+				    (long long) revision);
 	snprintf(inner, sizeof inner, "%s", error->message);
-	return vd_error_set(error, VD_UNDECODABLE, "Internal error occurred: object not decodable revision=%lld: %.250s", (long long) revision, inner);
+	return vd_error_set(error, VD_UNDECODABLE,
+			    "Internal error occurred: object not decodable revision=%lld: %.250s",
+			    (long long) revision, inner);
 }
 
-static vd_status decode(struct vdi_watchchan *watchchan, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *error)
+static vd_status decode(struct vdi_watchchan *watchchan, struct vd_kv *kv, struct vd_object **ret_object,
+			struct vd_error *error)
 {
-	struct vd_object *decoded = watchchan->options.decoded ? watchchan->options.decoded(watchchan->options.decoded_arg, kv) : NULL;
+	struct vd_object *decoded = watchchan->options.decoded ?
+					    watchchan->options.decoded(watchchan->options.decoded_arg, kv) :
+					    NULL;
 	vd_status	  status;
 
 	if (decoded) {
@@ -34,8 +41,8 @@ static vd_status decode(struct vdi_watchchan *watchchan, struct vd_kv *kv, struc
 }
 
 /* what happened, as this predicate sees it. Takes over both objects. */
-static bool classify(struct vdi_watchchan *watchchan, bool is_delete, struct vd_object *object, struct vd_object *old_object,
-		     struct vdi_watchchan_event *event)
+static bool classify(struct vdi_watchchan *watchchan, bool is_delete, struct vd_object *object,
+		     struct vd_object *old_object, struct vdi_watchchan_event *event)
 {
 	bool now = !is_delete && passes(watchchan, object);
 	bool before = passes(watchchan, old_object);
@@ -57,7 +64,8 @@ static bool classify(struct vdi_watchchan *watchchan, bool is_delete, struct vd_
 	return now || before;
 }
 
-static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi_raw_event *raw, struct vdi_slot *slot, struct vd_error *error)
+static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi_raw_event *raw,
+			       struct vdi_slot *slot, struct vd_error *error)
 {
 	bool		  is_create = !raw->is_delete && raw->kv->create_rev == raw->kv->mod_rev;
 	struct vd_object *object = NULL, *old_object = NULL;
@@ -65,18 +73,24 @@ static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi
 	if (!is_create && !raw->has_previous) {
 		char text[256];
 
-		snprintf(text, sizeof text, "etcd event received with PrevKv=nil (key=\"%.*s\", modRevision=%lld, type=%s)",
-			 (int) VDI_MIN(raw->kv->key_size, 150u), raw->kv->data, (long long) raw->revision, raw->is_delete ? "DELETE" : "PUT");
-		/* The previous revision was compacted. It never comes back: a reflector that went on from here would meet this event again. */
-		return vd_error_set(error, VD_EXPIRED, "The resourceVersion for the provided watch is too old: %.300s", text);
+		snprintf(text, sizeof text,
+			 "etcd event received with PrevKv=nil (key=\"%.*s\", modRevision=%lld, type=%s)",
+			 (int) VDI_MIN(raw->kv->key_size, 150u), raw->kv->data, (long long) raw->revision,
+			 raw->is_delete ? "DELETE" : "PUT");
+		/* The previous revision was compacted. It never comes back: a reflector that went on from
+		 * here would meet this event again. */
+		return vd_error_set(error, VD_EXPIRED,
+				    "The resourceVersion for the provided watch is too old: %.300s", text);
 	}
 	if (!raw->is_delete)
 		VDI_TRY(decode(watchchan, raw->kv, &object, error));
 	if (raw->previous) {
 		vd_status status = decode(watchchan, raw->previous, &old_object, error);
 
-		/* With the policy to go on, an undecodable old state of a live object is a state nobody has seen. */
-		if (status != VD_OK && (raw->is_delete || status == VD_NOMEM || !watchchan->options.skip_undecodable)) {
+		/* With the policy to go on, an undecodable old state of a live object is a state nobody has
+		 * seen. */
+		if (status != VD_OK &&
+		    (raw->is_delete || status == VD_NOMEM || !watchchan->options.skip_undecodable)) {
 			vd_object_unref(object);
 			return status;
 		}
@@ -86,7 +100,8 @@ static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi
 	return VD_OK;
 }
 
-static vd_status decode_initial(struct vdi_watchchan *watchchan, const struct vdi_raw_event *raw, struct vdi_slot *slot, struct vd_error *error)
+static vd_status decode_initial(struct vdi_watchchan *watchchan, const struct vdi_raw_event *raw,
+				struct vdi_slot *slot, struct vd_error *error)
 {
 	VDI_TRY(decode(watchchan, raw->kv, &slot->event.object, error));
 	slot->event.type = VD_WATCH_ADDED;
@@ -109,19 +124,13 @@ void vdi_watchchan_decode_slot(struct vdi_watchchan *watchchan, struct vdi_slot 
 	slot->emit = true;
 	slot->status = VD_OK;
 	switch (raw->kind) {
-	case VDI_RAW_INITIAL:
-		slot->status = decode_initial(watchchan, raw, slot, &slot->error);
-		break;
-	case VDI_RAW_CHANGE:
-		slot->status = decode_change(watchchan, raw, slot, &slot->error);
-		break;
+	case VDI_RAW_INITIAL: slot->status = decode_initial(watchchan, raw, slot, &slot->error); break;
+	case VDI_RAW_CHANGE: slot->status = decode_change(watchchan, raw, slot, &slot->error); break;
 	case VDI_RAW_BOOKMARK:
 		slot->event.type = VD_WATCH_BOOKMARK;
 		slot->event.initial_events_end = raw->initial_events_end;
 		break;
-	case VDI_RAW_ERROR:
-		slot->event.type = VD_WATCH_ERROR;
-		break;
+	case VDI_RAW_ERROR: slot->event.type = VD_WATCH_ERROR; break;
 	}
 }
 

@@ -41,10 +41,13 @@ static void push_change(struct vdi_watchchan *watchchan, vd_mono now)
 {
 	const struct vd_store_batch *batch = &watchchan->batch;
 	const struct vd_store_event *event = &batch->events[watchchan->batch_next++];
-	bool			     wants_previous = event->is_delete || watchchan->options.predicate; /* its memory is cold: who does not want it does not touch it */
-	struct vdi_raw_event	     raw = {
+	bool			     wants_previous =
+		event->is_delete ||
+		watchchan->options.predicate; /* its memory is cold: who does not want it does not touch it */
+	struct vdi_raw_event raw = {
 		.kind = VDI_RAW_CHANGE,
-		.more_in_revision = watchchan->batch_next < batch->event_count && event[1].kv->mod_rev == event->kv->mod_rev,
+		.more_in_revision = watchchan->batch_next < batch->event_count &&
+				    event[1].kv->mod_rev == event->kv->mod_rev,
 		.is_delete = event->is_delete,
 		.revision = event->kv->mod_rev,
 		.kv = vd_kv_ref(event->kv),
@@ -60,7 +63,9 @@ static void push_change(struct vdi_watchchan *watchchan, vd_mono now)
 
 static void push_progress(struct vdi_watchchan *watchchan, vd_rev revision)
 {
-	struct vdi_raw_event raw = { .kind = VDI_RAW_BOOKMARK, .revision = revision, .received = vd_env_now(watchchan->env) };
+	struct vdi_raw_event raw = { .kind = VDI_RAW_BOOKMARK,
+				     .revision = revision,
+				     .received = vd_env_now(watchchan->env) };
 
 	vdi_storage_metrics_progress(watchchan->options.metrics);
 	vdi_watchchan_push_raw(watchchan, &raw);
@@ -70,7 +75,8 @@ static void push_progress(struct vdi_watchchan *watchchan, vd_rev revision)
 static bool next_batch(struct vdi_watchchan *watchchan)
 {
 	struct vd_error error = { 0 };
-	vd_status	status = vd_store_watch_next(watchchan->watch, VDI_WATCHCHAN_QUEUE_LEN, &watchchan->batch, &error);
+	vd_status	status =
+		vd_store_watch_next(watchchan->watch, VDI_WATCHCHAN_QUEUE_LEN, &watchchan->batch, &error);
 
 	watchchan->batch_next = 0;
 	if (status == VD_OK)

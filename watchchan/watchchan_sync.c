@@ -1,5 +1,5 @@
-/* The initial state: which revision to start from (R-202, R-206), then the prefix in one long read where the store has that (R-208), else in pages pinned
- * to the first page's revision (R-207). */
+/* The initial state: which revision to start from (R-202, R-206), then the prefix in one long read where the
+ * store has that (R-208), else in pages pinned to the first page's revision (R-207). */
 #include "key_range.h"
 #include "store.h"
 #include "watchchan_state.h"
@@ -8,22 +8,25 @@ static bool wants_initial(const struct vdi_watchchan *watchchan)
 {
 	const struct vdi_watchchan_options *options = &watchchan->options;
 
-	return options->send_initial_events == VD_TRUE || (options->send_initial_events == VD_UNSET && options->revision == 0);
+	return options->send_initial_events == VD_TRUE ||
+	       (options->send_initial_events == VD_UNSET && options->revision == 0);
 }
 
-/* As upstream names them: the revision before the state, then the long read, or pages of a prefix, or the one key. */
+/* As upstream names them: the revision before the state, then the long read (R-208), or pages of a prefix, or
+ * the one key (R-207). */
 static void count_read(struct vdi_watchchan *watchchan, vd_status status)
 {
 	vdi_storage_metrics_request(watchchan->options.metrics,
-				    watchchan->phase != VDI_PHASE_SYNCING ? VDI_OPERATION_CURRENT_REVISION
-				    : watchchan->stream			  ? VDI_OPERATION_LIST_STREAM
-				    : watchchan->options.recursive	  ? VDI_OPERATION_LIST
-									  : VDI_OPERATION_GET,
+				    watchchan->phase != VDI_PHASE_SYNCING ? VDI_OPERATION_CURRENT_REVISION :
+				    watchchan->stream			  ? VDI_OPERATION_LIST_STREAM :
+				    watchchan->options.recursive	  ? VDI_OPERATION_LIST :
+									    VDI_OPERATION_GET,
 				    watchchan->read_issued, status);
 }
 
 /* The store's thread. The records are kept by reference until the actor has queued them. */
-static void on_read(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void on_read(void *arg, vd_status status, const struct vd_range_result *result,
+		    const struct vd_error *error)
 {
 	struct vdi_watchchan *watchchan = arg;
 	struct vd_kv	    **kvs = NULL;
@@ -53,7 +56,8 @@ static void on_read(void *arg, vd_status status, const struct vd_range_result *r
 	watchchan->read_more = status == VD_OK && result->more;
 	watchchan->reading = false;
 	watchchan->read_ready = true;
-	/* Woken under the lock: the end of the watchChan waits for `reading` under it, so the actor is still there. */
+	/* Woken under the lock: the end of the watchChan waits for `reading` under it, so the actor is still
+	 * there. */
 	vd_actor_wake(watchchan->actor);
 	vdi_lock_release(&watchchan->lock);
 }
@@ -185,8 +189,8 @@ bool vdi_watchchan_start(struct vdi_watchchan *watchchan)
 	} else if (options->revision > watchchan->read_revision) {
 		struct vd_error error = { .requested = options->revision };
 
-		vd_error_set(&error, VD_TOO_LARGE_REVISION, "Too large resource version: %lld, current: %lld", (long long) options->revision,
-			     (long long) watchchan->read_revision);
+		vd_error_set(&error, VD_TOO_LARGE_REVISION, "Too large resource version: %lld, current: %lld",
+			     (long long) options->revision, (long long) watchchan->read_revision);
 		error.requested = options->revision;
 		error.current = watchchan->read_revision;
 		error.retry_after_s = 1 + (uint32_t) vd_env_random_below(watchchan->env, 3);
@@ -290,7 +294,8 @@ static void end_stream(struct vdi_watchchan *watchchan, bool more)
 	count_read(watchchan, VD_OK);
 	vdi_watchchan_sync_close(watchchan);
 	if (more) {
-		vd_error_set(&error, VD_INTERNAL, "the store ended a long read and indicated there were more values remaining");
+		vd_error_set(&error, VD_INTERNAL,
+			     "the store ended a long read and indicated there were more values remaining");
 		vdi_watchchan_push_error(watchchan, VD_INTERNAL, &error);
 	} else {
 		end_sync(watchchan);
@@ -331,7 +336,8 @@ bool vdi_watchchan_sync(struct vdi_watchchan *watchchan)
 			return true;
 		}
 		if (watchchan->base_revision == 0)
-			watchchan->base_revision = watchchan->read_revision; /* page 1's header pins the rest */
+			watchchan->base_revision =
+				watchchan->read_revision; /* page 1's header pins the rest */
 		if (watchchan->page_count == 0) {
 			page_done(watchchan, NULL);
 			return true;

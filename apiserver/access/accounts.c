@@ -3,7 +3,6 @@
 
 #include "hash.h"
 
-
 void vdi_accounts_init(struct vdi_accounts *accounts)
 {
 	*accounts = (struct vdi_accounts) { 0 };
@@ -18,7 +17,8 @@ void vdi_accounts_fini(struct vdi_accounts *accounts)
 
 static size_t write_key(char key[VDI_ACCOUNT_KEY_MAX], struct vd_bytes address, struct vd_bytes agent)
 {
-	size_t address_size = VDI_MIN(address.size, (size_t) 63), agent_size = VDI_MIN(agent.size, VDI_ACCOUNT_KEY_MAX - address_size - 1);
+	size_t address_size = VDI_MIN(address.size, (size_t) 63),
+	       agent_size = VDI_MIN(agent.size, VDI_ACCOUNT_KEY_MAX - address_size - 1);
 
 	if (address_size)
 		memcpy(key, address.data, address_size);
@@ -30,14 +30,17 @@ static size_t write_key(char key[VDI_ACCOUNT_KEY_MAX], struct vd_bytes address, 
 
 static struct vdi_account **find_locked(struct vdi_accounts *accounts, const char *key, size_t size)
 {
-	struct vdi_account **place = &accounts->buckets[vdi_hash_bytes((struct vd_bytes) { key, size }, vdi_hash_seed()) % VDI_ACCOUNT_BUCKETS];
+	struct vdi_account **place =
+		&accounts->buckets[vdi_hash_bytes((struct vd_bytes) { key, size }, vdi_hash_seed()) %
+				   VDI_ACCOUNT_BUCKETS];
 
 	while (*place && ((*place)->key_size != size || memcmp((*place)->key, key, size) != 0))
 		place = &(*place)->next;
 	return place;
 }
 
-vd_status vdi_account_get(struct vdi_accounts *accounts, struct vd_bytes address, struct vd_bytes agent, struct vdi_account **ret_account)
+vd_status vdi_account_get(struct vdi_accounts *accounts, struct vd_bytes address, struct vd_bytes agent,
+			  struct vdi_account **ret_account)
 {
 	char		     key[VDI_ACCOUNT_KEY_MAX];
 	size_t		     size = write_key(key, address, agent);
@@ -85,11 +88,13 @@ void vdi_account_put(struct vdi_accounts *accounts, struct vdi_account *account)
 	vdi_free(gone);
 }
 
-void vdi_accounts_each(struct vdi_accounts *accounts, void (*each)(void *arg, const struct vdi_account *account), void *arg)
+void vdi_accounts_each(struct vdi_accounts *accounts,
+		       void (*each)(void *arg, const struct vdi_account *account), void *arg)
 {
 	vdi_lock_acquire(&accounts->lock);
 	for (size_t i = 0; i < VDI_ACCOUNT_BUCKETS; i++)
-		for (const struct vdi_account *account = accounts->buckets[i]; account; account = account->next)
+		for (const struct vdi_account *account = accounts->buckets[i]; account;
+		     account = account->next)
 			each(arg, account);
 	vdi_lock_release(&accounts->lock);
 }
@@ -100,16 +105,19 @@ bool vdi_budget_take(struct vdi_accounts *accounts, struct vdi_account *account,
 {
 	struct vdi_budget *budget = &accounts->budgets[kind];
 	int64_t		   own = atomic_fetch_add(&account->kinds[kind], 1);
-	int64_t		   clients = own == 0 ? atomic_fetch_add(&budget->clients, 1) + 1 : atomic_load(&budget->clients);
-	int64_t		   share = budget->max / (VDI_MAX(clients, (int64_t) 1) + 1);
-	bool		   is_taken = (budget->max == 0 || own < VDI_MAX(share, (int64_t) 1)) && vdi_account_admit(&budget->taken, budget->max);
+	int64_t		   clients =
+		   own == 0 ? atomic_fetch_add(&budget->clients, 1) + 1 : atomic_load(&budget->clients);
+	int64_t share = budget->max / (VDI_MAX(clients, (int64_t) 1) + 1);
+	bool	is_taken = (budget->max == 0 || own < VDI_MAX(share, (int64_t) 1)) &&
+			vdi_account_admit(&budget->taken, budget->max);
 
 	if (!is_taken && atomic_fetch_sub(&account->kinds[kind], 1) == 1)
 		atomic_fetch_sub(&budget->clients, 1);
 	return is_taken;
 }
 
-void vdi_budget_give_back(struct vdi_accounts *accounts, struct vdi_account *account, enum vdi_request_kind kind)
+void vdi_budget_give_back(struct vdi_accounts *accounts, struct vdi_account *account,
+			  enum vdi_request_kind kind)
 {
 	struct vdi_budget *budget = &accounts->budgets[kind];
 

@@ -12,10 +12,11 @@ static const char *put(char **at, struct vd_bytes text)
 	return start;
 }
 
-vd_status vdi_identity_new(struct vd_bytes user, struct vd_bytes uid, const struct vd_bytes *groups, size_t group_count, const char *last_group,
-			   struct vdi_identity **ret_identity)
+vd_status vdi_identity_new(struct vd_bytes user, struct vd_bytes uid, const struct vd_bytes *groups,
+			   size_t group_count, const char *last_group, struct vdi_identity **ret_identity)
 {
-	size_t		     size = sizeof(struct vdi_identity) + (group_count + 1) * sizeof(char *) + user.size + uid.size + 2 + strlen(last_group) + 1;
+	size_t size = sizeof(struct vdi_identity) + (group_count + 1) * sizeof(char *) + user.size +
+		      uid.size + 2 + strlen(last_group) + 1;
 	struct vdi_identity *identity;
 	char		    *at;
 

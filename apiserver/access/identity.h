@@ -1,6 +1,7 @@
 /* Who sends a request: a name and groups, as Kubernetes has them.
  *
- * Shared by reference and never changed: a connection's certificate, a token's row and the requests that came by them hold the same one. Any thread.
+ * Shared by reference and never changed: a connection's certificate, a token's row and the requests that came
+ * by them hold the same one. Any thread.
  */
 #ifndef VDI_IDENTITY_H
 #define VDI_IDENTITY_H
@@ -10,11 +11,11 @@
 #include "base.h"
 #include "out.h"
 
-#define VDI_USER_ANONYMOUS	  "system:anonymous"
-#define VDI_GROUP_AUTHENTICATED	  "system:authenticated"
+#define VDI_USER_ANONYMOUS "system:anonymous"
+#define VDI_GROUP_AUTHENTICATED "system:authenticated"
 #define VDI_GROUP_UNAUTHENTICATED "system:unauthenticated"
-#define VDI_GROUP_MASTERS	  "system:masters" /* may do everything */
-#define VDI_IDENTITY_GROUPS_MAX	  64
+#define VDI_GROUP_MASTERS "system:masters" /* may do everything */
+#define VDI_IDENTITY_GROUPS_MAX 64
 
 struct vdi_identity {
 	_Atomic uint32_t users;
@@ -25,8 +26,9 @@ struct vdi_identity {
 };
 
 /* Copies everything, and adds last_group. uid and groups may be NULL. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_identity_new(struct vd_bytes user, struct vd_bytes uid, const struct vd_bytes *groups, size_t group_count, const char *last_group,
-					struct vdi_identity **ret_identity);
+VDI_MUST_USE vd_status vdi_identity_new(struct vd_bytes user, struct vd_bytes uid,
+					const struct vd_bytes *groups, size_t group_count,
+					const char *last_group, struct vdi_identity **ret_identity);
 /* NULL is fine in both. */
 struct vdi_identity *vdi_identity_ref(struct vdi_identity *identity);
 struct vdi_identity *vdi_identity_unref(struct vdi_identity *identity);

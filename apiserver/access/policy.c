@@ -1,13 +1,15 @@
-/* Rules are kept as jansson's arrays of strings: there are few, and each is read as it is written in the file. */
+/* Rules are kept as jansson's arrays of strings: there are few, and each is read as it is written in the
+ * file. */
 #include "policy.h"
 
 #include <jansson.h>
 #include <stdio.h>
 
-
 enum member { USERS, GROUPS, VERBS, API_GROUPS, RESOURCES, RESOURCE_NAMES, NAMESPACES, URLS, MEMBERS };
 
-static const char *const member_names[MEMBERS] = { "users", "groups", "verbs", "apiGroups", "resources", "resourceNames", "namespaces", "nonResourceURLs" };
+static const char *const member_names[MEMBERS] = { "users",	 "groups",	   "verbs",
+						   "apiGroups",	 "resources",	   "resourceNames",
+						   "namespaces", "nonResourceURLs" };
 
 struct rule {
 	json_t *members[MEMBERS]; /* borrowed of the document; NULL: left out */
@@ -31,9 +33,10 @@ struct vdi_policy *vdi_policy_free(struct vdi_policy *policy)
 
 /* ---- Reading ---- */
 
-static vd_status read_member(struct rule *rule, size_t index, const char *key, json_t *value, struct vd_error *reterr)
+static vd_status read_member(struct rule *rule, size_t index, const char *key, json_t *value,
+			     struct vd_error *reterr)
 {
-	size_t	     member = 0, at;
+	size_t	      member = 0, at;
 	const json_t *item;
 
 	while (member < MEMBERS && strcmp(member_names[member], key) != 0)
@@ -41,10 +44,12 @@ static vd_status read_member(struct rule *rule, size_t index, const char *key, j
 	if (member == MEMBERS)
 		return vd_error_set(reterr, VD_INVALID, "rules[%zu].%.64s: unknown key", index, key);
 	if (!json_is_array(value) || json_array_size(value) == 0)
-		return vd_error_set(reterr, VD_INVALID, "rules[%zu].%s: must be an array of strings, and not empty", index, key);
-	json_array_foreach(value, at, item)
+		return vd_error_set(reterr, VD_INVALID,
+				    "rules[%zu].%s: must be an array of strings, and not empty", index, key);
+	json_array_foreach (value, at, item)
 		if (!json_is_string(item))
-			return vd_error_set(reterr, VD_INVALID, "rules[%zu].%s[%zu]: must be a string", index, key, at);
+			return vd_error_set(reterr, VD_INVALID, "rules[%zu].%s[%zu]: must be a string", index,
+					    key, at);
 	rule->members[member] = value;
 	return VD_OK;
 }
@@ -56,14 +61,15 @@ static vd_status read_rule(struct rule *rule, size_t index, json_t *entry, struc
 
 	if (!json_is_object(entry))
 		return vd_error_set(reterr, VD_INVALID, "rules[%zu]: must be an object", index);
-	json_object_foreach(entry, key, value)
+	json_object_foreach (entry, key, value)
 		VDI_TRY(read_member(rule, index, key, value, reterr));
 	if (rule->members[USERS] == NULL && rule->members[GROUPS] == NULL)
 		return vd_error_set(reterr, VD_INVALID, "rules[%zu]: needs users or groups", index);
 	if (rule->members[VERBS] == NULL)
 		return vd_error_set(reterr, VD_INVALID, "rules[%zu]: needs verbs", index);
 	if (rule->members[RESOURCES] == NULL && rule->members[URLS] == NULL)
-		return vd_error_set(reterr, VD_INVALID, "rules[%zu]: needs resources or nonResourceURLs", index);
+		return vd_error_set(reterr, VD_INVALID, "rules[%zu]: needs resources or nonResourceURLs",
+				    index);
 	return VD_OK;
 }
 
@@ -75,14 +81,15 @@ static vd_status read_rules(struct vdi_policy *policy, struct vd_error *reterr)
 
 	if (!json_is_array(rules)) /* also if the document is no object */
 		return vd_error_set(reterr, VD_INVALID, "must be an object with an array \"rules\"");
-	json_object_foreach(policy->document, key, value)
+	json_object_foreach (policy->document, key, value)
 		if (strcmp(key, "rules") != 0)
 			return vd_error_set(reterr, VD_INVALID, "%.64s: unknown key", key);
 	policy->rules = vdi_calloc(json_array_size(rules) + 1, sizeof *policy->rules);
 	if (policy->rules == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	for (; policy->count < json_array_size(rules); policy->count++)
-		VDI_TRY(read_rule(&policy->rules[policy->count], policy->count, json_array_get(rules, policy->count), reterr));
+		VDI_TRY(read_rule(&policy->rules[policy->count], policy->count,
+				  json_array_get(rules, policy->count), reterr));
 	return VD_OK;
 }
 
@@ -96,7 +103,8 @@ vd_status vdi_policy_parse(struct vd_bytes json, struct vdi_policy **ret_policy,
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	policy->document = json_loadb(json.size ? json.data : "", json.size, JSON_REJECT_DUPLICATES, &fault);
 	if (policy->document == NULL)
-		status = vd_error_set(reterr, VD_INVALID, "line %d, column %d: %s", fault.line, fault.column, fault.text);
+		status = vd_error_set(reterr, VD_INVALID, "line %d, column %d: %s", fault.line, fault.column,
+				      fault.text);
 	else
 		status = read_rules(policy, reterr);
 	if (status != VD_OK) {
@@ -119,7 +127,7 @@ static bool holds(const json_t *array, struct vd_bytes wanted)
 	const json_t *item;
 	size_t	      at;
 
-	json_array_foreach(array, at, item)
+	json_array_foreach (array, at, item)
 		if (vd_bytes_equal(text_of(item), vd_bytes_of("*")) || vd_bytes_equal(text_of(item), wanted))
 			return true;
 	return false;
@@ -135,22 +143,26 @@ static bool is_for(const struct rule *rule, const struct vdi_identity *identity)
 	return false;
 }
 
-/* "pods", "pods/status", every resource's "*" + "/status", "*". Upstream: component-helpers auth/rbac ResourceMatches. */
+/* "pods", "pods/status", every resource's "*" + "/status", "*". Upstream: component-helpers auth/rbac
+ * ResourceMatches. */
 static bool covers_resource(const json_t *array, const struct vdi_access *access)
 {
 	const json_t *item;
 	size_t	      at;
 
-	json_array_foreach(array, at, item) {
+	json_array_foreach (array, at, item) {
 		struct vd_bytes text = text_of(item);
 		const char     *slash = memchr(text.data, '/', text.size);
-		struct vd_bytes first = { text.data, slash ? (size_t) (slash - (const char *) text.data) : text.size };
-		struct vd_bytes second = slash ? (struct vd_bytes) { slash + 1, text.size - first.size - 1 } : VD_BYTES_NONE;
+		struct vd_bytes first = { text.data,
+					  slash ? (size_t) (slash - (const char *) text.data) : text.size };
+		struct vd_bytes second =
+			slash ? (struct vd_bytes) { slash + 1, text.size - first.size - 1 } : VD_BYTES_NONE;
 
 		if (vd_bytes_equal(text, vd_bytes_of("*")))
 			return true;
 		if (vd_bytes_equal(second, access->subresource) &&
-		    (vd_bytes_equal(first, access->resource) || (second.size && vd_bytes_equal(first, vd_bytes_of("*")))))
+		    (vd_bytes_equal(first, access->resource) ||
+		     (second.size && vd_bytes_equal(first, vd_bytes_of("*")))))
 			return true;
 	}
 	return false;
@@ -161,7 +173,7 @@ static bool covers_path(const json_t *array, struct vd_bytes path)
 	const json_t *item;
 	size_t	      at;
 
-	json_array_foreach(array, at, item) {
+	json_array_foreach (array, at, item) {
 		struct vd_bytes text = text_of(item);
 
 		if (vd_bytes_equal(text, path))
@@ -173,7 +185,8 @@ static bool covers_path(const json_t *array, struct vd_bytes path)
 	return false;
 }
 
-/* A dimension that was left out holds everything. Without a namespace or a name only a rule for all of them does. */
+/* A dimension that was left out holds everything. Without a namespace or a name only a rule for all of them
+ * does. */
 static bool holds_or_open(const json_t *array, struct vd_bytes wanted)
 {
 	return array == NULL || holds(array, wanted);
@@ -186,7 +199,8 @@ static bool allows(const struct rule *rule, const struct vdi_access *access)
 	if (access->is_path)
 		return rule->members[URLS] && covers_path(rule->members[URLS], access->path);
 	return rule->members[RESOURCES] && covers_resource(rule->members[RESOURCES], access) &&
-	       holds_or_open(rule->members[API_GROUPS], access->group) && holds_or_open(rule->members[NAMESPACES], access->namespace_name) &&
+	       holds_or_open(rule->members[API_GROUPS], access->group) &&
+	       holds_or_open(rule->members[NAMESPACES], access->namespace_name) &&
 	       holds_or_open(rule->members[RESOURCE_NAMES], access->name);
 }
 
@@ -206,10 +220,12 @@ static bool is_public(const struct vdi_access *access)
 /* Nothing needs to name it. */
 static bool may_everything(const struct vdi_policy *policy, const struct vdi_identity *identity)
 {
-	return vdi_identity_is_in(identity, VDI_GROUP_MASTERS) || (policy == NULL && vdi_identity_is_in(identity, VDI_GROUP_AUTHENTICATED));
+	return vdi_identity_is_in(identity, VDI_GROUP_MASTERS) ||
+	       (policy == NULL && vdi_identity_is_in(identity, VDI_GROUP_AUTHENTICATED));
 }
 
-bool vdi_policy_allows(const struct vdi_policy *policy, const struct vdi_identity *identity, const struct vdi_access *access)
+bool vdi_policy_allows(const struct vdi_policy *policy, const struct vdi_identity *identity,
+		       const struct vdi_access *access)
 {
 	if (is_public(access) || may_everything(policy, identity))
 		return true;
@@ -228,7 +244,7 @@ static void write_array(struct vdi_out *out, const char *key, const json_t *arra
 
 	vdi_out_key(out, key);
 	vdi_out_raw(out, "[");
-	json_array_foreach(array, at, item) {
+	json_array_foreach (array, at, item) {
 		vdi_out_comma(out);
 		vdi_out_string(out, text_of(item));
 	}
@@ -254,7 +270,8 @@ static void write_rule(struct vdi_out *out, const struct rule *rule, bool paths)
 	vdi_out_raw(out, "}");
 }
 
-void vdi_policy_write_rules(struct vdi_out *out, const struct vdi_policy *policy, const struct vdi_identity *identity, struct vd_bytes namespace_name)
+void vdi_policy_write_rules(struct vdi_out *out, const struct vdi_policy *policy,
+			    const struct vdi_identity *identity, struct vd_bytes namespace_name)
 {
 	bool may_all = may_everything(policy, identity);
 
@@ -287,15 +304,21 @@ void vdi_access_say(const struct vdi_access *access, const char *user, char *buf
 	char place[300] = "at the cluster scope";
 
 	if (access->is_path) {
-		(void) snprintf(buffer, size, "User \"%s\" cannot %.*s path \"%.*s\"", user, (int) access->verb.size, (const char *) access->verb.data,
-				(int) VDI_MIN(access->path.size, (size_t) 256), (const char *) access->path.data);
+		(void) snprintf(buffer, size, "User \"%s\" cannot %.*s path \"%.*s\"", user,
+				(int) access->verb.size, (const char *) access->verb.data,
+				(int) VDI_MIN(access->path.size, (size_t) 256),
+				(const char *) access->path.data);
 		return;
 	}
 	if (access->namespace_name.size)
-		(void) snprintf(place, sizeof place, "in the namespace \"%.*s\"", (int) VDI_MIN(access->namespace_name.size, (size_t) 253),
+		(void) snprintf(place, sizeof place, "in the namespace \"%.*s\"",
+				(int) VDI_MIN(access->namespace_name.size, (size_t) 253),
 				(const char *) access->namespace_name.data);
-	(void) snprintf(buffer, size, "User \"%s\" cannot %.*s resource \"%.*s%s%.*s\" in API group \"%.*s\" %s", user, (int) access->verb.size,
-			(const char *) access->verb.data, (int) VDI_MIN(access->resource.size, (size_t) 63), (const char *) access->resource.data,
-			access->subresource.size ? "/" : "", (int) VDI_MIN(access->subresource.size, (size_t) 63),
-			(const char *) access->subresource.data, (int) VDI_MIN(access->group.size, (size_t) 253), (const char *) access->group.data, place);
+	(void) snprintf(
+		buffer, size, "User \"%s\" cannot %.*s resource \"%.*s%s%.*s\" in API group \"%.*s\" %s",
+		user, (int) access->verb.size, (const char *) access->verb.data,
+		(int) VDI_MIN(access->resource.size, (size_t) 63), (const char *) access->resource.data,
+		access->subresource.size ? "/" : "", (int) VDI_MIN(access->subresource.size, (size_t) 63),
+		(const char *) access->subresource.data, (int) VDI_MIN(access->group.size, (size_t) 253),
+		(const char *) access->group.data, place);
 }

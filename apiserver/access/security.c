@@ -47,7 +47,9 @@ static vd_status load_policy(struct vdi_security *security, struct vd_bytes text
 }
 
 static vd_status load_file(struct vdi_security *security, const char *path,
-			   vd_status (*load)(struct vdi_security *security, struct vd_bytes text, struct vd_error *reterr), struct vd_error *reterr)
+			   vd_status (*load)(struct vdi_security *security, struct vd_bytes text,
+					     struct vd_error *reterr),
+			   struct vd_error *reterr)
 {
 	struct vdi_out text = VDI_OUT_INIT;
 	vd_status      status;
@@ -68,13 +70,17 @@ static vd_status check(const struct vdi_security_files *files, struct vd_error *
 	if ((files->cert == NULL) != (files->key == NULL))
 		return vd_error_set(reterr, VD_INVALID, "a certificate and its key go together");
 	if (files->client_ca && files->cert == NULL)
-		return vd_error_set(reterr, VD_INVALID, "client certificates need TLS: a certificate and a key of the server");
+		return vd_error_set(reterr, VD_INVALID,
+				    "client certificates need TLS: a certificate and a key of the server");
 	if (files->policy && files->client_ca == NULL && files->tokens == NULL)
-		return vd_error_set(reterr, VD_INVALID, "a policy needs to know who its clients are: authorities of client certificates, or tokens");
+		return vd_error_set(reterr, VD_INVALID,
+				    "a policy needs to know who its clients are: authorities of client "
+				    "certificates, or tokens");
 	return VD_OK;
 }
 
-vd_status vdi_security_load(const struct vdi_security_files *files, struct vdi_security **ret_security, struct vd_error *reterr)
+vd_status vdi_security_load(const struct vdi_security_files *files, struct vdi_security **ret_security,
+			    struct vd_error *reterr)
 {
 	struct vdi_security *security;
 	vd_status	     status;
@@ -85,7 +91,8 @@ vd_status vdi_security_load(const struct vdi_security_files *files, struct vdi_s
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	atomic_init(&security->users, 1);
 	security->authenticates = files->client_ca || files->tokens;
-	status = vdi_identity_new(vd_bytes_of(VDI_USER_ANONYMOUS), VD_BYTES_NONE, NULL, 0, VDI_GROUP_UNAUTHENTICATED, &security->anonymous);
+	status = vdi_identity_new(vd_bytes_of(VDI_USER_ANONYMOUS), VD_BYTES_NONE, NULL, 0,
+				  VDI_GROUP_UNAUTHENTICATED, &security->anonymous);
 	if (status != VD_OK)
 		(void) vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	if (status == VD_OK && files->cert)

@@ -1,8 +1,8 @@
 /* TLS by OpenSSL on non-blocking sockets.
  *
- * OpenSSL wants a record that a full socket refused to be offered again, whole. Callers here may come back with fewer bytes, so such a record is kept and
- * counts as taken; nothing else goes out before it. Sessions are not resumed: clients keep their connections, and a revoked authority should not live on in
- * a ticket.
+ * OpenSSL wants a record that a full socket refused to be offered again, whole. Callers here may come back
+ * with fewer bytes, so such a record is kept and counts as taken; nothing else goes out before it. Sessions
+ * are not resumed: clients keep their connections, and a revoked authority should not live on in a ticket.
  */
 #include "tls.h"
 
@@ -35,7 +35,8 @@ struct vdi_tls_link {
 static const char *reason(void)
 {
 	unsigned long code = ERR_SYSTEM_ERROR(ERR_peek_error()) ? ERR_peek_error() : ERR_peek_last_error();
-	const char   *text = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
+	const char   *text =
+		  ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
 
 	ERR_clear_error();
 	return text ? text : "not usable";
@@ -49,36 +50,42 @@ static int accept_any(int is_fine, X509_STORE_CTX *store)
 	return 1;
 }
 
-static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *size, const unsigned char *offered, unsigned offered_size, void *arg)
+static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *size,
+			   const unsigned char *offered, unsigned offered_size, void *arg)
 {
 	static const unsigned char ours[] = "\x08http/1.1";
 
 	(void) ssl;
 	(void) arg;
-	return SSL_select_next_proto((unsigned char **) (uintptr_t) out, size, ours, sizeof ours - 1, offered, offered_size) == OPENSSL_NPN_NEGOTIATED
-		       ? SSL_TLSEXT_ERR_OK
-		       : SSL_TLSEXT_ERR_NOACK;
+	return SSL_select_next_proto((unsigned char **) (uintptr_t) out, size, ours, sizeof ours - 1, offered,
+				     offered_size) == OPENSSL_NPN_NEGOTIATED ?
+		       SSL_TLSEXT_ERR_OK :
+		       SSL_TLSEXT_ERR_NOACK;
 }
 
 static vd_status load_clients(SSL_CTX *context, const char *path, struct vd_error *reterr)
 {
-	STACK_OF(X509_NAME) *names;
+	STACK_OF(X509_NAME) * names;
 
-	if (SSL_CTX_load_verify_locations(context, path, NULL) != 1 || (names = SSL_load_client_CA_file(path)) == NULL)
+	if (SSL_CTX_load_verify_locations(context, path, NULL) != 1 ||
+	    (names = SSL_load_client_CA_file(path)) == NULL)
 		return vd_error_set(reterr, VD_INVALID, "%s: %s", path, reason());
 	SSL_CTX_set_client_CA_list(context, names);
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, accept_any);
 	return VD_OK;
 }
 
-static vd_status configure(SSL_CTX *context, const char *cert_path, const char *key_path, const char *client_ca_path, struct vd_error *reterr)
+static vd_status configure(SSL_CTX *context, const char *cert_path, const char *key_path,
+			   const char *client_ca_path, struct vd_error *reterr)
 {
 	(void) SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-	(void) SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
+	(void) SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET |
+						    SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
 						    SSL_OP_IGNORE_UNEXPECTED_EOF);
 	(void) SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	(void) SSL_CTX_set_num_tickets(context, 0);
-	(void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+	(void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+						 SSL_MODE_RELEASE_BUFFERS);
 	(void) SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20");
 	SSL_CTX_set_default_passwd_cb(context, vdi_tls_no_passphrase);
 	SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
@@ -87,11 +94,13 @@ static vd_status configure(SSL_CTX *context, const char *cert_path, const char *
 	if (SSL_CTX_use_PrivateKey_file(context, key_path, SSL_FILETYPE_PEM) != 1)
 		return vd_error_set(reterr, VD_INVALID, "%s: %s", key_path, reason());
 	if (SSL_CTX_check_private_key(context) != 1)
-		return vd_error_set(reterr, VD_INVALID, "%s is not the key of %s: %s", key_path, cert_path, reason());
+		return vd_error_set(reterr, VD_INVALID, "%s is not the key of %s: %s", key_path, cert_path,
+				    reason());
 	return client_ca_path ? load_clients(context, client_ca_path, reterr) : VD_OK;
 }
 
-vd_status vdi_tls_new(const char *cert_path, const char *key_path, const char *client_ca_path, struct vdi_tls **ret_tls, struct vd_error *reterr)
+vd_status vdi_tls_new(const char *cert_path, const char *key_path, const char *client_ca_path,
+		      struct vdi_tls **ret_tls, struct vd_error *reterr)
 {
 	struct vdi_tls *tls = VDI_NEW(struct vdi_tls);
 	vd_status	status = VD_NOMEM;
@@ -167,7 +176,9 @@ vd_status vdi_tls_link_shake(struct vdi_tls_link *link, bool *ret_wants_write)
 	code = ERR_peek_error();
 	ERR_clear_error();
 	link->is_broken = true;
-	return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST ? VD_BAD_REQUEST : VD_IO;
+	return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST ?
+		       VD_BAD_REQUEST :
+		       VD_IO;
 }
 
 ssize_t vdi_tls_link_receive(struct vdi_tls_link *link, void *buffer, size_t size)
@@ -187,7 +198,8 @@ ssize_t vdi_tls_link_receive(struct vdi_tls_link *link, void *buffer, size_t siz
 		errno = EAGAIN;
 		return -1;
 	}
-	/* Among others a peer that asks for new keys and reads nothing: an answer to it is due first, and nobody waits for that. */
+	/* Among others a peer that asks for new keys and reads nothing: an answer to it is due first, and
+	 * nobody waits for that. */
 	link->is_broken = true;
 	errno = EIO;
 	return -1;
@@ -222,7 +234,8 @@ static vd_status flush_held(struct vdi_tls_link *link)
 }
 
 /* Up to a record from parts: a pointer into them, or gathered in buffer. Steps on. */
-static const char *gather(const struct iovec **parts, size_t *count, size_t *offset, char buffer[RECORD], size_t *ret_size)
+static const char *gather(const struct iovec **parts, size_t *count, size_t *offset, char buffer[RECORD],
+			  size_t *ret_size)
 {
 	size_t size = 0;
 
@@ -250,7 +263,8 @@ static const char *gather(const struct iovec **parts, size_t *count, size_t *off
 	return buffer;
 }
 
-vd_status vdi_tls_link_send(struct vdi_tls_link *link, const struct iovec *parts, size_t count, size_t *ret_sent)
+vd_status vdi_tls_link_send(struct vdi_tls_link *link, const struct iovec *parts, size_t count,
+			    size_t *ret_sent)
 {
 	char   buffer[RECORD];
 	size_t offset = 0;
@@ -302,7 +316,8 @@ static struct vd_bytes text_of(const X509_NAME_ENTRY *entry)
 	return (struct vd_bytes) { ASN1_STRING_get0_data(text), (size_t) ASN1_STRING_length(text) };
 }
 
-vd_status vdi_tls_link_identity(const struct vdi_tls_link *link, struct vdi_identity **ret_identity, const char **ret_why)
+vd_status vdi_tls_link_identity(const struct vdi_tls_link *link, struct vdi_identity **ret_identity,
+				const char **ret_why)
 {
 	X509		*cert = SSL_get0_peer_certificate(link->ssl);
 	struct vd_bytes	 groups[VDI_IDENTITY_GROUPS_MAX], user = VD_BYTES_NONE;

@@ -32,7 +32,8 @@ static struct vd_bytes trimmed(struct vd_bytes text)
 {
 	const char *data = text.data;
 
-	while (text.size && (data[text.size - 1] == ' ' || data[text.size - 1] == '\t' || data[text.size - 1] == '\r'))
+	while (text.size &&
+	       (data[text.size - 1] == ' ' || data[text.size - 1] == '\t' || data[text.size - 1] == '\r'))
 		text.size--;
 	while (text.size && (*data == ' ' || *data == '\t')) {
 		data++;
@@ -42,7 +43,8 @@ static struct vd_bytes trimmed(struct vd_bytes text)
 	return text;
 }
 
-/* The next field of line: up to a comma, or in quotes. False: a quote that is not closed, or something behind it. */
+/* The next field of line: up to a comma, or in quotes. False: a quote that is not closed, or something behind
+ * it. */
 static bool take_field(struct vd_bytes *line, struct vd_bytes *ret_field, bool *ret_more)
 {
 	struct vd_bytes rest = trimmed(*line);
@@ -64,11 +66,13 @@ static bool take_field(struct vd_bytes *line, struct vd_bytes *ret_field, bool *
 		*ret_field = trimmed((struct vd_bytes) { data, end ? (size_t) (end - data) : rest.size });
 	}
 	if (*ret_more)
-		*line = (struct vd_bytes) { end + 1, (size_t) ((const char *) rest.data + rest.size - (end + 1)) };
+		*line = (struct vd_bytes) { end + 1,
+					    (size_t) ((const char *) rest.data + rest.size - (end + 1)) };
 	return true;
 }
 
-static vd_status split_groups(struct vd_bytes text, struct vd_bytes groups[VDI_IDENTITY_GROUPS_MAX], size_t *ret_count)
+static vd_status split_groups(struct vd_bytes text, struct vd_bytes groups[VDI_IDENTITY_GROUPS_MAX],
+			      size_t *ret_count)
 {
 	size_t count = 0;
 
@@ -87,7 +91,8 @@ static vd_status split_groups(struct vd_bytes text, struct vd_bytes groups[VDI_I
 	return VD_OK;
 }
 
-static vd_status add(struct vdi_tokens *tokens, const struct vd_bytes *fields, size_t number, struct vd_error *reterr)
+static vd_status add(struct vdi_tokens *tokens, const struct vd_bytes *fields, size_t number,
+		     struct vd_error *reterr)
 {
 	struct vd_bytes groups[VDI_IDENTITY_GROUPS_MAX];
 	struct token	token;
@@ -96,23 +101,30 @@ static vd_status add(struct vdi_tokens *tokens, const struct vd_bytes *fields, s
 	if (fields[0].size == 0 || fields[1].size == 0)
 		return vd_error_set(reterr, VD_INVALID, "line %zu: needs token, user and uid", number);
 	if (fields[0].size > VDI_TOKEN_SIZE_MAX)
-		return vd_error_set(reterr, VD_INVALID, "line %zu: the token is longer than %d bytes", number, VDI_TOKEN_SIZE_MAX);
+		return vd_error_set(reterr, VD_INVALID, "line %zu: the token is longer than %d bytes", number,
+				    VDI_TOKEN_SIZE_MAX);
 	if (tokens->count == VDI_TOKENS_MAX)
-		return vd_error_set(reterr, VD_INVALID, "line %zu: more than %d tokens", number, VDI_TOKENS_MAX);
+		return vd_error_set(reterr, VD_INVALID, "line %zu: more than %d tokens", number,
+				    VDI_TOKENS_MAX);
 	if (split_groups(fields[3], groups, &count) != VD_OK)
-		return vd_error_set(reterr, VD_INVALID, "line %zu: more than %d groups", number, VDI_IDENTITY_GROUPS_MAX);
+		return vd_error_set(reterr, VD_INVALID, "line %zu: more than %d groups", number,
+				    VDI_IDENTITY_GROUPS_MAX);
 	(void) SHA256(fields[0].data, fields[0].size, token.digest);
 	for (size_t i = 0; i < tokens->count; i++)
 		if (memcmp(tokens->items[i].digest, token.digest, sizeof token.digest) == 0)
-			return vd_error_set(reterr, VD_INVALID, "line %zu: the token was there before", number);
-	if (!vdi_grow((void **) &tokens->items, &tokens->capacity, tokens->count + 1, sizeof *tokens->items) ||
-	    vdi_identity_new(fields[1], fields[2], groups, count, VDI_GROUP_AUTHENTICATED, &token.identity) != VD_OK)
+			return vd_error_set(reterr, VD_INVALID, "line %zu: the token was there before",
+					    number);
+	if (!vdi_grow((void **) &tokens->items, &tokens->capacity, tokens->count + 1,
+		      sizeof *tokens->items) ||
+	    vdi_identity_new(fields[1], fields[2], groups, count, VDI_GROUP_AUTHENTICATED, &token.identity) !=
+		    VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	tokens->items[tokens->count++] = token;
 	return VD_OK;
 }
 
-static vd_status parse_line(struct vdi_tokens *tokens, struct vd_bytes line, size_t number, struct vd_error *reterr)
+static vd_status parse_line(struct vdi_tokens *tokens, struct vd_bytes line, size_t number,
+			    struct vd_error *reterr)
 {
 	struct vd_bytes fields[FIELDS] = { VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE };
 	size_t		count = 0;
@@ -125,9 +137,13 @@ static vd_status parse_line(struct vdi_tokens *tokens, struct vd_bytes line, siz
 		return vd_error_set(reterr, VD_INVALID, "line %zu: has a NUL", number);
 	while (more && count < FIELDS)
 		if (!take_field(&line, &fields[count++], &more))
-			return vd_error_set(reterr, VD_INVALID, "line %zu: a quote that is not closed, or text behind it", number);
+			return vd_error_set(reterr, VD_INVALID,
+					    "line %zu: a quote that is not closed, or text behind it",
+					    number);
 	if (more)
-		return vd_error_set(reterr, VD_INVALID, "line %zu: more than %d fields; several groups go into quotes", number, FIELDS);
+		return vd_error_set(reterr, VD_INVALID,
+				    "line %zu: more than %d fields; several groups go into quotes", number,
+				    FIELDS);
 	if (count < 3)
 		return vd_error_set(reterr, VD_INVALID, "line %zu: needs token, user and uid", number);
 	return add(tokens, fields, number, reterr);
@@ -136,7 +152,8 @@ static vd_status parse_line(struct vdi_tokens *tokens, struct vd_bytes line, siz
 vd_status vdi_tokens_parse(struct vd_bytes text, struct vdi_tokens **ret_tokens, struct vd_error *reterr)
 {
 	struct vdi_tokens *tokens = VDI_NEW(struct vdi_tokens);
-	vd_status	   status = tokens ? VD_OK : vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
+	vd_status	   status =
+		 tokens ? VD_OK : vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 
 	for (size_t number = 1; status == VD_OK && text.size; number++) {
 		const char *end = memchr(text.data, '\n', text.size);

@@ -1,4 +1,5 @@
-/* Returns are a list under a lock; each run of the actor takes all of them, then the timers that are due, then lets the controller look at what it can start. */
+/* Returns are a list under a lock; each run of the actor takes all of them, then the timers that are due,
+ * then lets the controller look at what it can start. */
 #include "control_loop.h"
 
 #include "env.h"
@@ -43,8 +44,9 @@ static void run(void *arg)
 	vd_actor_set_timer(loop->actor, vdi_timer_heap_next_due(&loop->timers));
 }
 
-vd_status vdi_control_loop_init(struct vdi_control_loop *loop, const struct vd_env *env, const char *name, void (*turn)(void *arg),
-				void (*expired)(void *arg, struct vdi_timer *timer), void *arg)
+vd_status vdi_control_loop_init(struct vdi_control_loop *loop, const struct vd_env *env, const char *name,
+				void (*turn)(void *arg), void (*expired)(void *arg, struct vdi_timer *timer),
+				void *arg)
 {
 	struct vd_actor_options options = { .name = name, .run = run, .arg = loop };
 	vd_status		status;

@@ -1,6 +1,7 @@
 /* An actor for controllers inside the server: what they start elsewhere comes back to it, and it has timers.
  *
- * A controller embeds struct vdi_control_loop and a struct vdi_control_return in whatever it starts. Its functions run on the actor, one at a time.
+ * A controller embeds struct vdi_control_loop and a struct vdi_control_return in whatever it starts. Its
+ * functions run on the actor, one at a time.
  */
 #ifndef VDI_CONTROL_LOOP_H
 #define VDI_CONTROL_LOOP_H
@@ -27,7 +28,7 @@ struct vdi_control_loop {
 	void (*expired)(void *arg, struct vdi_timer *timer);
 
 	struct vdi_lock lock; /* VDI_LOCK_CONTROLLER */
-	struct vdi_wait	idle; /* of close, for what was started */
+	struct vdi_wait idle; /* of close, for what was started */
 
 	/* Under lock. */
 	struct vdi_control_return *first, *last;
@@ -37,14 +38,17 @@ struct vdi_control_loop {
 };
 
 /* name: a literal. VD_NOMEM, and what a runner says. */
-VDI_MUST_USE vd_status vdi_control_loop_init(struct vdi_control_loop *loop, const struct vd_env *env, const char *name, void (*turn)(void *arg),
+VDI_MUST_USE vd_status vdi_control_loop_init(struct vdi_control_loop *loop, const struct vd_env *env,
+					     const char *name, void (*turn)(void *arg),
 					     void (*expired)(void *arg, struct vdi_timer *timer), void *arg);
-/* No turn happens afterwards; blocks until what was started is back, whose run functions are not called: it is in `first`. Fine on a loop that was never made. */
+/* No turn happens afterwards; blocks until what was started is back, whose run functions are not called: it
+ * is in `first`. Fine on a loop that was never made. */
 void vdi_control_loop_close(struct vdi_control_loop *loop);
 /* After close; nobody wakes it any more. */
 void vdi_control_loop_fini(struct vdi_control_loop *loop);
 
-/* Before something is started whose end will be posted. False: the loop is closing, start nothing. Any thread. */
+/* Before something is started whose end will be posted. False: the loop is closing, start nothing. Any
+ * thread. */
 VDI_MUST_USE bool vdi_control_loop_begin(struct vdi_control_loop *loop);
 /* Its end. Any thread; the loop may be gone when this returns, and back with it. */
 void vdi_control_loop_post(struct vdi_control_loop *loop, struct vdi_control_return *back);

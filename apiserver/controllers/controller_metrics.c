@@ -1,19 +1,33 @@
-/* Counters are read from the controllers when somebody asks, and what was added since the last time is added. */
+/* Counters are read from the controllers when somebody asks, and what was added since the last time is
+ * added. */
 #include "controller_metrics.h"
 
 #include "env.h"
 #include "metrics.h"
 
-enum { DEPTH, NAMESPACE_DEPTH, ADDS, RETRIES, NODES, KINDS, FAILED, DELETED, RELEASED, ORPHANED, INVALID, METRICS };
+enum {
+	DEPTH,
+	NAMESPACE_DEPTH,
+	ADDS,
+	RETRIES,
+	NODES,
+	KINDS,
+	FAILED,
+	DELETED,
+	RELEASED,
+	ORPHANED,
+	INVALID,
+	METRICS
+};
 
 struct vdi_controller_metrics {
-	struct vdi_metrics	       *registry;
-	struct vdi_metrics_collector	collector;
-	bool				is_collected;
-	struct vdi_garbage_collector   *garbage;
+	struct vdi_metrics		*registry;
+	struct vdi_metrics_collector	 collector;
+	bool				 is_collected;
+	struct vdi_garbage_collector	*garbage;
 	struct vdi_namespace_controller *namespaces;
-	struct vdi_metric	       *items[METRICS];
-	uint64_t			seen[METRICS]; /* collectors run one at a time */
+	struct vdi_metric		*items[METRICS];
+	uint64_t			 seen[METRICS]; /* collectors run one at a time */
 };
 
 static void add(struct vdi_controller_metrics *metrics, int index, uint64_t now)
@@ -29,7 +43,8 @@ static void collect(void *arg)
 
 	vdi_garbage_collector_counts(metrics->garbage, &counts);
 	vdi_metric_set(metrics->items[DEPTH], (int64_t) counts.waiting);
-	vdi_metric_set(metrics->items[NAMESPACE_DEPTH], (int64_t) vdi_namespace_controller_count(metrics->namespaces));
+	vdi_metric_set(metrics->items[NAMESPACE_DEPTH],
+		       (int64_t) vdi_namespace_controller_count(metrics->namespaces));
 	vdi_metric_set(metrics->items[NODES], (int64_t) counts.nodes);
 	vdi_metric_set(metrics->items[KINDS], (int64_t) counts.kinds);
 	add(metrics, ADDS, counts.added);
@@ -43,9 +58,12 @@ static void collect(void *arg)
 
 static vd_status get_all(struct vdi_controller_metrics *metrics)
 {
-	static const char *const queue[] = { "garbage_collector_attempt_to_delete" }, *const namespaces[] = { "namespace" };
-	static const char *const deleted[] = { "deleted" }, *const released[] = { "released" }, *const orphaned[] = { "orphaned" },
-				*const invalid[] = { "invalid" }, *const failed[] = { "failed" };
+	static const char *const queue[] = { "garbage_collector_attempt_to_delete" }, *const namespaces[] = {
+		"namespace"
+	};
+	static const char *const deleted[] = { "deleted" }, *const released[] = { "released" },
+				 *const orphaned[] = { "orphaned" }, *const invalid[] = { "invalid" },
+				 *const failed[] = { "failed" };
 	const struct {
 		enum vdi_metric_id id;
 		const char *const *labels;
@@ -68,8 +86,9 @@ static vd_status get_all(struct vdi_controller_metrics *metrics)
 	return VD_OK;
 }
 
-vd_status vdi_controller_metrics_new(const struct vd_env *env, struct vdi_garbage_collector *collector, struct vdi_namespace_controller *namespaces,
-				     struct vdi_controller_metrics **ret_metrics)
+vd_status vdi_controller_metrics_new(const struct vd_env *env, struct vdi_garbage_collector *collector,
+				     struct vdi_namespace_controller *namespaces,
+				     struct vdi_controller_metrics  **ret_metrics)
 {
 	struct vdi_controller_metrics *metrics = VDI_NEW(struct vdi_controller_metrics);
 	vd_status		       status;

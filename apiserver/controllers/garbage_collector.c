@@ -1,10 +1,12 @@
-/* How: a watch of each kind puts what it sees into a graph of owners; the graph says which objects may need something done; those are looked at, a few at a time.
+/* How: a watch of each kind puts what it sees into a graph of owners; the graph says which objects may need
+ * something done; those are looked at, a few at a time.
  *
  *   kind watches --facts--> owner graph --touched--> queue --actor--> looks (garbage_work.c) --gets, changes, deletes--> caches
  *        (own threads, under the graph's lock)          ^--------- again: touched meanwhile; later: back-off --------'
  *
- * A kind's watch sees changes in order, but different kinds are not in step: a dependent may become known after its owner went. Therefore every new node with owners
- * is looked at once, and looks read; and an owner that waits lets go only after all kinds were searched for dependents in consistent lists.
+ * A kind's watch sees changes in order, but different kinds are not in step: a dependent may become known
+ * after its owner went. Therefore every new node with owners is looked at once, and looks read; and an owner
+ * that waits lets go only after all kinds were searched for dependents in consistent lists.
  */
 #include "garbage_collector.h"
 
@@ -42,7 +44,8 @@ static void touched(void *arg, struct vdi_owner_node *node)
 	if (node->state == VDI_OWNER_RUNNING)
 		node->again = true;
 	else if (node->state != VDI_OWNER_QUEUED)
-		enqueue(collector, node); /* one that was delayed: its timer is taken off when it is taken out */
+		enqueue(collector,
+			node); /* one that was delayed: its timer is taken off when it is taken out */
 }
 
 /* ---- What the watches tell ---- */
@@ -59,21 +62,24 @@ struct facts {
 
 static void take_owners(struct facts *facts, struct vdi_tree *tree, const struct vdi_node *list)
 {
-	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item && facts->facts.owner_count < OWNERS_MAX;
-	     item = item->next) {
+	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL;
+	     item && facts->facts.owner_count < OWNERS_MAX; item = item->next) {
 		struct vd_bytes uid = vdi_tree_string_of(vdi_tree_get(tree, item, vd_bytes_of("uid")));
 
 		if (uid.size == 0 || memchr(uid.data, 0, uid.size) || vd_bytes_equal(uid, facts->facts.uid))
 			continue;
 		facts->owners[facts->facts.owner_count++] = (struct vdi_owner_reference) {
-			.uid = uid, .blocks = vdi_tree_is(vdi_tree_get(tree, item, vd_bytes_of("blockOwnerDeletion")), VDI_NODE_TRUE)
+			.uid = uid,
+			.blocks = vdi_tree_is(vdi_tree_get(tree, item, vd_bytes_of("blockOwnerDeletion")),
+					      VDI_NODE_TRUE)
 		};
 	}
 	facts->facts.owners = facts->owners;
 }
 
 /* VD_NOMEM; metadata that cannot be read has no facts. */
-static vd_status read_facts(struct facts *facts, const struct vdi_garbage_kind *kind, struct vd_bytes metadata, struct vdi_tree *tree)
+static vd_status read_facts(struct facts *facts, const struct vdi_garbage_kind *kind,
+			    struct vd_bytes metadata, struct vdi_tree *tree)
 {
 	struct vdi_node *root, *finalizers;
 	vd_status	 status;
@@ -84,13 +90,16 @@ static vd_status read_facts(struct facts *facts, const struct vdi_garbage_kind *
 	if (status != VD_OK)
 		return status == VD_NOMEM ? VD_NOMEM : VD_OK;
 	take_owners(facts, tree, vdi_tree_get(tree, root, vd_bytes_of("ownerReferences")));
-	facts->facts.is_deleting = vdi_tree_string_of(vdi_tree_get(tree, root, vd_bytes_of("deletionTimestamp"))).size > 0;
+	facts->facts.is_deleting =
+		vdi_tree_string_of(vdi_tree_get(tree, root, vd_bytes_of("deletionTimestamp"))).size > 0;
 	if (!facts->facts.is_deleting)
 		return VD_OK;
 	finalizers = vdi_tree_get(tree, root, vd_bytes_of("finalizers"));
 	facts->facts.waits_foreground = vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_FOREGROUND));
 	facts->facts.waits_orphan = vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_ORPHAN));
-	facts->facts.waits_agent = kind->is_pods && vdi_tree_int_of(vdi_tree_get(tree, root, vd_bytes_of("deletionGracePeriodSeconds")), 0) > 0;
+	facts->facts.waits_agent =
+		kind->is_pods &&
+		vdi_tree_int_of(vdi_tree_get(tree, root, vd_bytes_of("deletionGracePeriodSeconds")), 0) > 0;
 	return VD_OK;
 }
 
@@ -143,7 +152,8 @@ static void filled(void *arg, uint64_t fill)
 	struct vdi_garbage_kind	     *kind = arg;
 	struct vdi_garbage_collector *collector = kind->collector;
 
-	/* After the first one, too: a cache that lagged may have shown owners that this fill did not bring, and nobody tells of their end. */
+	/* After the first one, too: a cache that lagged may have shown owners that this fill did not bring,
+	 * and nobody tells of their end. */
 	vdi_lock_acquire(&collector->lock);
 	vdi_owner_graph_sweep(&collector->graph, kind, fill);
 	vdi_lock_release(&collector->lock);
@@ -193,8 +203,10 @@ static void close_kind(struct vdi_garbage_kind *kind)
 
 static bool is_collected(const struct vdi_resource *resource)
 {
-	/* Nothing owns by way of an event, and nobody has to clean up after one (upstream's ignored resources). */
-	return resource->cache && !(strcmp(resource->plural, "events") == 0 && (*resource->group == 0 || strcmp(resource->group, "events.k8s.io") == 0));
+	/* Nothing owns by way of an event, and nobody has to clean up after one (upstream's ignored
+	 * resources). */
+	return resource->cache && !(strcmp(resource->plural, "events") == 0 &&
+				    (*resource->group == 0 || strcmp(resource->group, "events.k8s.io") == 0));
 }
 
 static void open_kind(struct vdi_garbage_collector *collector, struct vdi_resource *resource)
@@ -245,7 +257,8 @@ static void look_at_kinds(struct vdi_garbage_collector *collector)
 {
 	struct vdi_served *set = collector->served(collector->arg);
 
-	vdi_control_loop_set_timer(&collector->loop, &collector->look_again, vd_mono_add(vd_env_now(collector->env), LOOK_AGAIN));
+	vdi_control_loop_set_timer(&collector->loop, &collector->look_again,
+				   vd_mono_add(vd_env_now(collector->env), LOOK_AGAIN));
 	if (set == NULL)
 		return;
 	(void) vdi_served_unref(collector->set);
@@ -265,7 +278,7 @@ static void look_at_kinds(struct vdi_garbage_collector *collector)
 static bool make_target(struct vdi_owner_node *node, struct vdi_garbage_target *target)
 {
 	struct vdi_garbage_kind *kind = node->kind;
-	size_t			 a = strlen(node->namespace_name) + 1, b = strlen(node->name) + 1, c = strlen(node->uid) + 1;
+	size_t a = strlen(node->namespace_name) + 1, b = strlen(node->name) + 1, c = strlen(node->uid) + 1;
 
 	target->namespace_name = vdi_alloc(a + b + c);
 	if (target->namespace_name == NULL)
@@ -279,7 +292,8 @@ static bool make_target(struct vdi_owner_node *node, struct vdi_garbage_target *
 }
 
 /* Takes the next node that is still there; NULL: none. */
-static struct vdi_owner_node *next_node(struct vdi_garbage_collector *collector, struct vdi_garbage_target *target, bool *ret_failed)
+static struct vdi_owner_node *next_node(struct vdi_garbage_collector *collector,
+					struct vdi_garbage_target *target, bool *ret_failed)
 {
 	struct vdi_owner_node *node;
 
@@ -348,7 +362,8 @@ static vd_dur next_delay(struct vdi_garbage_collector *collector, struct vdi_own
 	return (vd_dur) { VDI_MIN(delay_ns, DELAY_MAX_NS) };
 }
 
-void vdi_garbage_worked(struct vdi_garbage_collector *collector, struct vdi_owner_node *node, enum vdi_garbage_end end, vd_dur delay)
+void vdi_garbage_worked(struct vdi_garbage_collector *collector, struct vdi_owner_node *node,
+			enum vdi_garbage_end end, vd_dur delay)
 {
 	bool is_later = end == VDI_GARBAGE_RETRY || end == VDI_GARBAGE_LATER;
 
@@ -367,14 +382,16 @@ void vdi_garbage_worked(struct vdi_garbage_collector *collector, struct vdi_owne
 		node->state = is_later ? VDI_OWNER_DELAYED : VDI_OWNER_IDLE;
 		collector->counts.retried += is_later;
 		if (is_later)
-			vdi_control_loop_set_timer(&collector->loop, &node->timer, vd_mono_add(vd_env_now(collector->env), delay));
+			vdi_control_loop_set_timer(&collector->loop, &node->timer,
+						   vd_mono_add(vd_env_now(collector->env), delay));
 		else
 			vdi_owner_graph_release(&collector->graph, node);
 	}
 	vdi_lock_release(&collector->lock);
 }
 
-void vdi_garbage_dependents(struct vdi_garbage_collector *collector, struct vdi_owner_node *node, bool *ret_any, bool *ret_blocking, bool *ret_waiting)
+void vdi_garbage_dependents(struct vdi_garbage_collector *collector, struct vdi_owner_node *node,
+			    bool *ret_any, bool *ret_blocking, bool *ret_waiting)
 {
 	*ret_any = *ret_blocking = *ret_waiting = false;
 	vdi_lock_acquire(&collector->lock);
@@ -400,7 +417,8 @@ static void turn(void *arg)
 	/* First: what has happened since the set is another one is looked at with it. */
 	if (atomic_exchange(&collector->kinds_due, false))
 		look_at_kinds(collector);
-	while (collector->working < VDI_GARBAGE_WORKS_MAX && (node = next_node(collector, &target, &failed)) != NULL) {
+	while (collector->working < VDI_GARBAGE_WORKS_MAX &&
+	       (node = next_node(collector, &target, &failed)) != NULL) {
 		collector->working++;
 		if (!vdi_garbage_work_start(collector, node, &target)) {
 			vdi_garbage_target_fini(&target);
@@ -409,7 +427,8 @@ static void turn(void *arg)
 		}
 	}
 	if (failed) /* the queue waits for memory */
-		vdi_control_loop_set_timer(&collector->loop, &collector->look_again, vd_mono_add(vd_env_now(collector->env), VD_SECONDS(1)));
+		vdi_control_loop_set_timer(&collector->loop, &collector->look_again,
+					   vd_mono_add(vd_env_now(collector->env), VD_SECONDS(1)));
 }
 
 static void expired(void *arg, struct vdi_timer *timer)
@@ -438,7 +457,8 @@ void vdi_garbage_collector_kinds_changed(struct vdi_garbage_collector *collector
 	vdi_control_loop_wake(&collector->loop);
 }
 
-void vdi_garbage_collector_counts(struct vdi_garbage_collector *collector, struct vdi_garbage_counts *ret_counts)
+void vdi_garbage_collector_counts(struct vdi_garbage_collector *collector,
+				  struct vdi_garbage_counts    *ret_counts)
 {
 	vdi_lock_acquire(&collector->lock);
 	*ret_counts = collector->counts;
@@ -467,7 +487,8 @@ struct vdi_garbage_collector *vdi_garbage_collector_free(struct vdi_garbage_coll
 
 	if (collector == NULL)
 		return NULL;
-	/* First the loop, so that no kind comes or goes any more; what the watches still say only goes into the graph. */
+	/* First the loop, so that no kind comes or goes any more; what the watches still say only goes into
+	 * the graph. */
 	vdi_control_loop_close(&collector->loop);
 	close_watches(collector);
 	for (back = collector->loop.first; back; back = next) {
@@ -491,8 +512,8 @@ struct vdi_garbage_collector *vdi_garbage_collector_free(struct vdi_garbage_coll
 }
 
 vd_status vdi_garbage_collector_new(const struct vd_env *env, struct vdi_served *(*served)(void *arg),
-				    void (*gone)(void *arg, struct vd_bytes namespace_name), void *arg, struct vdi_garbage_collector **ret_collector,
-				    struct vd_error *reterr)
+				    void (*gone)(void *arg, struct vd_bytes namespace_name), void *arg,
+				    struct vdi_garbage_collector **ret_collector, struct vd_error *reterr)
 {
 	struct vdi_garbage_collector *collector = VDI_NEW(struct vdi_garbage_collector);
 	vd_status		      status = VD_NOMEM;
@@ -504,7 +525,8 @@ vd_status vdi_garbage_collector_new(const struct vd_env *env, struct vdi_served 
 		collector->arg = arg;
 		vdi_lock_init(&collector->lock, VDI_LOCK_OWNER_GRAPH);
 		vdi_owner_graph_init(&collector->graph, vd_env_random(env), touched, collector);
-		status = vdi_control_loop_init(&collector->loop, env, "garbage collector", turn, expired, collector);
+		status = vdi_control_loop_init(&collector->loop, env, "garbage collector", turn, expired,
+					       collector);
 		if (status != VD_OK)
 			(void) vdi_garbage_collector_free(collector);
 	}

@@ -26,7 +26,7 @@
 enum owner_class { OWNER_SOLID, OWNER_DANGLING, OWNER_WAITING };
 
 struct owner {
-	struct vd_bytes	 group, kind, name, uid; /* in the tree */
+	struct vd_bytes group, kind, name, uid; /* in the tree */
 	enum owner_class class;
 };
 
@@ -116,12 +116,14 @@ static void finish(struct vdi_garbage_work *work, enum vdi_garbage_end end)
 	finish_after(work, end, (vd_dur) { 0 });
 }
 
-static void fail(struct vdi_garbage_work *work, const char *what, vd_status status, const struct vd_error *error)
+static void fail(struct vdi_garbage_work *work, const char *what, vd_status status,
+		 const struct vd_error *error)
 {
 	static struct vdi_log_limit limit = VDI_LOG_LIMIT(VD_SECONDS(10));
 
 	if (status != VD_CONFLICT && status != VD_PRECONDITION && status != VD_CLOSED)
-		vdi_log_limited(work->collector->env, &limit, VD_LOG_WARNING, "garbage collector", "%s %s/%s: %s: %s", work->target.resource->plural,
+		vdi_log_limited(work->collector->env, &limit, VD_LOG_WARNING, "garbage collector",
+				"%s %s/%s: %s: %s", work->target.resource->plural,
 				work->target.namespace_name, work->target.name, what,
 				error && error->message[0] ? error->message : vd_status_sentence(status));
 	finish(work, VDI_GARBAGE_RETRY);
@@ -129,7 +131,8 @@ static void fail(struct vdi_garbage_work *work, const char *what, vd_status stat
 
 /* ---- Gets ---- */
 
-static void got(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void got(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		const struct vd_error *error)
 {
 	struct vdi_garbage_work *work = arg;
 
@@ -140,7 +143,8 @@ static void got(void *arg, vd_status status, struct vd_object *object, vd_rev re
 }
 
 /* Goes on with run, unless the loop closes; then the work is freed with it. */
-static void get(struct vdi_garbage_work *work, const struct vdi_resource *resource, struct vd_bytes namespace_name, struct vd_bytes name, bool from_store,
+static void get(struct vdi_garbage_work *work, const struct vdi_resource *resource,
+		struct vd_bytes namespace_name, struct vd_bytes name, bool from_store,
 		void (*run)(struct vdi_control_return *back))
 {
 	vd_status status;
@@ -149,8 +153,8 @@ static void get(struct vdi_garbage_work *work, const struct vdi_resource *resour
 	work->back.run = run;
 	if (!vdi_control_loop_begin(&work->collector->loop))
 		return;
-	status = vd_cacher_get(resource->cacher, resource->namespaced ? namespace_name : VD_BYTES_NONE, name, from_store ? VD_REVISION_UNSET : VD_REVISION_ANY,
-			       got, work);
+	status = vd_cacher_get(resource->cacher, resource->namespaced ? namespace_name : VD_BYTES_NONE, name,
+			       from_store ? VD_REVISION_UNSET : VD_REVISION_ANY, got, work);
 	if (status != VD_OK)
 		got(work, status, NULL, 0, NULL);
 }
@@ -190,7 +194,8 @@ static void prepare_call(struct vdi_garbage_work *work, void (*run)(struct vdi_c
 	work->back.run = run;
 }
 
-static void change(struct vdi_garbage_work *work, vdi_object_edit_fn edit, void (*run)(struct vdi_control_return *back))
+static void change(struct vdi_garbage_work *work, vdi_object_edit_fn edit,
+		   void (*run)(struct vdi_control_return *back))
 {
 	prepare_call(work, run);
 	work->call.edit = edit;
@@ -210,7 +215,9 @@ static void deleted(struct vdi_control_return *back)
 /* Only as it was read. */
 static void delete_object(struct vdi_garbage_work *work, enum vdi_propagation propagation)
 {
-	work->options = (struct vdi_delete_options) { .uid = vd_bytes_of(work->target.uid), .revision = vd_bytes_of(work->revision), .propagation = propagation };
+	work->options = (struct vdi_delete_options) { .uid = vd_bytes_of(work->target.uid),
+						      .revision = vd_bytes_of(work->revision),
+						      .propagation = propagation };
 	prepare_call(work, deleted);
 	if (vdi_control_loop_begin(&work->collector->loop))
 		vdi_object_call_delete(&work->call);
@@ -220,7 +227,8 @@ static bool take_string(struct vdi_node *list, const char *text)
 {
 	bool taken = false;
 
-	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL, *next; item; item = next) {
+	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL, *next; item;
+	     item = next) {
 		next = item->next;
 		if (vd_bytes_equal(vdi_tree_string_of(item), vd_bytes_of(text))) {
 			vdi_tree_array_remove(list, item);
@@ -231,7 +239,8 @@ static bool take_string(struct vdi_node *list, const char *text)
 }
 
 /* On a thread of the store, as all edits. */
-static vd_status edit_finalizer(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed)
+static vd_status edit_finalizer(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root,
+				bool *ret_changed)
 {
 	struct vdi_garbage_work *work = call->arg;
 
@@ -250,7 +259,8 @@ static bool take_owner(struct vdi_tree *tree, struct vdi_node *root, struct vd_b
 	struct vdi_node *list = vdi_tree_find(tree, root, "metadata.ownerReferences");
 	bool		 taken = false;
 
-	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL, *next; item; item = next) {
+	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL, *next; item;
+	     item = next) {
 		next = item->next;
 		if (is_owner(tree, item, uid)) {
 			vdi_tree_array_remove(list, item);
@@ -258,11 +268,13 @@ static bool take_owner(struct vdi_tree *tree, struct vdi_node *root, struct vd_b
 		}
 	}
 	if (taken && list->count == 0)
-		(void) vdi_tree_remove(tree, vdi_tree_get(tree, root, vd_bytes_of("metadata")), vd_bytes_of("ownerReferences"));
+		(void) vdi_tree_remove(tree, vdi_tree_get(tree, root, vd_bytes_of("metadata")),
+				       vd_bytes_of("ownerReferences"));
 	return taken;
 }
 
-static vd_status edit_owners(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed)
+static vd_status edit_owners(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root,
+			     bool *ret_changed)
 {
 	struct vdi_garbage_work *work = call->arg;
 
@@ -272,13 +284,16 @@ static vd_status edit_owners(struct vdi_object_call *call, struct vdi_tree *tree
 	return VD_OK;
 }
 
-static vd_status edit_unblock(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed)
+static vd_status edit_unblock(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root,
+			      bool *ret_changed)
 {
 	struct vdi_node *list = vdi_tree_find(tree, root, "metadata.ownerReferences");
 
-	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item; item = item->next)
+	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item;
+	     item = item->next)
 		if (vdi_tree_is(vdi_tree_get(tree, item, vd_bytes_of("blockOwnerDeletion")), VDI_NODE_TRUE)) {
-			if (!vdi_tree_set(tree, item, vd_bytes_of("blockOwnerDeletion"), vdi_tree_new(tree, VDI_NODE_FALSE)))
+			if (!vdi_tree_set(tree, item, vd_bytes_of("blockOwnerDeletion"),
+					  vdi_tree_new(tree, VDI_NODE_FALSE)))
 				return VD_NOMEM;
 			*ret_changed = true;
 		}
@@ -323,7 +338,8 @@ bool vdi_garbage_return_free(struct vdi_control_return *back)
 	return true;
 }
 
-static vd_status edit_orphan(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed)
+static vd_status edit_orphan(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root,
+			     bool *ret_changed)
 {
 	struct child *child = call->arg;
 
@@ -340,7 +356,9 @@ static void orphan(struct vdi_garbage_work *work, struct vd_object *object)
 		work->has_failed = true;
 		return;
 	}
-	*child = (struct child) { .back = { .run = child_done }, .work = work, .object = vd_object_ref(object) };
+	*child = (struct child) { .back = { .run = child_done },
+				  .work = work,
+				  .object = vd_object_ref(object) };
 	child->call = (struct vdi_object_call) { .resource = work->kind,
 						 .namespace_name = vd_object_namespace(object),
 						 .name = vd_object_name(object),
@@ -353,7 +371,8 @@ static void orphan(struct vdi_garbage_work *work, struct vd_object *object)
 	vdi_object_call_change(&child->call);
 }
 
-/* Whether object names the target as an owner; in the foreground: and blocks it. What cannot be read for want of memory counts as such. */
+/* Whether object names the target as an owner; in the foreground: and blocks it. What cannot be read for want
+ * of memory counts as such. */
 static bool is_dependent(struct vdi_garbage_work *work, const struct vd_object *object)
 {
 	struct vd_bytes	 metadata = vdi_object_metadata(object), uid = vd_bytes_of(work->target.uid);
@@ -362,13 +381,17 @@ static bool is_dependent(struct vdi_garbage_work *work, const struct vd_object *
 	vd_status	 status;
 	bool		 is = false;
 
-	if (memmem(metadata.data, metadata.size, uid.data, uid.size) == NULL || vd_bytes_equal(vdi_object_uid(object), uid))
+	if (memmem(metadata.data, metadata.size, uid.data, uid.size) == NULL ||
+	    vd_bytes_equal(vdi_object_uid(object), uid))
 		return false;
 	status = vdi_tree_parse(&tree, metadata, &root, NULL);
 	list = status == VD_OK ? vdi_tree_get(&tree, root, vd_bytes_of("ownerReferences")) : NULL;
-	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item; item = item->next)
+	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item;
+	     item = item->next)
 		is |= is_owner(&tree, item, uid) &&
-		      (!work->is_foreground || vdi_tree_is(vdi_tree_get(&tree, item, vd_bytes_of("blockOwnerDeletion")), VDI_NODE_TRUE));
+		      (!work->is_foreground ||
+		       vdi_tree_is(vdi_tree_get(&tree, item, vd_bytes_of("blockOwnerDeletion")),
+				   VDI_NODE_TRUE));
 	vdi_tree_fini(&tree);
 	return is || status == VD_NOMEM;
 }
@@ -404,7 +427,8 @@ static bool is_searched(const struct vdi_garbage_work *work, size_t index)
 		if (resources->items[i]->cacher == resources->items[index]->cacher)
 			return false;
 	/* What is in a namespace can only own what is in it. */
-	return resources->items[index]->cacher && (resources->items[index]->namespaced || !work->target.resource->namespaced);
+	return resources->items[index]->cacher &&
+	       (resources->items[index]->namespaced || !work->target.resource->namespaced);
 }
 
 /* False: there is none left, or the search has failed. */
@@ -477,12 +501,14 @@ static void start_search(struct vdi_garbage_work *work)
 
 /* ---- Owners ---- */
 
-static const struct vdi_resource *find_owner_kind(const struct vdi_garbage_work *work, const struct owner *owner)
+static const struct vdi_resource *find_owner_kind(const struct vdi_garbage_work *work,
+						  const struct owner		*owner)
 {
 	for (size_t i = 0; i < work->set->resources.count; i++) {
 		const struct vdi_resource *resource = work->set->resources.items[i];
 
-		if (vd_bytes_equal(vd_bytes_of(resource->group), owner->group) && vd_bytes_equal(vd_bytes_of(resource->kind), owner->kind))
+		if (vd_bytes_equal(vd_bytes_of(resource->group), owner->group) &&
+		    vd_bytes_equal(vd_bytes_of(resource->kind), owner->kind))
 			return resource;
 	}
 	return NULL;
@@ -515,8 +541,9 @@ static int order_owners(const void *a, const void *b)
 	return vd_bytes_compare(((const struct owner *) a)->uid, ((const struct owner *) b)->uid);
 }
 
-/* An owner that is named twice was looked for twice, under two names perhaps, and may have begun to go in between: it is there if it was there once. References are taken out by
- * uid, so otherwise the one that holds would go with the other. */
+/* An owner that is named twice was looked for twice, under two names perhaps, and may have begun to go in
+ * between: it is there if it was there once. References are taken out by uid, so otherwise the one that holds
+ * would go with the other. */
 static void agree_on_owners(struct vdi_garbage_work *work)
 {
 	size_t end;
@@ -525,7 +552,9 @@ static void agree_on_owners(struct vdi_garbage_work *work)
 	for (size_t i = 0; i < work->owner_count; i = end) {
 		bool is_solid = false;
 
-		for (end = i; end < work->owner_count && vd_bytes_equal(work->owners[end].uid, work->owners[i].uid); end++)
+		for (end = i;
+		     end < work->owner_count && vd_bytes_equal(work->owners[end].uid, work->owners[i].uid);
+		     end++)
 			is_solid |= work->owners[end].class == OWNER_SOLID;
 		for (size_t j = i; is_solid && j < end; j++)
 			work->owners[j].class = OWNER_SOLID;
@@ -570,10 +599,14 @@ static vd_status class_of(struct vdi_garbage_work *work, enum owner_class *ret_c
 	bool		 is_waiting = false;
 	vd_status	 status = VD_OK;
 
-	if (memmem(metadata.data, metadata.size, VDI_FINALIZER_FOREGROUND, sizeof VDI_FINALIZER_FOREGROUND - 1) &&
+	if (memmem(metadata.data, metadata.size, VDI_FINALIZER_FOREGROUND,
+		   sizeof VDI_FINALIZER_FOREGROUND - 1) &&
 	    (status = vdi_tree_parse(&tree, metadata, &root, NULL)) == VD_OK)
-		is_waiting = vdi_tree_string_of(vdi_tree_get(&tree, root, vd_bytes_of("deletionTimestamp"))).size > 0 &&
-			     vdi_deletion_has(vdi_tree_get(&tree, root, vd_bytes_of("finalizers")), vd_bytes_of(VDI_FINALIZER_FOREGROUND));
+		is_waiting =
+			vdi_tree_string_of(vdi_tree_get(&tree, root, vd_bytes_of("deletionTimestamp"))).size >
+				0 &&
+			vdi_deletion_has(vdi_tree_get(&tree, root, vd_bytes_of("finalizers")),
+					 vd_bytes_of(VDI_FINALIZER_FOREGROUND));
 	vdi_tree_fini(&tree);
 	*ret_class = is_waiting ? OWNER_WAITING : OWNER_SOLID;
 	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
@@ -583,7 +616,7 @@ static void got_owner(struct vdi_control_return *back)
 {
 	struct vdi_garbage_work *work = work_of(back);
 	struct owner		*owner = &work->owners[work->at];
-	bool			 is_there = work->result == VD_OK && vd_bytes_equal(vdi_object_uid(work->answer), owner->uid);
+	bool is_there = work->result == VD_OK && vd_bytes_equal(vdi_object_uid(work->answer), owner->uid);
 
 	if (work->result != VD_OK && work->result != VD_NOT_FOUND) {
 		fail(work, "an owner cannot be read", work->result, &work->error);
@@ -609,10 +642,12 @@ static void refuse_reference(struct vdi_garbage_work *work, const struct owner *
 	static struct vdi_log_limit limit = VDI_LOG_LIMIT(VD_SECONDS(10));
 
 	vdi_garbage_count(work->collector, &work->collector->counts.invalid);
-	vdi_log_limited(work->collector->env, &limit, VD_LOG_WARNING, "garbage collector",
-			"%s %s: ownerRef %.*s %.*s is in a namespace, the object is not: it cannot be collected", work->target.resource->plural, work->target.name,
-			(int) VDI_MIN(owner->kind.size, (size_t) 100), (const char *) owner->kind.data, (int) VDI_MIN(owner->name.size, (size_t) 100),
-			(const char *) owner->name.data);
+	vdi_log_limited(
+		work->collector->env, &limit, VD_LOG_WARNING, "garbage collector",
+		"%s %s: ownerRef %.*s %.*s is in a namespace, the object is not: it cannot be collected",
+		work->target.resource->plural, work->target.name,
+		(int) VDI_MIN(owner->kind.size, (size_t) 100), (const char *) owner->kind.data,
+		(int) VDI_MIN(owner->name.size, (size_t) 100), (const char *) owner->name.data);
 	finish(work, VDI_GARBAGE_DONE);
 }
 
@@ -627,7 +662,8 @@ static void next_owner(struct vdi_garbage_work *work)
 	}
 	owner = &work->owners[work->at];
 	resource = find_owner_kind(work, owner);
-	if (resource == NULL && vdi_garbage_saw_end(work->collector, owner->uid)) { /* its kind went with it */
+	if (resource == NULL &&
+	    vdi_garbage_saw_end(work->collector, owner->uid)) { /* its kind went with it */
 		owner->class = OWNER_DANGLING;
 		work->at++;
 		next_owner(work);
@@ -636,15 +672,18 @@ static void next_owner(struct vdi_garbage_work *work)
 	if (resource == NULL || resource->cacher == NULL) {
 		struct vd_error error = { .code = VD_OK };
 
-		(void) vd_error_set(&error, VD_NOT_FOUND, "no kind %.*s in group \"%.*s\" is served", (int) VDI_MIN(owner->kind.size, (size_t) 100),
-				    (const char *) owner->kind.data, (int) VDI_MIN(owner->group.size, (size_t) 100),
+		(void) vd_error_set(&error, VD_NOT_FOUND, "no kind %.*s in group \"%.*s\" is served",
+				    (int) VDI_MIN(owner->kind.size, (size_t) 100),
+				    (const char *) owner->kind.data,
+				    (int) VDI_MIN(owner->group.size, (size_t) 100),
 				    owner->group.size ? (const char *) owner->group.data : "");
 		vdi_garbage_unknown(work->collector);
 		fail(work, "an owner is of an unknown kind", VD_NOT_FOUND, &error);
 	} else if (resource->namespaced && !work->target.resource->namespaced) {
 		refuse_reference(work, owner);
 	} else {
-		get(work, resource, vd_bytes_of(work->target.namespace_name), owner->name, work->is_confirming, got_owner);
+		get(work, resource, vd_bytes_of(work->target.namespace_name), owner->name,
+		    work->is_confirming, got_owner);
 	}
 }
 
@@ -660,10 +699,13 @@ static bool take_owners(struct vdi_garbage_work *work)
 		return false;
 	for (struct vdi_node *item = list->first; item; item = item->next) {
 		struct owner   *owner = &work->owners[work->owner_count++];
-		struct vd_bytes version = vdi_tree_string_of(vdi_tree_get(&work->tree, item, vd_bytes_of("apiVersion")));
-		const char     *slash = version.size ? memchr(version.data, '/', version.size) : NULL;
+		struct vd_bytes version =
+			vdi_tree_string_of(vdi_tree_get(&work->tree, item, vd_bytes_of("apiVersion")));
+		const char *slash = version.size ? memchr(version.data, '/', version.size) : NULL;
 
-		owner->group = slash ? (struct vd_bytes) { version.data, (size_t) (slash - (const char *) version.data) } : VD_BYTES_NONE;
+		owner->group = slash ? (struct vd_bytes) { version.data,
+							   (size_t) (slash - (const char *) version.data) } :
+				       VD_BYTES_NONE;
 		owner->kind = vdi_tree_string_of(vdi_tree_get(&work->tree, item, vd_bytes_of("kind")));
 		owner->name = vdi_tree_string_of(vdi_tree_get(&work->tree, item, vd_bytes_of("name")));
 		owner->uid = vdi_tree_string_of(vdi_tree_get(&work->tree, item, vd_bytes_of("uid")));
@@ -678,14 +720,19 @@ static void got_node(struct vdi_control_return *back)
 	struct vdi_garbage_work *work = work_of(back);
 	int64_t			 due_s = 0, now_s = vd_env_wall(work->collector->env).ns / 1000000000;
 
-	if (work->result == VD_OK || !vdi_k8s_time_seconds(vdi_tree_string_of(vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("deletionTimestamp"))), &due_s)) {
+	if (work->result == VD_OK ||
+	    !vdi_k8s_time_seconds(vdi_tree_string_of(vdi_tree_get(&work->tree, work->metadata,
+								  vd_bytes_of("deletionTimestamp"))),
+				  &due_s)) {
 		finish_after(work, VDI_GARBAGE_LATER, AGENT_PATIENCE);
 	} else if (work->result != VD_NOT_FOUND) {
 		fail(work, "its node cannot be read", work->result, &work->error);
 	} else if (due_s > now_s) {
 		finish_after(work, VDI_GARBAGE_LATER, VD_SECONDS(due_s - now_s));
 	} else {
-		work->options = (struct vdi_delete_options) { .uid = vd_bytes_of(work->target.uid), .revision = vd_bytes_of(work->revision), .has_grace = true };
+		work->options = (struct vdi_delete_options) { .uid = vd_bytes_of(work->target.uid),
+							      .revision = vd_bytes_of(work->revision),
+							      .has_grace = true };
 		prepare_call(work, deleted);
 		if (vdi_control_loop_begin(&work->collector->loop))
 			vdi_object_call_delete(&work->call);
@@ -694,7 +741,8 @@ static void got_node(struct vdi_control_return *back)
 
 static void look_for_agent(struct vdi_garbage_work *work)
 {
-	const struct vdi_resource *nodes = vdi_resources_find(&work->set->resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("nodes"));
+	const struct vdi_resource *nodes = vdi_resources_find(&work->set->resources, VD_BYTES_NONE,
+							      vd_bytes_of("v1"), vd_bytes_of("nodes"));
 	struct vdi_node		  *root;
 	struct vd_bytes		   name;
 
@@ -726,7 +774,9 @@ static void look_at_deletion(struct vdi_garbage_work *work)
 	} else if (vdi_deletion_has(finalizers, vd_bytes_of(VDI_FINALIZER_ORPHAN))) {
 		start_search(work);
 	} else if (work->target.is_pods &&
-		   vdi_tree_int_of(vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("deletionGracePeriodSeconds")), 0) > 0) {
+		   vdi_tree_int_of(vdi_tree_get(&work->tree, work->metadata,
+						vd_bytes_of("deletionGracePeriodSeconds")),
+				   0) > 0) {
 		look_for_agent(work);
 	} else {
 		finish(work, VDI_GARBAGE_DONE);
@@ -738,7 +788,9 @@ static void got_object(struct vdi_control_return *back)
 	struct vdi_garbage_work *work = work_of(back);
 	vd_status		 status;
 
-	if (work->result == VD_NOT_FOUND || (work->result == VD_OK && !vd_bytes_equal(vdi_object_uid(work->answer), vd_bytes_of(work->target.uid)))) {
+	if (work->result == VD_NOT_FOUND ||
+	    (work->result == VD_OK &&
+	     !vd_bytes_equal(vdi_object_uid(work->answer), vd_bytes_of(work->target.uid)))) {
 		finish(work, VDI_GARBAGE_GONE);
 		return;
 	}
@@ -748,11 +800,14 @@ static void got_object(struct vdi_control_return *back)
 	}
 	work->object = work->answer;
 	work->answer = NULL;
-	(void) snprintf(work->revision, sizeof work->revision, "%lld", (long long) vd_object_revision(work->object));
+	(void) snprintf(work->revision, sizeof work->revision, "%lld",
+			(long long) vd_object_revision(work->object));
 	status = vdi_tree_parse(&work->tree, vdi_object_metadata(work->object), &work->metadata, NULL);
 	if (status != VD_OK || !take_owners(work))
 		finish(work, VDI_GARBAGE_RETRY);
-	else if (vdi_tree_string_of(vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("deletionTimestamp"))).size)
+	else if (vdi_tree_string_of(
+			 vdi_tree_get(&work->tree, work->metadata, vd_bytes_of("deletionTimestamp")))
+			 .size)
 		look_at_deletion(work);
 	else if (work->owner_count == 0)
 		finish(work, VDI_GARBAGE_DONE);
@@ -760,7 +815,8 @@ static void got_object(struct vdi_control_return *back)
 		next_owner(work);
 }
 
-bool vdi_garbage_work_start(struct vdi_garbage_collector *collector, struct vdi_owner_node *node, struct vdi_garbage_target *target)
+bool vdi_garbage_work_start(struct vdi_garbage_collector *collector, struct vdi_owner_node *node,
+			    struct vdi_garbage_target *target)
 {
 	struct vdi_garbage_work *work = VDI_NEW(struct vdi_garbage_work);
 
@@ -772,6 +828,7 @@ bool vdi_garbage_work_start(struct vdi_garbage_collector *collector, struct vdi_
 	work->set = vdi_served_ref(collector->set);
 	work->next = collector->works;
 	collector->works = work;
-	get(work, work->target.resource, vd_bytes_of(work->target.namespace_name), vd_bytes_of(work->target.name), false, got_object);
+	get(work, work->target.resource, vd_bytes_of(work->target.namespace_name),
+	    vd_bytes_of(work->target.name), false, got_object);
 	return true;
 }

@@ -14,11 +14,16 @@ struct condition {
 };
 
 static const struct condition conditions[] = {
-	{ "NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered", NULL },
-	{ "NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed", NULL },
-	{ "NamespaceDeletionContentFailure", "ContentDeleted", "All content successfully deleted, may be waiting on finalization", "ContentDeletionFailed" },
-	{ "NamespaceContentRemaining", "ContentRemoved", "All content successfully removed", "SomeResourcesRemain" },
-	{ "NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished", "SomeFinalizersRemain" },
+	{ "NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered",
+	  NULL },
+	{ "NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions",
+	  "All legacy kube types successfully parsed", NULL },
+	{ "NamespaceDeletionContentFailure", "ContentDeleted",
+	  "All content successfully deleted, may be waiting on finalization", "ContentDeletionFailed" },
+	{ "NamespaceContentRemaining", "ContentRemoved", "All content successfully removed",
+	  "SomeResourcesRemain" },
+	{ "NamespaceFinalizersRemaining", "ContentHasNoFinalizers",
+	  "All content-preserving finalizers finished", "SomeFinalizersRemain" },
 };
 
 void vdi_content_add(struct vdi_content_counts *counts, struct vd_bytes name)
@@ -51,7 +56,8 @@ void vdi_namespace_content_reset(struct vdi_namespace_content *content)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct vdi_content_count *) a)->name, ((const struct vdi_content_count *) b)->name);
+	return strcmp(((const struct vdi_content_count *) a)->name,
+		      ((const struct vdi_content_count *) b)->name);
 }
 
 /* Sorted, so that equal contents have equal texts. */
@@ -59,7 +65,8 @@ static void write_counts(struct vdi_out *out, struct vdi_content_counts *counts,
 {
 	qsort(counts->items, counts->count, sizeof counts->items[0], by_name);
 	for (size_t i = 0; i < counts->count; i++)
-		vdi_out_printf(out, "%s%s %s %lld resource instances", i ? ", " : "", counts->items[i].name, verb, (long long) counts->items[i].number);
+		vdi_out_printf(out, "%s%s %s %lld resource instances", i ? ", " : "", counts->items[i].name,
+			       verb, (long long) counts->items[i].number);
 }
 
 static void write_failures(struct vdi_out *out, struct vdi_content_counts *failures)
@@ -87,13 +94,15 @@ static void write_message(struct vdi_out *out, struct vdi_namespace_content *con
 static struct vdi_node *find_condition(struct vdi_tree *tree, struct vdi_node *list, const char *type)
 {
 	for (struct vdi_node *item = list->first; item; item = item->next)
-		if (vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, item, vd_bytes_of("type"))), vd_bytes_of(type)))
+		if (vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, item, vd_bytes_of("type"))),
+				   vd_bytes_of(type)))
 			return item;
 	return NULL;
 }
 
 /* True: it was another. */
-static bool set_member(struct vdi_tree *tree, struct vdi_node *item, const char *name, struct vd_bytes text, bool *failed)
+static bool set_member(struct vdi_tree *tree, struct vdi_node *item, const char *name, struct vd_bytes text,
+		       bool *failed)
 {
 	struct vdi_node *node = vdi_tree_get(tree, item, vd_bytes_of(name));
 
@@ -103,7 +112,8 @@ static bool set_member(struct vdi_tree *tree, struct vdi_node *item, const char 
 	return true;
 }
 
-static vd_status set_condition(struct vdi_tree *tree, struct vdi_node *list, const struct condition *condition, struct vd_bytes message, vd_wall now,
+static vd_status set_condition(struct vdi_tree *tree, struct vdi_node *list,
+			       const struct condition *condition, struct vd_bytes message, vd_wall now,
 			       bool *ret_changed)
 {
 	struct vdi_node *item = find_condition(tree, list, condition->type);
@@ -121,8 +131,10 @@ static vd_status set_condition(struct vdi_tree *tree, struct vdi_node *list, con
 		(void) set_member(tree, item, "lastTransitionTime", vd_bytes_of(text), &failed);
 		*ret_changed = true;
 	}
-	*ret_changed |= set_member(tree, item, "reason", vd_bytes_of(is_true ? condition->reason : condition->ok_reason), &failed);
-	*ret_changed |= set_member(tree, item, "message", is_true ? message : vd_bytes_of(condition->ok_message), &failed);
+	*ret_changed |= set_member(tree, item, "reason",
+				   vd_bytes_of(is_true ? condition->reason : condition->ok_reason), &failed);
+	*ret_changed |= set_member(tree, item, "message",
+				   is_true ? message : vd_bytes_of(condition->ok_message), &failed);
 	if (is_new)
 		vdi_tree_append(list, item);
 	return failed ? VD_NOMEM : VD_OK;
@@ -135,7 +147,8 @@ static struct vdi_node *conditions_of(struct vdi_tree *tree, struct vdi_node *ro
 	return status ? vdi_tree_array_at(tree, status, "conditions") : NULL;
 }
 
-vd_status vdi_namespace_conditions_set(struct vdi_tree *tree, struct vdi_node *root, struct vdi_namespace_content *content, vd_wall now, bool *ret_changed)
+vd_status vdi_namespace_conditions_set(struct vdi_tree *tree, struct vdi_node *root,
+				       struct vdi_namespace_content *content, vd_wall now, bool *ret_changed)
 {
 	struct vdi_node *list = conditions_of(tree, root);
 	struct vdi_out	 message = VDI_OUT_INIT;
@@ -144,7 +157,9 @@ vd_status vdi_namespace_conditions_set(struct vdi_tree *tree, struct vdi_node *r
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(conditions) && status == VD_OK; i++) {
 		vdi_out_reset(&message);
 		write_message(&message, content, i);
-		status = message.failed ? VD_NOMEM : set_condition(tree, list, &conditions[i], vdi_out_slice(&message), now, ret_changed);
+		status = message.failed ? VD_NOMEM :
+					  set_condition(tree, list, &conditions[i], vdi_out_slice(&message),
+							now, ret_changed);
 	}
 	vdi_out_fini(&message);
 	return status;

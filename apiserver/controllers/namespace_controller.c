@@ -1,12 +1,14 @@
-/* How: an informer says which namespaces are being deleted; each has a visit, which passes over its content until a pass finds nothing.
+/* How: an informer says which namespaces are being deleted; each has a visit, which passes over its content
+ * until a pass finds nothing.
  *
  *   look (get) --> pass: pods, then kind after kind: list -> delete each, CALLS_MAX at a time -> count what stays
  *                   |- something stays, or failed -> conditions -> wait (back-off, or a poke) -> look
  *                   |- all of it went            -> another pass
  *                   `- there was nothing         -> conditions and finalizer in one write: gone -> end
  *
- * Lists are consistent reads, and no create can commit into a namespace that is not as the create saw it (vdi_cacher_create_beside): once a namespace is marked,
- * an empty pass is the end of its content. Pods go first, and alone, as upstream orders it.
+ * Lists are consistent reads, and no create can commit into a namespace that is not as the create saw it
+ * (vdi_cacher_create_beside): once a namespace is marked, an empty pass is the end of its content. Pods go
+ * first, and alone, as upstream orders it.
  */
 #include "namespace_controller.h"
 
@@ -21,8 +23,8 @@
 #include "object.h"
 #include "object_call.h"
 
-#define VISITS_MAX 4	 /* running at a time */
-#define CALLS_MAX 16	 /* of a visit */
+#define VISITS_MAX 4 /* running at a time */
+#define CALLS_MAX 16 /* of a visit */
 #define NAME_SIZE 256
 #define DELAY_FIRST ((vd_dur) { 100000000 })
 #define DELAY_MAX VD_SECONDS(8) /* upstream's, for content with finalizers */
@@ -31,15 +33,15 @@
 enum visit_state { VISIT_QUEUED, VISIT_RUNNING, VISIT_WAITING };
 
 struct visit {
-	struct visit		 *next;
+	struct visit			*next;
 	struct vdi_namespace_controller *controller;
-	struct vdi_control_return back; /* of the get, the list or the change under way */
-	struct vdi_timer	  timer;
-	enum visit_state	  state;
-	bool			  again; /* poked while it ran */
-	unsigned		  delays;
-	char			  name[NAME_SIZE];
-	char			  uid[64];
+	struct vdi_control_return	 back; /* of the get, the list or the change under way */
+	struct vdi_timer		 timer;
+	enum visit_state		 state;
+	bool				 again; /* poked while it ran */
+	unsigned			 delays;
+	char				 name[NAME_SIZE];
+	char				 uid[64];
 
 	/* What came back. */
 	vd_status	       result;
@@ -56,7 +58,7 @@ struct visit {
 	uint64_t		     removed;
 	size_t			     remaining; /* objects of this pass that stay, */
 	size_t			     failed;	/* and what went wrong: the texts in content may lack some */
-	bool			     is_last; /* the pass found nothing */
+	bool			     is_last;	/* the pass found nothing */
 	struct vdi_namespace_content content;
 };
 
@@ -137,16 +139,17 @@ static void wait_a_little(struct visit *visit)
 		delay = 0;
 	}
 	visit->delays++;
-	vdi_control_loop_set_timer(&visit->controller->loop, &visit->timer,
-				   vd_mono_add(vd_env_now(visit->controller->env), (vd_dur) { VDI_MIN(delay, DELAY_MAX.ns) }));
+	vdi_control_loop_set_timer(
+		&visit->controller->loop, &visit->timer,
+		vd_mono_add(vd_env_now(visit->controller->env), (vd_dur) { VDI_MIN(delay, DELAY_MAX.ns) }));
 }
 
 static void log_failure(struct visit *visit, const char *what)
 {
 	if (visit->result == VD_CLOSED)
 		return;
-	vdi_log(visit->controller->env, VD_LOG_WARNING, "namespaces", "namespace %s: %s: %s", visit->name, what,
-		visit->error.message[0] ? visit->error.message : vd_status_sentence(visit->result));
+	vdi_log(visit->controller->env, VD_LOG_WARNING, "namespaces", "namespace %s: %s: %s", visit->name,
+		what, visit->error.message[0] ? visit->error.message : vd_status_sentence(visit->result));
 }
 
 /* ---- The namespace itself ---- */
@@ -162,7 +165,8 @@ static vd_status take_finalizer(struct vdi_tree *tree, struct vdi_node *root, bo
 {
 	struct vdi_node *list = vdi_tree_find(tree, root, "spec.finalizers");
 
-	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL, *next; item; item = next) {
+	for (struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL, *next; item;
+	     item = next) {
 		next = item->next;
 		if (vd_bytes_equal(vdi_tree_string_of(item), vd_bytes_of("kubernetes"))) {
 			vdi_tree_array_remove(list, item);
@@ -173,7 +177,8 @@ static vd_status take_finalizer(struct vdi_tree *tree, struct vdi_node *root, bo
 }
 
 /* On a thread of the store. */
-static vd_status edit_namespace(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed)
+static vd_status edit_namespace(struct vdi_object_call *call, struct vdi_tree *tree, struct vdi_node *root,
+				bool *ret_changed)
 {
 	struct visit	*visit = call->arg;
 	struct vdi_node *status;
@@ -183,9 +188,11 @@ static vd_status edit_namespace(struct vdi_object_call *call, struct vdi_tree *t
 	status = vdi_tree_object_at(tree, root, "status");
 	if (status == NULL)
 		return VD_NOMEM;
-	if (!vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, status, vd_bytes_of("phase"))), vd_bytes_of("Terminating"))) {
+	if (!vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, status, vd_bytes_of("phase"))),
+			    vd_bytes_of("Terminating"))) {
 		*ret_changed = true;
-		if (!vdi_tree_set(tree, status, vd_bytes_of("phase"), vdi_tree_new_string(tree, vd_bytes_of("Terminating"))))
+		if (!vdi_tree_set(tree, status, vd_bytes_of("phase"),
+				  vdi_tree_new_string(tree, vd_bytes_of("Terminating"))))
 			return VD_NOMEM;
 	}
 	VDI_TRY(vdi_namespace_conditions_set(tree, root, &visit->content, call->now, ret_changed));
@@ -199,7 +206,8 @@ static void namespace_written(struct vdi_control_return *back)
 	visit->result = visit->call.result;
 	visit->error = visit->call.error;
 	vdi_object_call_fini(&visit->call);
-	if (visit->result == VD_NOT_FOUND || visit->result == VD_PRECONDITION || (visit->result == VD_OK && visit->is_last)) {
+	if (visit->result == VD_NOT_FOUND || visit->result == VD_PRECONDITION ||
+	    (visit->result == VD_OK && visit->is_last)) {
 		end_visit(visit);
 		return;
 	}
@@ -251,7 +259,8 @@ static const struct vdi_resource *next_kind(struct visit *visit)
 	if (visit->at++ == 0 && pods)
 		return pods;
 	for (; visit->at - 1 <= resources->count; visit->at++)
-		if (visit->at >= 2 && resources->items[visit->at - 2] != pods && is_content(resources, visit->at - 2))
+		if (visit->at >= 2 && resources->items[visit->at - 2] != pods &&
+		    is_content(resources, visit->at - 2))
 			return resources->items[visit->at - 2];
 	return NULL;
 }
@@ -303,7 +312,8 @@ static void add_remaining(struct visit *visit, struct vd_object *object)
 	vdi_content_add(&visit->content.kinds, vd_bytes_of(name));
 	if (vdi_tree_parse(&tree, vdi_object_metadata(object), &root, NULL) == VD_OK) {
 		list = vdi_tree_get(&tree, root, vd_bytes_of("finalizers"));
-		for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item; item = item->next)
+		for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL;
+		     item; item = item->next)
 			vdi_content_add(&visit->content.finalizers, vdi_tree_string_of(item));
 	}
 	vdi_tree_fini(&tree);
@@ -349,7 +359,9 @@ static bool delete_content(struct visit *visit, struct vd_object *object)
 
 	if (content == NULL)
 		return false;
-	*content = (struct content_call) { .back = { .run = content_back }, .visit = visit, .object = vd_object_ref(object) };
+	*content = (struct content_call) { .back = { .run = content_back },
+					   .visit = visit,
+					   .object = vd_object_ref(object) };
 	content->call = (struct vdi_object_call) { .resource = visit->kind,
 						   .namespace_name = vd_object_namespace(object),
 						   .name = vd_object_name(object),
@@ -398,7 +410,8 @@ static void listed(struct vdi_control_return *back)
 		return;
 	}
 	/* The list leaves out what cannot be decoded. It would stay behind without its namespace. */
-	if (vdi_quarantine_holds(&visit->kind->cacher->quarantine, vdi_cacher_prefix(visit->kind->cacher), vd_bytes_of(visit->name), &visit->error))
+	if (vdi_quarantine_holds(&visit->kind->cacher->quarantine, vdi_cacher_prefix(visit->kind->cacher),
+				 vd_bytes_of(visit->name), &visit->error))
 		add_failure(visit, VD_UNDECODABLE, &visit->error);
 	pump(visit);
 }
@@ -444,9 +457,12 @@ static bool is_ours(struct visit *visit)
 
 	if (vdi_tree_parse(&tree, vd_kv_value(vd_object_kv(visit->object)), &root, NULL) == VD_OK) {
 		uid = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.uid"));
-		(void) snprintf(visit->uid, sizeof visit->uid, "%.*s", (int) VDI_MIN(uid.size, sizeof visit->uid - 1), uid.size ? (const char *) uid.data : "");
+		(void) snprintf(visit->uid, sizeof visit->uid, "%.*s",
+				(int) VDI_MIN(uid.size, sizeof visit->uid - 1),
+				uid.size ? (const char *) uid.data : "");
 		is = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.deletionTimestamp")).size > 0 &&
-		     vdi_deletion_has(vdi_tree_find(&tree, root, "spec.finalizers"), vd_bytes_of("kubernetes"));
+		     vdi_deletion_has(vdi_tree_find(&tree, root, "spec.finalizers"),
+				      vd_bytes_of("kubernetes"));
 	}
 	vdi_tree_fini(&tree);
 	return is;
@@ -468,7 +484,8 @@ static void looked(struct vdi_control_return *back)
 	}
 }
 
-static void got_namespace(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void got_namespace(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			  const struct vd_error *error)
 {
 	struct visit *visit = arg;
 
@@ -501,7 +518,8 @@ static void look(struct visit *visit)
 	renew_served(visit);
 	if (visit->served == NULL || !vdi_control_loop_begin(&controller->loop))
 		return;
-	status = vd_cacher_get(visit->served->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(visit->name), VD_REVISION_UNSET, got_namespace, visit);
+	status = vd_cacher_get(visit->served->namespaces->cacher, VD_BYTES_NONE, vd_bytes_of(visit->name),
+			       VD_REVISION_UNSET, got_namespace, visit);
 	if (status != VD_OK)
 		got_namespace(visit, status, NULL, 0, NULL);
 }
@@ -512,7 +530,8 @@ static void turn(void *arg)
 {
 	struct vdi_namespace_controller *controller = arg;
 
-	for (struct visit *visit = controller->visits; visit && controller->running < VISITS_MAX; visit = visit->next)
+	for (struct visit *visit = controller->visits; visit && controller->running < VISITS_MAX;
+	     visit = visit->next)
 		if (visit->state == VISIT_QUEUED)
 			look(visit);
 }
@@ -575,7 +594,8 @@ static void poked(struct vdi_control_return *back)
 	vdi_free(arrival);
 }
 
-static void post(struct vdi_namespace_controller *controller, struct vd_bytes name, void (*run)(struct vdi_control_return *))
+static void post(struct vdi_namespace_controller *controller, struct vd_bytes name,
+		 void (*run)(struct vdi_control_return *))
 {
 	struct arrival *arrival = name.size < NAME_SIZE ? VDI_NEW(struct arrival) : NULL;
 
@@ -652,10 +672,11 @@ struct vdi_namespace_controller *vdi_namespace_controller_free(struct vdi_namesp
 	return NULL;
 }
 
-vd_status vdi_namespace_controller_new(const struct vd_env *env, struct vdi_served *(*served)(void *arg), void *served_arg,
-				       struct vdi_namespace_controller **ret_controller, struct vd_error *reterr)
+vd_status vdi_namespace_controller_new(const struct vd_env *env, struct vdi_served *(*served)(void *arg),
+				       void *served_arg, struct vdi_namespace_controller **ret_controller,
+				       struct vd_error *reterr)
 {
-	struct vd_informer_handler	 handler = { .add = added, .update = updated, .resync_period = RESYNC };
+	struct vd_informer_handler handler = { .add = added, .update = updated, .resync_period = RESYNC };
 	struct vdi_namespace_controller *controller = VDI_NEW(struct vdi_namespace_controller);
 	vd_status			 status;
 
@@ -670,8 +691,8 @@ vd_status vdi_namespace_controller_new(const struct vd_env *env, struct vdi_serv
 	if (status != VD_OK)
 		(void) vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	else
-		status = vd_informer_new(controller->first->namespaces->cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &controller->informer,
-					 reterr);
+		status = vd_informer_new(controller->first->namespaces->cacher, VD_BYTES_NONE, VD_BYTES_NONE,
+					 VD_BYTES_NONE, &handler, &controller->informer, reterr);
 	if (status != VD_OK) {
 		(void) vdi_namespace_controller_free(controller);
 		return status;

@@ -5,7 +5,8 @@
 
 #define BUCKETS_FIRST 256
 
-void vdi_owner_graph_init(struct vdi_owner_graph *graph, uint64_t seed, void (*touched)(void *arg, struct vdi_owner_node *node), void *arg)
+void vdi_owner_graph_init(struct vdi_owner_graph *graph, uint64_t			 seed,
+			  void (*touched)(void *arg, struct vdi_owner_node *node), void *arg)
 {
 	*graph = (struct vdi_owner_graph) { .seed = seed, .touched = touched, .arg = arg };
 }
@@ -43,7 +44,8 @@ struct vdi_owner_node *vdi_owner_graph_find(const struct vdi_owner_graph *graph,
 
 	if (graph->bucket_count == 0)
 		return NULL;
-	for (struct vdi_owner_node *node = graph->buckets[hash & (graph->bucket_count - 1)]; node; node = node->next)
+	for (struct vdi_owner_node *node = graph->buckets[hash & (graph->bucket_count - 1)]; node;
+	     node = node->next)
 		if (node->hash == hash && vd_bytes_equal(vd_bytes_of(node->uid), uid))
 			return node;
 	return NULL;
@@ -96,7 +98,8 @@ void vdi_owner_graph_release(struct vdi_owner_graph *graph, struct vdi_owner_nod
 {
 	struct vdi_owner_node **place = &graph->buckets[node->hash & (graph->bucket_count - 1)];
 
-	if (node->state != VDI_OWNER_IDLE || node->dependents || node->owner_count || node->waits_foreground || node->waits_orphan || node->waits_agent)
+	if (node->state != VDI_OWNER_IDLE || node->dependents || node->owner_count ||
+	    node->waits_foreground || node->waits_orphan || node->waits_agent)
 		return;
 	while (*place != node)
 		place = &(*place)->next;
@@ -158,10 +161,12 @@ static void drop_edges(struct vdi_owner_graph *graph, struct vdi_owner_edge *edg
 }
 
 /* NULL with *ret_failed: no memory. Nodes that were made for it are gone again then. */
-static struct vdi_owner_edge *make_edges(struct vdi_owner_graph *graph, struct vdi_owner_node *node, const struct vdi_owner_facts *facts, bool *ret_failed)
+static struct vdi_owner_edge *make_edges(struct vdi_owner_graph *graph, struct vdi_owner_node *node,
+					 const struct vdi_owner_facts *facts, bool *ret_failed)
 {
-	struct vdi_owner_edge *edges = facts->owner_count ? vdi_calloc(facts->owner_count, sizeof *edges) : NULL;
-	size_t		       count = 0;
+	struct vdi_owner_edge *edges =
+		facts->owner_count ? vdi_calloc(facts->owner_count, sizeof *edges) : NULL;
+	size_t count = 0;
 
 	*ret_failed = facts->owner_count && edges == NULL;
 	for (; edges && count < facts->owner_count; count++) {
@@ -212,7 +217,8 @@ static vd_status take_place(struct vdi_owner_node *node, const struct vdi_owner_
 
 static bool set_flags(struct vdi_owner_node *node, const struct vdi_owner_facts *facts)
 {
-	bool changed = node->is_deleting != facts->is_deleting || node->waits_foreground != facts->waits_foreground ||
+	bool changed = node->is_deleting != facts->is_deleting ||
+		       node->waits_foreground != facts->waits_foreground ||
 		       node->waits_orphan != facts->waits_orphan || node->waits_agent != facts->waits_agent;
 
 	node->is_deleting = facts->is_deleting;
@@ -222,11 +228,13 @@ static bool set_flags(struct vdi_owner_node *node, const struct vdi_owner_facts 
 	return changed;
 }
 
-static vd_status put_node(struct vdi_owner_graph *graph, struct vdi_owner_node *node, const struct vdi_owner_facts *facts)
+static vd_status put_node(struct vdi_owner_graph *graph, struct vdi_owner_node *node,
+			  const struct vdi_owner_facts *facts)
 {
-	bool		       is_changed = node->kind == NULL, same = same_owners(node, facts), failed = false;
-	struct vdi_owner_edge *edges = same ? NULL : make_edges(graph, node, facts, &failed), *old = node->owners;
-	size_t		       old_count = node->owner_count;
+	bool is_changed = node->kind == NULL, same = same_owners(node, facts), failed = false;
+	struct vdi_owner_edge *edges = same ? NULL : make_edges(graph, node, facts, &failed),
+			      *old = node->owners;
+	size_t old_count = node->owner_count;
 
 	if (failed)
 		return VD_NOMEM;
@@ -247,7 +255,8 @@ static vd_status put_node(struct vdi_owner_graph *graph, struct vdi_owner_node *
 		link_edges(edges, facts->owner_count);
 		drop_edges(graph, old, old_count);
 	}
-	if ((is_changed || !same) && (node->waits_foreground || node->waits_orphan || node->waits_agent || (node->owner_count && !node->is_deleting)))
+	if ((is_changed || !same) && (node->waits_foreground || node->waits_orphan || node->waits_agent ||
+				      (node->owner_count && !node->is_deleting)))
 		graph->touched(graph->arg, node);
 	return VD_OK;
 }
@@ -258,7 +267,8 @@ vd_status vdi_owner_graph_put(struct vdi_owner_graph *graph, const struct vdi_ow
 	vd_status	       status;
 
 	if (node == NULL) {
-		if (facts->owner_count == 0 && !facts->waits_foreground && !facts->waits_orphan && !facts->waits_agent)
+		if (facts->owner_count == 0 && !facts->waits_foreground && !facts->waits_orphan &&
+		    !facts->waits_agent)
 			return VD_OK;
 		node = get_node(graph, facts->uid);
 		if (node == NULL)
@@ -310,8 +320,10 @@ void vdi_owner_graph_touch_delayed(struct vdi_owner_graph *graph)
 				graph->touched(graph->arg, node);
 }
 
-/* One that went unseen takes nodes with it that may stand anywhere, so each bucket is begun again until nothing in it has to go. */
-static struct vdi_owner_node *find_stale(const struct vdi_owner_graph *graph, size_t bucket, const void *kind, uint64_t fill)
+/* One that went unseen takes nodes with it that may stand anywhere, so each bucket is begun again until
+ * nothing in it has to go. */
+static struct vdi_owner_node *find_stale(const struct vdi_owner_graph *graph, size_t bucket, const void *kind,
+					 uint64_t fill)
 {
 	for (struct vdi_owner_node *node = graph->buckets[bucket]; node; node = node->next)
 		if (node->kind == kind && (fill == 0 || node->fill != fill))
@@ -328,6 +340,7 @@ void vdi_owner_graph_sweep(struct vdi_owner_graph *graph, void *kind, uint64_t f
 			remove_node(graph, node);
 	for (size_t i = 0; i < graph->bucket_count; i++)
 		for (node = graph->buckets[i]; node; node = node->next)
-			for (struct vdi_owner_edge *edge = node->kind ? NULL : node->dependents; edge; edge = edge->next)
+			for (struct vdi_owner_edge *edge = node->kind ? NULL : node->dependents; edge;
+			     edge = edge->next)
 				graph->touched(graph->arg, edge->dependent);
 }

@@ -1,7 +1,9 @@
 /* Who sent a request, and whether that one may: certificates, tokens, the policy.
  *
- * A bearer token counts before a certificate, and a wrong one is refused whatever else is shown. Upstream: k8s.io/apiserver pkg/endpoints/filters
- * (authentication.go, authorization.go), pkg/endpoints/request/requestinfo.go for the verbs, pkg/endpoints/handlers/responsewriters/errors.go for the words.
+ * A bearer token counts before a certificate, and a wrong one is refused whatever else is shown. Upstream:
+ * k8s.io/apiserver pkg/endpoints/filters (authentication.go, authorization.go),
+ * pkg/endpoints/request/requestinfo.go for the verbs, pkg/endpoints/handlers/responsewriters/errors.go for
+ * the words.
  */
 #include <stdio.h>
 
@@ -20,7 +22,8 @@ static bool bearer_of(struct vd_bytes value, struct vd_bytes *ret_token)
 {
 	const char *data = value.data;
 
-	if (value.size < 7 || data[6] != ' ' || !vdi_ascii_equal_fold((struct vd_bytes) { data, 6 }, "Bearer"))
+	if (value.size < 7 || data[6] != ' ' ||
+	    !vdi_ascii_equal_fold((struct vd_bytes) { data, 6 }, "Bearer"))
 		return false;
 	data += 7;
 	value.size -= 7;
@@ -65,15 +68,19 @@ static struct vdi_access access_of(const struct vdi_request *request)
 		return (struct vdi_access) { .is_path = true,
 					     .verb = vd_bytes_of(vdi_request_verb(request)),
 					     .path = route->path.size ? route->path : vd_bytes_of("/") };
-	return (struct vdi_access) { .verb = vd_bytes_of(vdi_request_verb(request)),
-				     .group = route->group,
-				     .resource = route->plural,
-				     .subresource = route->subresource,
-				     .name = route->name,
-				     /* As upstream: a namespace is in itself. */
-				     .namespace_name = route->has_namespace ? route->namespace_name
-						       : route->group.size == 0 && vd_bytes_equal(route->plural, vd_bytes_of("namespaces")) ? route->name
-																	     : VD_BYTES_NONE };
+	return (struct vdi_access) {
+		.verb = vd_bytes_of(vdi_request_verb(request)),
+		.group = route->group,
+		.resource = route->plural,
+		.subresource = route->subresource,
+		.name = route->name,
+		/* As upstream: a namespace is in itself. */
+		.namespace_name =
+			route->has_namespace ? route->namespace_name :
+			route->group.size == 0 && vd_bytes_equal(route->plural, vd_bytes_of("namespaces")) ?
+					       route->name :
+					       VD_BYTES_NONE
+	};
 }
 
 static void fail_forbidden(struct vdi_request *request, const struct vdi_access *access)
@@ -84,13 +91,20 @@ static void fail_forbidden(struct vdi_request *request, const struct vdi_access 
 	if (access->is_path) {
 		vdi_http_status_set(&request->status, 403, "Forbidden", "forbidden: %s", why);
 	} else {
-		(void) snprintf(group, sizeof group, "%.*s", (int) VDI_MIN(access->group.size, sizeof group - 1), (const char *) access->group.data);
-		(void) snprintf(resource, sizeof resource, "%.*s", (int) VDI_MIN(access->resource.size, (size_t) 63), (const char *) access->resource.data);
+		(void) snprintf(group, sizeof group, "%.*s",
+				(int) VDI_MIN(access->group.size, sizeof group - 1),
+				(const char *) access->group.data);
+		(void) snprintf(resource, sizeof resource, "%.*s",
+				(int) VDI_MIN(access->resource.size, (size_t) 63),
+				(const char *) access->resource.data);
 		if (access->name.size)
-			vdi_http_status_set(&request->status, 403, "Forbidden", "%s%s%s \"%.*s\" is forbidden: %s", resource, *group ? "." : "", group,
-					    (int) VDI_MIN(access->name.size, (size_t) 253), (const char *) access->name.data, why);
+			vdi_http_status_set(&request->status, 403, "Forbidden",
+					    "%s%s%s \"%.*s\" is forbidden: %s", resource, *group ? "." : "",
+					    group, (int) VDI_MIN(access->name.size, (size_t) 253),
+					    (const char *) access->name.data, why);
 		else
-			vdi_http_status_set(&request->status, 403, "Forbidden", "%s%s%s is forbidden: %s", resource, *group ? "." : "", group, why);
+			vdi_http_status_set(&request->status, 403, "Forbidden", "%s%s%s is forbidden: %s",
+					    resource, *group ? "." : "", group, why);
 		vdi_http_status_details(&request->status, access->name, group, resource);
 	}
 	vdi_request_fail(request, &request->status);
@@ -123,7 +137,8 @@ static bool is_discovery(const struct vdi_request *request, const struct vdi_acc
 	}
 }
 
-/* Nobody speaks for somebody else here. To pass over the wish would be worse than to refuse it: `kubectl --as` would show what one may oneself. */
+/* Nobody speaks for somebody else here. To pass over the wish would be worse than to refuse it: `kubectl
+ * --as` would show what one may oneself. */
 static bool wants_to_impersonate(const struct vdi_request *request)
 {
 	static const char prefix[] = "Impersonate-";
@@ -131,7 +146,8 @@ static bool wants_to_impersonate(const struct vdi_request *request)
 	for (size_t i = 0; i < request->head.header_count; i++) {
 		struct vd_bytes name = request->head.headers[i].name;
 
-		if (name.size > sizeof prefix - 1 && vdi_ascii_equal_fold((struct vd_bytes) { name.data, sizeof prefix - 1 }, prefix))
+		if (name.size > sizeof prefix - 1 &&
+		    vdi_ascii_equal_fold((struct vd_bytes) { name.data, sizeof prefix - 1 }, prefix))
 			return true;
 	}
 	return false;
@@ -141,14 +157,18 @@ bool vdi_request_authorize(struct vdi_request *request)
 {
 	const struct vdi_security *security = request->loop->security;
 	struct vdi_access	   access = access_of(request);
-	bool			   is_allowed = !security->authenticates || vdi_policy_allows(security->policy, request->identity, &access);
-	bool			   is_nobody = request->identity == security->anonymous;
+	bool			   is_allowed =
+		!security->authenticates || vdi_policy_allows(security->policy, request->identity, &access);
+	bool is_nobody = request->identity == security->anonymous;
 
-	is_allowed = is_allowed || (!is_nobody && (is_about_oneself(&access) || is_discovery(request, &access)));
+	is_allowed =
+		is_allowed || (!is_nobody && (is_about_oneself(&access) || is_discovery(request, &access)));
 	if (wants_to_impersonate(request) && (is_allowed || !is_nobody)) {
 		vdi_trail_decided(request->connection->trail, request->identity, false);
-		vdi_http_status_set(&request->status, 403, "Forbidden", "forbidden: User \"%s\" cannot impersonate: this server does not serve impersonation",
-				    request->identity->user);
+		vdi_http_status_set(
+			&request->status, 403, "Forbidden",
+			"forbidden: User \"%s\" cannot impersonate: this server does not serve impersonation",
+			request->identity->user);
 		vdi_request_fail(request, &request->status);
 		return false;
 	}

@@ -1,6 +1,7 @@
 /* /debug/vedette: the whole server as JSON, for people.
  *
- * Every cache writes its own part, on its own threads (cacher_dump.h); the request waits for the last of them, its loop does not.
+ * Every cache writes its own part, on its own threads (cacher_dump.h); the request waits for the last of
+ * them, its loop does not.
  */
 #include "env.h"
 #include "http_handlers.h"
@@ -56,9 +57,14 @@ static void write_loops(struct vdi_out *body, struct vd_server *server)
 	for (size_t i = 0; i < server->loop_count; i++) {
 		vdi_out_comma(body);
 		longest = vdi_loop_longest_iteration(server->loops[i].loop);
-		vdi_out_printf(body, "{\"runner\":\"%u\",\"connections\":%lld,\"watches\":%lld,\"longestIterationUs\":%lld,\"longestIterationCpuUs\":%lld}",
-			       vdi_env_runner_number(server->env, vdi_loop_runner(server->loops[i].loop)->runner), (long long) server->loops[i].connections_open, (long long) server->loops[i].watches_open,
-			       (long long) (longest.wall.ns / 1000), (long long) (longest.cpu.ns / 1000));
+		vdi_out_printf(
+			body,
+			"{\"runner\":\"%u\",\"connections\":%lld,\"watches\":%lld,\"longestIterationUs\":%"
+			"lld,\"longestIterationCpuUs\":%lld}",
+			vdi_env_runner_number(server->env, vdi_loop_runner(server->loops[i].loop)->runner),
+			(long long) server->loops[i].connections_open,
+			(long long) server->loops[i].watches_open, (long long) (longest.wall.ns / 1000),
+			(long long) (longest.cpu.ns / 1000));
 	}
 	vdi_out_raw(body, "]");
 }
@@ -74,8 +80,9 @@ static void write_client(void *arg, const struct vdi_account *account)
 	vdi_out_member(body, "address", (struct vd_bytes) { account->key, address });
 	vdi_out_member(body, "userAgent", (struct vd_bytes) { line + 1, account->key_size - address - 1 });
 	vdi_out_comma(body);
-	vdi_out_printf(body, "\"requests\":%lld,\"watches\":%lld,\"unsentBytes\":%lld,\"answerBytes\":%lld}", (long long) account->requests,
-		       (long long) account->watches, (long long) account->unsent_bytes, (long long) account->answer_bytes);
+	vdi_out_printf(body, "\"requests\":%lld,\"watches\":%lld,\"unsentBytes\":%lld,\"answerBytes\":%lld}",
+		       (long long) account->requests, (long long) account->watches,
+		       (long long) account->unsent_bytes, (long long) account->answer_bytes);
 }
 
 static void write_clients(struct vdi_out *body, struct vd_server *server)
@@ -103,16 +110,18 @@ static void write_store(struct vdi_out *body, struct vd_server *server, const st
 
 		watches += json.size && memmem(json.data, json.size, ",\"watchChan\":{", 14) != NULL;
 	}
-	vdi_out_printf(body, ",\"store\":{\"current\":%lld,\"compacted\":%lld,\"keys\":%lld,\"bytes\":%lld,\"watches\":%zu",
-			(long long) store.current, (long long) store.compacted, (long long) store.key_count, (long long) store.size_bytes,
-			watches);
+	vdi_out_printf(body,
+		       ",\"store\":{\"current\":%lld,\"compacted\":%lld,\"keys\":%lld,\"bytes\":%lld,"
+		       "\"watches\":%zu",
+		       (long long) store.current, (long long) store.compacted, (long long) store.key_count,
+		       (long long) store.size_bytes, watches);
 	vd_store_dump(server->store, write_more, body);
 	vdi_out_raw(body, "}");
 }
 
 static void write_resource(struct vdi_out *body, const struct vdi_resource *resource, const struct part *part)
 {
-	char	       text[VDI_RESOURCE_NAME_MAX];
+	char		text[VDI_RESOURCE_NAME_MAX];
 	struct vd_bytes json = vdi_out_slice(&part->json);
 
 	vdi_out_comma(body);
@@ -133,11 +142,14 @@ static void all_dumped(struct vdi_request *request)
 	struct vdi_out	  body = VDI_OUT_INIT;
 
 	vdi_out_printf(&body,
-			"{\"version\":\"%s\",\"address\":\"%s\",\"connections\":%lld,\"watches\":%llu,\"requestsUnderWay\":%lld,\"requests\":%llu,"
-			"\"refused\":%llu,\"watchEvents\":%llu,\"memoryBlocks\":%lld,\"draining\":%s",
-			vd_version(), server->address, (long long) server->connections_open, (unsigned long long) server->watches_open,
-			(long long) server->requests_open, (unsigned long long) server->request_total, (unsigned long long) server->refused_total,
-			(unsigned long long) server->watch_event_total, (long long) vdi_alloc_live(), server->draining ? "true" : "false");
+		       "{\"version\":\"%s\",\"address\":\"%s\",\"connections\":%lld,\"watches\":%llu,"
+		       "\"requestsUnderWay\":%lld,\"requests\":%llu,"
+		       "\"refused\":%llu,\"watchEvents\":%llu,\"memoryBlocks\":%lld,\"draining\":%s",
+		       vd_version(), server->address, (long long) server->connections_open,
+		       (unsigned long long) server->watches_open, (long long) server->requests_open,
+		       (unsigned long long) server->request_total, (unsigned long long) server->refused_total,
+		       (unsigned long long) server->watch_event_total, (long long) vdi_alloc_live(),
+		       server->draining ? "true" : "false");
 	write_loops(&body, server);
 	write_clients(&body, server);
 	write_store(&body, server, request->debug);

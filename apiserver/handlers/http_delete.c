@@ -1,5 +1,5 @@
-/* DELETE of one object and of a collection (R-664..R-669). What a deletion means is deletion.c's, how it is done object_call.c's; here are the request, its answer,
- * and the dry run.
+/* DELETE of one object and of a collection (R-664..R-669). What a deletion means is deletion.c's, how it is
+ * done object_call.c's; here are the request, its answer, and the dry run.
  */
 #include <stdio.h>
 
@@ -44,12 +44,14 @@ static void reply_success(struct vdi_request *request, const char *uid)
 
 	vdi_http_status_set(status, 200, "", "%s", "");
 	status->success = true;
-	vdi_http_status_details(status, request->route.name, request->resource->group, request->resource->plural);
+	vdi_http_status_details(status, request->route.name, request->resource->group,
+				request->resource->plural);
 	(void) snprintf(status->uid, sizeof status->uid, "%s", uid);
 	vdi_request_reply_status(request, status, "");
 }
 
-/* accepted only, when the deprecated form asked for the dependents to go and the object has not gone yet. */
+/* R-666: accepted only, when the deprecated form asked for the dependents to go and the object has not gone
+ * yet. */
 static int code_of(const struct vdi_request *request, bool is_removed)
 {
 	return !is_removed && request->write->options.orphan_dependents == VD_FALSE ? 202 : 200;
@@ -72,20 +74,24 @@ static void deleted(struct vdi_request *request)
 	else if (call->is_removed && !vdi_deletion_returns_object(request->resource))
 		reply_success(request, call->deletion.uid);
 	else
-		vdi_request_reply_object(request, code_of(request, call->is_removed), request->object, request->revision);
+		vdi_request_reply_object(request, code_of(request, call->is_removed), request->object,
+					 request->revision);
 }
 
 /* False with write->status. */
-static bool holds(struct vdi_request *request, const char *what, struct vd_bytes wanted, struct vd_bytes present)
+static bool holds(struct vdi_request *request, const char *what, struct vd_bytes wanted,
+		  struct vd_bytes present)
 {
 	char why[256];
 
 	if (wanted.size == 0 || vd_bytes_equal(wanted, present))
 		return true;
-	(void) snprintf(why, sizeof why, "Precondition failed: %s in precondition: %.*s, %s in object meta: %.*s", what,
-			(int) VDI_MIN(wanted.size, (size_t) 64), (const char *) wanted.data, what, (int) VDI_MIN(present.size, (size_t) 64),
-			present.size ? (const char *) present.data : "");
-	vdi_http_status_conflict(&request->write->status, request->resource->group, request->resource->plural, request->write->edit.name, why);
+	(void) snprintf(
+		why, sizeof why, "Precondition failed: %s in precondition: %.*s, %s in object meta: %.*s",
+		what, (int) VDI_MIN(wanted.size, (size_t) 64), (const char *) wanted.data, what,
+		(int) VDI_MIN(present.size, (size_t) 64), present.size ? (const char *) present.data : "");
+	vdi_http_status_conflict(&request->write->status, request->resource->group, request->resource->plural,
+				 request->write->edit.name, why);
 	return false;
 }
 
@@ -95,7 +101,8 @@ static vd_status no_memory(struct vdi_write *write)
 	return VD_NOMEM;
 }
 
-/* Plans for write->current, which is at write->seen, and holds the preconditions against it. With write->status unless it is VD_OK. */
+/* Plans for write->current, which is at write->seen, and holds the preconditions against it. With
+ * write->status unless it is VD_OK. */
 static vd_status plan_current(struct vdi_request *request)
 {
 	struct vdi_write    *write = request->write;
@@ -103,13 +110,15 @@ static vd_status plan_current(struct vdi_request *request)
 	char		     revision[24];
 
 	write->status.code = 0;
-	if (vdi_deletion_plan(request->resource, &write->options, write->edit.now, vdi_out_slice(&write->current), deletion, &write->status) != VD_OK)
+	if (vdi_deletion_plan(request->resource, &write->options, write->edit.now,
+			      vdi_out_slice(&write->current), deletion, &write->status) != VD_OK)
 		return write->status.code ? VD_INVALID : no_memory(write);
 	(void) snprintf(revision, sizeof revision, "%lld", (long long) write->seen);
 	return holds(request, "UID", write->options.uid, vd_bytes_of(deletion->uid)) &&
-			       holds(request, "ResourceVersion", write->options.revision, vd_bytes_of(revision))
-		       ? VD_OK
-		       : VD_INVALID;
+			       holds(request, "ResourceVersion", write->options.revision,
+				     vd_bytes_of(revision)) ?
+		       VD_OK :
+		       VD_INVALID;
 }
 
 /* What would be, still at the present revision, into write->current when the object would be marked. */
@@ -133,7 +142,8 @@ static void dry_planned(struct vdi_request *request)
 	else if (deletion->verdict == VDI_DELETION_MARK)
 		vdi_request_reply_text(request, code_of(request, false), vdi_out_slice(&write->current));
 	else if (deletion->verdict == VDI_DELETION_WAIT || vdi_deletion_returns_object(request->resource))
-		vdi_request_reply_object(request, code_of(request, deletion->verdict == VDI_DELETION_REMOVE), write->object, write->seen);
+		vdi_request_reply_object(request, code_of(request, deletion->verdict == VDI_DELETION_REMOVE),
+					 write->object, write->seen);
 	else
 		reply_success(request, deletion->uid);
 }
@@ -163,7 +173,8 @@ static bool begin(struct vdi_request *request)
 	struct vdi_write *write;
 
 	if (request->body_size > OPTIONS_SIZE_MAX) {
-		vdi_http_status_set(&request->status, 413, "RequestEntityTooLarge", "Request entity too large: limit is %d", OPTIONS_SIZE_MAX);
+		vdi_http_status_set(&request->status, 413, "RequestEntityTooLarge",
+				    "Request entity too large: limit is %d", OPTIONS_SIZE_MAX);
 		vdi_request_fail(request, &request->status);
 		return false;
 	}
@@ -175,7 +186,8 @@ static bool begin(struct vdi_request *request)
 	if (!protobuf && request->body_size && !vdi_write_is_json(request))
 		return false;
 	if (!vdi_params_validate_delete(&request->params, &request->status) ||
-	    vdi_delete_options_parse(write->edit.body, protobuf, &write->options, &request->status) != VD_OK) {
+	    vdi_delete_options_parse(write->edit.body, protobuf, &write->options, &request->status) !=
+		    VD_OK) {
 		vdi_request_fail(request, &request->status);
 		return false;
 	}
@@ -189,8 +201,9 @@ static void refuse_immortal(struct vdi_request *request)
 {
 	struct vd_bytes name = request->route.name;
 
-	vdi_http_status_set(&request->status, 403, "Forbidden", "namespaces \"%.*s\" is forbidden: this namespace may not be deleted", (int) name.size,
-			    (const char *) name.data);
+	vdi_http_status_set(&request->status, 403, "Forbidden",
+			    "namespaces \"%.*s\" is forbidden: this namespace may not be deleted",
+			    (int) name.size, (const char *) name.data);
 	vdi_http_status_details(&request->status, name, request->resource->group, request->resource->plural);
 	vdi_request_fail(request, &request->status);
 }
@@ -209,8 +222,9 @@ void vdi_handle_delete(struct vdi_request *request)
 	}
 	vdi_request_await(request, dry_deleted);
 	vdi_request_awaited(request,
-			    vd_cacher_get(request->resource->cacher, request->route.namespace_name, request->route.name, VD_REVISION_UNSET,
-					  vdi_request_got_object, request),
+			    vd_cacher_get(request->resource->cacher, request->route.namespace_name,
+					  request->route.name, VD_REVISION_UNSET, vdi_request_got_object,
+					  request),
 			    NULL);
 }
 

@@ -1,4 +1,5 @@
-/* From a complete request to its handler: what is asked, whether it may be asked, in which form the answer goes. */
+/* From a complete request to its handler: what is asked, whether it may be asked, in which form the answer
+ * goes. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -23,8 +24,9 @@ static void fail_method(struct vdi_request *request)
 	vdi_request_fail(request, &request->status);
 }
 
-/* A web page must not be able to speak for the user: neither by a name that resolves to 127.0.0.1 (rebinding), where nobody is authenticated, nor by a request
- * that a browser sends for another site, perhaps with the user's certificate. A server that listens elsewhere for everybody has any name. */
+/* A web page must not be able to speak for the user: neither by a name that resolves to 127.0.0.1
+ * (rebinding), where nobody is authenticated, nor by a request that a browser sends for another site, perhaps
+ * with the user's certificate. A server that listens elsewhere for everybody has any name. */
 static bool is_from_elsewhere(const struct vdi_request *request)
 {
 	struct vd_bytes host = VD_BYTES_NONE, site;
@@ -32,7 +34,8 @@ static bool is_from_elsewhere(const struct vdi_request *request)
 	if (!request->loop->security->authenticates && !request->server->options.insecure_no_auth &&
 	    vdi_http_header_get(&request->head, "Host", &host) && host.size && !vdi_loopback_has_host(host))
 		return true;
-	return vdi_http_header_get(&request->head, "Sec-Fetch-Site", &site) && !vd_bytes_equal(site, vd_bytes_of("same-origin")) &&
+	return vdi_http_header_get(&request->head, "Sec-Fetch-Site", &site) &&
+	       !vd_bytes_equal(site, vd_bytes_of("same-origin")) &&
 	       !vd_bytes_equal(site, vd_bytes_of("none"));
 }
 
@@ -57,10 +60,12 @@ static bool negotiate(struct vdi_request *request, unsigned forms)
 
 	(void) vdi_http_header_get(&request->head, "Accept", &accept);
 	if (request->resource)
-		forms |= VDI_FORMS_PROTOBUF_METADATA | (vdi_request_serves_protobuf(request) ? VDI_FORMS_PROTOBUF : 0);
+		forms |= VDI_FORMS_PROTOBUF_METADATA |
+			 (vdi_request_serves_protobuf(request) ? VDI_FORMS_PROTOBUF : 0);
 	if (vdi_negotiate(accept, forms, &request->form))
 		return true;
-	vdi_http_status_set(&request->status, 406, "NotAcceptable", "only the following media types are accepted: application/json%s",
+	vdi_http_status_set(&request->status, 406, "NotAcceptable",
+			    "only the following media types are accepted: application/json%s",
 			    forms & VDI_FORMS_PROTOBUF ? ", " VDI_K8S_PROTO_TYPE : "");
 	vdi_request_fail(request, &request->status);
 	return false;
@@ -68,8 +73,10 @@ static bool negotiate(struct vdi_request *request, unsigned forms)
 
 static void fail_terminating(struct vdi_request *request)
 {
-	vdi_http_status_set(&request->status, 405, "MethodNotAllowed", "create not allowed while custom resource definition is terminating");
-	vdi_http_status_details(&request->status, VD_BYTES_NONE, request->resource->group, request->resource->plural);
+	vdi_http_status_set(&request->status, 405, "MethodNotAllowed",
+			    "create not allowed while custom resource definition is terminating");
+	vdi_http_status_details(&request->status, VD_BYTES_NONE, request->resource->group,
+				request->resource->plural);
 	vdi_request_fail(request, &request->status);
 }
 
@@ -95,7 +102,8 @@ static void dispatch_collection(struct vdi_request *request)
 			vdi_handle_list(request);
 		break;
 	case VDI_HTTP_POST:
-		if (request->route.watch_prefix || (request->resource->namespaced && !request->route.has_namespace))
+		if (request->route.watch_prefix ||
+		    (request->resource->namespaced && !request->route.has_namespace))
 			fail_method(request);
 		else if (request->resource->is_terminating)
 			fail_terminating(request);
@@ -103,7 +111,8 @@ static void dispatch_collection(struct vdi_request *request)
 			begin_create(request);
 		break;
 	case VDI_HTTP_DELETE:
-		if (request->route.watch_prefix || (request->resource->namespaced && !request->route.has_namespace) ||
+		if (request->route.watch_prefix ||
+		    (request->resource->namespaced && !request->route.has_namespace) ||
 		    vdi_resource_is_namespaces(request->resource)) /* each has a content that goes first */
 			fail_method(request);
 		else if (negotiate(request, VDI_FORMS_LIST))
@@ -135,10 +144,13 @@ static void dispatch_object(struct vdi_request *request)
 
 static void dispatch_subresource(struct vdi_request *request)
 {
-	bool is_status = vd_bytes_equal(request->route.subresource, vd_bytes_of("status")) && request->resource->has_status;
-	bool is_scale = vd_bytes_equal(request->route.subresource, vd_bytes_of("scale")) && request->resource->has_scale;
+	bool is_status = vd_bytes_equal(request->route.subresource, vd_bytes_of("status")) &&
+			 request->resource->has_status;
+	bool is_scale = vd_bytes_equal(request->route.subresource, vd_bytes_of("scale")) &&
+			request->resource->has_scale;
 
-	bool is_finalize = vd_bytes_equal(request->route.subresource, vd_bytes_of("finalize")) && vdi_resource_is_namespaces(request->resource);
+	bool is_finalize = vd_bytes_equal(request->route.subresource, vd_bytes_of("finalize")) &&
+			   vdi_resource_is_namespaces(request->resource);
 
 	if (is_finalize && request->head.method != VDI_HTTP_PUT) {
 		fail_method(request);
@@ -176,9 +188,11 @@ static struct vd_bytes peer_of(const struct vdi_request *request, char buffer[IN
 
 	if (getpeername(request->connection->fd, (struct sockaddr *) &address, &size) == 0) {
 		if (address.ss_family == AF_INET)
-			text = inet_ntop(AF_INET, &((struct sockaddr_in *) &address)->sin_addr, buffer, INET6_ADDRSTRLEN);
+			text = inet_ntop(AF_INET, &((struct sockaddr_in *) &address)->sin_addr, buffer,
+					 INET6_ADDRSTRLEN);
 		else if (address.ss_family == AF_INET6)
-			text = inet_ntop(AF_INET6, &((struct sockaddr_in6 *) &address)->sin6_addr, buffer, INET6_ADDRSTRLEN);
+			text = inet_ntop(AF_INET6, &((struct sockaddr_in6 *) &address)->sin6_addr, buffer,
+					 INET6_ADDRSTRLEN);
 	}
 	return vd_bytes_of(text ? text : "");
 }
@@ -191,15 +205,17 @@ static bool owes_too_much(const struct vdi_request *request)
 	return max && atomic_load_explicit(&request->account->answer_bytes, memory_order_relaxed) >= max;
 }
 
-/* what all clients have under way, and what this one has already. Nobody waits for room: the answer is 429 at once. */
+/* R-655: what all clients have under way, and what this one has already. Nobody waits for room: the answer is
+ * 429 at once. */
 static bool admit(struct vdi_request *request)
 {
 	const struct vd_server_options *options = &request->server->options;
 	struct vd_bytes			agent = VD_BYTES_NONE, client;
 	char				buffer[INET6_ADDRSTRLEN];
 
-	if (options->client_request_count_max == 0 && options->client_watch_count_max == 0 && options->client_bytes_max == 0 &&
-	    options->request_count_max == 0 && options->mutating_request_count_max == 0)
+	if (options->client_request_count_max == 0 && options->client_watch_count_max == 0 &&
+	    options->client_bytes_max == 0 && options->request_count_max == 0 &&
+	    options->mutating_request_count_max == 0)
 		return true;
 	if (request->loop->security->authenticates) {
 		client = vd_bytes_of(request->identity->user);
@@ -214,7 +230,8 @@ static bool admit(struct vdi_request *request)
 	if (is_long_running(request))
 		return true;
 	request->kind = request->head.method == VDI_HTTP_GET ? VDI_REQUEST_READING : VDI_REQUEST_MUTATING;
-	if (owes_too_much(request) || !vdi_account_admit(&request->account->requests, options->client_request_count_max)) {
+	if (owes_too_much(request) ||
+	    !vdi_account_admit(&request->account->requests, options->client_request_count_max)) {
 		vdi_request_fail_too_many(request);
 		return false;
 	}
@@ -237,7 +254,8 @@ static bool limit_time(struct vdi_request *request)
 		return false;
 	}
 	/* what writes one object has less time. */
-	request->is_short = request->head.method != VDI_HTTP_GET && (request->head.method != VDI_HTTP_DELETE || request->route.name.size);
+	request->is_short = request->head.method != VDI_HTTP_GET &&
+			    (request->head.method != VDI_HTTP_DELETE || request->route.name.size);
 	if (timeout.ns <= 0 || timeout.ns > request->server->options.request_timeout.ns)
 		timeout = request->server->options.request_timeout;
 	if (request->is_short && timeout.ns > request->server->write_limit.ns)
@@ -249,7 +267,8 @@ static bool limit_time(struct vdi_request *request)
 	return true;
 }
 
-/* A name that could not be one of a path in the store either: upstream's registry (pkg/registry/generic/registry/store.go) refuses it before it looks. */
+/* A name that could not be one of a path in the store either: upstream's registry
+ * (pkg/registry/generic/registry/store.go) refuses it before it looks. */
 static bool has_storable_name(struct vdi_request *request)
 {
 	struct vd_bytes name = request->route.name;
@@ -257,7 +276,8 @@ static bool has_storable_name(struct vdi_request *request)
 
 	if (why == NULL)
 		return true;
-	vdi_http_status_set(&request->status, 400, "BadRequest", "Name parameter invalid: \"%.*s\": %s", (int) VDI_MIN(name.size, (size_t) 253), (const char *) name.data, why);
+	vdi_http_status_set(&request->status, 400, "BadRequest", "Name parameter invalid: \"%.*s\": %s",
+			    (int) VDI_MIN(name.size, (size_t) 253), (const char *) name.data, why);
 	vdi_request_fail(request, &request->status);
 	return false;
 }
@@ -274,15 +294,18 @@ static void find_kind(struct vdi_request *request)
 {
 	const struct vdi_route *route = &request->route;
 
-	request->resource = vdi_resource_ref(vdi_resources_find(&request->loop->served->resources, route->group, route->version, route->plural));
+	request->resource = vdi_resource_ref(vdi_resources_find(&request->loop->served->resources,
+								route->group, route->version, route->plural));
 }
 
 static void dispatch_known(struct vdi_request *request)
 {
 	struct vdi_route *route = &request->route;
 
-	/* namespaces/x/y leads to y in namespace x; cluster-scoped kinds have no such path, and namespaced ones need it to name an object. */
-	if ((route->has_namespace && !request->resource->namespaced) || (route->name.size && request->resource->namespaced && !route->has_namespace)) {
+	/* namespaces/x/y leads to y in namespace x; cluster-scoped kinds have no such path, and namespaced
+	 * ones need it to name an object. */
+	if ((route->has_namespace && !request->resource->namespaced) ||
+	    (route->name.size && request->resource->namespaced && !route->has_namespace)) {
 		fail_unknown(request);
 		return;
 	}
@@ -304,18 +327,22 @@ static void dispatch_known(struct vdi_request *request)
 
 /* ---- A kind that is not served, or not yet ----
  *
- * Its definition may be in the store, put there by another server, and be Established for whoever reads it there. So it is looked for in the store, and if it is
- * there the request waits until this server serves what it says, or has found that it will not. Upstream answers 404 where its informer is behind
+ * Its definition may be in the store, put there by another server, and be Established for whoever reads it
+ * there. So it is looked for in the store, and if it is there the request waits until this server serves what
+ * it says, or has found that it will not. Upstream answers 404 where its informer is behind
  * (apiextensions-apiserver pkg/apiserver/customresource_handler.go). */
 
 /* False: no definition can be of that name. */
 static bool name_definition(const struct vdi_request *request, char name[256])
 {
 	const struct vdi_route *route = &request->route;
-	int size = snprintf(name, 256, "%.*s.%.*s", (int) VDI_MIN(route->plural.size, (size_t) 254), route->plural.size ? (const char *) route->plural.data : "",
-			    (int) VDI_MIN(route->group.size, (size_t) 254), route->group.size ? (const char *) route->group.data : "");
+	int size = snprintf(name, 256, "%.*s.%.*s", (int) VDI_MIN(route->plural.size, (size_t) 254),
+			    route->plural.size ? (const char *) route->plural.data : "",
+			    (int) VDI_MIN(route->group.size, (size_t) 254),
+			    route->group.size ? (const char *) route->group.data : "");
 
-	return size <= 253 && route->group.size && memchr(route->group.data, '.', route->group.size) && vdi_validate_path_segment(vd_bytes_of(name)) == NULL;
+	return size <= 253 && route->group.size && memchr(route->group.data, '.', route->group.size) &&
+	       vdi_validate_path_segment(vd_bytes_of(name)) == NULL;
 }
 
 /* What was found is of the definitions' cache. */
@@ -338,7 +365,9 @@ static void got_decision(struct vdi_request *request)
 		return;
 	}
 	if (request->result != VD_OK) {
-		vdi_http_status_set(&request->status, 503, "ServiceUnavailable", "the resource is defined and will be served soon, please try again later");
+		vdi_http_status_set(
+			&request->status, 503, "ServiceUnavailable",
+			"the resource is defined and will be served soon, please try again later");
 		request->status.retry_after_s = 1;
 		vdi_request_fail(request, &request->status);
 		return;
@@ -359,7 +388,10 @@ static void got_definition(struct vdi_request *request)
 	(void) name_definition(request, name);
 	if (request->result == VD_OK) {
 		vdi_request_await(request, got_decision);
-		vdi_request_awaited(request, vdi_kinds_await(&request->server->kinds, vd_bytes_of(name), revision, kind_decided, request), NULL);
+		vdi_request_awaited(request,
+				    vdi_kinds_await(&request->server->kinds, vd_bytes_of(name), revision,
+						    kind_decided, request),
+				    NULL);
 		return;
 	}
 	forget_definitions(request);
@@ -367,17 +399,20 @@ static void got_definition(struct vdi_request *request)
 		fail_unknown(request);
 		return;
 	}
-	vdi_http_status_of(&request->status, "get", "apiextensions.k8s.io", "customresourcedefinitions", vd_bytes_of(name), request->result, &request->error);
+	vdi_http_status_of(&request->status, "get", "apiextensions.k8s.io", "customresourcedefinitions",
+			   vd_bytes_of(name), request->result, &request->error);
 	vdi_request_fail(request, &request->status);
 }
 
 static void dispatch_unknown(struct vdi_request *request)
 {
-	struct vdi_resource *definitions = vdi_resources_find(&request->loop->served->resources, vd_bytes_of("apiextensions.k8s.io"), vd_bytes_of("v1"),
-							      vd_bytes_of("customresourcedefinitions"));
-	char		     name[256];
+	struct vdi_resource *definitions =
+		vdi_resources_find(&request->loop->served->resources, vd_bytes_of("apiextensions.k8s.io"),
+				   vd_bytes_of("v1"), vd_bytes_of("customresourcedefinitions"));
+	char name[256];
 
-	if (request->server->kinds.definitions == NULL || definitions == NULL || !name_definition(request, name)) {
+	if (request->server->kinds.definitions == NULL || definitions == NULL ||
+	    !name_definition(request, name)) {
 		fail_unknown(request);
 		return;
 	}
@@ -386,7 +421,8 @@ static void dispatch_unknown(struct vdi_request *request)
 		return;
 	vdi_request_await(request, got_definition);
 	vdi_request_awaited(request,
-			    vd_cacher_get(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(name), VD_REVISION_UNSET, vdi_request_got_object, request),
+			    vd_cacher_get(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(name),
+					  VD_REVISION_UNSET, vdi_request_got_object, request),
 			    NULL);
 }
 
@@ -407,7 +443,8 @@ void vdi_request_dispatch(struct vdi_request *request)
 	vdi_http_metrics_begin(request, &request->inflight);
 	request->pretty = wants_pretty(request);
 	if (is_from_elsewhere(request)) {
-		vdi_http_status_set(&request->status, 403, "Forbidden", "requests from other sites are not served");
+		vdi_http_status_set(&request->status, 403, "Forbidden",
+				    "requests from other sites are not served");
 		vdi_request_fail(request, &request->status);
 		return;
 	}

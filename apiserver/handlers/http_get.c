@@ -23,7 +23,8 @@ static void got_exact(struct vdi_request *request)
 	vdi_request_fail_result(request, "get", request->result, &request->error);
 }
 
-/* Beyond upstream, where a get knows no resourceVersionMatch: the object as it was at exactly that revision. */
+/* Beyond upstream, where a get knows no resourceVersionMatch: the object as it was at exactly that
+ * revision. */
 static void get_exact(struct vdi_request *request, vd_rev revision)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
@@ -50,7 +51,8 @@ void vdi_handle_get(struct vdi_request *request)
 		return;
 	}
 	if (!vdi_params_revision(request->params.resource_version, &revision, &request->status) ||
-	    (request->form.form == VDI_FORM_TABLE && !vdi_params_validate_include(&request->params, &request->status))) {
+	    (request->form.form == VDI_FORM_TABLE &&
+	     !vdi_params_validate_include(&request->params, &request->status))) {
 		vdi_request_fail(request, &request->status);
 		return;
 	}
@@ -60,7 +62,7 @@ void vdi_handle_get(struct vdi_request *request)
 	}
 	vdi_request_await(request, got);
 	vdi_request_awaited(request,
-			    vd_cacher_get(request->resource->cacher, request->route.namespace_name, request->route.name, revision,
-					  vdi_request_got_object, request),
+			    vd_cacher_get(request->resource->cacher, request->route.namespace_name,
+					  request->route.name, revision, vdi_request_got_object, request),
 			    NULL);
 }

@@ -1,14 +1,17 @@
 /* LIST: a snapshot, streamed.
  *
- * The list is walked lazily while the socket takes bytes; at any moment only one batch exists. Plain lists are scatter/gather: the pieces of up to
- * BATCH_OBJECTS stored objects, commas and one chunk frame go out by one sendmsg, nothing is copied. Tables and metadata lists are rendered
- * a batch at a time. So 64 lists of any size at once cost 64 batches.
+ * The list is walked lazily while the socket takes bytes; at any moment only one batch exists. Plain lists
+ * are scatter/gather: the pieces of up to BATCH_OBJECTS stored objects, commas and one chunk frame go out by
+ * one sendmsg, nothing is copied. Tables and metadata lists are rendered a batch at a time. So 64 lists of
+ * any size at once cost 64 batches.
  *
- * A list as protobuf has its length in front and is made of translated objects: it is made in one piece, when it is small (PROTOBUF_BYTES of JSON). A larger one
- * is answered as JSON, which costs nothing to make, to every client that takes it (H-307: all of them do); pages are small.
+ * A list as protobuf has its length in front and is made of translated objects: it is made in one piece, when
+ * it is small (PROTOBUF_BYTES of JSON). A larger one is answered as JSON, which costs nothing to make, to
+ * every client that takes it (H-307: all of them do); pages are small.
  *
- * For a client that takes gzip the list's beginning is looked at before the answer begins: is there more than VDI_GZIP_THRESHOLD of it, then the batches become the
- * source of a compressed answer (http_gzip.h) and are not framed.
+ * For a client that takes gzip the list's beginning is looked at before the answer begins: is there more than
+ * VDI_GZIP_THRESHOLD of it, then the batches become the source of a compressed answer (http_gzip.h) and are
+ * not framed.
  */
 #include "field_support.h"
 #include "http_gzip.h"
@@ -24,44 +27,44 @@
 #include "stored_version.h"
 
 #define BATCH_OBJECTS 128
-#define BATCH_BYTES   131072
-#define TURN_BYTES    (1 << 20)
-#define READ_BYTES    (1 << 18) /* that rows of one batch are made of: the rows may be short */
-#define PRETTY_BYTES  ((size_t) 1 << 18) /* of the longest list that is indented */
-#define ENDING	      "]}\n"
-#define PARTS_MAX     (BATCH_OBJECTS * 6 + 8)
-#define PROTOBUF_BYTES	   (2 << 20)
+#define BATCH_BYTES 131072
+#define TURN_BYTES (1 << 20)
+#define READ_BYTES (1 << 18)		/* that rows of one batch are made of: the rows may be short */
+#define PRETTY_BYTES ((size_t) 1 << 18) /* of the longest list that is indented */
+#define ENDING "]}\n"
+#define PARTS_MAX (BATCH_OBJECTS * 6 + 8)
+#define PROTOBUF_BYTES (2 << 20)
 #define PROTOBUF_ANSWER_MAX ((size_t) 64 << 20)
 
 struct list_stream {
-	struct vdi_http_stream stream;
-	struct vdi_gzip_source source;
-	struct vd_server      *server;
-	struct vdi_resource   *resource;
-	struct vd_list	      *list;
+	struct vdi_http_stream	  stream;
+	struct vdi_gzip_source	  source;
+	struct vd_server	 *server;
+	struct vdi_resource	 *resource;
+	struct vd_list		 *list;
 	struct vdi_request_labels labels;
-	int64_t		       sent;	/* bytes; counted when the stream has begun */
-	size_t		       read;	/* bytes of objects that the last batch was rendered from */
-	bool		       streams;
-	struct vdi_negotiated  form;
-	enum vdi_include       include;
-	bool		       chunked;
-	bool		       first;	/* no item was written yet */
-	bool		       ended;	/* the last batch is made */
-	bool		       begun;	/* as a source: the opening was given */
+	int64_t			  sent; /* bytes; counted when the stream has begun */
+	size_t			  read; /* bytes of objects that the last batch was rendered from */
+	bool			  streams;
+	struct vdi_negotiated	  form;
+	enum vdi_include	  include;
+	bool			  chunked;
+	bool			  first; /* no item was written yet */
+	bool			  ended; /* the last batch is made */
+	bool			  begun; /* as a source: the opening was given */
 
 	/* The list's first objects, taken to see how large it is; they come first. */
 	struct vd_object **taken;
 	size_t		   taken_at, taken_count, taken_capacity;
 
 	/* The batch under way: parts[part_at..part_count), the first part_offset bytes of which are sent. */
-	size_t		      part_at;
-	size_t		      part_count;
-	struct iovec	      parts[PARTS_MAX];
+	size_t			 part_at;
+	size_t			 part_count;
+	struct iovec		 parts[PARTS_MAX];
 	struct vdi_object_pieces json[BATCH_OBJECTS];
-	char		      chunk_head[24];
-	struct vdi_out   text;	 /* head, tail or rendered rows of this batch */
-	struct vdi_out   scratch;
+	char			 chunk_head[24];
+	struct vdi_out		 text; /* head, tail or rendered rows of this batch */
+	struct vdi_out		 scratch;
 };
 
 static void push(struct list_stream *list, const void *data, size_t size)
@@ -84,7 +87,8 @@ static void frame(struct list_stream *list, size_t from)
 		return;
 	}
 	list->parts[from] = (struct iovec) { list->chunk_head,
-					     (size_t) snprintf(list->chunk_head, sizeof list->chunk_head, "%zx\r\n", size) };
+					     (size_t) snprintf(list->chunk_head, sizeof list->chunk_head,
+							       "%zx\r\n", size) };
 	push(list, list->ended ? "\r\n0\r\n\r\n" : "\r\n", list->ended ? 7 : 2);
 }
 
@@ -120,8 +124,8 @@ static void batch_objects(struct list_stream *list)
 /* Appends the object's row to out. */
 static void render(struct list_stream *list, struct vd_object *object, struct vdi_out *out)
 {
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct vdi_node	    *root;
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root;
 
 	vdi_out_reset(&list->scratch);
 	vdi_object_write(&list->scratch, list->resource, object, vd_object_revision(object));
@@ -129,8 +133,8 @@ static void render(struct list_stream *list, struct vd_object *object, struct vd
 	if (out->failed || vdi_tree_parse_row(&tree, vdi_out_slice(&list->scratch), &root, NULL) != VD_OK)
 		out->failed = true;
 	else if (list->form.form == VDI_FORM_TABLE)
-		vdi_table_row(out, list->resource, &tree, root, vdi_out_slice(&list->scratch), list->include, list->form.v1beta1,
-			      vd_env_wall(list->server->env));
+		vdi_table_row(out, list->resource, &tree, root, vdi_out_slice(&list->scratch), list->include,
+			      list->form.v1beta1, vd_env_wall(list->server->env));
 	else
 		vdi_table_metadata(out, &tree, root, list->form.v1beta1);
 	vdi_tree_fini(&tree);
@@ -176,7 +180,8 @@ static vd_status next_batch(struct list_stream *list)
 static vd_status flush(struct list_stream *list, struct vdi_http_connection *connection, size_t *turn)
 {
 	size_t	  sent;
-	vd_status status = vdi_http_connection_send(connection, list->parts + list->part_at, list->part_count - list->part_at, &sent);
+	vd_status status = vdi_http_connection_send(connection, list->parts + list->part_at,
+						    list->part_count - list->part_at, &sent);
 
 	*turn += sent;
 	list->sent += (int64_t) sent;
@@ -227,13 +232,17 @@ static void write_opening(struct list_stream *list, struct vdi_out *out)
 	char version[VDI_RESOURCE_NAME_MAX];
 
 	if (list->form.form == VDI_FORM_TABLE)
-		vdi_out_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\"", list->form.v1beta1 ? "v1beta1" : "v1");
+		vdi_out_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\"",
+			       list->form.v1beta1 ? "v1beta1" : "v1");
 	else if (list->form.form == VDI_FORM_OBJECT)
 		vdi_out_printf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\"", list->resource->list_kind,
-				vdi_resource_api_version(list->resource, version));
+			       vdi_resource_api_version(list->resource, version));
 	else
-		vdi_out_printf(out, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/%s\"", list->form.v1beta1 ? "v1beta1" : "v1");
-	vdi_out_printf(out, ",\"metadata\":{\"resourceVersion\":\"%lld\"", (long long) vd_list_revision(list->list));
+		vdi_out_printf(out,
+			       "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/%s\"",
+			       list->form.v1beta1 ? "v1beta1" : "v1");
+	vdi_out_printf(out, ",\"metadata\":{\"resourceVersion\":\"%lld\"",
+		       (long long) vd_list_revision(list->list));
 	vdi_out_member(out, "continue", vd_list_continue(list->list));
 	if (vd_list_remaining(list->list) > 0) {
 		vdi_out_key(out, "remainingItemCount");
@@ -275,7 +284,8 @@ static vd_status take_some(struct list_stream *list, size_t size_max, bool *ret_
 
 /* ---- Compressed ---- */
 
-static vd_status next_source(struct vdi_gzip_source *source, const struct iovec **ret_parts, size_t *ret_count, bool *ret_is_last)
+static vd_status next_source(struct vdi_gzip_source *source, const struct iovec **ret_parts,
+			     size_t *ret_count, bool *ret_is_last)
 {
 	struct list_stream *list = VDI_CONTAINER_OF(source, struct list_stream, source);
 
@@ -298,14 +308,17 @@ static void free_source(struct vdi_gzip_source *source, int64_t sent)
 
 static const struct vdi_gzip_source_ops source_ops = { next_source, free_source };
 
-/* Whether the whole content is more than VDI_GZIP_THRESHOLD. opening: the content so far, to which rows are added while it is not. */
+/* Whether the whole content is more than VDI_GZIP_THRESHOLD. opening: the content so far, to which rows are
+ * added while it is not. */
 static vd_status is_long(struct list_stream *list, struct vdi_out *opening, bool *ret_is_long)
 {
 	size_t size = opening->size + sizeof ENDING - 1;
 	bool   all;
 
 	if (list->form.form != VDI_FORM_OBJECT) {
-		for (size_t read = 0; opening->size <= VDI_GZIP_THRESHOLD && read < TURN_BYTES && !list->ended && !opening->failed; read += list->read)
+		for (size_t read = 0; opening->size <= VDI_GZIP_THRESHOLD && read < TURN_BYTES &&
+				      !list->ended && !opening->failed;
+		     read += list->read)
 			render_some(list, opening, VDI_GZIP_THRESHOLD + 1);
 		if (list->ended)
 			vdi_out_raw(opening, ENDING);
@@ -357,7 +370,9 @@ static void write_list_meta(struct vdi_buffer *out, const struct vd_list *list)
 	char   text[24];
 
 	(void) snprintf(text, sizeof text, "%lld", (long long) vd_list_revision(list));
-	vdi_k8s_proto_bytes(out, 1, (struct vd_bytes) { NULL, 0 }); /* strings are written also when they are empty */
+	vdi_k8s_proto_bytes(
+		out, 1,
+		(struct vd_bytes) { NULL, 0 }); /* strings are written also when they are empty */
 	vdi_k8s_proto_bytes(out, 2, vd_bytes_of(text));
 	vdi_k8s_proto_bytes(out, 3, vd_list_continue(list));
 	if (vd_list_remaining(list) > 0)
@@ -385,7 +400,8 @@ static vd_status write_protobuf(struct list_stream *list, struct vdi_buffer *out
 		struct vd_object *object = list->taken[i];
 		size_t		  item = vdi_k8s_proto_begin(out, 2);
 
-		VDI_TRY(vdi_protobuf_write(out, &protobuf, vd_kv_value(vd_object_kv(object)), vd_object_revision(object), reterr));
+		VDI_TRY(vdi_protobuf_write(out, &protobuf, vd_kv_value(vd_object_kv(object)),
+					   vd_object_revision(object), reterr));
 		vdi_k8s_proto_end(out, item);
 	}
 	vdi_k8s_proto_envelope_end(out, envelope);
@@ -442,7 +458,8 @@ static void reply_pretty(struct vdi_request *request, struct list_stream *list)
 	while (!list->ended && !body.failed) {
 		body.failed |= next_batch(list) != VD_OK;
 		for (size_t i = 0; i < list->part_count; i++)
-			vdi_out_bytes(&body, (struct vd_bytes) { list->parts[i].iov_base, list->parts[i].iov_len });
+			vdi_out_bytes(&body,
+				      (struct vd_bytes) { list->parts[i].iov_base, list->parts[i].iov_len });
 	}
 	list->stream.ops->free(&list->stream);
 	vdi_request_reply(request, 200, "application/json", "", &body);
@@ -463,9 +480,10 @@ static struct list_stream *new_stream(struct vdi_request *request)
 	list->form = request->form;
 	if (list->form.form == VDI_FORM_METADATA)
 		list->form.form = VDI_FORM_METADATA_LIST;
-	list->include = vd_bytes_equal(request->params.include_object, vd_bytes_of("Object"))	? VDI_INCLUDE_OBJECT
-			: vd_bytes_equal(request->params.include_object, vd_bytes_of("None")) ? VDI_INCLUDE_NONE
-											       : VDI_INCLUDE_METADATA;
+	list->include =
+		vd_bytes_equal(request->params.include_object, vd_bytes_of("Object")) ? VDI_INCLUDE_OBJECT :
+		vd_bytes_equal(request->params.include_object, vd_bytes_of("None"))   ? VDI_INCLUDE_NONE :
+											VDI_INCLUDE_METADATA;
 	list->chunked = !request->head.version_1_0;
 	list->first = true;
 	return list;
@@ -474,21 +492,25 @@ static struct list_stream *new_stream(struct vdi_request *request)
 /* the client may go on where it was, in the newest state. */
 static void fail_expired_page(struct vdi_request *request)
 {
-	static const char message[] =
-		"The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue "
-		"parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token "
-		"results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned "
-		"and now may show up in the list.";
-	struct vd_bytes prefix = vd_bytes_of("/");
-	char	       *key, *token = NULL;
-	size_t		size;
-	vd_rev		revision;
+	static const char message[] = "The provided continue parameter is too old to display a consistent "
+				      "list result. You can start a new list without the continue "
+				      "parameter, or use the continue token in this response to retrieve the "
+				      "remainder of the results. Continuing with the provided token "
+				      "results in an inconsistent list - objects that were created, "
+				      "modified, or deleted between the time the first chunk was returned "
+				      "and now may show up in the list.";
+	struct vd_bytes	  prefix = vd_bytes_of("/");
+	char		 *key, *token = NULL;
+	size_t		  size;
+	vd_rev		  revision;
 
-	if (vdi_continue_token_decode(request->params.continue_token, prefix, &key, &size, &revision, NULL) != VD_OK) {
+	if (vdi_continue_token_decode(request->params.continue_token, prefix, &key, &size, &revision, NULL) !=
+	    VD_OK) {
 		vdi_request_fail_result(request, "list", request->result, &request->error);
 		return;
 	}
-	if (vdi_continue_token_encode((struct vd_bytes) { key, size }, prefix, VDI_CONTINUE_LATEST, &token, NULL) == VD_OK) {
+	if (vdi_continue_token_encode((struct vd_bytes) { key, size }, prefix, VDI_CONTINUE_LATEST, &token,
+				      NULL) == VD_OK) {
 		vdi_http_status_set(&request->status, 410, "Expired", "%s", message);
 		request->status.continue_token = vd_bytes_of(token);
 		vdi_request_fail(request, &request->status);
@@ -502,7 +524,7 @@ static void fail_expired_page(struct vdi_request *request)
 static void listed(struct vdi_request *request)
 {
 	struct list_stream *list;
-	struct vdi_out opening = VDI_OUT_INIT;
+	struct vdi_out	    opening = VDI_OUT_INIT;
 	size_t		    head_size;
 	bool		    is_to_compress = false;
 
@@ -562,7 +584,8 @@ static bool read_options(struct vdi_request *request)
 	struct vdi_params      *params = &request->params;
 
 	*options = (struct vd_list_options) VD_LIST_OPTIONS_INIT;
-	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
+	if (!vdi_params_validate_list(params, &request->status) ||
+	    !vdi_params_validate_query(params, &request->status) ||
 	    !vdi_field_support_check(request->resource, params->field_selector, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options->revision, &request->status) ||
 	    !vdi_params_int(params->limit, &options->limit, &request->status)) {
@@ -575,9 +598,11 @@ static bool read_options(struct vdi_request *request)
 	options->shard_selector = params->shard_selector;
 	options->limit = VDI_MAX(options->limit, 0);
 	options->continue_token = params->continue_token;
-	options->match = vd_bytes_equal(params->resource_version_match, vd_bytes_of("Exact"))	      ? VD_MATCH_EXACT
-			 : vd_bytes_equal(params->resource_version_match, vd_bytes_of("NotOlderThan")) ? VD_MATCH_NOT_OLDER_THAN
-													: VD_MATCH_UNSET;
+	options->match = vd_bytes_equal(params->resource_version_match, vd_bytes_of("Exact")) ?
+				 VD_MATCH_EXACT :
+			 vd_bytes_equal(params->resource_version_match, vd_bytes_of("NotOlderThan")) ?
+				 VD_MATCH_NOT_OLDER_THAN :
+				 VD_MATCH_UNSET;
 	return true;
 }
 
@@ -595,7 +620,8 @@ static void run_gather(struct vdi_work *work)
 }
 
 /* Goes on with resume when what run started has called vdi_request_got_list. */
-static void search(struct vdi_request *request, void (*run)(struct vdi_work *work), void (*resume)(struct vdi_request *request))
+static void search(struct vdi_request *request, void (*run)(struct vdi_work *work),
+		   void (*resume)(struct vdi_request *request))
 {
 	vdi_request_await(request, resume);
 	request->list_work.run = run;
@@ -625,7 +651,8 @@ static void run_list(struct vdi_work *work)
 {
 	struct vdi_request *request = VDI_CONTAINER_OF(work, struct vdi_request, list_work);
 	struct vd_error	    error = { 0 };
-	vd_status	    status = vdi_cacher_list_pending(request->resource->cacher, &request->list_options, true, vdi_request_got_list, request, &error);
+	vd_status status = vdi_cacher_list_pending(request->resource->cacher, &request->list_options, true,
+						   vdi_request_got_list, request, &error);
 
 	if (status != VD_OK)
 		vdi_request_got_list(request, status, NULL, &error);
@@ -642,7 +669,8 @@ void vdi_request_list(struct vdi_request *request, void (*resume)(struct vdi_req
 	vdi_request_await(request, found);
 	/* An old state that is retained may take long to make, too. */
 	if (request->list_options.match != VD_MATCH_EXACT && request->list_options.continue_token.size == 0)
-		status = vdi_cacher_list_pending(request->resource->cacher, &request->list_options, false, vdi_request_got_list, request, &error);
+		status = vdi_cacher_list_pending(request->resource->cacher, &request->list_options, false,
+						 vdi_request_got_list, request, &error);
 	if (status == VD_AGAIN)
 		search(request, run_list, found);
 	else

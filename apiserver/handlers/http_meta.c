@@ -1,4 +1,5 @@
-/* What is not about objects: discovery and OpenAPI documents, version, health, metrics, the page for people. */
+/* What is not about objects: discovery and OpenAPI documents, version, health, metrics, the page for
+ * people. */
 #include "http_handlers.h"
 
 #include <stdio.h>
@@ -15,8 +16,9 @@ static const char text_type[] = "text/plain; charset=utf-8";
 
 void vdi_handle_document(struct vdi_request *request)
 {
-	const struct vdi_document *document = vdi_documents_find(&request->loop->served->documents, request->route.path, request->form.form);
-	struct vdi_out	   body = VDI_OUT_INIT;
+	const struct vdi_document *document = vdi_documents_find(&request->loop->served->documents,
+								 request->route.path, request->form.form);
+	struct vdi_out		   body = VDI_OUT_INIT;
 	char			   headers[96];
 	struct vd_bytes		   known;
 
@@ -26,7 +28,8 @@ void vdi_handle_document(struct vdi_request *request)
 		return;
 	}
 	(void) snprintf(headers, sizeof headers, "Vary: Accept\r\nETag: %s\r\n", document->etag);
-	if (vdi_http_header_get(&request->head, "If-None-Match", &known) && vd_bytes_equal(known, vd_bytes_of(document->etag))) {
+	if (vdi_http_header_get(&request->head, "If-None-Match", &known) &&
+	    vd_bytes_equal(known, vd_bytes_of(document->etag))) {
 		vdi_request_reply(request, 304, NULL, headers, &body);
 		return;
 	}
@@ -38,10 +41,13 @@ static void reply_version(struct vdi_request *request)
 {
 	struct vdi_out body = VDI_OUT_INIT;
 
-	vdi_out_printf(&body,
-			"{\"major\":\"1\",\"minor\":\"36\",\"gitVersion\":\"v1.36.0+vedette-%s\",\"gitCommit\":\"\",\"gitTreeState\":\"\","
-			"\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"none\",\"compiler\":\"" __VERSION__ "\",\"platform\":\"linux\"}\n",
-			vd_version());
+	vdi_out_printf(
+		&body,
+		"{\"major\":\"1\",\"minor\":\"36\",\"gitVersion\":\"v1.36.0+vedette-%s\",\"gitCommit\":\"\","
+		"\"gitTreeState\":\"\","
+		"\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"none\",\"compiler\":\"" __VERSION__
+		"\",\"platform\":\"linux\"}\n",
+		vd_version());
 	vdi_request_reply(request, 200, "application/json", "", &body);
 }
 
@@ -58,17 +64,19 @@ static void reply_health(struct vdi_request *request, bool ready_only, const cha
 {
 	struct vd_server	*server = request->server;
 	const struct vdi_served *served = request->loop->served;
-	struct vdi_out body = VDI_OUT_INIT, list = VDI_OUT_INIT;
-	struct vd_bytes	    query = request->head.query;
-	bool		    verbose = query.size >= 7 && memmem(query.data, query.size, "verbose", 7) != NULL;
-	bool		    ready = !server->draining && !(ready_only && server->is_unready);
+	struct vdi_out		 body = VDI_OUT_INIT, list = VDI_OUT_INIT;
+	struct vd_bytes		 query = request->head.query;
+	bool verbose = query.size >= 7 && memmem(query.data, query.size, "verbose", 7) != NULL;
+	bool ready = !server->draining && !(ready_only && server->is_unready);
 
-	vdi_out_printf(&list, "%sshutdown %s\n", ready ? "[+]" : "[-]", ready ? "ok" : "failed: shutting down");
+	vdi_out_printf(&list, "%sshutdown %s\n", ready ? "[+]" : "[-]",
+		       ready ? "ok" : "failed: shutting down");
 	if (ready_only) {
 		bool is_reachable = store_answers(server);
 
 		ready &= is_reachable;
-		vdi_out_printf(&list, "%sstore %s\n", is_reachable ? "[+]" : "[-]", is_reachable ? "ok" : "failed: it does not answer");
+		vdi_out_printf(&list, "%sstore %s\n", is_reachable ? "[+]" : "[-]",
+			       is_reachable ? "ok" : "failed: it does not answer");
 	}
 	for (size_t i = 0; ready_only && i < served->resources.count; i++) {
 		struct vdi_resource *resource = served->resources.items[i];
@@ -76,7 +84,8 @@ static void reply_health(struct vdi_request *request, bool ready_only, const cha
 		char		     text[VDI_RESOURCE_NAME_MAX];
 
 		ready &= is_ready;
-		vdi_out_printf(&list, "%scache/%s %s\n", is_ready ? "[+]" : "[-]", vdi_resource_name(resource, text), is_ready ? "ok" : "not ready");
+		vdi_out_printf(&list, "%scache/%s %s\n", is_ready ? "[+]" : "[-]",
+			       vdi_resource_name(resource, text), is_ready ? "ok" : "not ready");
 	}
 	if (!ready || verbose) {
 		vdi_out_bytes(&body, vdi_out_slice(&list));
@@ -86,28 +95,35 @@ static void reply_health(struct vdi_request *request, bool ready_only, const cha
 	}
 	body.failed |= list.failed;
 	vdi_out_fini(&list);
-	vdi_request_reply(request, ready ? 200 : 500, text_type, "X-Content-Type-Options: nosniff\r\n", &body);
+	vdi_request_reply(request, ready ? 200 : 500, text_type, "X-Content-Type-Options: nosniff\r\n",
+			  &body);
 }
 
 static void reply_metrics(struct vdi_request *request)
 {
-	struct vd_server   *server = request->server;
-	struct vdi_out	   body = VDI_OUT_INIT;
-	struct vdi_buffer  registered;
+	struct vd_server *server = request->server;
+	struct vdi_out	  body = VDI_OUT_INIT;
+	struct vdi_buffer registered;
 
 	vdi_buffer_init(&registered, METRICS_SIZE_MAX);
 	vdi_out_printf(&body,
-		       "# HELP vedette_http_connections Connections that are open.\n# TYPE vedette_http_connections gauge\n"
+		       "# HELP vedette_http_connections Connections that are open.\n# TYPE "
+		       "vedette_http_connections gauge\n"
 		       "vedette_http_connections %lld\n"
-		       "# HELP vedette_http_watches Watches that are open.\n# TYPE vedette_http_watches gauge\nvedette_http_watches %llu\n"
-		       "# HELP vedette_http_requests_total Requests that were read.\n# TYPE vedette_http_requests_total counter\n"
+		       "# HELP vedette_http_watches Watches that are open.\n# TYPE vedette_http_watches "
+		       "gauge\nvedette_http_watches %llu\n"
+		       "# HELP vedette_http_requests_total Requests that were read.\n# TYPE "
+		       "vedette_http_requests_total counter\n"
 		       "vedette_http_requests_total %llu\n"
-		       "# HELP vedette_http_refused_total Requests and connections that were refused.\n# TYPE vedette_http_refused_total counter\n"
+		       "# HELP vedette_http_refused_total Requests and connections that were refused.\n# "
+		       "TYPE vedette_http_refused_total counter\n"
 		       "vedette_http_refused_total %llu\n"
-		       "# HELP vedette_http_watch_events_total Events sent to watches.\n# TYPE vedette_http_watch_events_total counter\n"
+		       "# HELP vedette_http_watch_events_total Events sent to watches.\n# TYPE "
+		       "vedette_http_watch_events_total counter\n"
 		       "vedette_http_watch_events_total %llu\n",
-		       (long long) server->connections_open, (unsigned long long) server->watches_open, (unsigned long long) server->request_total,
-		       (unsigned long long) server->refused_total, (unsigned long long) server->watch_event_total);
+		       (long long) server->connections_open, (unsigned long long) server->watches_open,
+		       (unsigned long long) server->request_total, (unsigned long long) server->refused_total,
+		       (unsigned long long) server->watch_event_total);
 	if (vdi_metrics_render(vdi_env_metrics(server->env), &registered) == VD_OK)
 		vdi_out_bytes(&body, (struct vd_bytes) { registered.data, registered.size });
 	else
@@ -125,10 +141,11 @@ static bool reply_page(struct vdi_request *request, struct vd_bytes path)
 	if (file == NULL)
 		return false;
 	vdi_out_bytes(&body, (struct vd_bytes) { file->data, file->size });
-	vdi_request_reply(request, 200, file->content_type,
-			  "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; "
-			  "script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'\r\n",
-			  &body);
+	vdi_request_reply(
+		request, 200, file->content_type,
+		"X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; "
+		"script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'\r\n",
+		&body);
 	return true;
 }
 
@@ -136,7 +153,7 @@ static bool reply_page(struct vdi_request *request, struct vd_bytes path)
 static void reply_paths(struct vdi_request *request)
 {
 	const struct vdi_documents *documents = &request->loop->served->documents;
-	struct vdi_out body = VDI_OUT_INIT;
+	struct vdi_out		    body = VDI_OUT_INIT;
 
 	vdi_out_raw(&body, "{\"paths\":[");
 	for (size_t i = 0; i < documents->count; i++) {
@@ -145,7 +162,8 @@ static void reply_paths(struct vdi_request *request)
 		vdi_out_comma(&body);
 		vdi_out_text(&body, documents->items[i].path);
 	}
-	vdi_out_raw(&body, ",\"/debug/vedette\",\"/healthz\",\"/livez\",\"/metrics\",\"/readyz\",\"/version\"]}\n");
+	vdi_out_raw(&body,
+		    ",\"/debug/vedette\",\"/healthz\",\"/livez\",\"/metrics\",\"/readyz\",\"/version\"]}\n");
 	vdi_request_reply(request, 200, "application/json", "", &body);
 }
 
@@ -154,13 +172,15 @@ void vdi_handle_plain(struct vdi_request *request)
 	struct vd_bytes path = request->route.path, accept;
 
 	if (request->route.kind == VDI_ROUTE_ROOT) {
-		if (vdi_http_header_get(&request->head, "Accept", &accept) && memmem(accept.data, accept.size, "text/html", 9))
+		if (vdi_http_header_get(&request->head, "Accept", &accept) &&
+		    memmem(accept.data, accept.size, "text/html", 9))
 			(void) reply_page(request, vd_bytes_of("/")); /* it is there */
 		else
 			reply_paths(request);
 	} else if (vd_bytes_equal(path, vd_bytes_of("/version"))) {
 		reply_version(request);
-	} else if (vd_bytes_equal(path, vd_bytes_of("/healthz")) || vd_bytes_equal(path, vd_bytes_of("/livez"))) {
+	} else if (vd_bytes_equal(path, vd_bytes_of("/healthz")) ||
+		   vd_bytes_equal(path, vd_bytes_of("/livez"))) {
 		reply_health(request, false, "healthz");
 	} else if (vd_bytes_equal(path, vd_bytes_of("/readyz"))) {
 		reply_health(request, true, "readyz");

@@ -1,12 +1,14 @@
 /* WATCH: frames encoded once, written straight to the socket.
  *
- * The cacher calls deliver() on this connection's loop. Each event becomes a frame (watch_frame.h), made by whoever needs it first and shared by all watches of its
- * form. Frames gather up to FRAMES_MAX, then one sendmsg takes them; what the socket does not take stays here, deliver() then takes nothing more, and the cacher waits
- * until the socket is writable again. An idle watch holds no frames and no buffer.
+ * The cacher calls deliver() on this connection's loop. Each event becomes a frame (watch_frame.h), made by
+ * whoever needs it first and shared by all watches of its form. Frames gather up to FRAMES_MAX, then one
+ * sendmsg takes them; what the socket does not take stays here, deliver() then takes nothing more, and the
+ * cacher waits until the socket is writable again. An idle watch holds no frames and no buffer.
  *
- * A watch that goes out compressed (R-642) has deliver_packed() instead. A live event's frame is a gzip member, shared like plain ones; initial events, which nobody shares,
- * gather in one member up to SLICE of content, and a frame longer than that becomes several members, a turn each. Every member is complete when its turn ends, so the
- * loop's one packer is enough for all.
+ * A watch that goes out compressed (R-642) has deliver_packed() instead. A live event's frame is a gzip
+ * member, shared like plain ones; initial events, which nobody shares, gather in one member up to SLICE of
+ * content, and a frame longer than that becomes several members, a turn each. Every member is complete when
+ * its turn ends, so the loop's one packer is enough for all.
  */
 #include "env.h"
 #include "hash.h"
@@ -22,10 +24,11 @@
 #include "protobuf.h"
 #include "watch_frame.h"
 
-#define FRAMES_MAX   64
-#define BYTES_MAX    262144
-#define SLICE	     65536  /* of content that one watch compresses in its turn: half a millisecond */
-#define SOCKET_BYTES 196608 /* of the kernel's, which doubles them and by itself goes up to 4 MB for each client that does not read */
+#define FRAMES_MAX 64
+#define BYTES_MAX 262144
+#define SLICE 65536 /* of content that one watch compresses in its turn: half a millisecond */
+#define SOCKET_BYTES                                                                                         \
+	196608 /* of the kernel's, which doubles them and by itself goes up to 4 MB for each client that does not read */
 
 /* Frames that the socket has not taken yet; exists only while there are some. */
 struct backlog {
@@ -44,24 +47,25 @@ struct watch_stream {
 	struct backlog		   *backlog;
 	struct vdi_watch_counts	   *counts;
 	struct vdi_metric	   *running; /* a gauge */
-	struct vdi_request_labels  labels;
-	struct vdi_account	   *account; /* a use of it; NULL: no limits */
+	struct vdi_request_labels   labels;
+	struct vdi_account	   *account;  /* a use of it; NULL: no limits */
 	struct vdi_resource	   *resource; /* a use of it */
 	struct vdi_watch_form	    form;
-	struct vd_blob		   *rest;	 /* a frame that is packed in several turns */
-	size_t			    rest_at;	 /* how much of its content was */
-	bool			    turn_over;	 /* enough was packed: others first */
-	bool			    opened;	 /* the connection pumps this stream */
-	bool			    paused;	 /* deliver took less than it was offered */
-	bool			    ended;	 /* no more events come */
-	bool			    closing;	 /* the last chunk is in the backlog or sent */
+	struct vd_blob		   *rest;      /* a frame that is packed in several turns */
+	size_t			    rest_at;   /* how much of its content was */
+	bool			    turn_over; /* enough was packed: others first */
+	bool			    opened;    /* the connection pumps this stream */
+	bool			    paused;    /* deliver took less than it was offered */
+	bool			    ended;     /* no more events come */
+	bool			    closing;   /* the last chunk is in the backlog or sent */
 	bool			    failed;
-	bool			    cut;	 /* the last frame ends in its middle */
-	vd_rev			    first;	 /* revision of the first event, for the dice of cuts */
-	bool			    state_due;	 /* the initial events were not all sent yet */
+	bool			    cut;       /* the last frame ends in its middle */
+	vd_rev			    first;     /* revision of the first event, for the dice of cuts */
+	bool			    state_due; /* the initial events were not all sent yet */
 };
 
-static vd_status frame_of(struct watch_stream *watch, const struct vd_watch_event *event, struct vd_blob **ret_frame)
+static vd_status frame_of(struct watch_stream *watch, const struct vd_watch_event *event,
+			  struct vd_blob **ret_frame)
 {
 	if (vdi_watch_frame_is_shared(&watch->form, event))
 		return vdi_watch_frame_get(&watch->form, event, ret_frame);
@@ -124,7 +128,8 @@ static bool has_room(const struct watch_stream *watch)
 
 	if (watch->backlog == NULL)
 		return true;
-	if (watch->account && client_max && atomic_load_explicit(&watch->account->unsent_bytes, memory_order_relaxed) >= client_max)
+	if (watch->account && client_max &&
+	    atomic_load_explicit(&watch->account->unsent_bytes, memory_order_relaxed) >= client_max)
 		return false;
 	return watch->backlog->count < FRAMES_MAX && watch->backlog->bytes < BYTES_MAX;
 }
@@ -202,12 +207,15 @@ static void enqueue_alone(struct watch_stream *watch, struct vd_blob *frame)
 static void refuse_event(struct watch_stream *watch, const struct vd_watch_event *event)
 {
 	struct vd_error	      error = { 0 };
-	struct vd_watch_event refusal = { .type = VD_WATCH_ERROR, .revision = event->revision, .error = &error };
+	struct vd_watch_event refusal = { .type = VD_WATCH_ERROR,
+					  .revision = event->revision,
+					  .error = &error };
 	struct vd_bytes	      name = vd_object_name(event->object);
 	struct vd_blob	     *frame;
 
-	vd_error_set(&error, VD_INTERNAL, "%s \"%.*s\" cannot be written as protobuf: ask for JSON", watch->form.resource->plural,
-		     (int) VDI_MIN(name.size, (size_t) 200), (const char *) name.data);
+	vd_error_set(&error, VD_INTERNAL, "%s \"%.*s\" cannot be written as protobuf: ask for JSON",
+		     watch->form.resource->plural, (int) VDI_MIN(name.size, (size_t) 200),
+		     (const char *) name.data);
 	if (vdi_watch_frame_new(&watch->form, &refusal, &frame) == VD_OK)
 		enqueue_alone(watch, frame);
 	else
@@ -215,7 +223,8 @@ static void refuse_event(struct watch_stream *watch, const struct vd_watch_event
 	watch->ended = true;
 }
 
-/* Whether this frame is to be cut, and where: the same watch of the same history is cut at the same place. Never the first: who comes back gets on. */
+/* Whether this frame is to be cut, and where: the same watch of the same history is cut at the same place.
+ * Never the first: who comes back gets on. */
 static size_t cut_of(struct watch_stream *watch, const struct vd_watch_event *event, size_t size)
 {
 	const struct vd_server_options *options = &watch->server->options;
@@ -230,11 +239,14 @@ static size_t cut_of(struct watch_stream *watch, const struct vd_watch_event *ev
 		return 0;
 	}
 	dice = vdi_hash_bytes((struct vd_bytes) { (const char *) &what, sizeof what }, 0);
-	return (double) (dice >> 11) * 0x1p-53 < options->cut_frames ? 1 + (size_t) ((dice & 0x7ff) * (size - 1) / 0x800) : 0;
+	return (double) (dice >> 11) * 0x1p-53 < options->cut_frames ?
+		       1 + (size_t) ((dice & 0x7ff) * (size - 1) / 0x800) :
+		       0;
 }
 
 /* Takes over *frame. VD_OK: it is what it was, or shorter. */
-static vd_status cut_frame(struct watch_stream *watch, const struct vd_watch_event *event, struct vd_blob **frame)
+static vd_status cut_frame(struct watch_stream *watch, const struct vd_watch_event *event,
+			   struct vd_blob **frame)
 {
 	struct vd_bytes bytes = vd_blob_bytes(*frame);
 	size_t		size = cut_of(watch, event, bytes.size);
@@ -267,7 +279,8 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	while (taken < count && !watch->failed && !watch->ended) {
 		vd_status status = VD_OK;
 
-		while (taken < count && (watch->backlog == NULL || (watch->backlog->count < FRAMES_MAX - 1 && has_room(watch)))) {
+		while (taken < count && (watch->backlog == NULL ||
+					 (watch->backlog->count < FRAMES_MAX - 1 && has_room(watch)))) {
 			struct vd_blob *frame;
 			vd_status	made = frame_of(watch, &events[taken], &frame);
 
@@ -308,15 +321,18 @@ static void pack_rest(struct watch_stream *watch)
 	struct vd_bytes content = vdi_frame_content(watch->rest);
 	size_t		size = VDI_MIN(content.size - watch->rest_at, SLICE - watch->form.packed);
 
-	vdi_packer_add(watch->form.packer, (struct vd_bytes) { (const char *) content.data + watch->rest_at, size });
+	vdi_packer_add(watch->form.packer,
+		       (struct vd_bytes) { (const char *) content.data + watch->rest_at, size });
 	watch->form.packed += size;
 	watch->rest_at += size;
 	if (watch->rest_at == content.size)
 		watch->rest = vd_blob_unref(watch->rest);
 }
 
-/* Takes over *frame, which is made: true, and it is to be sent; false: it was refused, or cut, or there is no memory. */
-static bool check_frame(struct watch_stream *watch, const struct vd_watch_event *event, vd_status made, struct vd_blob **frame)
+/* Takes over *frame, which is made: true, and it is to be sent; false: it was refused, or cut, or there is no
+ * memory. */
+static bool check_frame(struct watch_stream *watch, const struct vd_watch_event *event, vd_status made,
+			struct vd_blob **frame)
 {
 	if (made == VD_BAD_REQUEST || made == VD_TOO_BIG) {
 		refuse_event(watch, event);
@@ -356,7 +372,8 @@ static bool pack_own(struct watch_stream *watch, const struct vd_watch_event *ev
 	vd_status made = vdi_watch_frame_new(&watch->form, event, &watch->rest);
 	size_t	  size;
 
-	if (made == VD_OK && watch->server->options.cut_frames > 0) { /* what is cut is a member on the wire */
+	if (made == VD_OK &&
+	    watch->server->options.cut_frames > 0) { /* what is cut is a member on the wire */
 		struct vd_blob *frame = watch->rest;
 
 		watch->rest = NULL;
@@ -390,7 +407,8 @@ static bool has_turn(const struct watch_stream *watch)
 	return watch->rest == NULL && watch->form.packed < SLICE;
 }
 
-/* The same as deliver, but that what it takes is compressed, which takes time: after SLICE others have their turn. At its end nothing is left in the packer. */
+/* The same as deliver, but that what it takes is compressed, which takes time: after SLICE others have their
+ * turn. At its end nothing is left in the packer. */
 static size_t deliver_packed(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct watch_stream *watch = arg;
@@ -406,8 +424,12 @@ static size_t deliver_packed(void *arg, const struct vd_watch_event *events, siz
 		bool	  took = true;
 
 		/* An event adds two frames at most; two places are for a refusal and the end. */
-		while (took && taken < count && has_turn(watch) && (watch->backlog == NULL || (watch->backlog->count < FRAMES_MAX - 5 && has_room(watch)))) {
-			took = vdi_watch_frame_is_shared(&watch->form, &events[taken]) ? pack_shared(watch, &events[taken]) : pack_own(watch, &events[taken]);
+		while (took && taken < count && has_turn(watch) &&
+		       (watch->backlog == NULL ||
+			(watch->backlog->count < FRAMES_MAX - 5 && has_room(watch)))) {
+			took = vdi_watch_frame_is_shared(&watch->form, &events[taken]) ?
+				       pack_shared(watch, &events[taken]) :
+				       pack_own(watch, &events[taken]);
 			taken += took;
 		}
 		end_member(watch);
@@ -535,14 +557,17 @@ static const struct vdi_http_stream_ops watch_ops = { pump, drain, free_watch };
 
 static bool read_options(struct vdi_request *request, struct vd_watch_options *options)
 {
-	struct vdi_params *params = &request->params;
+	struct vdi_params     *params = &request->params;
 	struct vd_store_status store = { 0 };
-	int64_t		   timeout_s, limit;
+	int64_t		       timeout_s, limit;
 
-	/* Initial events need an end, and that needs proof of progress: informers then list and watch. */
-	params->watch_list_off = vd_store_status_get(request->server->store, &store) == VD_OK && !store.progress;
+	/* Initial events need an end, and that needs proof of progress (R-618): informers then list and
+	 * watch. */
+	params->watch_list_off =
+		vd_store_status_get(request->server->store, &store) == VD_OK && !store.progress;
 	vdi_params_default(params);
-	if (!vdi_params_validate_list(params, &request->status) || !vdi_params_validate_query(params, &request->status) ||
+	if (!vdi_params_validate_list(params, &request->status) ||
+	    !vdi_params_validate_query(params, &request->status) ||
 	    !vdi_field_support_check(request->resource, params->field_selector, &request->status) ||
 	    !vdi_params_validate_name(params, request->route.name, &request->status) ||
 	    !vdi_params_revision(params->resource_version, &options->revision, &request->status) ||
@@ -553,7 +578,8 @@ static bool read_options(struct vdi_request *request, struct vd_watch_options *o
 		vdi_http_status_set(&request->status, 400, "BadRequest", "a watch needs HTTP/1.1");
 		return false;
 	}
-	options->deadline = vd_mono_add(vd_env_now(request->server->env), vdi_params_watch_time(timeout_s, request->server->env));
+	options->deadline = vd_mono_add(vd_env_now(request->server->env),
+					vdi_params_watch_time(timeout_s, request->server->env));
 	options->namespace_name = request->route.namespace_name;
 	options->name = request->route.name;
 	options->label_selector = params->label_selector;
@@ -579,9 +605,10 @@ static struct watch_stream *new_stream(struct vdi_request *request)
 	watch->form.negotiated = request->form;
 	if (watch->form.negotiated.form == VDI_FORM_METADATA_LIST)
 		watch->form.negotiated.form = VDI_FORM_METADATA;
-	watch->form.include = vd_bytes_equal(request->params.include_object, vd_bytes_of("Object"))   ? VDI_INCLUDE_OBJECT
-			 : vd_bytes_equal(request->params.include_object, vd_bytes_of("None")) ? VDI_INCLUDE_NONE
-												: VDI_INCLUDE_METADATA;
+	watch->form.include =
+		vd_bytes_equal(request->params.include_object, vd_bytes_of("Object")) ? VDI_INCLUDE_OBJECT :
+		vd_bytes_equal(request->params.include_object, vd_bytes_of("None"))   ? VDI_INCLUDE_NONE :
+											VDI_INCLUDE_METADATA;
 	watch->form.header_due = watch->form.negotiated.form == VDI_FORM_TABLE;
 	watch->server->watches_open++;
 	request->loop->watches_open++;
@@ -589,8 +616,10 @@ static struct watch_stream *new_stream(struct vdi_request *request)
 	vdi_request_labels_of(request, &watch->labels);
 	watch->running = vdi_request_labels_running(&watch->labels);
 	watch->state_due = request->params.send_initial_events == VD_TRUE;
-	if (request->params.send_initial_events == VD_TRUE && request->params.allow_bookmarks && vdi_request_accepts_gzip(request))
-		watch->form.packer = vdi_http_loop_packer(request->loop); /* without memory for one it goes out plainly */
+	if (request->params.send_initial_events == VD_TRUE && request->params.allow_bookmarks &&
+	    vdi_request_accepts_gzip(request))
+		watch->form.packer =
+			vdi_http_loop_packer(request->loop); /* without memory for one it goes out plainly */
 	vdi_metric_add(watch->running, 1);
 	return watch;
 }
@@ -610,7 +639,8 @@ void vdi_handle_watch(struct vdi_request *request)
 		vdi_request_fail(request, &request->status);
 		return;
 	}
-	if (request->account && !vdi_account_admit(&request->account->watches, request->server->options.client_watch_count_max)) {
+	if (request->account &&
+	    !vdi_account_admit(&request->account->watches, request->server->options.client_watch_count_max)) {
 		vdi_request_fail_too_many(request);
 		return;
 	}

@@ -1,8 +1,10 @@
 /* POST, PUT, PATCH.
  *
- * The content of a write is computed by object_edit on whatever thread the store calls from, from the body and the state of that moment; the loop only starts
- * it and answers. What is long (work_queue.h) is computed by the server's workers: a callback of the store that finds a long state refuses, and the whole attempt is
- * made again on a worker, which calls the store itself. A write that removes the last finalizer of an object marked for deletion becomes its deletion (R-664).
+ * The content of a write is computed by object_edit on whatever thread the store calls from, from the body
+ * and the state of that moment; the loop only starts it and answers. What is long (work_queue.h) is computed
+ * by the server's workers: a callback of the store that finds a long state refuses, and the whole attempt is
+ * made again on a worker, which calls the store itself. A write that removes the last finalizer of an object
+ * marked for deletion becomes its deletion (R-664).
  */
 #include <stdio.h>
 
@@ -16,7 +18,8 @@
 #include "stored_version.h"
 #include "trail.h"
 
-static const char patch_types[] = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
+static const char patch_types[] =
+	"application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
 static const char json_types[] = "application/json, application/yaml";
 static const char json_or_protobuf[] = "application/json, application/yaml, " VDI_K8S_PROTO_TYPE;
 static const char custom_patch_types[] = "application/json-patch+json, application/merge-patch+json";
@@ -48,7 +51,8 @@ static bool has_protobuf(const struct vdi_request *request)
 {
 	struct vd_bytes type;
 
-	return vdi_http_header_get(&request->head, "Content-Type", &type) && vdi_media_type_is(type, VDI_K8S_PROTO_TYPE);
+	return vdi_http_header_get(&request->head, "Content-Type", &type) &&
+	       vdi_media_type_is(type, VDI_K8S_PROTO_TYPE);
 }
 
 struct vdi_write *vdi_write_begin(struct vdi_request *request, const char *options_kind)
@@ -67,7 +71,8 @@ struct vdi_write *vdi_write_begin(struct vdi_request *request, const char *optio
 	}
 	write->request = request;
 	vdi_buffer_init(&write->json, VDI_PROTOBUF_BODY_MAX);
-	write->is_long = request->body_size > VDI_WORK_BYTES_SHORT || request->resource->schema || vdi_crd_is(request->resource);
+	write->is_long = request->body_size > VDI_WORK_BYTES_SHORT || request->resource->schema ||
+			 vdi_crd_is(request->resource);
 	write->edit.resource = request->resource;
 	write->edit.namespace_name = request->route.namespace_name;
 	write->edit.name = request->route.name;
@@ -76,8 +81,12 @@ struct vdi_write *vdi_write_begin(struct vdi_request *request, const char *optio
 		vdi_trail_request_body(request->connection->trail, write->edit.body);
 	write->edit.now = vd_env_wall(request->server->env);
 	write->dry_run = request->params.has_dry_run;
-	if (request->head.method == VDI_HTTP_PATCH && !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore")))
-		write->edit.unknown = vd_bytes_equal(request->params.field_validation, vd_bytes_of("Strict")) ? VDI_UNKNOWN_REFUSED : VDI_UNKNOWN_WARNED;
+	if (request->head.method == VDI_HTTP_PATCH &&
+	    !vd_bytes_equal(request->params.field_validation, vd_bytes_of("Ignore")))
+		write->edit.unknown =
+			vd_bytes_equal(request->params.field_validation, vd_bytes_of("Strict")) ?
+				VDI_UNKNOWN_REFUSED :
+				VDI_UNKNOWN_WARNED;
 	if (vd_bytes_equal(request->route.subresource, vd_bytes_of("status")))
 		write->edit.part = VDI_EDIT_STATUS;
 	else if (vd_bytes_equal(request->route.subresource, vd_bytes_of("scale")))
@@ -112,15 +121,18 @@ vd_status vdi_write_show_dry(struct vdi_write *write, struct vd_bytes text)
 	bool		 done = false;
 
 	(void) snprintf(revision, sizeof revision, "%lld", (long long) write->seen);
-	if (vdi_tree_parse(&tree, text, &root, NULL) == VD_OK && (metadata = vdi_tree_object_at(&tree, root, "metadata")) != NULL &&
-	    vdi_tree_set(&tree, metadata, vd_bytes_of("resourceVersion"), vdi_tree_new_string(&tree, vd_bytes_of(revision)))) {
+	if (vdi_tree_parse(&tree, text, &root, NULL) == VD_OK &&
+	    (metadata = vdi_tree_object_at(&tree, root, "metadata")) != NULL &&
+	    vdi_tree_set(&tree, metadata, vd_bytes_of("resourceVersion"),
+			 vdi_tree_new_string(&tree, vd_bytes_of(revision)))) {
 		vdi_out_reset(&write->current);
 		vdi_tree_write(&write->current, root);
 		done = !write->current.failed;
 	}
 	vdi_tree_fini(&tree);
 	if (!done)
-		vdi_http_status_set(&write->status, 500, "InternalError", "Internal error occurred: out of memory");
+		vdi_http_status_set(&write->status, 500, "InternalError",
+				    "Internal error occurred: out of memory");
 	return done ? VD_OK : VD_NOMEM;
 }
 
@@ -135,7 +147,8 @@ static void run_work(struct vdi_work *work)
 }
 
 /* Goes on with resume when what run started has called vdi_request_got_object. */
-static void post(struct vdi_request *request, void (*run)(struct vdi_work *work), void (*resume)(struct vdi_request *request))
+static void post(struct vdi_request *request, void (*run)(struct vdi_work *work),
+		 void (*resume)(struct vdi_request *request))
 {
 	request->write->work.run = run;
 	vdi_request_await(request, resume);
@@ -148,7 +161,8 @@ static void post(struct vdi_request *request, void (*run)(struct vdi_work *work)
 	vdi_request_fail_too_many(request);
 }
 
-void vdi_write_compute(struct vdi_request *request, vd_status (*compute)(struct vdi_request *request), void (*resume)(struct vdi_request *request))
+void vdi_write_compute(struct vdi_request *request, vd_status (*compute)(struct vdi_request *request),
+		       void (*resume)(struct vdi_request *request))
 {
 	struct vdi_write *write = request->write;
 
@@ -165,28 +179,32 @@ bool vdi_write_is_json(struct vdi_request *request)
 {
 	struct vd_bytes type;
 
-	if (!vdi_http_header_get(&request->head, "Content-Type", &type) || vdi_media_type_is(type, "application/json") ||
-	    vdi_media_type_is(type, "application/yaml"))
+	if (!vdi_http_header_get(&request->head, "Content-Type", &type) ||
+	    vdi_media_type_is(type, "application/json") || vdi_media_type_is(type, "application/yaml"))
 		return true;
-	vdi_http_status_media_type(&request->status, vdi_request_serves_protobuf(request) ? json_or_protobuf : json_types);
+	vdi_http_status_media_type(&request->status,
+				   vdi_request_serves_protobuf(request) ? json_or_protobuf : json_types);
 	vdi_request_fail(request, &request->status);
 	return false;
 }
 
 static vd_status check_numbers(struct vdi_request *request, struct vd_bytes body)
 {
-	static const char     why[] = "json: cannot unmarshal number %.*s into Go value of type float64";
+	static const char	why[] = "json: cannot unmarshal number %.*s into Go value of type float64";
 	struct vdi_http_status *status = &request->write->status;
-	char		      message[160];
-	struct vd_bytes	      number;
+	char			message[160];
+	struct vd_bytes		number;
 
 	if (!vdi_json_has_unfit_number(body, NULL, &number))
 		return VD_OK;
-	(void) snprintf(message, sizeof message, why, (int) VDI_MIN(number.size, (size_t) 60), (const char *) number.data);
+	(void) snprintf(message, sizeof message, why, (int) VDI_MIN(number.size, (size_t) 60),
+			(const char *) number.data);
 	if (request->head.method == VDI_HTTP_PATCH)
 		vdi_http_status_set(status, 400, "BadRequest", "error decoding patch: %s", message);
 	else
-		vdi_http_status_set(status, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s: %s", request->resource->kind, request->resource->version,
+		vdi_http_status_set(status, 400, "BadRequest",
+				    "%s in version \"%s\" cannot be handled as a %s: %s",
+				    request->resource->kind, request->resource->version,
 				    request->resource->kind, message);
 	return VD_INVALID;
 }
@@ -205,11 +223,13 @@ static vd_status check_body(struct vdi_request *request)
 	struct vdi_write *write = request->write;
 
 	if (has_protobuf(request)) {
-		VDI_TRY(vdi_protobuf_decode((struct vd_bytes) { request->body, request->body_size }, &write->json, &write->status));
+		VDI_TRY(vdi_protobuf_decode((struct vd_bytes) { request->body, request->body_size },
+					    &write->json, &write->status));
 		write->edit.body = (struct vd_bytes) { write->json.data, write->json.size };
 	}
 	VDI_TRY(check_numbers(request, write->edit.body));
-	const struct vdi_field_check check = { request->resource, request->route.subresource, request->params.field_validation };
+	const struct vdi_field_check check = { request->resource, request->route.subresource,
+					       request->params.field_validation };
 
 	return vdi_field_check_body(&check, write->edit.body, &write->warnings, &write->status);
 }
@@ -237,7 +257,8 @@ static void reply(struct vdi_request *request, int code, struct vd_bytes text)
 	if (write->edited.unknown.count) /* what a patch brought and the kind does not have */
 		vdi_out_bytes(&request->warnings, vdi_out_slice(&write->edited.unknown.warnings));
 	if (write->edited.rule_count)
-		vdi_out_raw(&request->warnings, "Warning: 299 - \"x-kubernetes-validations are kept but not evaluated by this server\"\r\n");
+		vdi_out_raw(&request->warnings, "Warning: 299 - \"x-kubernetes-validations are kept but not "
+						"evaluated by this server\"\r\n");
 	if (write->edit.part != VDI_EDIT_SCALE) {
 		vdi_request_reply_text(request, code, text);
 		return;
@@ -281,10 +302,10 @@ static void look_for_namespace(struct vdi_request *request, vd_rev revision);
 
 static bool is_terminating(struct vdi_request *request)
 {
-	struct vdi_out  text = VDI_OUT_INIT;
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct vdi_node	    *root;
-	bool		     terminating = false;
+	struct vdi_out	 text = VDI_OUT_INIT;
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root;
+	bool		 terminating = false;
 
 	vdi_object_write(&text, NULL, request->object, vd_object_revision(request->object));
 	if (!text.failed && vdi_tree_parse_shown(&tree, vdi_out_slice(&text), &root, NULL) == VD_OK)
@@ -300,10 +321,12 @@ static void got_existing(struct vdi_request *request)
 	char message[VDI_STATUS_MESSAGE_SIZE];
 	bool terminating = request->result == VD_OK && is_terminating(request);
 
-	vdi_http_status_exists(&request->status, request->resource->group, request->resource->plural, vd_bytes_of(request->write->edited.name));
+	vdi_http_status_exists(&request->status, request->resource->group, request->resource->plural,
+			       vd_bytes_of(request->write->edited.name));
 	if (terminating) {
 		memcpy(message, request->status.message, sizeof message);
-		(void) snprintf(request->status.message, sizeof request->status.message, "object is being deleted: %.900s", message);
+		(void) snprintf(request->status.message, sizeof request->status.message,
+				"object is being deleted: %.900s", message);
 	}
 	vdi_request_fail(request, &request->status);
 }
@@ -329,13 +352,14 @@ static void created(struct vdi_request *request)
 	if (request->result == VD_EXISTS && !write->edited.generated) {
 		vdi_request_await(request, got_existing);
 		vdi_request_awaited(request,
-				    vd_cacher_get(request->resource->cacher, write->edit.namespace_name, vd_bytes_of(write->edited.name),
-						  VD_REVISION_UNSET, vdi_request_got_object, request),
+				    vd_cacher_get(request->resource->cacher, write->edit.namespace_name,
+						  vd_bytes_of(write->edited.name), VD_REVISION_UNSET,
+						  vdi_request_got_object, request),
 				    NULL);
 		return;
 	}
-	vdi_http_status_of(&request->status, "create", request->resource->group, request->resource->plural, vd_bytes_of(write->edited.name),
-			   request->result, &request->error);
+	vdi_http_status_of(&request->status, "create", request->resource->group, request->resource->plural,
+			   vd_bytes_of(write->edited.name), request->result, &request->error);
 	if (request->result == VD_EXISTS && write->edited.generated) {
 		size_t size = strlen(request->status.message);
 
@@ -351,7 +375,8 @@ static void dry_created(struct vdi_request *request)
 	if (request->result == VD_NOT_FOUND) {
 		reply_unstored(request, 201, vdi_out_slice(&request->write->edited.text));
 	} else if (request->result == VD_OK) {
-		vdi_http_status_exists(&request->status, request->resource->group, request->resource->plural, vd_bytes_of(request->write->edited.name));
+		vdi_http_status_exists(&request->status, request->resource->group, request->resource->plural,
+				       vd_bytes_of(request->write->edited.name));
 		vdi_request_fail(request, &request->status);
 	} else {
 		vdi_request_fail_result(request, "create", request->result, &request->error);
@@ -372,11 +397,14 @@ static void create_edited(struct vdi_request *request)
 	vdi_trail_named(request->connection->trail, write->edited.name);
 	if (write->dry_run) {
 		vdi_request_await(request, dry_created);
-		status = vd_cacher_get(request->resource->cacher, write->edit.namespace_name, name, VD_REVISION_UNSET, vdi_request_got_object, request);
+		status = vd_cacher_get(request->resource->cacher, write->edit.namespace_name, name,
+				       VD_REVISION_UNSET, vdi_request_got_object, request);
 	} else {
 		vdi_request_await(request, created);
-		status = vdi_cacher_create_beside(request->resource->cacher, write->guard, write->edit.namespace_name, name,
-						  vdi_out_slice(&write->edited.text), request->resource->ttl_s, vdi_request_got_object, request);
+		status = vdi_cacher_create_beside(request->resource->cacher, write->guard,
+						  write->edit.namespace_name, name,
+						  vdi_out_slice(&write->edited.text),
+						  request->resource->ttl_s, vdi_request_got_object, request);
 	}
 	vdi_request_awaited(request, status, NULL);
 }
@@ -394,7 +422,8 @@ static void try_create(struct vdi_request *request)
 /* As admission words it (kubernetes/apiserver pkg/admission/plugin/namespace/lifecycle). */
 static void refuse_terminating(struct vdi_request *request)
 {
-	struct vd_bytes	     object = vd_bytes_of(request->write->edited.name), name = request->route.namespace_name;
+	struct vd_bytes object = vd_bytes_of(request->write->edited.name),
+			name = request->route.namespace_name;
 	struct vdi_resource *resource = request->resource;
 
 	if (request->write->computed != VD_OK) {
@@ -402,11 +431,13 @@ static void refuse_terminating(struct vdi_request *request)
 		return;
 	}
 	vdi_http_status_set(&request->status, 403, "Forbidden",
-			    "%s%s%s \"%.*s\" is forbidden: unable to create new content in namespace %.*s because it is being terminated", resource->plural,
-			    *resource->group ? "." : "", resource->group, (int) object.size, (const char *) object.data, (int) name.size,
-			    (const char *) name.data);
+			    "%s%s%s \"%.*s\" is forbidden: unable to create new content in namespace %.*s "
+			    "because it is being terminated",
+			    resource->plural, *resource->group ? "." : "", resource->group, (int) object.size,
+			    (const char *) object.data, (int) name.size, (const char *) name.data);
 	vdi_http_status_details(&request->status, object, resource->group, resource->plural);
-	vdi_http_status_cause(&request->status, "NamespaceTerminating", "metadata.namespace", "namespace %.*s is being terminated", (int) name.size,
+	vdi_http_status_cause(&request->status, "NamespaceTerminating", "metadata.namespace",
+			      "namespace %.*s is being terminated", (int) name.size,
 			      (const char *) name.data);
 	vdi_request_fail(request, &request->status);
 }
@@ -417,13 +448,16 @@ static void got_namespace(struct vdi_request *request)
 	struct vd_bytes	     name = request->route.namespace_name;
 
 	if (request->result == VD_NOT_FOUND && request->write->tries == 0) {
-		request->write->tries = 1; /* the cache may not have heard of it yet: ask for the newest state */
+		request->write->tries =
+			1; /* the cache may not have heard of it yet: ask for the newest state */
 		look_for_namespace(request, VD_REVISION_UNSET);
 	} else if (request->result != VD_OK) {
-		vdi_http_status_of(&request->status, "get", namespaces->group, namespaces->plural, name, request->result, &request->error);
+		vdi_http_status_of(&request->status, "get", namespaces->group, namespaces->plural, name,
+				   request->result, &request->error);
 		vdi_request_fail(request, &request->status);
 	} else if (is_terminating(request)) {
-		vdi_write_compute(request, make_new, refuse_terminating); /* for its name, which may be made by the server */
+		vdi_write_compute(request, make_new,
+				  refuse_terminating); /* for its name, which may be made by the server */
 	} else {
 		(void) vd_object_unref(request->write->guard);
 		request->write->guard = vd_object_ref(request->object);
@@ -436,8 +470,9 @@ static void look_for_namespace(struct vdi_request *request, vd_rev revision)
 {
 	vdi_request_await(request, got_namespace);
 	vdi_request_awaited(request,
-			    vd_cacher_get(request->loop->served->namespaces->cacher, VD_BYTES_NONE, request->route.namespace_name, revision,
-					  vdi_request_got_object, request),
+			    vd_cacher_get(request->loop->served->namespaces->cacher, VD_BYTES_NONE,
+					  request->route.namespace_name, revision, vdi_request_got_object,
+					  request),
 			    NULL);
 }
 
@@ -464,10 +499,12 @@ static void try_update(struct vdi_request *request);
 /* What becomes of write->current. */
 static vd_status edit(struct vdi_write *write)
 {
-	vd_status status = vdi_edit_update(&write->edit, vdi_out_slice(&write->current), &write->edited, &write->status);
+	vd_status status =
+		vdi_edit_update(&write->edit, vdi_out_slice(&write->current), &write->edited, &write->status);
 
 	if (status == VD_NOMEM)
-		vdi_http_status_set(&write->status, 500, "InternalError", "Internal error occurred: out of memory");
+		vdi_http_status_set(&write->status, 500, "InternalError",
+				    "Internal error occurred: out of memory");
 	return status;
 }
 
@@ -481,7 +518,8 @@ static vd_status edit_state(struct vdi_write *write, struct vd_object *state)
 	return VD_OK;
 }
 
-/* Keeps the state for a worker: the cache may not have it yet, and an attempt from an older state would meet this one again. */
+/* Keeps the state for a worker: the cache may not have it yet, and an attempt from an older state would meet
+ * this one again. */
 static void keep_newest(struct vdi_write *write, struct vd_object *current)
 {
 	(void) vd_object_unref(write->newest);
@@ -490,14 +528,17 @@ static void keep_newest(struct vdi_write *write, struct vd_object *current)
 }
 
 /* On a thread of the store, or on a worker. */
-static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+			      int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	struct vdi_request *request = arg;
 	struct vdi_write   *write = request->write;
 	size_t		    size = vd_kv_value(vd_object_kv(current)).size + write->edit.body.size;
 
 	if (write->newest && vd_object_revision(current) < vd_object_revision(write->newest))
-		return vd_error_set(reterr, VD_CANCELED, "the cache is behind: the present state is asked for"); /* on a suggestion, so the store reads */
+		return vd_error_set(reterr, VD_CANCELED,
+				    /* on a suggestion, so the store reads */
+				    "the cache is behind: the present state is asked for");
 	if (!write->is_edited || write->seen != vd_object_revision(current)) {
 		if ((write->is_long || size > VDI_WORK_BYTES_SHORT) && !vdi_work_is_current()) {
 			keep_newest(write, current);
@@ -510,8 +551,10 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 		return vd_error_set(reterr, VD_INVALID, "%s", write->status.message);
 	if (write->edited.finished)
 		return vd_error_set(reterr, VD_CANCELED, "the last finalizer is gone: to be deleted");
-	write->edited.unchanged &= vdi_version_is_stored(request->resource, current); /* what is written anew is stored in the newest version */
-	*ret_value = write->edited.unchanged ? vd_kv_value(vd_object_kv(current)) : vdi_out_slice(&write->edited.text);
+	write->edited.unchanged &= vdi_version_is_stored(
+		request->resource, current); /* what is written anew is stored in the newest version */
+	*ret_value = write->edited.unchanged ? vd_kv_value(vd_object_kv(current)) :
+					       vdi_out_slice(&write->edited.text);
 	if (request->resource->ttl_s)
 		*ret_ttl_s = request->resource->ttl_s;
 	return VD_OK;
@@ -524,7 +567,8 @@ static void finished(struct vdi_request *request)
 
 	if (request->result == VD_OK)
 		reply_object(request, 200);
-	else if ((request->result == VD_CONFLICT || request->result == VD_PRECONDITION) && ++write->tries < VDI_WRITE_TRIES_MAX)
+	else if ((request->result == VD_CONFLICT || request->result == VD_PRECONDITION) &&
+		 ++write->tries < VDI_WRITE_TRIES_MAX)
 		try_update(request);
 	else
 		vdi_write_fail(request, "update");
@@ -562,8 +606,9 @@ static void updated(struct vdi_request *request)
 	}
 	vdi_request_await(request, finished);
 	vdi_request_awaited(request,
-			    vd_cacher_delete(request->resource->cacher, write->edit.namespace_name, write->edit.name, NULL, is_what_was_seen,
-					     vdi_request_got_object, request),
+			    vd_cacher_delete(request->resource->cacher, write->edit.namespace_name,
+					     write->edit.name, NULL, is_what_was_seen, vdi_request_got_object,
+					     request),
 			    NULL);
 }
 
@@ -604,7 +649,8 @@ static vd_status start_update(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
 
-	return vd_cacher_update(request->resource->cacher, write->edit.namespace_name, write->edit.name, false, NULL, edit_current, vdi_request_got_object, request);
+	return vd_cacher_update(request->resource->cacher, write->edit.namespace_name, write->edit.name,
+				false, NULL, edit_current, vdi_request_got_object, request);
 }
 
 static void run_update(struct vdi_work *work)
@@ -627,8 +673,9 @@ static void try_update(struct vdi_request *request)
 	if (write->dry_run) {
 		vdi_request_await(request, dry_updated);
 		vdi_request_awaited(request,
-				    vd_cacher_get(request->resource->cacher, write->edit.namespace_name, write->edit.name, VD_REVISION_UNSET,
-						  vdi_request_got_object, request),
+				    vd_cacher_get(request->resource->cacher, write->edit.namespace_name,
+						  write->edit.name, VD_REVISION_UNSET, vdi_request_got_object,
+						  request),
 				    NULL);
 	} else if (write->is_long) {
 		post(request, run_update, updated);
@@ -657,7 +704,8 @@ static vd_status check_patch(struct vdi_request *request)
 
 static void refuse_type(struct vdi_request *request)
 {
-	vdi_http_status_media_type(&request->status, request->resource->built_in ? patch_types : custom_patch_types);
+	vdi_http_status_media_type(&request->status,
+				   request->resource->built_in ? patch_types : custom_patch_types);
 	vdi_request_fail(request, &request->status);
 }
 
@@ -671,7 +719,8 @@ void vdi_handle_patch(struct vdi_request *request)
 		patch = VDI_PATCH_OPERATIONS;
 	} else if (vdi_media_type_is(type, "application/merge-patch+json")) {
 		patch = VDI_PATCH_MERGE;
-	} else if (vdi_media_type_is(type, "application/strategic-merge-patch+json") && request->resource->built_in) {
+	} else if (vdi_media_type_is(type, "application/strategic-merge-patch+json") &&
+		   request->resource->built_in) {
 		patch = VDI_PATCH_STRATEGIC;
 	} else { /* H-342, H-343 */
 		refuse_type(request);
@@ -703,7 +752,7 @@ void vdi_handle_get_scale(struct vdi_request *request)
 		return;
 	vdi_request_await(request, got_for_scale);
 	vdi_request_awaited(request,
-			    vd_cacher_get(request->resource->cacher, request->route.namespace_name, request->route.name, revision,
-					  vdi_request_got_object, request),
+			    vd_cacher_get(request->resource->cacher, request->route.namespace_name,
+					  request->route.name, revision, vdi_request_got_object, request),
 			    NULL);
 }

@@ -1,5 +1,5 @@
-/* `<hex>\r\n{"type":...,"object":...}\n\r\n`; as protobuf the content is a length of four bytes and a WatchEvent (R-634). Compressed, the content is one gzip member with the
- * same inside.
+/* `<hex>\r\n{"type":...,"object":...}\n\r\n`; as protobuf the content is a length of four bytes and a
+ * WatchEvent (R-634). Compressed, the content is one gzip member with the same inside.
  */
 #include "watch_frame.h"
 
@@ -11,28 +11,32 @@
 
 #define ANNOTATED "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
 
-/* Frame slots, as vdi_frame_get knows them: plain, and as many packed. Tables with includeObject=Object are rare and encoded afresh. */
+/* Frame slots, as vdi_frame_get knows them: plain, and as many packed. Tables with includeObject=Object are
+ * rare and encoded afresh. */
 enum { SLOT_OBJECT, SLOT_METADATA, SLOT_TABLE, SLOT_PROTOBUF, SLOT_PROTOBUF_METADATA, SLOT_NONE };
 _Static_assert(2 * SLOT_NONE <= VDI_FRAME_SLOTS, "a slot for each shared representation");
 
-static void write_table(struct vdi_out *out, const struct vdi_watch_form *form, struct vd_bytes text, bool with_columns)
+static void write_table(struct vdi_out *out, const struct vdi_watch_form *form, struct vd_bytes text,
+			bool with_columns)
 {
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct vdi_node	    *root;
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root;
 
 	if (vdi_tree_parse_row(&tree, text, &root, NULL) != VD_OK) {
 		out->failed = true;
 	} else {
-		vdi_out_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{", form->negotiated.v1beta1 ? "v1beta1" : "v1");
-		vdi_out_member(out, "resourceVersion", vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.resourceVersion")));
+		vdi_out_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{",
+			       form->negotiated.v1beta1 ? "v1beta1" : "v1");
+		vdi_out_member(out, "resourceVersion",
+			       vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.resourceVersion")));
 		vdi_out_raw(out, "}");
 		if (with_columns)
 			vdi_table_columns(out, form->resource);
 		else
 			vdi_out_raw(out, ",\"columnDefinitions\":[]");
 		vdi_out_raw(out, ",\"rows\":[");
-		vdi_table_row(out, form->resource, &tree, root, text, (enum vdi_include) form->include, form->negotiated.v1beta1,
-			      vd_env_wall(form->env));
+		vdi_table_row(out, form->resource, &tree, root, text, (enum vdi_include) form->include,
+			      form->negotiated.v1beta1, vd_env_wall(form->env));
 		vdi_out_raw(out, "]}");
 	}
 	vdi_tree_fini(&tree);
@@ -40,8 +44,8 @@ static void write_table(struct vdi_out *out, const struct vdi_watch_form *form, 
 
 static void write_metadata(struct vdi_out *out, const struct vdi_watch_form *form, struct vd_bytes text)
 {
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct vdi_node	    *root;
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root;
 
 	if (vdi_tree_parse_row(&tree, text, &root, NULL) != VD_OK)
 		out->failed = true;
@@ -51,16 +55,20 @@ static void write_metadata(struct vdi_out *out, const struct vdi_watch_form *for
 }
 
 /* The object of a bookmark: of the served kind, nothing but a revision (H-403, H-405). */
-static void write_bookmark_object(struct vdi_out *out, const struct vdi_watch_form *form, const struct vd_watch_event *event)
+static void write_bookmark_object(struct vdi_out *out, const struct vdi_watch_form *form,
+				  const struct vd_watch_event *event)
 {
 	char version[VDI_RESOURCE_NAME_MAX];
 
-	vdi_out_printf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%lld\"%s,\"creationTimestamp\":null}}",
-			form->resource->kind, vdi_resource_api_version(form->resource, version), (long long) event->revision,
-			event->initial_events_end ? "," ANNOTATED : "");
+	vdi_out_printf(out,
+		       "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%lld\"%s,"
+		       "\"creationTimestamp\":null}}",
+		       form->resource->kind, vdi_resource_api_version(form->resource, version),
+		       (long long) event->revision, event->initial_events_end ? "," ANNOTATED : "");
 }
 
-static void write_bookmark(struct vdi_out *out, const struct vdi_watch_form *form, const struct vd_watch_event *event)
+static void write_bookmark(struct vdi_out *out, const struct vdi_watch_form *form,
+			   const struct vd_watch_event *event)
 {
 	struct vdi_out text = VDI_OUT_INIT;
 
@@ -84,12 +92,14 @@ static void write_error(struct vdi_out *out, const struct vdi_watch_form *form, 
 		out->failed = true;
 		return;
 	}
-	vdi_http_status_of(status, "watch", form->resource->group, form->resource->plural, VD_BYTES_NONE, error->code, error);
+	vdi_http_status_of(status, "watch", form->resource->group, form->resource->plural, VD_BYTES_NONE,
+			   error->code, error);
 	vdi_http_status_write(out, status);
 	vdi_free(status);
 }
 
-static void write_object(struct vdi_out *out, const struct vdi_watch_form *form, const struct vd_watch_event *event)
+static void write_object(struct vdi_out *out, const struct vdi_watch_form *form,
+			 const struct vd_watch_event *event)
 {
 	struct vdi_out text = VDI_OUT_INIT;
 
@@ -108,7 +118,8 @@ static void write_object(struct vdi_out *out, const struct vdi_watch_form *form,
 }
 
 /* VD_BAD_REQUEST: the object is not what its kind says. */
-static vd_status write_protobuf(struct vdi_buffer *out, const struct vdi_watch_form *form, const struct vd_watch_event *event)
+static vd_status write_protobuf(struct vdi_buffer *out, const struct vdi_watch_form *form,
+				const struct vd_watch_event *event)
 {
 	struct vdi_protobuf protobuf;
 	struct vdi_out	    text = VDI_OUT_INIT;
@@ -125,13 +136,16 @@ static vd_status write_protobuf(struct vdi_buffer *out, const struct vdi_watch_f
 		status = vdi_protobuf_error_event(out, vdi_out_slice(&text));
 	else
 		status = vdi_protobuf_event(out, &protobuf, vd_watch_type_name(event->type),
-					    event->type == VD_WATCH_BOOKMARK ? vdi_out_slice(&text) : vd_kv_value(vd_object_kv(event->object)),
+					    event->type == VD_WATCH_BOOKMARK ?
+						    vdi_out_slice(&text) :
+						    vd_kv_value(vd_object_kv(event->object)),
 					    event->type == VD_WATCH_BOOKMARK ? 0 : event->revision, NULL);
 	vdi_out_fini(&text);
 	return status;
 }
 
-static vd_status encode_protobuf(const struct vdi_watch_form *form, const struct vd_watch_event *event, struct vd_blob **ret_frame)
+static vd_status encode_protobuf(const struct vdi_watch_form *form, const struct vd_watch_event *event,
+				 struct vd_blob **ret_frame)
 {
 	struct vdi_buffer out;
 	vd_status	  status;
@@ -151,8 +165,8 @@ static vd_status encode_protobuf(const struct vdi_watch_form *form, const struct
 static vd_status encode(void *arg, const struct vd_watch_event *event, struct vd_blob **ret_frame)
 {
 	const struct vdi_watch_form *form = arg;
-	struct vdi_out		   out = VDI_OUT_INIT;
-	vd_status		   status = VD_NOMEM;
+	struct vdi_out		     out = VDI_OUT_INIT;
+	vd_status		     status = VD_NOMEM;
 
 	if (form->negotiated.protobuf)
 		return encode_protobuf(form, event, ret_frame);
@@ -191,10 +205,19 @@ static unsigned slot_of(const struct vdi_watch_form *form)
 	const struct vdi_negotiated *negotiated = &form->negotiated;
 
 	switch (negotiated->form) {
-	case VDI_FORM_OBJECT: return form->resource->has_own_frames ? SLOT_NONE : negotiated->protobuf ? SLOT_PROTOBUF : SLOT_OBJECT;
+	case VDI_FORM_OBJECT:
+		return form->resource->has_own_frames ? SLOT_NONE :
+		       negotiated->protobuf	      ? SLOT_PROTOBUF :
+							SLOT_OBJECT;
 	case VDI_FORM_TABLE:
-		return form->resource->has_own_tables || form->header_due || form->include != VDI_INCLUDE_METADATA || negotiated->v1beta1 ? SLOT_NONE : SLOT_TABLE;
-	default: return negotiated->v1beta1 ? SLOT_NONE : negotiated->protobuf ? SLOT_PROTOBUF_METADATA : SLOT_METADATA;
+		return form->resource->has_own_tables || form->header_due ||
+				       form->include != VDI_INCLUDE_METADATA || negotiated->v1beta1 ?
+			       SLOT_NONE :
+			       SLOT_TABLE;
+	default:
+		return negotiated->v1beta1  ? SLOT_NONE :
+		       negotiated->protobuf ? SLOT_PROTOBUF_METADATA :
+					      SLOT_METADATA;
 	}
 }
 
@@ -203,14 +226,16 @@ bool vdi_watch_frame_is_shared(const struct vdi_watch_form *form, const struct v
 	return event->shared && slot_of(form) != SLOT_NONE;
 }
 
-vd_status vdi_watch_frame_get(struct vdi_watch_form *form, const struct vd_watch_event *event, struct vd_blob **ret_frame)
+vd_status vdi_watch_frame_get(struct vdi_watch_form *form, const struct vd_watch_event *event,
+			      struct vd_blob **ret_frame)
 {
 	if (form->packer)
 		return vdi_frame_get(event, SLOT_NONE + slot_of(form), encode_packed, form, ret_frame);
 	return vdi_frame_get(event, slot_of(form), encode, form, ret_frame);
 }
 
-vd_status vdi_watch_frame_new(struct vdi_watch_form *form, const struct vd_watch_event *event, struct vd_blob **ret_frame)
+vd_status vdi_watch_frame_new(struct vdi_watch_form *form, const struct vd_watch_event *event,
+			      struct vd_blob **ret_frame)
 {
 	VDI_TRY(encode(form, event, ret_frame));
 	if (event->type != VD_WATCH_ERROR)

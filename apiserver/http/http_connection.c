@@ -4,9 +4,9 @@
  *   READ_HEAD --head--> READ_BODY --complete--> HANDLE --answer--> RESPOND --all sent--> READ_HEAD | close
  *       \__________________\____ refused ______________________________________________> LINGER --> close
  *
- * An idle connection holds no buffer: reads go through the loop's scratch memory, and only what is left over is kept. One request is handled at a
- * time; what a client pipelines waits in `input`. Closing puts the connection into the loop's graveyard, since callers on the stack
- * still hold it.
+ * An idle connection holds no buffer: reads go through the loop's scratch memory, and only what is left over
+ * is kept. One request is handled at a time; what a client pipelines waits in `input`. Closing puts the
+ * connection into the loop's graveyard, since callers on the stack still hold it.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -21,7 +21,7 @@
 #include "trail.h"
 
 #define INPUT_MAX 131072
-#define LINGER	  VD_SECONDS(1)
+#define LINGER VD_SECONDS(1)
 
 static void on_ready(evutil_socket_t fd, short events, void *arg);
 static void process_input(struct vdi_http_connection *connection);
@@ -35,8 +35,8 @@ static void set_events(struct vdi_http_connection *connection, short flags)
 	connection->event_flags = flags;
 	if (flags == 0)
 		return;
-	(void) event_assign(&connection->event, vdi_loop_base(connection->loop->loop), connection->fd, (short) (flags | EV_PERSIST), on_ready,
-			    connection);
+	(void) event_assign(&connection->event, vdi_loop_base(connection->loop->loop), connection->fd,
+			    (short) (flags | EV_PERSIST), on_ready, connection);
 	if (event_add(&connection->event, NULL) != 0) {
 		connection->event_flags = 0;
 		vdi_http_connection_close(connection);
@@ -45,7 +45,8 @@ static void set_events(struct vdi_http_connection *connection, short flags)
 
 static void set_deadline(struct vdi_http_connection *connection, vd_dur timeout)
 {
-	vd_mono due = timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(connection->loop->server->env), timeout);
+	vd_mono due =
+		timeout.ns < 0 ? VD_NEVER : vd_mono_add(vd_env_now(connection->loop->server->env), timeout);
 
 	vdi_timer_heap_set(&connection->loop->timers, &connection->timer, due);
 	vdi_http_loop_arm(connection->loop);
@@ -59,7 +60,8 @@ static void clear_deadline(struct vdi_http_connection *connection)
 /* No progress of an answer for so long, or the end of the request's whole time, ends it. */
 static void set_write_deadline(struct vdi_http_connection *connection)
 {
-	vd_mono due = vd_mono_add(vd_env_now(connection->loop->server->env), connection->loop->server->options.write_timeout);
+	vd_mono due = vd_mono_add(vd_env_now(connection->loop->server->env),
+				  connection->loop->server->options.write_timeout);
 
 	if (due.ns > connection->request_due.ns)
 		due = connection->request_due;
@@ -139,7 +141,8 @@ void vdi_http_connection_close(struct vdi_http_connection *connection)
 	connection->in_turns = false;
 	if (connection->tls)
 		vdi_tls_link_end(connection->tls);
-	/* Its stream lives until the graveyard is emptied and may be given events before: they must not reach whoever gets this number next. */
+	/* Its stream lives until the graveyard is emptied and may be given events before: they must not reach
+	 * whoever gets this number next. */
 	(void) close(connection->fd);
 	connection->fd = -1;
 	if (connection->request) {
@@ -177,7 +180,8 @@ void vdi_http_connection_free(struct vdi_http_connection *connection)
 
 /* ---- Out ---- */
 
-vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const struct iovec *parts, size_t count, size_t *ret_sent)
+vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const struct iovec *parts,
+				   size_t count, size_t *ret_sent)
 {
 	struct msghdr message = { .msg_iov = (struct iovec *) (uintptr_t) parts, .msg_iovlen = count };
 	size_t	      total = 0;
@@ -247,23 +251,27 @@ static void finish(struct vdi_http_connection *connection)
 		process_input(connection);
 }
 
-void vdi_http_connection_answer(struct vdi_http_connection *connection, struct vd_bytes head, struct vd_bytes body)
+void vdi_http_connection_answer(struct vdi_http_connection *connection, struct vd_bytes head,
+				struct vd_bytes body)
 {
-	struct iovec parts[2] = { { (void *) (uintptr_t) head.data, head.size }, { (void *) (uintptr_t) body.data, body.size } };
+	struct iovec parts[2] = { { (void *) (uintptr_t) head.data, head.size },
+				  { (void *) (uintptr_t) body.data, body.size } };
 	size_t	     total = head.size + body.size, sent, from_head;
 	vd_status    status = vdi_http_connection_send(connection, parts, 2, &sent);
 
 	if (connection->state != VDI_HTTP_LINGER)
 		connection->state = VDI_HTTP_RESPOND;
 	if (status == VD_AGAIN && connection->request && connection->request->account)
-		connection->account = vdi_account_use(&connection->loop->server->accounts, connection->request->account);
+		connection->account =
+			vdi_account_use(&connection->loop->server->accounts, connection->request->account);
 	forget_request(connection);
 	if (status == VD_OK) {
 		finish(connection);
 		return;
 	}
 	connection->pending_size = 0;
-	connection->pending = status == VD_AGAIN ? vdi_alloc(total - sent + 1) : NULL; /* TLS may have taken all and sent less */
+	connection->pending = status == VD_AGAIN ? vdi_alloc(total - sent + 1) :
+						   NULL; /* TLS may have taken all and sent less */
 	if (connection->pending == NULL) {
 		vdi_http_connection_close(connection);
 		return;
@@ -272,7 +280,9 @@ void vdi_http_connection_answer(struct vdi_http_connection *connection, struct v
 	if (from_head)
 		memcpy(connection->pending, (const char *) head.data + sent, from_head);
 	if (total - sent > from_head)
-		memcpy(connection->pending + from_head, (const char *) body.data + (body.size - (total - sent - from_head)), total - sent - from_head);
+		memcpy(connection->pending + from_head,
+		       (const char *) body.data + (body.size - (total - sent - from_head)),
+		       total - sent - from_head);
 	connection->pending_size = (uint32_t) (total - sent);
 	connection->pending_sent = 0;
 	if (connection->account)
@@ -283,7 +293,8 @@ void vdi_http_connection_answer(struct vdi_http_connection *connection, struct v
 
 static void flush_pending(struct vdi_http_connection *connection)
 {
-	struct iovec part = { connection->pending + connection->pending_sent, connection->pending_size - connection->pending_sent };
+	struct iovec part = { connection->pending + connection->pending_sent,
+			      connection->pending_size - connection->pending_sent };
 	size_t	     sent;
 	vd_status    status = vdi_http_connection_send(connection, &part, 1, &sent);
 
@@ -322,28 +333,22 @@ void vdi_http_connection_pump(struct vdi_http_connection *connection)
 	if (connection->state == VDI_HTTP_CLOSED)
 		return;
 	switch (status) {
-	case VD_OK:
-		finish(connection);
-		break;
+	case VD_OK: finish(connection); break;
 	case VD_AGAIN:
 		if (!connection->is_watch)
 			set_write_deadline(connection);
 		set_events(connection, (short) (EV_WRITE | (connection->is_watch ? reading(connection) : 0)));
 		break;
-	case VD_FULL:
-		wait_for_turn(connection);
-		break;
-	case VD_NOT_READY:
-		set_events(connection, reading(connection));
-		break;
-	default:
-		vdi_http_connection_close(connection);
+	case VD_FULL: wait_for_turn(connection); break;
+	case VD_NOT_READY: set_events(connection, reading(connection)); break;
+	default: vdi_http_connection_close(connection);
 	}
 }
 
 void vdi_http_stream_kick(struct vdi_http_connection *connection)
 {
-	if (connection->state == VDI_HTTP_CLOSED || connection->in_turns || (connection->event_flags & EV_WRITE))
+	if (connection->state == VDI_HTTP_CLOSED || connection->in_turns ||
+	    (connection->event_flags & EV_WRITE))
 		return;
 	vdi_http_connection_pump(connection);
 }
@@ -368,9 +373,11 @@ void vdi_http_connection_stream(struct vdi_http_connection *connection, struct v
 /* What is sent before a request could be made of the bytes; nothing that follows can be trusted. */
 static void refuse(struct vdi_http_connection *connection, const struct vdi_http_refusal *refusal)
 {
-	const char	   *reason = refusal->code == 413 ? "RequestEntityTooLarge" : refusal->code == 408 ? "Timeout" : "BadRequest";
+	const char	       *reason = refusal->code == 413 ? "RequestEntityTooLarge" :
+					 refusal->code == 408 ? "Timeout" :
+								"BadRequest";
 	struct vdi_http_status *status = VDI_NEW(struct vdi_http_status);
-	struct vdi_out body = VDI_OUT_INIT, head = VDI_OUT_INIT;
+	struct vdi_out		body = VDI_OUT_INIT, head = VDI_OUT_INIT;
 
 	connection->loop->server->refused_total++;
 	vdi_trail_refused(connection, refusal->code);
@@ -383,8 +390,11 @@ static void refuse(struct vdi_http_connection *connection, const struct vdi_http
 		vdi_http_status_set(status, refusal->code, reason, "%s", refusal->message);
 		vdi_http_status_write(&body, status);
 		vdi_out_raw(&body, "\n");
-		vdi_out_printf(&head, "HTTP/1.1 %d %s\r\n%sContent-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-				refusal->code, vdi_http_reason_phrase(refusal->code), vdi_http_loop_date(connection->loop), body.size);
+		vdi_out_printf(&head,
+			       "HTTP/1.1 %d %s\r\n%sContent-Type: application/json\r\nContent-Length: "
+			       "%zu\r\nConnection: close\r\n\r\n",
+			       refusal->code, vdi_http_reason_phrase(refusal->code),
+			       vdi_http_loop_date(connection->loop), body.size);
 	}
 	if (status == NULL || head.failed || body.failed)
 		vdi_http_connection_close(connection);
@@ -447,9 +457,10 @@ static size_t consume(struct vdi_http_connection *connection, struct vd_bytes by
 		if (rest.size == 0)
 			return used;
 		if (connection->state == VDI_HTTP_READ_HEAD) {
-			if (connection->scan.position == 0 && rest.size >= 2 && data[used] == '\r' && data[used + 1] == '\n' &&
-			    !connection->scan.started) {
-				connection->scan.started = true; /* one empty line before a request is tolerated (RFC 9112, 2.2) */
+			if (connection->scan.position == 0 && rest.size >= 2 && data[used] == '\r' &&
+			    data[used + 1] == '\n' && !connection->scan.started) {
+				/* one empty line before a request is tolerated (RFC 9112, 2.2) */
+				connection->scan.started = true;
 				used += 2;
 				continue;
 			}
@@ -459,7 +470,8 @@ static size_t consume(struct vdi_http_connection *connection, struct vd_bytes by
 			if (status == VD_OK) {
 				used += size;
 				memset(&connection->scan, 0, sizeof connection->scan);
-				begin_request(connection, (struct vd_bytes) { rest.data, size }, used < bytes.size);
+				begin_request(connection, (struct vd_bytes) { rest.data, size },
+					      used < bytes.size);
 			}
 		} else if (connection->state == VDI_HTTP_READ_BODY) {
 			status = vdi_request_body(connection->request, rest, &size, &refusal);
@@ -487,8 +499,9 @@ static bool keep_input(struct vdi_http_connection *connection, struct vd_bytes b
 	if (bytes.size == 0)
 		return true;
 	if (needed > connection->input_capacity) {
-		size_t capacity = VDI_MAX(needed, VDI_MIN((size_t) connection->input_capacity * 2, (size_t) INPUT_MAX));
-		char  *input = vdi_realloc(connection->input, capacity);
+		size_t capacity =
+			VDI_MAX(needed, VDI_MIN((size_t) connection->input_capacity * 2, (size_t) INPUT_MAX));
+		char *input = vdi_realloc(connection->input, capacity);
 
 		if (input == NULL)
 			return false;
@@ -525,7 +538,8 @@ static void feed(struct vdi_http_connection *connection, struct vd_bytes bytes)
 {
 	if (connection->state == VDI_HTTP_LINGER)
 		return;
-	if (connection->input_size == 0 && (connection->state == VDI_HTTP_READ_HEAD || connection->state == VDI_HTTP_READ_BODY)) {
+	if (connection->input_size == 0 &&
+	    (connection->state == VDI_HTTP_READ_HEAD || connection->state == VDI_HTTP_READ_BODY)) {
 		size_t used;
 
 		connection->advancing = true;
@@ -550,8 +564,10 @@ static void feed(struct vdi_http_connection *connection, struct vd_bytes bytes)
 
 static void read_some(struct vdi_http_connection *connection)
 {
-	ssize_t size = connection->tls ? vdi_tls_link_receive(connection->tls, connection->loop->scratch, VDI_HTTP_SCRATCH_SIZE)
-				       : recv(connection->fd, connection->loop->scratch, VDI_HTTP_SCRATCH_SIZE, MSG_DONTWAIT);
+	ssize_t size = connection->tls ? vdi_tls_link_receive(connection->tls, connection->loop->scratch,
+							      VDI_HTTP_SCRATCH_SIZE) :
+					 recv(connection->fd, connection->loop->scratch,
+					      VDI_HTTP_SCRATCH_SIZE, MSG_DONTWAIT);
 
 	if (size > 0) {
 		feed(connection, (struct vd_bytes) { connection->loop->scratch, (size_t) size });
@@ -559,8 +575,8 @@ static void read_some(struct vdi_http_connection *connection)
 	}
 	if (size < 0 && (errno == EAGAIN || errno == EINTR || errno == EWOULDBLOCK))
 		return;
-	if (size < 0 || connection->is_watch || connection->state == VDI_HTTP_READ_HEAD || connection->state == VDI_HTTP_READ_BODY ||
-	    connection->state == VDI_HTTP_LINGER) {
+	if (size < 0 || connection->is_watch || connection->state == VDI_HTTP_READ_HEAD ||
+	    connection->state == VDI_HTTP_READ_BODY || connection->state == VDI_HTTP_LINGER) {
 		vdi_http_connection_close(connection);
 		return;
 	}
@@ -572,7 +588,8 @@ static void read_some(struct vdi_http_connection *connection)
 /* What Go's server says, in the clear, to who took us for a plain one. */
 static void say_https(const struct vdi_http_connection *connection)
 {
-	static const char text[] = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+	static const char text[] =
+		"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
 	(void) !send(connection->fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	(void) shutdown(connection->fd, SHUT_WR);
@@ -586,7 +603,8 @@ static bool take_identity(struct vdi_http_connection *connection)
 	if (vdi_tls_link_identity(connection->tls, &connection->identity, &why) != VD_OK)
 		return false;
 	if (why)
-		vdi_log(connection->loop->server->env, VD_LOG_INFO, "http", "the certificate of a client was not accepted: %s", why);
+		vdi_log(connection->loop->server->env, VD_LOG_INFO, "http",
+			"the certificate of a client was not accepted: %s", why);
 	return true;
 }
 
@@ -627,7 +645,8 @@ static void on_ready(evutil_socket_t fd, short events, void *arg)
 		else if (connection->is_watch)
 			vdi_http_connection_pump(connection);
 		else
-			wait_for_turn(connection); /* much may be left to write, and many may be able to at once */
+			wait_for_turn(
+				connection); /* much may be left to write, and many may be able to at once */
 	}
 	if ((events & EV_READ) && connection->state != VDI_HTTP_CLOSED)
 		read_some(connection);
@@ -637,9 +656,9 @@ static void on_ready(evutil_socket_t fd, short events, void *arg)
 
 void vdi_http_connection_expire(struct vdi_http_connection *connection)
 {
-	struct vdi_http_refusal late = { 408, "Timeout: the request did not arrive in time" };
+	struct vdi_http_refusal	  late = { 408, "Timeout: the request did not arrive in time" };
 	struct vdi_request_labels labels;
-	struct vdi_http_status *status;
+	struct vdi_http_status	 *status;
 
 	switch ((enum vdi_http_state) connection->state) {
 	case VDI_HTTP_READ_HEAD:
@@ -660,19 +679,20 @@ void vdi_http_connection_expire(struct vdi_http_connection *connection)
 		status = &connection->request->status;
 		vdi_http_status_set(status, 504, "Timeout", "%s",
 				    connection->request->is_short ? /* */
-					    "Timeout: request did not complete within requested timeout - context deadline exceeded" :
+					    "Timeout: request did not complete within requested timeout - "
+					    "context deadline exceeded" :
 					    "Timeout: request did not complete within the allotted timeout");
 		vdi_request_fail(connection->request, status);
 		break;
-	default:
-		vdi_http_connection_close(connection);
+	default: vdi_http_connection_close(connection);
 	}
 }
 
 void vdi_http_connection_drain(struct vdi_http_connection *connection)
 {
 	connection->keep_alive = false;
-	if (connection->state == VDI_HTTP_SHAKE || (connection->state == VDI_HTTP_READ_HEAD && connection->input_size == 0)) {
+	if (connection->state == VDI_HTTP_SHAKE ||
+	    (connection->state == VDI_HTTP_READ_HEAD && connection->input_size == 0)) {
 		vdi_http_connection_close(connection);
 	} else if (connection->stream && connection->stream->ops->drain) {
 		connection->stream->ops->drain(connection->stream);

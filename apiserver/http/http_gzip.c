@@ -1,7 +1,8 @@
 /* The stream: source -> encoder -> room -> one chunk.
  *
- * A turn compresses SLICE bytes, which is half a millisecond, and then lets others have theirs. What comes of it gathers in the room; the room is sent as one
- * chunk when it is full, with the answer's head before the first and the end behind the last.
+ * A turn compresses SLICE bytes, which is half a millisecond, and then lets others have theirs. What comes of
+ * it gathers in the room; the room is sent as one chunk when it is full, with the answer's head before the
+ * first and the end behind the last.
  */
 #include "http_gzip.h"
 
@@ -11,7 +12,7 @@
 #include "http_metrics.h"
 #include "negotiate.h"
 
-#define SLICE	   65536
+#define SLICE 65536
 #define ROOM_BYTES 32768
 
 struct gzip_stream {
@@ -40,8 +41,10 @@ bool vdi_request_accepts_gzip(const struct vdi_request *request)
 {
 	struct vd_bytes encodings;
 
-	return !request->server->options.no_compression && !request->head.version_1_0 && request->head.method != VDI_HTTP_HEAD &&
-	       vdi_http_header_get(&request->head, "Accept-Encoding", &encodings) && vdi_negotiate_gzip(encodings);
+	return !request->server->options.no_compression && !request->head.version_1_0 &&
+	       request->head.method != VDI_HTTP_HEAD &&
+	       vdi_http_header_get(&request->head, "Accept-Encoding", &encodings) &&
+	       vdi_negotiate_gzip(encodings);
 }
 
 bool vdi_request_takes_gzip(const struct vdi_request *request)
@@ -60,21 +63,28 @@ static vd_status make_some(struct gzip_stream *stream, size_t *turn)
 
 		if (stream->part_at == stream->part_count && !stream->is_last) {
 			stream->part_at = stream->part_offset = 0;
-			VDI_TRY(stream->source->ops->next(stream->source, &stream->parts, &stream->part_count, &stream->is_last));
+			VDI_TRY(stream->source->ops->next(stream->source, &stream->parts, &stream->part_count,
+							  &stream->is_last));
 			continue;
 		}
 		if (stream->part_at < stream->part_count) {
 			const struct iovec *part = &stream->parts[stream->part_at];
 
-			input = (struct vd_bytes) { (const char *) part->iov_base + stream->part_offset, VDI_MIN(part->iov_len - stream->part_offset, SLICE - *turn) };
+			input = (struct vd_bytes) { (const char *) part->iov_base + stream->part_offset,
+						    VDI_MIN(part->iov_len - stream->part_offset,
+							    SLICE - *turn) };
 		}
-		is_last = stream->is_last && (stream->part_at == stream->part_count ||
-					      (stream->part_at + 1 == stream->part_count && stream->part_offset + input.size == stream->parts[stream->part_at].iov_len));
-		status = vdi_gzip_take(stream->gzip, input, is_last, stream->room + stream->room_used, ROOM_BYTES - stream->room_used, &taken, &made);
+		is_last = stream->is_last &&
+			  (stream->part_at == stream->part_count ||
+			   (stream->part_at + 1 == stream->part_count &&
+			    stream->part_offset + input.size == stream->parts[stream->part_at].iov_len));
+		status = vdi_gzip_take(stream->gzip, input, is_last, stream->room + stream->room_used,
+				       ROOM_BYTES - stream->room_used, &taken, &made);
 		stream->room_used += made;
 		stream->part_offset += taken;
 		*turn += taken;
-		if (stream->part_at < stream->part_count && stream->part_offset == stream->parts[stream->part_at].iov_len) {
+		if (stream->part_at < stream->part_count &&
+		    stream->part_offset == stream->parts[stream->part_at].iov_len) {
 			stream->part_at++;
 			stream->part_offset = 0;
 		}
@@ -95,7 +105,8 @@ static void frame(struct gzip_stream *stream)
 	stream->out_at = stream->out_count = 0;
 	push(stream, stream->head.data, stream->head.size);
 	if (stream->room_used) {
-		push(stream, stream->line, (size_t) snprintf(stream->line, sizeof stream->line, "%zx\r\n", stream->room_used));
+		push(stream, stream->line,
+		     (size_t) snprintf(stream->line, sizeof stream->line, "%zx\r\n", stream->room_used));
 		push(stream, stream->room, stream->room_used);
 	}
 	if (stream->is_made)
@@ -108,7 +119,8 @@ static void frame(struct gzip_stream *stream)
 static vd_status flush(struct gzip_stream *stream, struct vdi_http_connection *connection)
 {
 	size_t	  sent;
-	vd_status status = vdi_http_connection_send(connection, stream->out + stream->out_at, stream->out_count - stream->out_at, &sent);
+	vd_status status = vdi_http_connection_send(connection, stream->out + stream->out_at,
+						    stream->out_count - stream->out_at, &sent);
 
 	while (stream->out_at < stream->out_count && sent >= stream->out[stream->out_at].iov_len)
 		sent -= stream->out[stream->out_at++].iov_len;
@@ -155,7 +167,8 @@ static void free_stream(struct vdi_http_stream *base)
 
 static const struct vdi_http_stream_ops gzip_ops = { pump, NULL, free_stream };
 
-vd_status vdi_request_reply_gzip(struct vdi_request *request, int code, const char *content_type, const char *headers, struct vdi_gzip_source *source)
+vd_status vdi_request_reply_gzip(struct vdi_request *request, int code, const char *content_type,
+				 const char *headers, struct vdi_gzip_source *source)
 {
 	struct gzip_stream *stream = VDI_NEW(struct gzip_stream);
 
@@ -184,7 +197,8 @@ struct body_source {
 	struct iovec		  part;
 };
 
-static vd_status next_of_body(struct vdi_gzip_source *source, const struct iovec **ret_parts, size_t *ret_count, bool *ret_is_last)
+static vd_status next_of_body(struct vdi_gzip_source *source, const struct iovec **ret_parts,
+			      size_t *ret_count, bool *ret_is_last)
 {
 	struct body_source *body = VDI_CONTAINER_OF(source, struct body_source, source);
 
@@ -206,7 +220,8 @@ static void free_body(struct vdi_gzip_source *source, int64_t sent)
 
 static const struct vdi_gzip_source_ops body_ops = { next_of_body, free_body };
 
-vd_status vdi_request_reply_gzip_body(struct vdi_request *request, int code, const char *content_type, const char *headers, struct vdi_out *body)
+vd_status vdi_request_reply_gzip_body(struct vdi_request *request, int code, const char *content_type,
+				      const char *headers, struct vdi_out *body)
 {
 	struct body_source *source = VDI_NEW(struct body_source);
 	struct vdi_out	    given = *body;

@@ -1,8 +1,9 @@
 /* An event loop of the server: its inbox, its timers, the acceptor.
  *
- * Everything that comes from other threads lies in the inbox under the lock (arrived sockets, completed requests, orders) and wakes the loop's
- * actor, which empties it in one go. Two loops accept, so that one that is busy for a while does not hold up new connections, and hand sockets out round robin, past
- * those that are busy. Deadlines lie in a heap; the actor's one timer stands for the earliest.
+ * Everything that comes from other threads lies in the inbox under the lock (arrived sockets, completed
+ * requests, orders) and wakes the loop's actor, which empties it in one go. Two loops accept, so that one
+ * that is busy for a while does not hold up new connections, and hand sockets out round robin, past those
+ * that are busy. Deadlines lie in a heap; the actor's one timer stands for the earliest.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +17,8 @@
 
 #define ACCEPT_BATCH 64
 #define ACCEPTING_LOOPS 2
-#define BUSY_TIME    VD_MS(1)
-#define TURNS_TIME   VD_MS(1)
+#define BUSY_TIME VD_MS(1)
+#define TURNS_TIME VD_MS(1)
 #define COMPLETED_TIME VD_MS(5)
 
 struct vdi_arrival {
@@ -36,13 +37,16 @@ static void close_arrivals(struct vdi_arrival *arrival)
 	}
 }
 
-/* Over the limit: say so and hang up. The answer may be lost when the peer is still sending; it then sees a reset, which clients retry too. TLS has no place
- * for it before its handshake, which is work that there shall be no more of. */
+/* Over the limit: say so and hang up. The answer may be lost when the peer is still sending; it then sees a
+ * reset, which clients retry too. TLS has no place for it before its handshake, which is work that there
+ * shall be no more of. */
 static void refuse(struct vd_server *server, int fd)
 {
-	static const char text[] = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 1\r\n"
-				   "Content-Length: 43\r\nConnection: close\r\n\r\nToo many requests, please try again later.\n";
-	char		  sink[4096];
+	static const char text[] =
+		"HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: "
+		"1\r\n"
+		"Content-Length: 43\r\nConnection: close\r\n\r\nToo many requests, please try again later.\n";
+	char sink[4096];
 
 	server->refused_total++;
 	if (server->options.tls_cert_path == NULL)
@@ -105,7 +109,8 @@ static void on_accept(evutil_socket_t fd, short events, void *arg)
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
 			/* The socket stays readable: look away for a moment instead of spinning. */
 			(void) event_del(&loop->accept_event);
-			vdi_timer_heap_set(&loop->timers, &loop->accept_pause, vd_mono_add(vd_env_now(loop->server->env), VD_MS(100)));
+			vdi_timer_heap_set(&loop->timers, &loop->accept_pause,
+					   vd_mono_add(vd_env_now(loop->server->env), VD_MS(100)));
 			vdi_http_loop_arm(loop);
 		}
 		if (errno != EINTR && errno != ECONNABORTED)
@@ -161,7 +166,8 @@ static void expire(struct vdi_http_loop *loop)
 		if (timer == &loop->accept_pause)
 			(void) event_add(&loop->accept_event, NULL);
 		else
-			vdi_http_connection_expire(VDI_CONTAINER_OF(timer, struct vdi_http_connection, timer));
+			vdi_http_connection_expire(
+				VDI_CONTAINER_OF(timer, struct vdi_http_connection, timer));
 	}
 }
 
@@ -176,12 +182,14 @@ static void give_turns(struct vdi_http_loop *loop)
 		TAILQ_REMOVE(&loop->turns, connection, turns);
 		connection->in_turns = false;
 		vdi_http_connection_pump(connection);
-		if (connection == last || vd_mono_since(vd_env_now(loop->server->env), started).ns >= TURNS_TIME.ns)
+		if (connection == last ||
+		    vd_mono_since(vd_env_now(loop->server->env), started).ns >= TURNS_TIME.ns)
 			break;
 	}
 }
 
-static void for_each_connection(struct vdi_http_loop *loop, void (*action)(struct vdi_http_connection *connection))
+static void for_each_connection(struct vdi_http_loop *loop,
+				void (*action)(struct vdi_http_connection *connection))
 {
 	struct vdi_http_connection *connection = LIST_FIRST(&loop->connections);
 
@@ -204,7 +212,8 @@ static void take_arrivals(struct vdi_http_loop *loop, struct vdi_arrival *arriva
 	}
 }
 
-/* The list is newest first; order between requests does not matter. Those that are not reached in time wait for the next run. */
+/* The list is newest first; order between requests does not matter. Those that are not reached in time wait
+ * for the next run. */
 static void take_completed(struct vdi_http_loop *loop, struct vdi_request *request)
 {
 	vd_mono started = vd_env_now(loop->server->env);
@@ -249,7 +258,8 @@ static void take_newest(struct vdi_http_loop *loop)
 
 void vdi_http_loop_freshen(struct vdi_http_loop *loop)
 {
-	if (atomic_load_explicit(&loop->server->kinds.served_number, memory_order_acquire) != atomic_load_explicit(&loop->served_number, memory_order_relaxed))
+	if (atomic_load_explicit(&loop->server->kinds.served_number, memory_order_acquire) !=
+	    atomic_load_explicit(&loop->served_number, memory_order_relaxed))
 		take_newest(loop);
 }
 
@@ -349,7 +359,8 @@ void vdi_http_loop_close_all(struct vdi_http_loop *loop)
 
 void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *request)
 {
-	/* Woken under the lock: once the loop has it, its connection may end, and with the last one the loop. */
+	/* Woken under the lock: once the loop has it, its connection may end, and with the last one the
+	 * loop. */
 	vdi_lock_acquire(&loop->lock);
 	request->completed_next = loop->completed;
 	loop->completed = request;
@@ -375,7 +386,8 @@ vd_status vdi_http_loop_init(struct vdi_http_loop *loop, struct vd_server *serve
 	if (status == VD_OK)
 		status = vd_runner_actor_new(vdi_loop_runner(loop->loop), &options, &loop->actor);
 	if (status == VD_OK && accepts(loop))
-		(void) event_assign(&loop->accept_event, vdi_loop_base(loop->loop), server->listen_fd, EV_READ | EV_PERSIST, on_accept, loop);
+		(void) event_assign(&loop->accept_event, vdi_loop_base(loop->loop), server->listen_fd,
+				    EV_READ | EV_PERSIST, on_accept, loop);
 	if (status == VD_OK)
 		status = vdi_loop_start_thread(loop->loop, "http");
 	if (status != VD_OK)
@@ -387,7 +399,8 @@ void vdi_http_loop_fini(struct vdi_http_loop *loop)
 {
 	if (loop->server == NULL)
 		return;
-	/* The last run may still be under way on the loop's thread, and uses the actor: it is forgotten when that thread has ended. */
+	/* The last run may still be under way on the loop's thread, and uses the actor: it is forgotten when
+	 * that thread has ended. */
 	if (loop->actor)
 		vd_actor_close(loop->actor, NULL, NULL);
 	loop->loop = vdi_loop_free(loop->loop);

@@ -1,5 +1,5 @@
-/* Instances are found once per loop and combination of labels, and kept: the combinations are bounded by what is served (resources, verbs, scopes) and by the
- * codes there are, never by what clients send. */
+/* Instances are found once per loop and combination of labels, and kept: the combinations are bounded by what
+ * is served (resources, verbs, scopes) and by the codes there are, never by what clients send. */
 #include "http_metrics.h"
 
 #include <stdio.h>
@@ -10,19 +10,19 @@
 #define TABLE_SIZE 256
 
 struct entry {
-	struct entry	     *next;
+	struct entry			 *next;
 	const struct vdi_resource_counts *resource;
-	const char	     *subresource;
-	uint8_t		      verb;
-	uint8_t		      scope;
-	bool		      dry_run;
-	int		      code; /* 0: not about an answer */
-	struct vdi_metric    *total;
-	struct vdi_metric    *duration;
-	struct vdi_metric    *sli_duration;
-	struct vdi_metric    *sizes;
-	struct vdi_metric    *running;
-	struct vdi_metric    *watch_list;
+	const char			 *subresource;
+	uint8_t				  verb;
+	uint8_t				  scope;
+	bool				  dry_run;
+	int				  code; /* 0: not about an answer */
+	struct vdi_metric		 *total;
+	struct vdi_metric		 *duration;
+	struct vdi_metric		 *sli_duration;
+	struct vdi_metric		 *sizes;
+	struct vdi_metric		 *running;
+	struct vdi_metric		 *watch_list;
 };
 
 struct loop_table {
@@ -48,7 +48,9 @@ struct vdi_http_metrics {
 	struct vdi_metric	    *late_error;
 };
 
-static const char *const verb_names[] = { "GET", "LIST", "WATCH", "POST", "PUT", "PATCH", "DELETE", "DELETECOLLECTION", "other" };
+static const char *const verb_names[] = { "GET",  "LIST",  "WATCH",  "POST",
+					  "PUT",  "PATCH", "DELETE", "DELETECOLLECTION",
+					  "other" };
 enum { SCOPE_NONE, SCOPE_RESOURCE, SCOPE_NAMESPACE, SCOPE_CLUSTER };
 static const char *const scope_names[] = { "", "resource", "namespace", "cluster" };
 
@@ -117,27 +119,34 @@ static void collect(void *arg)
 static vd_status get_fixed(struct vdi_http_metrics *metrics)
 {
 	static const char *const storage_size[] = { "etcd-0" };
-	static const char *const late_ok[] = { "rest-handler", "ok" }, *const late_error[] = { "rest-handler", "error" };
+	static const char *const late_ok[] = { "rest-handler", "ok" }, *const late_error[] = { "rest-handler",
+											       "error" };
 	static const char *const mutating[] = { "mutating" }, *const reading[] = { "readOnly" };
 	static const char *const watches[] = { "watches" }, *const answers[] = { "answers" };
-	struct vdi_metrics	*registry = metrics->registry;
+	struct vdi_metrics *registry = metrics->registry;
 
-	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_CURRENT_INFLIGHT_REQUESTS, mutating, &metrics->inflight_mutating));
-	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_CURRENT_INFLIGHT_REQUESTS, reading, &metrics->inflight_reading));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_CURRENT_INFLIGHT_REQUESTS, mutating,
+			       &metrics->inflight_mutating));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_CURRENT_INFLIGHT_REQUESTS, reading,
+			       &metrics->inflight_reading));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_MEMORY_BLOCKS, NULL, &metrics->memory_blocks));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_HTTP_CLIENTS, NULL, &metrics->clients));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_HTTP_UNSENT_BYTES, watches, &metrics->unsent_watches));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_HTTP_UNSENT_BYTES, answers, &metrics->unsent_answers));
-	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_STORAGE_SIZE_BYTES, storage_size, &metrics->storage_size));
+	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_STORAGE_SIZE_BYTES, storage_size,
+			       &metrics->storage_size));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_REQUEST_POST_TIMEOUT_TOTAL, late_ok, &metrics->late_ok));
-	return vdi_metric_get(registry, VDI_METRIC_REQUEST_POST_TIMEOUT_TOTAL, late_error, &metrics->late_error);
+	return vdi_metric_get(registry, VDI_METRIC_REQUEST_POST_TIMEOUT_TOTAL, late_error,
+			      &metrics->late_error);
 }
 
-static const struct vdi_resource_counts *find_counts(const struct vdi_http_metrics *metrics, const struct vdi_resource *resource)
+static const struct vdi_resource_counts *find_counts(const struct vdi_http_metrics *metrics,
+						     const struct vdi_resource	   *resource)
 {
 	const struct vdi_resource_counts *counts = metrics->resources;
 
-	while (counts && (strcmp(counts->plural, resource->plural) != 0 || strcmp(counts->group, resource->group) != 0 ||
+	while (counts && (strcmp(counts->plural, resource->plural) != 0 ||
+			  strcmp(counts->group, resource->group) != 0 ||
 			  strcmp(counts->version, resource->version) != 0))
 		counts = counts->next;
 	return counts;
@@ -153,11 +162,13 @@ static void free_counts(struct vdi_resource_counts *counts)
 	vdi_free(counts);
 }
 
-static vd_status new_counts(const struct vdi_http_metrics *metrics, const struct vdi_resource *resource, struct vdi_resource_counts **ret_counts)
+static vd_status new_counts(const struct vdi_http_metrics *metrics, const struct vdi_resource *resource,
+			    struct vdi_resource_counts **ret_counts)
 {
-	struct vdi_resource_counts *counts = vdi_calloc(1, sizeof *counts + metrics->loop_count * sizeof counts->loops[0]);
-	const char		   *labels[] = { resource->group, resource->version, resource->plural };
-	vd_status		    status;
+	struct vdi_resource_counts *counts =
+		vdi_calloc(1, sizeof *counts + metrics->loop_count * sizeof counts->loops[0]);
+	const char *labels[] = { resource->group, resource->version, resource->plural };
+	vd_status   status;
 
 	if (counts == NULL)
 		return VD_NOMEM;
@@ -166,9 +177,11 @@ static vd_status new_counts(const struct vdi_http_metrics *metrics, const struct
 	counts->plural = vdi_strdup(resource->plural);
 	status = counts->group && counts->version && counts->plural ? VD_OK : VD_NOMEM;
 	if (status == VD_OK)
-		status = vdi_metric_get(metrics->registry, VDI_METRIC_WATCH_EVENTS_TOTAL, labels, &counts->events);
+		status = vdi_metric_get(metrics->registry, VDI_METRIC_WATCH_EVENTS_TOTAL, labels,
+					&counts->events);
 	if (status == VD_OK)
-		status = vdi_metric_get(metrics->registry, VDI_METRIC_WATCH_EVENTS_SIZES, labels, &counts->sizes);
+		status = vdi_metric_get(metrics->registry, VDI_METRIC_WATCH_EVENTS_SIZES, labels,
+					&counts->sizes);
 	if (status != VD_OK)
 		free_counts(counts);
 	else
@@ -176,7 +189,8 @@ static vd_status new_counts(const struct vdi_http_metrics *metrics, const struct
 	return status;
 }
 
-vd_status vdi_http_metrics_counts(struct vdi_http_metrics *metrics, const struct vdi_resource *resource, struct vdi_resource_counts **ret_counts)
+vd_status vdi_http_metrics_counts(struct vdi_http_metrics *metrics, const struct vdi_resource *resource,
+				  struct vdi_resource_counts **ret_counts)
 {
 	struct vdi_resource_counts *found, *fresh;
 
@@ -202,7 +216,8 @@ static vd_status build(struct vdi_http_metrics *metrics)
 	return metrics->loops ? get_fixed(metrics) : VD_NOMEM;
 }
 
-vd_status vdi_http_metrics_new(struct vd_server *server, size_t loop_count, struct vdi_http_metrics **ret_metrics)
+vd_status vdi_http_metrics_new(struct vd_server *server, size_t loop_count,
+			       struct vdi_http_metrics **ret_metrics)
 {
 	struct vdi_http_metrics *metrics = VDI_NEW(struct vdi_http_metrics);
 	vd_status		 status;
@@ -276,7 +291,8 @@ static enum vdi_http_verb verb_of(const struct vdi_request *request)
 	switch (request->head.method) {
 	case VDI_HTTP_GET:
 	case VDI_HTTP_HEAD:
-		if (request->resource && (request->route.watch_prefix || (is_collection && request->params.watch)))
+		if (request->resource &&
+		    (request->route.watch_prefix || (is_collection && request->params.watch)))
 			return VDI_VERB_WATCH;
 		return is_collection ? VDI_VERB_LIST : VDI_VERB_GET;
 	case VDI_HTTP_POST: return VDI_VERB_POST;
@@ -290,7 +306,8 @@ static enum vdi_http_verb verb_of(const struct vdi_request *request)
 /* Only texts that are served: a label must not be chosen by a client. */
 static const char *subresource_of(const struct vdi_request *request)
 {
-	static const char *const plain[] = { "/healthz", "/livez", "/readyz", "/metrics", "/version", "/debug/vedette", "/openapi/v2", "/openapi/v3",
+	static const char *const plain[] = { "/healthz",   "/livez",	     "/readyz",	    "/metrics",
+					     "/version",   "/debug/vedette", "/openapi/v2", "/openapi/v3",
 					     "/status.js", "/status.css" };
 
 	if (request->resource) {
@@ -308,9 +325,14 @@ void vdi_request_labels_of(const struct vdi_request *request, struct vdi_request
 {
 	enum vdi_http_verb verb = verb_of(request);
 
-	*ret_labels = (struct vdi_request_labels) { .loop = request->loop, .resource = request->resource ? request->resource->counts : NULL, .verb = verb,
-						    .subresource = subresource_of(request), .dry_run = request->params.has_dry_run,
-						    .started = request->started };
+	*ret_labels =
+		(struct vdi_request_labels) { .loop = request->loop,
+					      .resource =
+						      request->resource ? request->resource->counts : NULL,
+					      .verb = verb,
+					      .subresource = subresource_of(request),
+					      .dry_run = request->params.has_dry_run,
+					      .started = request->started };
 	if (request->resource == NULL)
 		ret_labels->scope = SCOPE_NONE;
 	else if (request->route.name.size || verb == VDI_VERB_POST)
@@ -325,12 +347,13 @@ static struct loop_table *table_of(const struct vdi_http_loop *loop)
 }
 
 /* values: verb [dry_run] group version resource subresource scope component [code] */
-static struct vdi_metric *get(const struct vdi_request_labels *labels, enum vdi_metric_id id, bool with_dry_run, const char *code)
+static struct vdi_metric *get(const struct vdi_request_labels *labels, enum vdi_metric_id id,
+			      bool with_dry_run, const char *code)
 {
 	const struct vdi_resource_counts *resource = labels->resource;
-	const char	    *values[9];
-	size_t		     count = 0;
-	struct vdi_metric   *metric = NULL;
+	const char			 *values[9];
+	size_t				  count = 0;
+	struct vdi_metric		 *metric = NULL;
 
 	values[count++] = verb_names[labels->verb];
 	if (with_dry_run)
@@ -343,16 +366,22 @@ static struct vdi_metric *get(const struct vdi_request_labels *labels, enum vdi_
 	values[count++] = "apiserver";
 	if (code)
 		values[count++] = code;
-	return vdi_metric_get(labels->loop->server->metrics->registry, id, values, &metric) == VD_OK ? metric : NULL;
+	return vdi_metric_get(labels->loop->server->metrics->registry, id, values, &metric) == VD_OK ?
+		       metric :
+		       NULL;
 }
 
 static struct vdi_metric *get_watch_list(const struct vdi_request_labels *labels)
 {
 	const struct vdi_resource_counts *resource = labels->resource;
-	const char	    *values[] = { resource->group, resource->version, resource->plural, scope_names[labels->scope] };
-	struct vdi_metric   *metric = NULL;
+	const char			 *values[] = { resource->group, resource->version, resource->plural,
+						       scope_names[labels->scope] };
+	struct vdi_metric		 *metric = NULL;
 
-	return vdi_metric_get(labels->loop->server->metrics->registry, VDI_METRIC_WATCH_LIST_DURATION_SECONDS, values, &metric) == VD_OK ? metric : NULL;
+	return vdi_metric_get(labels->loop->server->metrics->registry, VDI_METRIC_WATCH_LIST_DURATION_SECONDS,
+			      values, &metric) == VD_OK ?
+		       metric :
+		       NULL;
 }
 
 static struct entry *new_entry(const struct vdi_request_labels *labels, int code)
@@ -373,7 +402,8 @@ static struct entry *new_entry(const struct vdi_request_labels *labels, int code
 		entry->total = get(labels, VDI_METRIC_REQUEST_TOTAL, true, text);
 		entry->duration = get(labels, VDI_METRIC_REQUEST_DURATION_SECONDS, true, NULL);
 		if (labels->verb != VDI_VERB_WATCH)
-			entry->sli_duration = get(labels, VDI_METRIC_REQUEST_SLI_DURATION_SECONDS, false, NULL);
+			entry->sli_duration =
+				get(labels, VDI_METRIC_REQUEST_SLI_DURATION_SECONDS, false, NULL);
 		if (labels->verb == VDI_VERB_GET || labels->verb == VDI_VERB_LIST)
 			entry->sizes = get(labels, VDI_METRIC_RESPONSE_SIZES, false, NULL);
 	} else {
@@ -386,13 +416,16 @@ static struct entry *new_entry(const struct vdi_request_labels *labels, int code
 
 static struct entry *find(const struct vdi_request_labels *labels, int code)
 {
-	uintptr_t      key = (uintptr_t) labels->resource / 64 * 31 + (uintptr_t) labels->subresource;
-	size_t	       bucket = ((key * 16 + labels->verb) * 4 + labels->scope + (size_t) code * 7 + labels->dry_run) % TABLE_SIZE;
+	uintptr_t key = (uintptr_t) labels->resource / 64 * 31 + (uintptr_t) labels->subresource;
+	size_t	  bucket =
+		((key * 16 + labels->verb) * 4 + labels->scope + (size_t) code * 7 + labels->dry_run) %
+		TABLE_SIZE;
 	struct entry **place = &table_of(labels->loop)->buckets[bucket];
 
 	for (struct entry *entry = *place; entry; entry = entry->next)
-		if (entry->resource == labels->resource && entry->subresource == labels->subresource && entry->verb == labels->verb &&
-		    entry->scope == labels->scope && entry->dry_run == labels->dry_run && entry->code == code)
+		if (entry->resource == labels->resource && entry->subresource == labels->subresource &&
+		    entry->verb == labels->verb && entry->scope == labels->scope &&
+		    entry->dry_run == labels->dry_run && entry->code == code)
 			return entry;
 	{
 		struct entry *entry = new_entry(labels, code);
@@ -433,7 +466,9 @@ void vdi_request_labels_state_sent(const struct vdi_request_labels *labels)
 	struct entry *entry = find(labels, 0);
 
 	if (entry)
-		vdi_metric_observe_duration(entry->watch_list, vd_mono_since(vd_env_now(labels->loop->server->env), labels->started));
+		vdi_metric_observe_duration(
+			entry->watch_list,
+			vd_mono_since(vd_env_now(labels->loop->server->env), labels->started));
 }
 
 void vdi_request_labels_terminated(const struct vdi_request_labels *labels, int code)
@@ -450,15 +485,16 @@ void vdi_request_labels_terminated(const struct vdi_request_labels *labels, int 
 void vdi_request_labels_aborted(const struct vdi_request_labels *labels)
 {
 	const struct vdi_resource_counts *resource = labels->resource;
-	const char	    *values[] = { verb_names[labels->verb],
-					  resource ? resource->group : "",
-					  resource ? resource->version : "",
-					  resource ? resource->plural : "",
-					  labels->subresource,
-					  scope_names[labels->scope] };
-	struct vdi_metric   *metric;
+	const char			 *values[] = { verb_names[labels->verb],
+				       resource ? resource->group : "",
+				       resource ? resource->version : "",
+				       resource ? resource->plural : "",
+						       labels->subresource,
+						       scope_names[labels->scope] };
+	struct vdi_metric		 *metric;
 
-	if (vdi_metric_get(labels->loop->server->metrics->registry, VDI_METRIC_REQUEST_ABORTS_TOTAL, values, &metric) != VD_OK)
+	if (vdi_metric_get(labels->loop->server->metrics->registry, VDI_METRIC_REQUEST_ABORTS_TOTAL, values,
+			   &metric) != VD_OK)
 		return;
 	vdi_metric_add(metric, 1);
 	vdi_metric_release(metric);
@@ -471,12 +507,14 @@ void vdi_http_metrics_late(struct vdi_http_metrics *metrics, vd_status status)
 
 void vdi_http_metrics_received(const struct vdi_request *request)
 {
-	const char	  *values[] = { request->resource ? request->resource->plural : "", verb_names[verb_of(request)] };
+	const char *values[] = { request->resource ? request->resource->plural : "",
+				 verb_names[verb_of(request)] };
 	struct vdi_metric *metric;
 
 	if (request->body_size == 0 || request->resource == NULL)
 		return;
-	if (vdi_metric_get(request->server->metrics->registry, VDI_METRIC_REQUEST_BODY_SIZE_BYTES, values, &metric) != VD_OK)
+	if (vdi_metric_get(request->server->metrics->registry, VDI_METRIC_REQUEST_BODY_SIZE_BYTES, values,
+			   &metric) != VD_OK)
 		return;
 	vdi_metric_observe(metric, (double) request->body_size);
 	vdi_metric_release(metric);
@@ -493,13 +531,14 @@ void vdi_http_metrics_answered(const struct vdi_request *request, int code, int6
 void vdi_http_metrics_begin(const struct vdi_request *request, struct vdi_metric **ret_gauge)
 {
 	struct vdi_http_metrics *metrics = request->server->metrics;
-	bool			 reads = request->head.method == VDI_HTTP_GET || request->head.method == VDI_HTTP_HEAD;
+	bool reads = request->head.method == VDI_HTTP_GET || request->head.method == VDI_HTTP_HEAD;
 
 	*ret_gauge = reads ? metrics->inflight_reading : metrics->inflight_mutating;
 	vdi_metric_add(*ret_gauge, 1);
 }
 
-struct vdi_watch_counts *vdi_http_metrics_watch(const struct vdi_http_loop *loop, const struct vdi_resource *resource)
+struct vdi_watch_counts *vdi_http_metrics_watch(const struct vdi_http_loop *loop,
+						const struct vdi_resource  *resource)
 {
 	return &resource->counts->loops[loop - loop->server->loops];
 }

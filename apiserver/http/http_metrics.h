@@ -1,8 +1,9 @@
 /* The metrics of request handlers (R-741..R-745).
  *
- * What is counted per event of a watch lies in plain numbers of the loop that sends it, one writer each; they are added up when somebody reads. What is
- * counted per request goes through a table of instances that each loop keeps, so that no label is put together and no lock is taken for a
- * request like one before. Out of memory costs counts, nothing else.
+ * What is counted per event of a watch lies in plain numbers of the loop that sends it, one writer each; they
+ * are added up when somebody reads. What is counted per request goes through a table of instances that each
+ * loop keeps, so that no label is put together and no lock is taken for a request like one before. Out of
+ * memory costs counts, nothing else.
  */
 #ifndef VDI_HTTP_METRICS_H
 #define VDI_HTTP_METRICS_H
@@ -27,7 +28,8 @@ struct vdi_watch_counts {
 
 static inline void vdi_watch_count_add(_Atomic uint64_t *number, uint64_t by)
 {
-	atomic_store_explicit(number, atomic_load_explicit(number, memory_order_relaxed) + by, memory_order_relaxed);
+	atomic_store_explicit(number, atomic_load_explicit(number, memory_order_relaxed) + by,
+			      memory_order_relaxed);
 }
 
 /* A frame of size bytes was taken. */
@@ -37,42 +39,54 @@ static inline void vdi_watch_counts_frame(struct vdi_watch_counts *counts, size_
 
 	vdi_watch_count_add(&counts->events, 1);
 	vdi_watch_count_add(&counts->bytes, size);
-	vdi_watch_count_add(&counts->sizes[bucket < VDI_EVENT_SIZE_BUCKETS ? bucket : VDI_EVENT_SIZE_BUCKETS], 1);
+	vdi_watch_count_add(&counts->sizes[bucket < VDI_EVENT_SIZE_BUCKETS ? bucket : VDI_EVENT_SIZE_BUCKETS],
+			    1);
 }
 
-/* What is counted of a resource, under its group, version and name: it stays when the resource goes, for one of the same name. */
+/* What is counted of a resource, under its group, version and name: it stays when the resource goes, for one
+ * of the same name. */
 struct vdi_resource_counts {
 	struct vdi_resource_counts *next;
 	const char		   *group, *version, *plural;
 	struct vdi_metric	   *events;
 	struct vdi_metric	   *sizes;
-	uint64_t		    seen; /* events; collectors run one at a time */
+	uint64_t		    seen;    /* events; collectors run one at a time */
 	struct vdi_watch_counts	    loops[]; /* one each */
 };
 
 enum vdi_http_verb {
-	VDI_VERB_GET, VDI_VERB_LIST, VDI_VERB_WATCH, VDI_VERB_POST, VDI_VERB_PUT, VDI_VERB_PATCH, VDI_VERB_DELETE,
-	VDI_VERB_DELETE_COLLECTION, VDI_VERB_OTHER
+	VDI_VERB_GET,
+	VDI_VERB_LIST,
+	VDI_VERB_WATCH,
+	VDI_VERB_POST,
+	VDI_VERB_PUT,
+	VDI_VERB_PATCH,
+	VDI_VERB_DELETE,
+	VDI_VERB_DELETE_COLLECTION,
+	VDI_VERB_OTHER
 };
 
 /* What a request is counted under; outlives the request. */
 struct vdi_request_labels {
-	struct vdi_http_loop *loop;
-	const struct vdi_resource_counts *resource; /* NULL: none */
-	const char	     *subresource; /* a literal */
-	uint8_t		      verb;	   /* enum vdi_http_verb */
-	uint8_t		      scope;
-	bool		      dry_run;
-	vd_mono		      started;
+	struct vdi_http_loop		 *loop;
+	const struct vdi_resource_counts *resource;    /* NULL: none */
+	const char			 *subresource; /* a literal */
+	uint8_t				  verb;	       /* enum vdi_http_verb */
+	uint8_t				  scope;
+	bool				  dry_run;
+	vd_mono				  started;
 };
 
 struct vdi_request_metrics; /* one loop's table of instances */
 struct vdi_http_metrics;
 
 /* Before there are resources and loops; there will be so many. VD_NOMEM, VD_FULL. */
-VDI_MUST_USE vd_status vdi_http_metrics_new(struct vd_server *server, size_t loop_count, struct vdi_http_metrics **ret_metrics);
-/* Any thread, the server's lock not held. What is counted of this resource, lent as long as metrics live. VD_NOMEM, VD_FULL. */
-VDI_MUST_USE vd_status vdi_http_metrics_counts(struct vdi_http_metrics *metrics, const struct vdi_resource *resource,
+VDI_MUST_USE vd_status vdi_http_metrics_new(struct vd_server *server, size_t loop_count,
+					    struct vdi_http_metrics **ret_metrics);
+/* Any thread, the server's lock not held. What is counted of this resource, lent as long as metrics live.
+ * VD_NOMEM, VD_FULL. */
+VDI_MUST_USE vd_status vdi_http_metrics_counts(struct vdi_http_metrics	   *metrics,
+					       const struct vdi_resource   *resource,
 					       struct vdi_resource_counts **ret_counts);
 /* After the last loop has stopped, before the loops are freed. NULL is fine. */
 struct vdi_http_metrics *vdi_http_metrics_free(struct vdi_http_metrics *metrics);
@@ -98,6 +112,7 @@ void vdi_http_metrics_received(const struct vdi_request *request);
 /* A request begins; *ret_gauge is to be lowered when it ends. */
 void vdi_http_metrics_begin(const struct vdi_request *request, struct vdi_metric **ret_gauge);
 /* Of the resource, on this loop. */
-struct vdi_watch_counts *vdi_http_metrics_watch(const struct vdi_http_loop *loop, const struct vdi_resource *resource);
+struct vdi_watch_counts *vdi_http_metrics_watch(const struct vdi_http_loop *loop,
+						const struct vdi_resource  *resource);
 
 #endif

@@ -1,7 +1,8 @@
 /* Requests: body, waiting, answers.
  *
- * Waiting: `waiting` is 1 while a call is under way and its caller has not returned, 2 when the caller has returned, 0 when nothing is under way.
- * Whoever comes second goes on: a callback that finds 1 leaves 0 and the caller goes on itself, one that finds 2 sends the request to its loop.
+ * Waiting: `waiting` is 1 while a call is under way and its caller has not returned, 2 when the caller has
+ * returned, 0 when nothing is under way. Whoever comes second goes on: a callback that finds 1 leaves 0 and
+ * the caller goes on itself, one that finds 2 sends the request to its loop.
  */
 #include "http_request.h"
 
@@ -19,7 +20,8 @@
 #define ANSWER_MAX ((size_t) 64 << 20)
 #include "trail.h"
 
-struct vdi_request *vdi_request_new(struct vdi_http_connection *connection, struct vd_bytes head_bytes, struct vdi_http_refusal *ret_refusal)
+struct vdi_request *vdi_request_new(struct vdi_http_connection *connection, struct vd_bytes head_bytes,
+				    struct vdi_http_refusal *ret_refusal)
 {
 	struct vdi_request *request = VDI_NEW(struct vdi_request);
 	vd_status	    status;
@@ -31,8 +33,10 @@ struct vdi_request *vdi_request_new(struct vdi_http_connection *connection, stru
 	request->connection = connection;
 	request->started = vd_env_now(request->server->env);
 	request->head_text = vdi_strndup(head_bytes.data, head_bytes.size);
-	status = request->head_text ? vdi_http_head_parse((struct vd_bytes) { request->head_text, head_bytes.size }, &request->head, ret_refusal)
-				    : VD_NOMEM;
+	status = request->head_text ?
+			 vdi_http_head_parse((struct vd_bytes) { request->head_text, head_bytes.size },
+					     &request->head, ret_refusal) :
+			 VD_NOMEM;
 	if (status == VD_OK)
 		status = vdi_params_parse(request->head.query, &request->params);
 	if (status != VD_OK) {
@@ -94,7 +98,8 @@ void vdi_request_drop_result(struct vdi_request *request)
 	request->list = vd_list_free(request->list);
 }
 
-static vd_status append_body(struct vdi_request *request, struct vd_bytes bytes, struct vdi_http_refusal *refusal)
+static vd_status append_body(struct vdi_request *request, struct vd_bytes bytes,
+			     struct vdi_http_refusal *refusal)
 {
 	if (bytes.size == 0)
 		return VD_AGAIN;
@@ -102,7 +107,8 @@ static vd_status append_body(struct vdi_request *request, struct vd_bytes bytes,
 		*refusal = (struct vdi_http_refusal) { 413, "Request entity too large: limit is 3145728" };
 		return VD_BAD_REQUEST;
 	}
-	if (!vdi_grow((void **) &request->body, &request->body_capacity, request->body_size + bytes.size, 1)) {
+	if (!vdi_grow((void **) &request->body, &request->body_capacity, request->body_size + bytes.size,
+		      1)) {
 		*refusal = (struct vdi_http_refusal) { 500, "out of memory" };
 		return VD_BAD_REQUEST;
 	}
@@ -111,7 +117,8 @@ static vd_status append_body(struct vdi_request *request, struct vd_bytes bytes,
 	return VD_AGAIN;
 }
 
-vd_status vdi_request_body(struct vdi_request *request, struct vd_bytes bytes, size_t *ret_taken, struct vdi_http_refusal *ret_refusal)
+vd_status vdi_request_body(struct vdi_request *request, struct vd_bytes bytes, size_t *ret_taken,
+			   struct vdi_http_refusal *ret_refusal)
 {
 	size_t at = 0;
 
@@ -127,8 +134,10 @@ vd_status vdi_request_body(struct vdi_request *request, struct vd_bytes bytes, s
 	while (at < bytes.size) {
 		struct vd_bytes data;
 		size_t		taken;
-		vd_status	status = vdi_http_chunked_take(&request->chunked, (struct vd_bytes) { (const char *) bytes.data + at, bytes.size - at },
-							       &taken, &data, ret_refusal);
+		vd_status	status = vdi_http_chunked_take(
+			      &request->chunked,
+			      (struct vd_bytes) { (const char *) bytes.data + at, bytes.size - at }, &taken, &data,
+			      ret_refusal);
 
 		if (status == VD_BAD_REQUEST || append_body(request, data, ret_refusal) == VD_BAD_REQUEST)
 			return VD_BAD_REQUEST;
@@ -175,7 +184,8 @@ static void complete(struct vdi_request *request)
 		vdi_http_loop_complete(request->loop, request);
 }
 
-void vdi_request_got_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+void vdi_request_got_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			    const struct vd_error *error)
 {
 	struct vdi_request *request = arg;
 
@@ -201,15 +211,17 @@ void vdi_request_got_list(void *arg, vd_status status, struct vd_list *list, con
 
 /* ---- Answering ---- */
 
-static void write_head(struct vdi_request *request, struct vdi_out *out, int code, const char *content_type, const char *headers)
+static void write_head(struct vdi_request *request, struct vdi_out *out, int code, const char *content_type,
+		       const char *headers)
 {
 	struct vdi_http_connection *connection = request->connection;
 
 	if (connection->loop->server->draining)
 		connection->keep_alive = false;
 	vdi_trail_answered(connection->trail, code);
-	vdi_out_printf(out, "HTTP/1.1 %d %s\r\n%s%sCache-Control: no-cache, private\r\n%s", code, vdi_http_reason_phrase(code),
-			vdi_http_loop_date(connection->loop), vdi_trail_header(connection->trail), headers);
+	vdi_out_printf(out, "HTTP/1.1 %d %s\r\n%s%sCache-Control: no-cache, private\r\n%s", code,
+		       vdi_http_reason_phrase(code), vdi_http_loop_date(connection->loop),
+		       vdi_trail_header(connection->trail), headers);
 	vdi_out_bytes(out, vdi_out_slice(&request->warnings));
 	if (content_type)
 		vdi_out_printf(out, "Content-Type: %s\r\n", content_type);
@@ -222,20 +234,23 @@ static void write_head(struct vdi_request *request, struct vdi_out *out, int cod
 /* Of the longest answer that is indented: its levels can make it fifty times as long. */
 #define PRETTY_BYTES ((size_t) 1 << 18)
 
-void vdi_request_reply(struct vdi_request *request, int code, const char *content_type, const char *headers, struct vdi_out *body)
+void vdi_request_reply(struct vdi_request *request, int code, const char *content_type, const char *headers,
+		       struct vdi_out *body)
 {
-	struct vdi_out	    head = VDI_OUT_INIT, pretty = VDI_OUT_INIT;
+	struct vdi_out		    head = VDI_OUT_INIT, pretty = VDI_OUT_INIT;
 	struct vdi_http_connection *connection = request->connection;
 	struct vd_bytes		    content;
 
-	if (request->pretty && body->size <= PRETTY_BYTES && !body->failed && content_type && strncmp(content_type, "application/json", 16) == 0) {
+	if (request->pretty && body->size <= PRETTY_BYTES && !body->failed && content_type &&
+	    strncmp(content_type, "application/json", 16) == 0) {
 		vdi_out_pretty(&pretty, vdi_out_slice(body));
 		vdi_out_fini(body);
 		*body = pretty;
 	}
 	content = vdi_out_slice(body);
 	vdi_http_metrics_received(request);
-	if (content.size > VDI_GZIP_THRESHOLD && !body->failed && code != 304 && vdi_request_takes_gzip(request) &&
+	if (content.size > VDI_GZIP_THRESHOLD && !body->failed && code != 304 &&
+	    vdi_request_takes_gzip(request) &&
 	    vdi_request_reply_gzip_body(request, code, content_type, headers, body) == VD_OK)
 		return;
 	vdi_http_metrics_answered(request, code, (int64_t) content.size);
@@ -262,7 +277,8 @@ void vdi_request_fail(struct vdi_request *request, const struct vdi_http_status 
 	vdi_request_reply_status(request, status, headers);
 }
 
-void vdi_request_reply_status(struct vdi_request *request, const struct vdi_http_status *status, const char *headers)
+void vdi_request_reply_status(struct vdi_request *request, const struct vdi_http_status *status,
+			      const char *headers)
 {
 	struct vdi_out body = VDI_OUT_INIT;
 
@@ -278,9 +294,11 @@ void vdi_request_reply_status(struct vdi_request *request, const struct vdi_http
 	vdi_request_reply(request, status->code, "application/json", headers, &body);
 }
 
-void vdi_request_fail_result(struct vdi_request *request, const char *verb, vd_status code, const struct vd_error *error)
+void vdi_request_fail_result(struct vdi_request *request, const char *verb, vd_status code,
+			     const struct vd_error *error)
 {
-	vdi_http_status_of(&request->status, verb, request->resource->group, request->resource->plural, request->route.name, code, error);
+	vdi_http_status_of(&request->status, verb, request->resource->group, request->resource->plural,
+			   request->route.name, code, error);
 	vdi_request_fail(request, &request->status);
 }
 
@@ -303,7 +321,8 @@ void vdi_request_fail_nomem(struct vdi_request *request)
 	vdi_request_fail(request, &request->status);
 }
 
-void vdi_request_stream_head(struct vdi_request *request, struct vdi_out *out, const char *content_type, bool chunked)
+void vdi_request_stream_head(struct vdi_request *request, struct vdi_out *out, const char *content_type,
+			     bool chunked)
 {
 	if (!chunked)
 		request->connection->keep_alive = false;
@@ -311,11 +330,13 @@ void vdi_request_stream_head(struct vdi_request *request, struct vdi_out *out, c
 	vdi_out_raw(out, "\r\n");
 }
 
-void vdi_request_encoded_head(struct vdi_request *request, struct vdi_out *out, int code, const char *content_type, const char *headers,
-			      const char *encoding)
+void vdi_request_encoded_head(struct vdi_request *request, struct vdi_out *out, int code,
+			      const char *content_type, const char *headers, const char *encoding)
 {
 	write_head(request, out, code, content_type, headers);
-	vdi_out_printf(out, "Content-Encoding: %s\r\nVary: Accept-Encoding\r\nTransfer-Encoding: chunked\r\n\r\n", encoding);
+	vdi_out_printf(out,
+		       "Content-Encoding: %s\r\nVary: Accept-Encoding\r\nTransfer-Encoding: chunked\r\n\r\n",
+		       encoding);
 }
 
 static const char *resource_verb(const struct vdi_request *request)
@@ -358,26 +379,30 @@ static enum vdi_include include_of(const struct vdi_request *request)
 {
 	if (vd_bytes_equal(request->params.include_object, vd_bytes_of("Object")))
 		return VDI_INCLUDE_OBJECT;
-	return vd_bytes_equal(request->params.include_object, vd_bytes_of("None")) ? VDI_INCLUDE_NONE : VDI_INCLUDE_METADATA;
+	return vd_bytes_equal(request->params.include_object, vd_bytes_of("None")) ? VDI_INCLUDE_NONE :
+										     VDI_INCLUDE_METADATA;
 }
 
 /* The derived forms need the object's tree. */
 static void write_form(struct vdi_request *request, struct vd_bytes text, struct vdi_out *out)
 {
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct vdi_node	    *root;
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root;
 
 	if (vdi_tree_parse_row(&tree, text, &root, NULL) != VD_OK) {
 		out->failed = true;
 	} else if (request->form.form == VDI_FORM_TABLE) {
-		struct vd_bytes revision = vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.resourceVersion"));
+		struct vd_bytes revision =
+			vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.resourceVersion"));
 
-		vdi_out_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{", request->form.v1beta1 ? "v1beta1" : "v1");
+		vdi_out_printf(out, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%s\",\"metadata\":{",
+			       request->form.v1beta1 ? "v1beta1" : "v1");
 		vdi_out_member(out, "resourceVersion", revision);
 		vdi_out_raw(out, "}");
 		vdi_table_columns(out, request->resource);
 		vdi_out_raw(out, ",\"rows\":[");
-		vdi_table_row(out, request->resource, &tree, root, text, include_of(request), request->form.v1beta1, vd_env_wall(request->server->env));
+		vdi_table_row(out, request->resource, &tree, root, text, include_of(request),
+			      request->form.v1beta1, vd_env_wall(request->server->env));
 		vdi_out_raw(out, "]}");
 	} else {
 		vdi_table_metadata(out, &tree, root, request->form.v1beta1);
@@ -400,7 +425,8 @@ void vdi_request_reply_text(struct vdi_request *request, int code, struct vd_byt
 	vdi_request_reply(request, code, "application/json", "", &body);
 }
 
-void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_object *object, vd_rev revision)
+void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_object *object,
+			      vd_rev revision)
 {
 	struct vdi_out text = VDI_OUT_INIT;
 
@@ -433,7 +459,8 @@ bool vdi_request_decode_body(struct vdi_request *request)
 	struct vdi_buffer json;
 
 	vdi_buffer_init(&json, VDI_PROTOBUF_BODY_MAX);
-	if (vdi_protobuf_decode((struct vd_bytes) { request->body, request->body_size }, &json, &request->status) != VD_OK) {
+	if (vdi_protobuf_decode((struct vd_bytes) { request->body, request->body_size }, &json,
+				&request->status) != VD_OK) {
 		vdi_buffer_fini(&json);
 		vdi_request_fail(request, &request->status);
 		return false;
@@ -445,9 +472,13 @@ bool vdi_request_decode_body(struct vdi_request *request)
 	return true;
 }
 
-void vdi_request_reply_buffer(struct vdi_request *request, int code, const char *headers, struct vdi_buffer *out)
+void vdi_request_reply_buffer(struct vdi_request *request, int code, const char *headers,
+			      struct vdi_buffer *out)
 {
-	struct vdi_out body = { .data = out->data, .size = out->size, .capacity = out->capacity, .failed = out->status != VD_OK };
+	struct vdi_out body = { .data = out->data,
+				.size = out->size,
+				.capacity = out->capacity,
+				.failed = out->status != VD_OK };
 
 	vdi_buffer_init(out, out->size_max);
 	vdi_request_reply(request, code, VDI_K8S_PROTO_TYPE, headers, &body);
@@ -456,7 +487,8 @@ void vdi_request_reply_buffer(struct vdi_request *request, int code, const char 
 void vdi_request_refuse_protobuf(struct vdi_request *request, const char *why)
 {
 	request->form.protobuf = false; /* the Status is JSON: what else */
-	vdi_http_status_set(&request->status, 406, "NotAcceptable", "this can be answered as application/json only: %s", why);
+	vdi_http_status_set(&request->status, 406, "NotAcceptable",
+			    "this can be answered as application/json only: %s", why);
 	vdi_request_fail(request, &request->status);
 }
 
@@ -484,7 +516,8 @@ bool vdi_request_reply_protobuf(struct vdi_request *request, int code, struct vd
 	return true;
 }
 
-void vdi_request_reply_protobuf_status(struct vdi_request *request, int code, const char *headers, struct vd_bytes json)
+void vdi_request_reply_protobuf_status(struct vdi_request *request, int code, const char *headers,
+				       struct vd_bytes json)
 {
 	struct vdi_protobuf protobuf;
 	struct vdi_buffer   out;

@@ -1,5 +1,6 @@
-/* How: pieces of JSON are put together as soon as they are known, and joined at the end. An audit event of a request that was cut before its answer has the code
- * 499 (nginx's), because upstream has none: its handlers answer also when nobody listens any more. */
+/* How: pieces of JSON are put together as soon as they are known, and joined at the end. An audit event of a
+ * request that was cut before its answer has the code 499 (nginx's), because upstream has none: its handlers
+ * answer also when nobody listens any more. */
 #include "trail.h"
 
 #include <arpa/inet.h>
@@ -16,34 +17,37 @@
 #define ID_SIZE 65
 
 struct vdi_trail {
-	struct vdi_trails *trails;
-	vd_wall		   received;
-	vd_mono		   started;
-	const char	  *verb;   /* Kubernetes' */
-	const char	  *method; /* HTTP's */
-	char		   version[4];
-	char		   peer[INET6_ADDRSTRLEN];
-	char		   id[ID_SIZE];
-	char		   header[sizeof "Audit-Id: \r\n" + ID_SIZE];
-	struct vdi_out	   uri, agent;
-	struct vdi_out	   reference; /* members of objectRef; empty: none */
-	bool		   has_name;
+	struct vdi_trails   *trails;
+	vd_wall		     received;
+	vd_mono		     started;
+	const char	    *verb;   /* Kubernetes' */
+	const char	    *method; /* HTTP's */
+	char		     version[4];
+	char		     peer[INET6_ADDRSTRLEN];
+	char		     id[ID_SIZE];
+	char		     header[sizeof "Audit-Id: \r\n" + ID_SIZE];
+	struct vdi_out	     uri, agent;
+	struct vdi_out	     reference; /* members of objectRef; empty: none */
+	bool		     has_name;
 	struct vdi_identity *identity; /* a reference */
-	bool		   is_decided, is_allowed;
-	int		   level; /* of this request */
-	bool		   is_secret;
-	int		   code;  /* 0: no answer yet */
-	struct vdi_out	   status; /* further members of responseStatus */
-	struct vdi_out	   request_body, response_body;
-	uint64_t	   sent_bytes;
+	bool		     is_decided, is_allowed;
+	int		     level; /* of this request */
+	bool		     is_secret;
+	int		     code;   /* 0: no answer yet */
+	struct vdi_out	     status; /* further members of responseStatus */
+	struct vdi_out	     request_body, response_body;
+	uint64_t	     sent_bytes;
 };
 
 /* ---- The logs ---- */
 
-static vd_status open_one(struct vdi_trails *trails, const char *name, const char *path, struct vdi_metric *taken, struct vdi_metric *lost,
-			  struct vdi_line_log **ret_log, struct vd_error *reterr)
+static vd_status open_one(struct vdi_trails *trails, const char *name, const char *path,
+			  struct vdi_metric *taken, struct vdi_metric *lost, struct vdi_line_log **ret_log,
+			  struct vd_error *reterr)
 {
-	const struct vdi_line_log_options options = { .name = name, .path = path, .taken = taken, .lost = lost };
+	const struct vdi_line_log_options options = {
+		.name = name, .path = path, .taken = taken, .lost = lost
+	};
 
 	return path ? vdi_line_log_open(trails->env, &options, ret_log, reterr) : VD_OK;
 }
@@ -59,7 +63,8 @@ static vd_status get_metrics(struct vdi_trails *trails)
 	return vdi_metric_get(registry, VDI_METRIC_ACCESS_LOG_LOST_TOTAL, NULL, &trails->access_lost);
 }
 
-vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_options *options, struct vdi_trails **ret_trails, struct vd_error *reterr)
+vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_options *options,
+			  struct vdi_trails **ret_trails, struct vd_error *reterr)
 {
 	const char	  *audit = options->audit_level == VD_AUDIT_NONE ? NULL : options->audit_path;
 	struct vdi_trails *trails;
@@ -67,7 +72,8 @@ vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_optio
 
 	*ret_trails = NULL;
 	if (options->audit_level < VD_AUDIT_NONE || options->audit_level > VD_AUDIT_REQUEST_RESPONSE)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "audit log: there is no level %d", options->audit_level);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "audit log: there is no level %d",
+				    options->audit_level);
 	if (audit == NULL && options->access_path == NULL)
 		return VD_OK;
 	trails = VDI_NEW(struct vdi_trails);
@@ -77,9 +83,11 @@ vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_optio
 	if (get_metrics(trails) != VD_OK)
 		status = vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	if (status == VD_OK)
-		status = open_one(trails, "audit log", audit, trails->audit_taken, trails->audit_lost, &trails->audit, reterr);
+		status = open_one(trails, "audit log", audit, trails->audit_taken, trails->audit_lost,
+				  &trails->audit, reterr);
 	if (status == VD_OK)
-		status = open_one(trails, "access log", options->access_path, trails->access_taken, trails->access_lost, &trails->access, reterr);
+		status = open_one(trails, "access log", options->access_path, trails->access_taken,
+				  trails->access_lost, &trails->access, reterr);
 	if (status == VD_OK)
 		*ret_trails = trails;
 	else
@@ -134,9 +142,11 @@ static void set_peer(int fd, char peer[INET6_ADDRSTRLEN])
 	if (getpeername(fd, (struct sockaddr *) &address, &size) != 0)
 		return;
 	if (address.ss_family == AF_INET)
-		(void) inet_ntop(AF_INET, &((struct sockaddr_in *) &address)->sin_addr, peer, INET6_ADDRSTRLEN);
+		(void) inet_ntop(AF_INET, &((struct sockaddr_in *) &address)->sin_addr, peer,
+				 INET6_ADDRSTRLEN);
 	else if (address.ss_family == AF_INET6)
-		(void) inet_ntop(AF_INET6, &((struct sockaddr_in6 *) &address)->sin6_addr, peer, INET6_ADDRSTRLEN);
+		(void) inet_ntop(AF_INET6, &((struct sockaddr_in6 *) &address)->sin6_addr, peer,
+				 INET6_ADDRSTRLEN);
 }
 
 /* The client's own, if it looks like one (upstream takes any, cut at 64 bytes), else a version 4 UUID. */
@@ -149,7 +159,8 @@ static void set_id(struct vdi_trail *trail, const struct vdi_request *request)
 		const char *bytes = given.data;
 		size_t	    i = 0;
 
-		while (i < given.size && bytes[i] > ' ' && bytes[i] <= '~' && bytes[i] != '"' && bytes[i] != '\\')
+		while (i < given.size && bytes[i] > ' ' && bytes[i] <= '~' && bytes[i] != '"' &&
+		       bytes[i] != '\\')
 			i++;
 		if (i == given.size) {
 			(void) snprintf(trail->id, sizeof trail->id, "%.*s", (int) given.size, bytes);
@@ -158,8 +169,9 @@ static void set_id(struct vdi_trail *trail, const struct vdi_request *request)
 	}
 	high = (vd_env_random(trail->trails->env) & ~UINT64_C(0xf000)) | UINT64_C(0x4000);
 	low = (vd_env_random(trail->trails->env) & ~(UINT64_C(3) << 62)) | UINT64_C(2) << 62;
-	(void) snprintf(trail->id, sizeof trail->id, "%08x-%04x-%04x-%04x-%012llx", (unsigned) (high >> 32), (unsigned) (high >> 16 & 0xffff),
-			(unsigned) (high & 0xffff), (unsigned) (low >> 48), (unsigned long long) (low & UINT64_C(0xffffffffffff)));
+	(void) snprintf(trail->id, sizeof trail->id, "%08x-%04x-%04x-%04x-%012llx", (unsigned) (high >> 32),
+			(unsigned) (high >> 16 & 0xffff), (unsigned) (high & 0xffff), (unsigned) (low >> 48),
+			(unsigned long long) (low & UINT64_C(0xffffffffffff)));
 }
 
 static bool is(struct vd_bytes text, const char *wanted)
@@ -171,7 +183,8 @@ static bool is(struct vd_bytes text, const char *wanted)
 static bool is_secret(const struct vdi_route *route)
 {
 	if (route->group.size == 0)
-		return is(route->plural, "secrets") || (is(route->plural, "serviceaccounts") && is(route->subresource, "token"));
+		return is(route->plural, "secrets") ||
+		       (is(route->plural, "serviceaccounts") && is(route->subresource, "token"));
 	return is(route->group, "authentication.k8s.io");
 }
 
@@ -192,8 +205,10 @@ static void set_reference(struct vdi_trail *trail, const struct vdi_route *route
 /* Parameters that clients put credentials into, though nothing here reads them. */
 static bool is_credential(struct vd_bytes name)
 {
-	static const char *const names[] = { "token", "access_token", "id_token", "refresh_token", "auth_token", "authorization", "bearer", "api_key", "apikey", "client_secret", "secret",
-					     "password", "passwd", "signature", "sig" };
+	static const char *const names[] = { "token",	   "access_token",  "id_token", "refresh_token",
+					     "auth_token", "authorization", "bearer",	"api_key",
+					     "apikey",	   "client_secret", "secret",	"password",
+					     "passwd",	   "signature",	    "sig" };
 	char			 decoded[64]; /* each character escaped */
 	size_t			 size;
 
@@ -251,7 +266,8 @@ struct vdi_trail *vdi_trail_begin(const struct vdi_request *request)
 	(void) snprintf(trail->version, sizeof trail->version, "1.%d", !request->head.version_1_0);
 	set_peer(request->connection->fd, trail->peer);
 	set_id(trail, request);
-	(void) snprintf(trail->header, sizeof trail->header, "Audit-Id: %s\r\n", trails->audit ? trail->id : "");
+	(void) snprintf(trail->header, sizeof trail->header, "Audit-Id: %s\r\n",
+			trails->audit ? trail->id : "");
 	vdi_out_bytes(&trail->uri, request->head.path);
 	if (request->head.query.size) {
 		vdi_out_raw(&trail->uri, "?");
@@ -333,7 +349,9 @@ void vdi_trail_status(struct vdi_trail *trail, const struct vdi_http_status *sta
 	vdi_out_reset(&trail->status);
 	vdi_out_printf(&trail->status, ",\"status\":\"%s\"", status->success ? "Success" : "Failure");
 	if (!trail->is_secret) /* what is wrong with a body may quote it */
-		vdi_out_member(&trail->status, "message", status->long_message.size ? status->long_message : vd_bytes_of(status->message));
+		vdi_out_member(&trail->status, "message",
+			       status->long_message.size ? status->long_message :
+							   vd_bytes_of(status->message));
 	vdi_out_member(&trail->status, "reason", vd_bytes_of(status->reason ? status->reason : ""));
 }
 
@@ -372,7 +390,8 @@ static void write_event(struct vdi_out *out, const struct vdi_trail *trail, cons
 {
 	static const char *const levels[] = { "None", "Metadata", "Request", "RequestResponse" };
 
-	vdi_out_printf(out, "{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\",\"level\":\"%s\"", levels[trail->level]);
+	vdi_out_printf(out, "{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\",\"level\":\"%s\"",
+		       levels[trail->level]);
 	vdi_out_member(out, "auditID", vd_bytes_of(trail->id));
 	vdi_out_member(out, "stage", vd_bytes_of(stage));
 	vdi_out_member(out, "requestURI", vdi_out_slice(&trail->uri));
@@ -390,17 +409,21 @@ static void write_event(struct vdi_out *out, const struct vdi_trail *trail, cons
 	if (trail->code)
 		vdi_out_bytes(out, vdi_out_slice(&trail->status));
 	else
-		vdi_out_raw(out, ",\"status\":\"Failure\",\"message\":\"the connection was closed before the answer\"");
+		vdi_out_raw(out, ",\"status\":\"Failure\",\"message\":\"the connection was closed before the "
+				 "answer\"");
 	vdi_out_printf(out, ",\"code\":%d}", trail->code ? trail->code : CODE_CUT);
 	write_body(out, "requestObject", &trail->request_body);
 	write_body(out, "responseObject", &trail->response_body);
 	write_time(out, "requestReceivedTimestamp", trail->received);
 	write_time(out, "stageTimestamp", vd_env_wall(trail->trails->env));
 	if (trail->is_decided)
-		vdi_out_printf(out, ",\"annotations\":{\"authorization.k8s.io/decision\":\"%s\",\"authorization.k8s.io/reason\":\"\"}",
+		vdi_out_printf(out,
+			       ",\"annotations\":{\"authorization.k8s.io/"
+			       "decision\":\"%s\",\"authorization.k8s.io/reason\":\"\"}",
 			       trail->is_allowed ? "allow" : "forbid");
 	vdi_out_raw(out, "}");
-	out->failed |= trail->uri.failed || trail->agent.failed || trail->reference.failed || trail->status.failed;
+	out->failed |=
+		trail->uri.failed || trail->agent.failed || trail->reference.failed || trail->status.failed;
 }
 
 static void log_event(const struct vdi_trail *trail, const char *stage)
@@ -487,9 +510,11 @@ static void log_access(const struct vdi_trail *trail)
 	write_common_time(&line, trail->received);
 	vdi_out_printf(&line, " \"%s ", trail->method);
 	write_quoted(&line, vdi_out_slice(&trail->uri));
-	vdi_out_printf(&line, " HTTP/%s\" %d %llu \"-\" \"", trail->version, trail->code ? trail->code : CODE_CUT, (unsigned long long) trail->sent_bytes);
+	vdi_out_printf(&line, " HTTP/%s\" %d %llu \"-\" \"", trail->version,
+		       trail->code ? trail->code : CODE_CUT, (unsigned long long) trail->sent_bytes);
 	write_quoted(&line, vdi_out_slice(&trail->agent));
-	vdi_out_printf(&line, "\" %lld.%06lld ", (long long) (took.ns / 1000000000), (long long) (took.ns % 1000000000 / 1000));
+	vdi_out_printf(&line, "\" %lld.%06lld ", (long long) (took.ns / 1000000000),
+		       (long long) (took.ns % 1000000000 / 1000));
 	write_word(&line, trail->id);
 	line.failed |= trail->uri.failed || trail->agent.failed;
 	put_access(trail->trails, &line);

@@ -1,9 +1,12 @@
-/* What is written down about requests: the audit log (audit.k8s.io/v1 Events, one per line) and the access log (one line for each answered request).
+/* What is written down about requests: the audit log (audit.k8s.io/v1 Events, one per line) and the access
+ * log (one line for each answered request).
  *
- * A trail is kept for each request from the moment it is complete until its answer is out or its connection gone, by the connection; the request itself may be gone
- * before. What goes into it are copies. All functions take NULL for a trail: nobody wants to know. Without memory a line is lost and counted.
+ * A trail is kept for each request from the moment it is complete until its answer is out or its connection
+ * gone, by the connection; the request itself may be gone before. What goes into it are copies. All functions
+ * take NULL for a trail: nobody wants to know. Without memory a line is lost and counted.
  *
- * Bodies are kept only when the audit level asks for them, never those of secrets and of reviews that carry tokens. Headers are not kept, but for User-Agent.
+ * Bodies are kept only when the audit level asks for them, never those of secrets and of reviews that carry
+ * tokens. Headers are not kept, but for User-Agent.
  *
  * Upstream: k8s.io/apiserver pkg/audit, pkg/endpoints/filters/audit.go, plugin/pkg/audit/log.
  */
@@ -32,8 +35,10 @@ struct vdi_trails {
 /* A line of its connection's loop. */
 struct vdi_trail;
 
-/* Opens what options ask for. Blocks for the disk. VD_IO, VD_NOMEM, VD_INVALID_ARGUMENT (the level); then nothing is open. *ret_trails is NULL when they ask for nothing. */
-VDI_MUST_USE vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_options *options, struct vdi_trails **ret_trails, struct vd_error *reterr);
+/* Opens what options ask for. Blocks for the disk. VD_IO, VD_NOMEM, VD_INVALID_ARGUMENT (the level); then
+ * nothing is open. *ret_trails is NULL when they ask for nothing. */
+VDI_MUST_USE vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_options *options,
+				       struct vdi_trails **ret_trails, struct vd_error *reterr);
 /* Writes what is left, and frees. Blocks for the disk. NULL is fine; returns NULL. */
 struct vdi_trails *vdi_trails_close(struct vdi_trails *trails);
 /* logrotate: files are opened anew. NULL is fine. */

@@ -1,5 +1,6 @@
-/* From the JSON of a CustomResourceDefinition to resources, one for each served version. All of them share one cache, so the fields that a selector may name are
- * those of all versions together; each resource knows its own.
+/* From the JSON of a CustomResourceDefinition to resources, one for each served version. All of them share
+ * one cache, so the fields that a selector may name are those of all versions together; each resource knows
+ * its own.
  */
 #include "crd.h"
 
@@ -47,16 +48,19 @@ static vd_status take(struct vdi_resource *resource, const struct vdi_node *node
 	return *ret_text ? VD_OK : VD_NOMEM;
 }
 
-static vd_status take_words(struct vdi_resource *resource, const struct vdi_node *list, const char *words[VDI_RESOURCE_WORDS_MAX])
+static vd_status take_words(struct vdi_resource *resource, const struct vdi_node *list,
+			    const char *words[VDI_RESOURCE_WORDS_MAX])
 {
 	size_t i = 0;
 
-	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item && i < VDI_RESOURCE_WORDS_MAX; item = item->next, i++)
+	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL;
+	     item && i < VDI_RESOURCE_WORDS_MAX; item = item->next, i++)
 		VDI_TRY(take(resource, item, &words[i]));
 	return VD_OK;
 }
 
-static vd_status take_column(struct reading *reading, struct vdi_resource *resource, const struct vdi_node *node, struct vdi_column *column)
+static vd_status take_column(struct reading *reading, struct vdi_resource *resource,
+			     const struct vdi_node *node, struct vdi_column *column)
 {
 	VDI_TRY(take(resource, get(reading, node, "name"), &column->name));
 	VDI_TRY(take(resource, get(reading, node, "type"), &column->type));
@@ -68,43 +72,65 @@ static vd_status take_column(struct reading *reading, struct vdi_resource *resou
 	return VD_OK;
 }
 
-static vd_status take_columns(struct reading *reading, struct vdi_resource *resource, const struct vdi_node *list)
+static vd_status take_columns(struct reading *reading, struct vdi_resource *resource,
+			      const struct vdi_node *list)
 {
 	static const struct vdi_column name_column = {
-		"Name", "string", "name",
-		"Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the "
-		"generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be "
-		"updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names",
-		0, VDI_CELL_PATH, ".metadata.name"
+		"Name",
+		"string",
+		"name",
+		"Name must be unique within a namespace. Is required when creating resources, although some "
+		"resources may allow a client to request the "
+		"generation of an appropriate name automatically. Name is primarily intended for creation "
+		"idempotence and configuration definition. Cannot be "
+		"updated. More info: "
+		"https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names",
+		0,
+		VDI_CELL_PATH,
+		".metadata.name"
 	};
 	static const struct vdi_column age_column = {
-		"Age", "date", "",
-		"CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before "
-		"order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.",
-		0, VDI_CELL_TYPED, ".metadata.creationTimestamp"
+		"Age",
+		"date",
+		"",
+		"CreationTimestamp is a timestamp representing the server time when this object was created. "
+		"It is not guaranteed to be set in happens-before "
+		"order across separate operations. Clients may not set this value. It is represented in "
+		"RFC3339 form and is in UTC.",
+		0,
+		VDI_CELL_TYPED,
+		".metadata.creationTimestamp"
 	};
-	size_t		   count = vdi_tree_is(list, VDI_NODE_ARRAY) ? VDI_MIN(list->count, (size_t) VDI_RESOURCE_COLUMNS_MAX) : 0, i = 0;
+	size_t count = vdi_tree_is(list, VDI_NODE_ARRAY) ?
+			       VDI_MIN(list->count, (size_t) VDI_RESOURCE_COLUMNS_MAX) :
+			       0,
+	       i = 0;
 	struct vdi_column *columns = vdi_resource_own(resource, vdi_calloc(count + 2, sizeof *columns));
 
 	if (columns == NULL)
 		return VD_NOMEM;
 	columns[0] = name_column;
 	columns[1] = age_column;
-	for (const struct vdi_node *item = count ? list->first : NULL; item && i < count; item = item->next, i++)
+	for (const struct vdi_node *item = count ? list->first : NULL; item && i < count;
+	     item = item->next, i++)
 		VDI_TRY(take_column(reading, resource, item, &columns[i + 1]));
 	resource->columns = columns;
 	resource->column_count = count ? count + 1 : 2;
 	return VD_OK;
 }
 
-static vd_status take_fields(struct reading *reading, struct vdi_resource *resource, const struct vdi_node *list)
+static vd_status take_fields(struct reading *reading, struct vdi_resource *resource,
+			     const struct vdi_node *list)
 {
-	size_t		      count = vdi_tree_is(list, VDI_NODE_ARRAY) ? VDI_MIN(list->count, (size_t) VD_FIELDS_MAX) : 0, i = 0;
-	struct vd_field_spec *fields = vdi_resource_own(resource, vdi_calloc(count ? count : 1, sizeof *fields));
+	size_t count = vdi_tree_is(list, VDI_NODE_ARRAY) ? VDI_MIN(list->count, (size_t) VD_FIELDS_MAX) : 0,
+	       i = 0;
+	struct vd_field_spec *fields =
+		vdi_resource_own(resource, vdi_calloc(count ? count : 1, sizeof *fields));
 
 	if (fields == NULL)
 		return VD_NOMEM;
-	for (const struct vdi_node *item = count ? list->first : NULL; item && i < count; item = item->next, i++) {
+	for (const struct vdi_node *item = count ? list->first : NULL; item && i < count;
+	     item = item->next, i++) {
 		VDI_TRY(take(resource, get(reading, item, "jsonPath"), &fields[i].json_path));
 		if (fields[i].json_path[0] != '.')
 			return fault(reading, "a selectable field is no path");
@@ -115,7 +141,8 @@ static vd_status take_fields(struct reading *reading, struct vdi_resource *resou
 	return VD_OK;
 }
 
-static vd_status take_subresources(struct reading *reading, struct vdi_resource *resource, const struct vdi_node *subresources)
+static vd_status take_subresources(struct reading *reading, struct vdi_resource *resource,
+				   const struct vdi_node *subresources)
 {
 	const struct vdi_node *scale = get(reading, subresources, "scale");
 
@@ -128,7 +155,8 @@ static vd_status take_subresources(struct reading *reading, struct vdi_resource 
 	return take(resource, get(reading, scale, "labelSelectorPath"), &resource->scale_selector_path);
 }
 
-static vd_status take_schema(struct reading *reading, struct vdi_resource *resource, const struct vdi_node *version)
+static vd_status take_schema(struct reading *reading, struct vdi_resource *resource,
+			     const struct vdi_node *version)
 {
 	const struct vdi_node *node = vdi_tree_find(&reading->tree, version, "schema.openAPIV3Schema");
 	struct vdi_faults      faults = { 0 };
@@ -143,8 +171,9 @@ static vd_status take_schema(struct reading *reading, struct vdi_resource *resou
 	} else if (status == VD_INVALID) {
 		struct vd_bytes message = vdi_faults_message(&faults);
 
-		(void) vd_error_set(reading->error, VD_INVALID, "the schema of %s is not structural: %.*s", resource->version,
-				    (int) VDI_MIN(message.size, (size_t) 160), message.size ? (const char *) message.data : "");
+		(void) vd_error_set(reading->error, VD_INVALID, "the schema of %s is not structural: %.*s",
+				    resource->version, (int) VDI_MIN(message.size, (size_t) 160),
+				    message.size ? (const char *) message.data : "");
 	}
 	vdi_faults_fini(&faults);
 	return status;
@@ -161,7 +190,9 @@ static struct vd_bytes successor_of(struct reading *reading, const struct vdi_re
 	for (const struct vdi_node *version = versions->first; version; version = version->next) {
 		struct vd_bytes name = vdi_tree_string_of(get(reading, version, "name"));
 
-		if (!is_true(get(reading, version, "served")) || is_true(get(reading, version, "deprecated")) || name.size == 0 || name.size >= sizeof text)
+		if (!is_true(get(reading, version, "served")) ||
+		    is_true(get(reading, version, "deprecated")) || name.size == 0 ||
+		    name.size >= sizeof text)
 			continue;
 		(void) snprintf(text, sizeof text, "%.*s", (int) name.size, (const char *) name.data);
 		if (vdi_resource_compare_versions(text, best_text) < 0) {
@@ -181,7 +212,8 @@ static bool write_warning(struct vdi_out *out, struct vd_bytes text)
 		return false;
 	vdi_out_raw(out, "Warning: 299 - \"");
 	for (size_t i = 0; i < text.size; i++) {
-		bool is_c1 = (unsigned char) at[i] == 0xC2 && i + 1 < text.size && (unsigned char) at[i + 1] < 0xA0;
+		bool is_c1 = (unsigned char) at[i] == 0xC2 && i + 1 < text.size &&
+			     (unsigned char) at[i + 1] < 0xA0;
 
 		if ((unsigned char) at[i] < ' ' || at[i] == 0x7f || is_c1)
 			return false;
@@ -193,8 +225,10 @@ static bool write_warning(struct vdi_out *out, struct vd_bytes text)
 	return true;
 }
 
-/* The words are of apiextensions-apiserver pkg/apiserver/customresource_handler.go, defaultDeprecationWarning. */
-static vd_status take_deprecation(struct reading *reading, struct vdi_resource *resource, const struct vdi_node *version)
+/* The words are of apiextensions-apiserver pkg/apiserver/customresource_handler.go,
+ * defaultDeprecationWarning. */
+static vd_status take_deprecation(struct reading *reading, struct vdi_resource *resource,
+				  const struct vdi_node *version)
 {
 	const struct vdi_node *given = get(reading, version, "deprecationWarning");
 	struct vdi_out	       text = VDI_OUT_INIT, line = VDI_OUT_INIT;
@@ -206,13 +240,16 @@ static vd_status take_deprecation(struct reading *reading, struct vdi_resource *
 	if (vdi_tree_is(given, VDI_NODE_STRING)) {
 		vdi_out_bytes(&text, given->text);
 	} else {
-		vdi_out_printf(&text, "%s/%s %s is deprecated", resource->group, resource->version, resource->kind);
+		vdi_out_printf(&text, "%s/%s %s is deprecated", resource->group, resource->version,
+			       resource->kind);
 		successor = successor_of(reading, resource);
 		if (successor.size)
-			vdi_out_printf(&text, "; use %s/%.*s %s", resource->group, (int) successor.size, (const char *) successor.data, resource->kind);
+			vdi_out_printf(&text, "; use %s/%.*s %s", resource->group, (int) successor.size,
+				       (const char *) successor.data, resource->kind);
 	}
 	if (!text.failed && write_warning(&line, vdi_out_slice(&text)) &&
-	    (line.failed || (resource->deprecation = vdi_resource_own(resource, vdi_strndup(line.data, line.size))) == NULL))
+	    (line.failed ||
+	     (resource->deprecation = vdi_resource_own(resource, vdi_strndup(line.data, line.size))) == NULL))
 		status = VD_NOMEM;
 	if (text.failed || line.failed)
 		status = VD_NOMEM;
@@ -243,9 +280,11 @@ static vd_status fill(struct reading *reading, struct vdi_resource *resource, co
 	VDI_TRY(take(resource, get(reading, reading->names, "listKind"), &resource->list_kind));
 	VDI_TRY(take(resource, get(reading, reading->names, "plural"), &resource->plural));
 	VDI_TRY(take(resource, get(reading, reading->names, "singular"), &resource->singular));
-	if (!*resource->group || !*resource->version || !*resource->kind || !*resource->list_kind || !*resource->plural || !*resource->singular)
+	if (!*resource->group || !*resource->version || !*resource->kind || !*resource->list_kind ||
+	    !*resource->plural || !*resource->singular)
 		return fault(reading, "its names are not complete");
-	if (strchr(resource->group, '/') || strchr(resource->plural, '/') || strlen(resource->group) > 253 || strlen(resource->plural) > 63)
+	if (strchr(resource->group, '/') || strchr(resource->plural, '/') || strlen(resource->group) > 253 ||
+	    strlen(resource->plural) > 63)
 		return fault(reading, "its names cannot be those of keys");
 	VDI_TRY(take_words(resource, get(reading, reading->names, "shortNames"), resource->short_names));
 	VDI_TRY(take_words(resource, get(reading, reading->names, "categories"), resource->categories));
@@ -255,10 +294,12 @@ static vd_status fill(struct reading *reading, struct vdi_resource *resource, co
 	VDI_TRY(take_subresources(reading, resource, get(reading, version, "subresources")));
 	VDI_TRY(take_schema(reading, resource, version));
 	VDI_TRY(take_deprecation(reading, resource, version));
-	resource->api_version = resource->stored_api_version = vdi_resource_own(resource, vdi_strdup(vdi_resource_api_version(resource, version_text)));
+	resource->api_version = resource->stored_api_version =
+		vdi_resource_own(resource, vdi_strdup(vdi_resource_api_version(resource, version_text)));
 	if (resource->api_version == NULL)
 		return VD_NOMEM;
-	resource->namespaced = vd_bytes_equal(vdi_tree_string_of(get(reading, reading->spec, "scope")), vd_bytes_of("Namespaced"));
+	resource->namespaced = vd_bytes_equal(vdi_tree_string_of(get(reading, reading->spec, "scope")),
+					      vd_bytes_of("Namespaced"));
 	resource->has_generation = true;
 	resource->is_custom = true;
 	return VD_OK;
@@ -270,7 +311,8 @@ static void add_fields(struct vdi_crd *crd, const struct vdi_resource *resource)
 	for (size_t i = 0; i < resource->field_count && crd->field_count < VD_FIELDS_MAX; i++) {
 		size_t known = 0;
 
-		while (known < crd->field_count && strcmp(crd->fields[known].name, resource->fields[i].name) != 0)
+		while (known < crd->field_count &&
+		       strcmp(crd->fields[known].name, resource->fields[i].name) != 0)
 			known++;
 		if (known == crd->field_count)
 			crd->fields[crd->field_count++] = resource->fields[i];
@@ -279,7 +321,8 @@ static void add_fields(struct vdi_crd *crd, const struct vdi_resource *resource)
 
 static vd_status read_version(struct reading *reading, const struct vdi_node *version, struct vdi_crd *crd)
 {
-	bool		     is_served = is_true(get(reading, version, "served")), is_stored = is_true(get(reading, version, "storage"));
+	bool is_served = is_true(get(reading, version, "served")),
+	     is_stored = is_true(get(reading, version, "storage"));
 	struct vdi_resource *resource;
 	vd_status	     status;
 
@@ -306,21 +349,27 @@ static bool is_accepted(struct reading *reading, const struct vdi_node *root)
 {
 	const struct vdi_node *conditions = vdi_tree_find(&reading->tree, root, "status.conditions");
 
-	for (const struct vdi_node *item = vdi_tree_is(conditions, VDI_NODE_ARRAY) ? conditions->first : NULL; item; item = item->next)
-		if (vd_bytes_equal(vdi_tree_string_of(get(reading, item, "type")), vd_bytes_of("NamesAccepted")))
-			return vd_bytes_equal(vdi_tree_string_of(get(reading, item, "status")), vd_bytes_of("True"));
+	for (const struct vdi_node *item = vdi_tree_is(conditions, VDI_NODE_ARRAY) ? conditions->first : NULL;
+	     item; item = item->next)
+		if (vd_bytes_equal(vdi_tree_string_of(get(reading, item, "type")),
+				   vd_bytes_of("NamesAccepted")))
+			return vd_bytes_equal(vdi_tree_string_of(get(reading, item, "status")),
+					      vd_bytes_of("True"));
 	return false;
 }
 
 static void read_metadata(struct reading *reading, const struct vdi_node *root, struct vdi_crd *crd)
 {
-	const struct vdi_node *metadata = get(reading, root, "metadata"), *finalizers = get(reading, metadata, "finalizers");
-	struct vd_bytes	       uid = vdi_tree_string_of(get(reading, metadata, "uid"));
+	const struct vdi_node *metadata = get(reading, root, "metadata"),
+			      *finalizers = get(reading, metadata, "finalizers");
+	struct vd_bytes uid = vdi_tree_string_of(get(reading, metadata, "uid"));
 
-	(void) snprintf(crd->uid, sizeof crd->uid, "%.*s", (int) VDI_MIN(uid.size, sizeof crd->uid - 1), uid.size ? (const char *) uid.data : "");
+	(void) snprintf(crd->uid, sizeof crd->uid, "%.*s", (int) VDI_MIN(uid.size, sizeof crd->uid - 1),
+			uid.size ? (const char *) uid.data : "");
 	crd->generation = vdi_tree_int_of(get(reading, metadata, "generation"), 0);
 	crd->is_terminating = vdi_tree_string_of(get(reading, metadata, "deletionTimestamp")).size > 0;
-	for (const struct vdi_node *item = vdi_tree_is(finalizers, VDI_NODE_ARRAY) ? finalizers->first : NULL; item; item = item->next)
+	for (const struct vdi_node *item = vdi_tree_is(finalizers, VDI_NODE_ARRAY) ? finalizers->first : NULL;
+	     item; item = item->next)
 		crd->is_kept |= vd_bytes_equal(vdi_tree_string_of(item), vd_bytes_of(VDI_CRD_FINALIZER));
 	crd->was_accepted = is_accepted(reading, root);
 }
@@ -337,9 +386,11 @@ static vd_status read(struct reading *reading, struct vd_bytes json, struct vdi_
 	versions = get(reading, reading->spec, "versions");
 	strategy = vdi_tree_string_of(vdi_tree_find(&reading->tree, reading->spec, "conversion.strategy"));
 	if (strategy.size && !vd_bytes_equal(strategy, vd_bytes_of("None")))
-		return fault(reading, "its versions are converted by a webhook, which this server does not call");
+		return fault(reading,
+			     "its versions are converted by a webhook, which this server does not call");
 	read_metadata(reading, root, crd);
-	for (const struct vdi_node *version = vdi_tree_is(versions, VDI_NODE_ARRAY) ? versions->first : NULL; version; version = version->next)
+	for (const struct vdi_node *version = vdi_tree_is(versions, VDI_NODE_ARRAY) ? versions->first : NULL;
+	     version; version = version->next)
 		VDI_TRY(read_version(reading, version, crd));
 	if (crd->stored == NULL)
 		return fault(reading, "no version is the one that is stored");
@@ -347,7 +398,8 @@ static vd_status read(struct reading *reading, struct vd_bytes json, struct vdi_
 	for (size_t i = 0; i < crd->resources.count; i++) {
 		struct vdi_resource *resource = crd->resources.items[i];
 
-		resource->stored_api_version = vdi_resource_own(resource, vdi_strdup(crd->stored->api_version));
+		resource->stored_api_version =
+			vdi_resource_own(resource, vdi_strdup(crd->stored->api_version));
 		if (resource->stored_api_version == NULL)
 			return VD_NOMEM;
 		resource->is_terminating = crd->is_terminating;
@@ -355,7 +407,8 @@ static vd_status read(struct reading *reading, struct vd_bytes json, struct vdi_
 	return VD_OK;
 }
 
-vd_status vdi_crd_read(struct vd_bytes json, const char *root_path, struct vdi_crd *ret_crd, struct vd_error *reterr)
+vd_status vdi_crd_read(struct vd_bytes json, const char *root_path, struct vdi_crd *ret_crd,
+		       struct vd_error *reterr)
 {
 	struct reading reading = { .tree = VDI_TREE_INIT, .root_path = root_path, .error = reterr };
 	struct vdi_crd crd = { 0 };
@@ -369,7 +422,8 @@ vd_status vdi_crd_read(struct vd_bytes json, const char *root_path, struct vdi_c
 	vdi_crd_fini(&crd);
 	if (status == VD_BAD_REQUEST)
 		return VD_INVALID;
-	return status == VD_NOMEM ? vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM)) : status;
+	return status == VD_NOMEM ? vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM)) :
+				    status;
 }
 
 void vdi_crd_fini(struct vdi_crd *crd)

@@ -1,5 +1,7 @@
-/* The members of a CustomResourceDefinition and their types, as tables: they are those of k8s.io/apiextensions-apiserver pkg/apis/apiextensions/v1/types.go and of
- * ObjectMeta. A definition is walked along them. A schema is left to who compiles it, beyond that it is an object. As in Go, null is the same as nothing everywhere.
+/* The members of a CustomResourceDefinition and their types, as tables: they are those of
+ * k8s.io/apiextensions-apiserver pkg/apis/apiextensions/v1/types.go and of ObjectMeta. A definition is walked
+ * along them. A schema is left to who compiles it, beyond that it is an object. As in Go, null is the same as
+ * nothing everywhere.
  */
 #include <stdio.h>
 
@@ -20,14 +22,20 @@ struct field {
 };
 
 static const struct field owner_fields[] = {
-	{ "apiVersion", STRING, ONE, NULL }, { "kind", STRING, ONE, NULL },	   { "name", STRING, ONE, NULL },
-	{ "uid", STRING, ONE, NULL },	     { "controller", BOOLEAN, ONE, NULL }, { "blockOwnerDeletion", BOOLEAN, ONE, NULL },
+	{ "apiVersion", STRING, ONE, NULL },
+	{ "kind", STRING, ONE, NULL },
+	{ "name", STRING, ONE, NULL },
+	{ "uid", STRING, ONE, NULL },
+	{ "controller", BOOLEAN, ONE, NULL },
+	{ "blockOwnerDeletion", BOOLEAN, ONE, NULL },
 	{ 0 },
 };
 
 static const struct field managed_fields[] = {
-	{ "manager", STRING, ONE, NULL },    { "operation", STRING, ONE, NULL }, { "apiVersion", STRING, ONE, NULL },  { "time", TIME, ONE, NULL },
-	{ "fieldsType", STRING, ONE, NULL }, { "fieldsV1", ANY, ONE, NULL },	 { "subresource", STRING, ONE, NULL }, { 0 },
+	{ "manager", STRING, ONE, NULL },     { "operation", STRING, ONE, NULL },
+	{ "apiVersion", STRING, ONE, NULL },  { "time", TIME, ONE, NULL },
+	{ "fieldsType", STRING, ONE, NULL },  { "fieldsV1", ANY, ONE, NULL },
+	{ "subresource", STRING, ONE, NULL }, { 0 },
 };
 
 static const struct field metadata_fields[] = {
@@ -50,8 +58,13 @@ static const struct field metadata_fields[] = {
 };
 
 static const struct field name_fields[] = {
-	{ "plural", STRING, ONE, NULL }, { "singular", STRING, ONE, NULL, true }, { "shortNames", STRING, LIST, NULL, true }, { "kind", STRING, ONE, NULL },
-	{ "listKind", STRING, ONE, NULL, true }, { "categories", STRING, LIST, NULL, true }, { 0 },
+	{ "plural", STRING, ONE, NULL },
+	{ "singular", STRING, ONE, NULL, true },
+	{ "shortNames", STRING, LIST, NULL, true },
+	{ "kind", STRING, ONE, NULL },
+	{ "listKind", STRING, ONE, NULL, true },
+	{ "categories", STRING, LIST, NULL, true },
+	{ 0 },
 };
 
 static const struct field schema_fields[] = { { "openAPIV3Schema", OPEN, ONE, NULL }, { 0 } };
@@ -59,14 +72,24 @@ static const struct field schema_fields[] = { { "openAPIV3Schema", OPEN, ONE, NU
 static const struct field nothing[] = { { 0 } };
 
 static const struct field scale_fields[] = {
-	{ "specReplicasPath", STRING, ONE, NULL }, { "statusReplicasPath", STRING, ONE, NULL }, { "labelSelectorPath", STRING, ONE, NULL }, { 0 },
+	{ "specReplicasPath", STRING, ONE, NULL },
+	{ "statusReplicasPath", STRING, ONE, NULL },
+	{ "labelSelectorPath", STRING, ONE, NULL },
+	{ 0 },
 };
 
-static const struct field subresource_fields[] = { { "status", OBJECT, ONE, nothing }, { "scale", OBJECT, ONE, scale_fields }, { 0 } };
+static const struct field subresource_fields[] = { { "status", OBJECT, ONE, nothing },
+						   { "scale", OBJECT, ONE, scale_fields },
+						   { 0 } };
 
 static const struct field column_fields[] = {
-	{ "name", STRING, ONE, NULL },	  { "type", STRING, ONE, NULL },     { "format", STRING, ONE, NULL, true }, { "description", STRING, ONE, NULL, true },
-	{ "priority", INT32, ONE, NULL, true }, { "jsonPath", STRING, ONE, NULL }, { 0 },
+	{ "name", STRING, ONE, NULL },
+	{ "type", STRING, ONE, NULL },
+	{ "format", STRING, ONE, NULL, true },
+	{ "description", STRING, ONE, NULL, true },
+	{ "priority", INT32, ONE, NULL, true },
+	{ "jsonPath", STRING, ONE, NULL },
+	{ 0 },
 };
 
 static const struct field selectable_fields[] = { { "jsonPath", STRING, ONE, NULL }, { 0 } };
@@ -85,18 +108,29 @@ static const struct field version_fields[] = {
 };
 
 static const struct field service_fields[] = {
-	{ "namespace", STRING, ONE, NULL }, { "name", STRING, ONE, NULL }, { "path", STRING, ONE, NULL }, { "port", INT32, ONE, NULL }, { 0 },
+	{ "namespace", STRING, ONE, NULL },
+	{ "name", STRING, ONE, NULL },
+	{ "path", STRING, ONE, NULL },
+	{ "port", INT32, ONE, NULL },
+	{ 0 },
 };
 
 static const struct field client_fields[] = {
-	{ "url", STRING, ONE, NULL }, { "service", OBJECT, ONE, service_fields }, { "caBundle", STRING, ONE, NULL }, { 0 },
+	{ "url", STRING, ONE, NULL },
+	{ "service", OBJECT, ONE, service_fields },
+	{ "caBundle", STRING, ONE, NULL },
+	{ 0 },
 };
 
 static const struct field webhook_fields[] = {
-	{ "clientConfig", OBJECT, ONE, client_fields }, { "conversionReviewVersions", STRING, LIST, NULL }, { 0 },
+	{ "clientConfig", OBJECT, ONE, client_fields },
+	{ "conversionReviewVersions", STRING, LIST, NULL },
+	{ 0 },
 };
 
-static const struct field conversion_fields[] = { { "strategy", STRING, ONE, NULL }, { "webhook", OBJECT, ONE, webhook_fields }, { 0 } };
+static const struct field conversion_fields[] = { { "strategy", STRING, ONE, NULL },
+						  { "webhook", OBJECT, ONE, webhook_fields },
+						  { 0 } };
 
 static const struct field spec_fields[] = {
 	{ "group", STRING, ONE, NULL },
@@ -109,8 +143,12 @@ static const struct field spec_fields[] = {
 };
 
 static const struct field condition_fields[] = {
-	{ "type", STRING, ONE, NULL },	 { "status", STRING, ONE, NULL },  { "lastTransitionTime", TIME, ONE, NULL },
-	{ "reason", STRING, ONE, NULL }, { "message", STRING, ONE, NULL }, { "observedGeneration", INT64, ONE, NULL },
+	{ "type", STRING, ONE, NULL },
+	{ "status", STRING, ONE, NULL },
+	{ "lastTransitionTime", TIME, ONE, NULL },
+	{ "reason", STRING, ONE, NULL },
+	{ "message", STRING, ONE, NULL },
+	{ "observedGeneration", INT64, ONE, NULL },
 	{ 0 },
 };
 
@@ -148,8 +186,8 @@ static size_t enter_member(struct walk *walk, struct vd_bytes name)
 {
 	size_t size = strlen(walk->path);
 
-	(void) snprintf(walk->path + size, sizeof walk->path - size, "%s%.*s", size ? "." : "", (int) VDI_MIN(name.size, (size_t) 120),
-			name.size ? (const char *) name.data : "");
+	(void) snprintf(walk->path + size, sizeof walk->path - size, "%s%.*s", size ? "." : "",
+			(int) VDI_MIN(name.size, (size_t) 120), name.size ? (const char *) name.data : "");
 	return size;
 }
 
@@ -178,7 +216,9 @@ static vd_status check_integer(struct walk *walk, const struct vdi_node *node, i
 	if (node->kind != VDI_NODE_NUMBER)
 		return wrong(walk, "is not a number");
 	number = vdi_tree_int_of(node, INT64_MIN);
-	return number < low || number > high || number == INT64_MIN ? wrong(walk, "is not a whole number, or out of range") : VD_OK;
+	return number < low || number > high || number == INT64_MIN ?
+		       wrong(walk, "is not a whole number, or out of range") :
+		       VD_OK;
 }
 
 static vd_status check_string(struct walk *walk, const struct vdi_node *node)
@@ -211,11 +251,17 @@ static vd_status check_value(struct walk *walk, struct vdi_node *node, const str
 		return VD_OK;
 	switch (field->type) {
 	case STRING: return check_string(walk, node);
-	case BOOLEAN: return node->kind == VDI_NODE_TRUE || node->kind == VDI_NODE_FALSE ? VD_OK : wrong(walk, "is neither true nor false");
+	case BOOLEAN:
+		return node->kind == VDI_NODE_TRUE || node->kind == VDI_NODE_FALSE ?
+			       VD_OK :
+			       wrong(walk, "is neither true nor false");
 	case INT32: return check_integer(walk, node, INT32_MIN, INT32_MAX);
 	case INT64: return check_integer(walk, node, INT64_MIN, INT64_MAX);
 	case TIME:
-		return node->kind == VDI_NODE_STRING && vdi_k8s_time_parse(node->text, &seconds, &nanoseconds) ? VD_OK : wrong(walk, "is not a time (RFC 3339)");
+		return node->kind == VDI_NODE_STRING &&
+				       vdi_k8s_time_parse(node->text, &seconds, &nanoseconds) ?
+			       VD_OK :
+			       wrong(walk, "is not a time (RFC 3339)");
 	case STRING_MAP: return check_string_map(walk, node);
 	case ANY: return VD_OK;
 	case OPEN: return node->kind == VDI_NODE_OBJECT ? VD_OK : wrong(walk, "is not an object");
@@ -247,7 +293,8 @@ static bool says_nothing(const struct field *field, const struct vdi_node *node)
 		return node->kind == VDI_NODE_NULL;
 	if (field->count == LIST)
 		return node->count == 0;
-	return node->kind == VDI_NODE_FALSE || (node->kind == VDI_NODE_STRING && node->text.size == 0) || vdi_tree_int_of(node, 1) == 0;
+	return node->kind == VDI_NODE_FALSE || (node->kind == VDI_NODE_STRING && node->text.size == 0) ||
+	       vdi_tree_int_of(node, 1) == 0;
 }
 
 /* The tables are as deep as the deepest of them, and so is this. */
@@ -274,7 +321,8 @@ static vd_status check_members(struct walk *walk, struct vdi_node *object, const
 	return VD_OK;
 }
 
-vd_status vdi_crd_check_fields(struct vdi_tree *tree, struct vdi_node *root, struct vdi_unknown_fields *unknown, struct vd_error *reterr)
+vd_status vdi_crd_check_fields(struct vdi_tree *tree, struct vdi_node *root,
+			       struct vdi_unknown_fields *unknown, struct vd_error *reterr)
 {
 	struct walk walk = { .tree = tree, .unknown = unknown, .error = reterr };
 

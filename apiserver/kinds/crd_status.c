@@ -28,7 +28,8 @@ static void set(struct editing *editing, struct vdi_node *object, const char *na
 	if (vdi_tree_is(present, VDI_NODE_STRING) && vd_bytes_equal(present->text, vd_bytes_of(value)))
 		return;
 	editing->is_changed = true;
-	if (!vdi_tree_set(editing->tree, object, vd_bytes_of(name), vdi_tree_new_string(editing->tree, vd_bytes_of(value))))
+	if (!vdi_tree_set(editing->tree, object, vd_bytes_of(name),
+			  vdi_tree_new_string(editing->tree, vd_bytes_of(value))))
 		editing->failed = true;
 }
 
@@ -74,7 +75,8 @@ static void set_accepted_names(struct editing *editing, struct vdi_node *root, s
 	if (wanted == NULL || (present && vdi_tree_equal(editing->tree, wanted, present)))
 		return;
 	editing->is_changed = true;
-	if (!vdi_tree_set(editing->tree, status, vd_bytes_of("acceptedNames"), vdi_tree_copy(editing->tree, wanted)))
+	if (!vdi_tree_set(editing->tree, status, vd_bytes_of("acceptedNames"),
+			  vdi_tree_copy(editing->tree, wanted)))
 		editing->failed = true;
 }
 
@@ -84,32 +86,46 @@ static void set_approval(struct editing *editing, struct vdi_node *root, struct 
 
 	if (text(editing, annotations, "api-approved.kubernetes.io").size)
 		set_condition(editing, status,
-			      &(struct condition) { "KubernetesAPIApprovalPolicyConformant", true, "ApprovedAnnotation",
-						    "approved in the annotation api-approved.kubernetes.io" });
+			      &(struct condition) {
+				      "KubernetesAPIApprovalPolicyConformant", true, "ApprovedAnnotation",
+				      "approved in the annotation api-approved.kubernetes.io" });
 }
 
-vd_status vdi_crd_set_status(struct vdi_tree *tree, struct vdi_node *root, const struct vdi_crd_state *state, vd_wall now, bool *ret_changed)
+vd_status vdi_crd_set_status(struct vdi_tree *tree, struct vdi_node *root, const struct vdi_crd_state *state,
+			     vd_wall now, bool *ret_changed)
 {
 	struct editing	 editing = { tree, now, false, false };
 	struct vdi_node *status = vdi_tree_object_at(tree, root, "status");
-	bool		 is_terminating = text(&editing, vdi_tree_get(tree, root, vd_bytes_of("metadata")), "deletionTimestamp").size > 0;
+	bool		 is_terminating =
+		text(&editing, vdi_tree_get(tree, root, vd_bytes_of("metadata")), "deletionTimestamp").size >
+		0;
 
 	if (status == NULL)
 		return VD_NOMEM;
 	set_condition(&editing, status,
-		      state->conflict ? &(struct condition) { "NamesAccepted", false, state->conflict, state->conflict_message }
-				      : &(struct condition) { "NamesAccepted", true, "NoConflicts", "no conflicts found" });
+		      state->conflict ? &(struct condition) { "NamesAccepted", false, state->conflict,
+							      state->conflict_message } :
+					&(struct condition) { "NamesAccepted", true, "NoConflicts",
+							      "no conflicts found" });
 	if (state->conflict == NULL)
 		set_accepted_names(&editing, root, status);
 	if (state->conflict == NULL && state->is_served)
-		set_condition(&editing, status, &(struct condition) { "Established", true, "InitialNamesAccepted", "the initial names have been accepted" });
+		set_condition(&editing, status,
+			      &(struct condition) { "Established", true, "InitialNamesAccepted",
+						    "the initial names have been accepted" });
 	else if (state->conflict)
-		set_condition(&editing, status, &(struct condition) { "Established", false, "NotAccepted", "not all names are accepted" });
+		set_condition(&editing, status,
+			      &(struct condition) { "Established", false, "NotAccepted",
+						    "not all names are accepted" });
 	set_approval(&editing, root, status);
 	if (is_terminating && state->is_cleaned)
-		set_condition(&editing, status, &(struct condition) { "Terminating", false, "InstanceDeletionCompleted", "removed all instances" });
+		set_condition(&editing, status,
+			      &(struct condition) { "Terminating", false, "InstanceDeletionCompleted",
+						    "removed all instances" });
 	else if (is_terminating && state->cleaning)
-		set_condition(&editing, status, &(struct condition) { "Terminating", true, "InstanceDeletionInProgress", state->cleaning });
+		set_condition(&editing, status,
+			      &(struct condition) { "Terminating", true, "InstanceDeletionInProgress",
+						    state->cleaning });
 	*ret_changed = editing.is_changed;
 	return editing.failed ? VD_NOMEM : VD_OK;
 }
@@ -117,14 +133,16 @@ vd_status vdi_crd_set_status(struct vdi_tree *tree, struct vdi_node *root, const
 vd_status vdi_crd_set_terminating(struct vdi_tree *tree, struct vdi_node *root, vd_wall now)
 {
 	struct editing	 editing = { tree, now, false, false };
-	struct vdi_node *status = vdi_tree_object_at(tree, root, "status"), *metadata = vdi_tree_object_at(tree, root, "metadata");
+	struct vdi_node *status = vdi_tree_object_at(tree, root, "status"),
+			*metadata = vdi_tree_object_at(tree, root, "metadata");
 	struct vdi_node *finalizers, *item;
 
 	if (status == NULL || metadata == NULL)
 		return VD_NOMEM;
 	set_condition(&editing, status,
 		      &(struct condition) { "Terminating", true, "InstanceDeletionPending",
-					    "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon" });
+					    "CustomResourceDefinition marked for deletion; CustomResource "
+					    "deletion will begin soon" });
 	finalizers = vdi_tree_array_at(tree, metadata, "finalizers");
 	if (finalizers == NULL)
 		return VD_NOMEM;
@@ -143,7 +161,9 @@ void vdi_crd_remove_finalizer(struct vdi_tree *tree, struct vdi_node *root)
 	struct vdi_node *metadata = vdi_tree_get(tree, root, vd_bytes_of("metadata"));
 	struct vdi_node *finalizers = vdi_tree_get(tree, metadata, vd_bytes_of("finalizers"));
 
-	for (struct vdi_node *item = vdi_tree_is(finalizers, VDI_NODE_ARRAY) ? finalizers->first : NULL, *next; item; item = next) {
+	for (struct vdi_node *item = vdi_tree_is(finalizers, VDI_NODE_ARRAY) ? finalizers->first : NULL,
+			     *next;
+	     item; item = next) {
 		next = item->next;
 		if (vd_bytes_equal(vdi_tree_string_of(item), vd_bytes_of(VDI_CRD_FINALIZER)))
 			vdi_tree_array_remove(finalizers, item);

@@ -1,4 +1,5 @@
-/* One list of faults is filled from top to bottom, in upstream's order and words, so that one answer names all of them. */
+/* One list of faults is filled from top to bottom, in upstream's order and words, so that one answer names
+ * all of them. */
 #include <stdio.h>
 
 #include "crd.h"
@@ -6,7 +7,8 @@
 #include "validate.h"
 
 #define FIELD_MAX 256
-/* Steps that compiling the schemas of all versions may take together; one that is refused counts as VDI_SCHEMA_PATTERN_MAX. */
+/* Steps that compiling the schemas of all versions may take together; one that is refused counts as
+ * VDI_SCHEMA_PATTERN_MAX. */
 #define SCHEMAS_WORK_MAX (8 * VDI_SCHEMA_PATTERN_MAX)
 
 struct check {
@@ -41,21 +43,26 @@ static void required(struct check *check, const char *place, const char *name, c
 {
 	char buffer[FIELD_MAX];
 
-	vdi_faults_add(check->faults, VDI_FAULT_REQUIRED, field_of(buffer, place, name), VD_BYTES_NONE, "%s", why);
+	vdi_faults_add(check->faults, VDI_FAULT_REQUIRED, field_of(buffer, place, name), VD_BYTES_NONE, "%s",
+		       why);
 }
 
-static void invalid(struct check *check, const char *place, const char *name, struct vd_bytes value, const char *why)
+static void invalid(struct check *check, const char *place, const char *name, struct vd_bytes value,
+		    const char *why)
 {
 	char buffer[FIELD_MAX];
 
-	vdi_faults_add_text(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, name), value, "%s", why);
+	vdi_faults_add_text(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, name), value, "%s",
+			    why);
 }
 
-static void invalid_node(struct check *check, const char *place, const char *name, const struct vdi_node *value, const char *why)
+static void invalid_node(struct check *check, const char *place, const char *name,
+			 const struct vdi_node *value, const char *why)
 {
 	char buffer[FIELD_MAX];
 
-	vdi_faults_add_node(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, name), value, "%s", why);
+	vdi_faults_add_node(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, name), value, "%s",
+			    why);
 }
 
 static bool is_lower_or_digit(char c)
@@ -66,12 +73,16 @@ static bool is_lower_or_digit(char c)
 /* NULL when text is a DNS-1035 label; fold: upper case is as good. */
 static const char *label_fault(struct vd_bytes label, bool fold)
 {
-	static const char why[] = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with "
-				  "an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-	static const char mixed[] = "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or "
-				    "'-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex "
+	static const char why[] = "a DNS-1035 label must consist of lower case alphanumeric characters or "
+				  "'-', start with an alphabetic character, and end with "
+				  "an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+				  "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+	static const char mixed[] = "may have mixed case, but should otherwise match: a DNS-1035 label must "
+				    "consist of lower case alphanumeric characters or "
+				    "'-', start with an alphabetic character, and end with an alphanumeric "
+				    "character (e.g. 'my-name',  or 'abc-123', regex "
 				    "used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-	const char *at = label.data;
+	const char	 *at = label.data;
 
 	if (label.size > 63)
 		return "must be no more than 63 bytes";
@@ -87,7 +98,8 @@ static const char *label_fault(struct vd_bytes label, bool fold)
 	return label.size ? NULL : fold ? mixed : why;
 }
 
-static void check_label(struct check *check, const char *place, const char *name, struct vd_bytes label, bool fold)
+static void check_label(struct check *check, const char *place, const char *name, struct vd_bytes label,
+			bool fold)
 {
 	const char *why = label_fault(label, fold);
 
@@ -100,17 +112,19 @@ static void check_labels(struct check *check, const char *name, const struct vdi
 	char   member[64];
 	size_t i = 0;
 
-	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item; item = item->next, i++) {
+	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item;
+	     item = item->next, i++) {
 		(void) snprintf(member, sizeof member, "%s[%zu]", name, i);
 		check_label(check, "spec.names", member, vdi_tree_string_of(item), false);
 	}
 	if (i > VDI_RESOURCE_WORDS_MAX)
-		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(name), VD_BYTES_NONE, "must have at most %d items", VDI_RESOURCE_WORDS_MAX);
+		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(name), VD_BYTES_NONE,
+			       "must have at most %d items", VDI_RESOURCE_WORDS_MAX);
 }
 
 static void check_names(struct check *check, const struct vdi_node *names)
 {
-	static const char place[] = "spec.names";
+	static const char	 place[] = "spec.names";
 	static const char *const words[] = { "plural", "singular", "kind", "listKind" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(words); i++) {
@@ -123,11 +137,14 @@ static void check_names(struct check *check, const struct vdi_node *names)
 	}
 	check_labels(check, "shortNames", get(check, names, "shortNames"));
 	check_labels(check, "categories", get(check, names, "categories"));
-	if (text(check, names, "kind").size && vd_bytes_equal(text(check, names, "kind"), text(check, names, "listKind")))
-		invalid(check, place, "listKind", text(check, names, "listKind"), "kind and listKind may not be the same");
+	if (text(check, names, "kind").size &&
+	    vd_bytes_equal(text(check, names, "kind"), text(check, names, "listKind")))
+		invalid(check, place, "listKind", text(check, names, "listKind"),
+			"kind and listKind may not be the same");
 }
 
-/* A path of members, as those of replicas and selectable fields must be: upstream's validateSimpleJSONPath. */
+/* A path of members, as those of replicas and selectable fields must be: upstream's
+ * validateSimpleJSONPath. */
 static bool is_simple_path(struct vd_bytes path, bool arrays)
 {
 	const char *at = path.data;
@@ -135,7 +152,8 @@ static bool is_simple_path(struct vd_bytes path, bool arrays)
 	if (path.size < 2 || path.size > 255 || at[0] != '.' || at[1] == '.')
 		return false;
 	for (size_t i = 0; i < path.size; i++)
-		if ((unsigned char) at[i] <= ' ' || at[i] == '{' || at[i] == '}' || (!arrays && at[i] == '[' && (i + 1 == path.size || at[i + 1] != '\'')))
+		if ((unsigned char) at[i] <= ' ' || at[i] == '{' || at[i] == '}' ||
+		    (!arrays && at[i] == '[' && (i + 1 == path.size || at[i + 1] != '\'')))
 			return false;
 	return true;
 }
@@ -158,7 +176,8 @@ static void check_column(struct check *check, const char *place, const struct vd
 	if (path.size == 0)
 		required(check, place, "jsonPath", "");
 	else if (path.size > 1024 || ((const char *) path.data)[0] != '.')
-		vdi_faults_add_text(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, "jsonPath"), path, "must be a simple json path starting with .");
+		vdi_faults_add_text(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, "jsonPath"),
+				    path, "must be a simple json path starting with .");
 }
 
 static bool begins(struct vd_bytes path, const char *with)
@@ -168,7 +187,8 @@ static bool begins(struct vd_bytes path, const char *with)
 
 static void check_scale(struct check *check, const char *place, const struct vdi_node *scale)
 {
-	struct vd_bytes spec = text(check, scale, "specReplicasPath"), status = text(check, scale, "statusReplicasPath");
+	struct vd_bytes spec = text(check, scale, "specReplicasPath"),
+			status = text(check, scale, "statusReplicasPath");
 	struct vd_bytes selector = text(check, scale, "labelSelectorPath");
 
 	if (spec.size == 0)
@@ -180,13 +200,16 @@ static void check_scale(struct check *check, const char *place, const struct vdi
 	if (status.size == 0)
 		required(check, place, "statusReplicasPath", "");
 	else if (!is_simple_path(status, false))
-		invalid(check, place, "statusReplicasPath", status, "must be a simple json path starting with .");
+		invalid(check, place, "statusReplicasPath", status,
+			"must be a simple json path starting with .");
 	else if (!begins(status, ".status."))
 		invalid(check, place, "statusReplicasPath", status, "should be a json path under .status");
 	if (selector.size && !is_simple_path(selector, false))
-		invalid(check, place, "labelSelectorPath", selector, "must be a simple json path starting with .");
+		invalid(check, place, "labelSelectorPath", selector,
+			"must be a simple json path starting with .");
 	else if (selector.size && !begins(selector, ".spec.") && !begins(selector, ".status."))
-		invalid(check, place, "labelSelectorPath", selector, "should be a json path under either .spec or .status");
+		invalid(check, place, "labelSelectorPath", selector,
+			"should be a json path under either .spec or .status");
 }
 
 static size_t count_of(const struct vdi_node *list)
@@ -194,7 +217,8 @@ static size_t count_of(const struct vdi_node *list)
 	return vdi_tree_is(list, VDI_NODE_ARRAY) ? list->count : 0;
 }
 
-/* The next token of a path, as pkg/apiserver/schema/cel ValidFieldPath splits it: a delimiter, a quoted text, or what stands before the next delimiter. Empty: the end. */
+/* The next token of a path, as pkg/apiserver/schema/cel ValidFieldPath splits it: a delimiter, a quoted text,
+ * or what stands before the next delimiter. Empty: the end. */
 static struct vd_bytes take_token(struct vd_bytes *path)
 {
 	const char     *at = path->data;
@@ -206,7 +230,9 @@ static struct vd_bytes take_token(struct vd_bytes *path)
 			;
 		size = VDI_MIN(size + 1, path->size);
 	} else if (path->size) {
-		for (size = 1; size < path->size && !strchr(".[]", at[0]) && (at[size] == 0 || !strchr(".[]", at[size])); size++)
+		for (size = 1; size < path->size && !strchr(".[]", at[0]) &&
+			       (at[size] == 0 || !strchr(".[]", at[size]));
+		     size++)
 			;
 	}
 	token = (struct vd_bytes) { at, size };
@@ -220,9 +246,11 @@ static bool is_word(struct vd_bytes token, const char *word)
 }
 
 /* One step down the schema; NULL with *ret_why. */
-static const struct vdi_node *step_down(struct check *check, const struct vdi_node *schema, struct vd_bytes name, const char **ret_why)
+static const struct vdi_node *step_down(struct check *check, const struct vdi_node *schema,
+					struct vd_bytes name, const char **ret_why)
 {
-	const struct vdi_node *properties = get(check, schema, "properties"), *additional = get(check, schema, "additionalProperties");
+	const struct vdi_node *properties = get(check, schema, "properties"),
+			      *additional = get(check, schema, "additionalProperties");
 	const struct vdi_node *found = NULL;
 
 	if (vdi_tree_is(properties, VDI_NODE_OBJECT) && properties->count)
@@ -235,7 +263,9 @@ static const struct vdi_node *step_down(struct check *check, const struct vdi_no
 }
 
 /* The schema of the field at path; NULL with why there is none. */
-static const struct vdi_node *field_schema(struct check *check, const struct vdi_node *schema, struct vd_bytes path, char why[FIELD_MAX], struct vd_bytes *ret_root)
+static const struct vdi_node *field_schema(struct check *check, const struct vdi_node *schema,
+					   struct vd_bytes path, char why[FIELD_MAX],
+					   struct vd_bytes *ret_root)
 {
 	const char *fault = NULL;
 
@@ -246,7 +276,8 @@ static const struct vdi_node *field_schema(struct check *check, const struct vdi
 		if (is_word(token, "[")) {
 			fault = "array notation is not allowed";
 		} else if (!is_word(token, ".")) {
-			(void) snprintf(why, FIELD_MAX, "is an invalid path: expected [ or . but got: %.*s", (int) VDI_MIN(token.size, (size_t) 120), (const char *) token.data);
+			(void) snprintf(why, FIELD_MAX, "is an invalid path: expected [ or . but got: %.*s",
+					(int) VDI_MIN(token.size, (size_t) 120), (const char *) token.data);
 			return NULL;
 		} else if ((token = take_token(&path)).size == 0) {
 			fault = "unexpected end of JSON path";
@@ -264,7 +295,8 @@ static const struct vdi_node *field_schema(struct check *check, const struct vdi
 }
 
 /* Whether the field may be counted among those that differ. */
-static bool check_selectable(struct check *check, const char *place, const struct vdi_node *schema, struct vd_bytes path)
+static bool check_selectable(struct check *check, const char *place, const struct vdi_node *schema,
+			     struct vd_bytes path)
 {
 	struct vd_bytes	       root, type;
 	char		       why[FIELD_MAX];
@@ -284,23 +316,27 @@ static bool check_selectable(struct check *check, const char *place, const struc
 		invalid(check, place, "jsonPath", path, "must not point to fields in metadata");
 	if (!is_word(type, "string") && !is_word(type, "boolean") && !is_word(type, "integer"))
 		invalid(check, place, "jsonPath", path,
-			"must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.");
+			"must point to a field of type string, boolean or integer. Enum string fields and "
+			"strings with formats are allowed.");
 	else if (!is_simple_path(path, false)) /* names that no path of ours can name */
 		invalid(check, place, "jsonPath", path, "must be a simple json path starting with .");
 	return true;
 }
 
-static void check_selectable_fields(struct check *check, const char *place, const struct vdi_node *version, const struct vdi_node *fields)
+static void check_selectable_fields(struct check *check, const char *place, const struct vdi_node *version,
+				    const struct vdi_node *fields)
 {
 	const struct vdi_node *schema = vdi_tree_find(check->tree, version, "schema.openAPIV3Schema");
 	char		       member[FIELD_MAX];
 	size_t		       i = 0, unique_count = 0;
 
 	if (count_of(fields) && !vdi_tree_is(schema, VDI_NODE_OBJECT)) {
-		invalid(check, place, "selectableFields", VD_BYTES_NONE, "may only be set when `version.schema.openAPIV3Schema` is not included");
+		invalid(check, place, "selectableFields", VD_BYTES_NONE,
+			"may only be set when `version.schema.openAPIV3Schema` is not included");
 		return;
 	}
-	for (const struct vdi_node *item = count_of(fields) ? fields->first : NULL; item; item = item->next, i++) {
+	for (const struct vdi_node *item = count_of(fields) ? fields->first : NULL; item;
+	     item = item->next, i++) {
 		struct vd_bytes	       path = text(check, item, "jsonPath");
 		const struct vdi_node *other = fields->first;
 
@@ -312,11 +348,13 @@ static void check_selectable_fields(struct check *check, const char *place, cons
 		unique_count += other == item;
 		(void) snprintf(member, sizeof member, "%s.selectableFields[%zu].jsonPath", place, i);
 		if (other != item)
-			vdi_faults_add_text(check->faults, VDI_FAULT_DUPLICATE, vd_bytes_of(member), path, "%s", "");
+			vdi_faults_add_text(check->faults, VDI_FAULT_DUPLICATE, vd_bytes_of(member), path,
+					    "%s", "");
 	}
 	if (unique_count > 8) {
 		(void) snprintf(member, sizeof member, "%s.selectableFields", place);
-		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(member), VD_BYTES_NONE, "must have at most 8 items");
+		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(member), VD_BYTES_NONE,
+			       "must have at most 8 items");
 	}
 }
 
@@ -326,14 +364,16 @@ static void check_lists(struct check *check, const char *place, const struct vdi
 	char		       member[FIELD_MAX];
 	size_t		       i = 0;
 
-	for (const struct vdi_node *item = count_of(columns) ? columns->first : NULL; item; item = item->next, i++) {
+	for (const struct vdi_node *item = count_of(columns) ? columns->first : NULL; item;
+	     item = item->next, i++) {
 		(void) snprintf(member, sizeof member, "%s.additionalPrinterColumns[%zu]", place, i);
 		check_column(check, member, item);
 	}
 	check_selectable_fields(check, place, version, get(check, version, "selectableFields"));
 	if (count_of(columns) > VDI_RESOURCE_COLUMNS_MAX) {
 		(void) snprintf(member, sizeof member, "%s.additionalPrinterColumns", place);
-		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(member), VD_BYTES_NONE, "must have at most %d items", VDI_RESOURCE_COLUMNS_MAX);
+		vdi_faults_add(check->faults, VDI_FAULT_TOO_MANY, vd_bytes_of(member), VD_BYTES_NONE,
+			       "must have at most %d items", VDI_RESOURCE_COLUMNS_MAX);
 	}
 }
 
@@ -351,7 +391,8 @@ static vd_status check_schema(struct check *check, const char *place, const stru
 	}
 	(void) field_of(buffer, place, "schema.openAPIV3Schema");
 	if (check->schemas_work == 0) {
-		vdi_faults_add(check->faults, VDI_FAULT_FORBIDDEN, vd_bytes_of(buffer), VD_BYTES_NONE, "the schemas of all versions take too many steps to compile together");
+		vdi_faults_add(check->faults, VDI_FAULT_FORBIDDEN, vd_bytes_of(buffer), VD_BYTES_NONE,
+			       "the schemas of all versions take too many steps to compile together");
 		return VD_OK;
 	}
 	status = vdi_schema_compile(check->tree, schema, buffer, &compiled, check->faults);
@@ -370,9 +411,11 @@ static bool is_printable(uint32_t c)
 	static const struct {
 		uint32_t from, to;
 	} unseen[] = {
-		{ 0, 0x1F },	      { 0x7F, 0xA0 },	  { 0xAD, 0xAD },     { 0x600, 0x605 },	  { 0x61C, 0x61C },	{ 0x6DD, 0x6DD },	 { 0x70F, 0x70F },
-		{ 0x1680, 0x1680 },   { 0x180E, 0x180E }, { 0x2000, 0x200F }, { 0x2028, 0x202F }, { 0x205F, 0x206F },	{ 0x3000, 0x3000 },	 { 0xD800, 0xF8FF },
-		{ 0xFEFF, 0xFEFF },   { 0xFFF0, 0xFFFB }, { 0xFFFE, 0xFFFF }, { 0xE0000, 0xE0FFF }, { 0xF0000, 0x10FFFF },
+		{ 0, 0x1F },	    { 0x7F, 0xA0 },	  { 0xAD, 0xAD },	 { 0x600, 0x605 },
+		{ 0x61C, 0x61C },   { 0x6DD, 0x6DD },	  { 0x70F, 0x70F },	 { 0x1680, 0x1680 },
+		{ 0x180E, 0x180E }, { 0x2000, 0x200F },	  { 0x2028, 0x202F },	 { 0x205F, 0x206F },
+		{ 0x3000, 0x3000 }, { 0xD800, 0xF8FF },	  { 0xFEFF, 0xFEFF },	 { 0xFFF0, 0xFFFB },
+		{ 0xFFFE, 0xFFFF }, { 0xE0000, 0xE0FFF }, { 0xF0000, 0x10FFFF },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(unseen); i++)
@@ -402,7 +445,8 @@ static void check_deprecation(struct check *check, const char *place, const stru
 	if (!vdi_tree_is(warning, VDI_NODE_STRING))
 		return;
 	if (!is_true(get(check, version, "deprecated"))) {
-		invalid(check, place, "deprecationWarning", warning->text, "can only be set for deprecated versions");
+		invalid(check, place, "deprecationWarning", warning->text,
+			"can only be set for deprecated versions");
 		return;
 	}
 	if (warning->text.size > 256)
@@ -416,8 +460,11 @@ static void check_deprecation(struct check *check, const char *place, const stru
 
 		if (is_printable(take_character(&at)))
 			continue;
-		vdi_faults_add_text(check->faults, VDI_FAULT_INVALID, field_of(buffer, place, "deprecationWarning"), warning->text,
-				    "must only contain printable UTF-8 characters; non-printable character found at index %zu", index);
+		vdi_faults_add_text(check->faults, VDI_FAULT_INVALID,
+				    field_of(buffer, place, "deprecationWarning"), warning->text,
+				    "must only contain printable UTF-8 characters; non-printable character "
+				    "found at index %zu",
+				    index);
 		return;
 	}
 }
@@ -427,7 +474,8 @@ static vd_status check_versions(struct check *check, const struct vdi_node *vers
 	size_t i = 0, storage_count = 0;
 	bool   is_unique = true;
 
-	for (const struct vdi_node *version = count_of(versions) ? versions->first : NULL; version; version = version->next, i++) {
+	for (const struct vdi_node *version = count_of(versions) ? versions->first : NULL; version;
+	     version = version->next, i++) {
 		const struct vdi_node *scale = vdi_tree_find(check->tree, version, "subresources.scale");
 		struct vd_bytes	       name = text(check, version, "name");
 		char		       place[FIELD_MAX - 64], member[FIELD_MAX];
@@ -449,21 +497,23 @@ static vd_status check_versions(struct check *check, const struct vdi_node *vers
 	if (!is_unique)
 		invalid_node(check, "spec", "versions", versions, "must contain unique version names");
 	if (i && storage_count != 1)
-		invalid_node(check, "spec", "versions", versions, "must have exactly one version marked as storage version");
+		invalid_node(check, "spec", "versions", versions,
+			     "must have exactly one version marked as storage version");
 	return VD_OK;
 }
 
 static void check_group(struct check *check, const struct vdi_node *root, struct vd_bytes group)
 {
 	static const char *const protected[] = { "k8s.io", "kubernetes.io" };
-	const char		*why = vdi_validate_subdomain(group);
+	const char *why = vdi_validate_subdomain(group);
 
 	if (group.size == 0) {
 		required(check, "spec", "group", "");
 		return;
 	}
 	if (why || memchr(group.data, '.', group.size) == NULL) {
-		invalid(check, "spec", "group", group, why ? why : "should be a domain with at least one dot");
+		invalid(check, "spec", "group", group,
+			why ? why : "should be a domain with at least one dot");
 		return;
 	}
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(protected); i++) {
@@ -471,11 +521,13 @@ static void check_group(struct check *check, const struct vdi_node *root, struct
 		const char	      *end = (const char *) group.data + group.size;
 		const struct vdi_node *annotations = vdi_tree_find(check->tree, root, "metadata.annotations");
 
-		if (group.size < size || memcmp(end - size, protected[i], size) != 0 || (group.size > size && end[-(ptrdiff_t) size - 1] != '.'))
+		if (group.size < size || memcmp(end - size, protected[i], size) != 0 ||
+		    (group.size > size && end[-(ptrdiff_t) size - 1] != '.'))
 			continue;
 		if (text(check, annotations, "api-approved.kubernetes.io").size == 0)
 			required(check, "metadata", "annotations[api-approved.kubernetes.io]",
-				 "protected groups must have approval annotation \"api-approved.kubernetes.io\", see "
+				 "protected groups must have approval annotation "
+				 "\"api-approved.kubernetes.io\", see "
 				 "https://github.com/kubernetes/enhancements/pull/1111");
 	}
 }
@@ -484,16 +536,21 @@ static void check_conversion(struct check *check, const struct vdi_node *convers
 {
 	struct vd_bytes strategy = text(check, conversion, "strategy");
 
-	if (conversion == NULL || conversion->kind == VDI_NODE_NULL || vd_bytes_equal(strategy, vd_bytes_of("None")))
+	if (conversion == NULL || conversion->kind == VDI_NODE_NULL ||
+	    vd_bytes_equal(strategy, vd_bytes_of("None")))
 		return;
 	if (vd_bytes_equal(strategy, vd_bytes_of("Webhook")))
 		invalid(check, "spec.conversion", "strategy", strategy,
-			"this server calls no webhooks: only None is served, which needs versions that differ in apiVersion alone");
+			"this server calls no webhooks: only None is served, which needs versions that "
+			"differ in apiVersion alone");
 	else
-		vdi_faults_add_text(check->faults, VDI_FAULT_NOT_SUPPORTED, vd_bytes_of("spec.conversion.strategy"), strategy, "supported values: \"None\"");
+		vdi_faults_add_text(check->faults, VDI_FAULT_NOT_SUPPORTED,
+				    vd_bytes_of("spec.conversion.strategy"), strategy,
+				    "supported values: \"None\"");
 }
 
-static void check_immutable(struct check *check, const char *place, const char *name, const struct vdi_node *value, const struct vdi_node *old)
+static void check_immutable(struct check *check, const char *place, const char *name,
+			    const struct vdi_node *value, const struct vdi_node *old)
 {
 	if (old && value && !vdi_tree_equal(check->tree, value, old))
 		invalid_node(check, place, name, value, "field is immutable");
@@ -503,7 +560,8 @@ static bool is_condition_true(struct check *check, const struct vdi_node *root, 
 {
 	const struct vdi_node *conditions = vdi_tree_find(check->tree, root, "status.conditions");
 
-	for (const struct vdi_node *item = count_of(conditions) ? conditions->first : NULL; item; item = item->next)
+	for (const struct vdi_node *item = count_of(conditions) ? conditions->first : NULL; item;
+	     item = item->next)
 		if (vd_bytes_equal(text(check, item, "type"), vd_bytes_of(type)))
 			return vd_bytes_equal(text(check, item, "status"), vd_bytes_of("True"));
 	return false;
@@ -511,7 +569,8 @@ static bool is_condition_true(struct check *check, const struct vdi_node *root, 
 
 static bool has_version(struct check *check, const struct vdi_node *versions, struct vd_bytes name)
 {
-	for (const struct vdi_node *version = count_of(versions) ? versions->first : NULL; version; version = version->next)
+	for (const struct vdi_node *version = count_of(versions) ? versions->first : NULL; version;
+	     version = version->next)
 		if (vd_bytes_equal(text(check, version, "name"), name))
 			return true;
 	return false;
@@ -519,18 +578,23 @@ static bool has_version(struct check *check, const struct vdi_node *versions, st
 
 static void check_change(struct check *check, const struct vdi_node *spec, const struct vdi_node *old)
 {
-	const struct vdi_node *old_spec = get(check, old, "spec"), *stored = vdi_tree_find(check->tree, old, "status.storedVersions");
+	const struct vdi_node *old_spec = get(check, old, "spec"),
+			      *stored = vdi_tree_find(check->tree, old, "status.storedVersions");
 	const struct vdi_node *names = get(check, spec, "names"), *old_names = get(check, old_spec, "names");
 	char		       member[64];
 	size_t		       i = 0;
 
 	check_immutable(check, "spec", "group", get(check, spec, "group"), get(check, old_spec, "group"));
-	check_immutable(check, "spec.names", "plural", get(check, names, "plural"), get(check, old_names, "plural"));
+	check_immutable(check, "spec.names", "plural", get(check, names, "plural"),
+			get(check, old_names, "plural"));
 	if (is_condition_true(check, old, "Established")) {
-		check_immutable(check, "spec", "scope", get(check, spec, "scope"), get(check, old_spec, "scope"));
-		check_immutable(check, "spec.names", "kind", get(check, names, "kind"), get(check, old_names, "kind"));
+		check_immutable(check, "spec", "scope", get(check, spec, "scope"),
+				get(check, old_spec, "scope"));
+		check_immutable(check, "spec.names", "kind", get(check, names, "kind"),
+				get(check, old_names, "kind"));
 	}
-	for (const struct vdi_node *version = count_of(stored) ? stored->first : NULL; version; version = version->next, i++) {
+	for (const struct vdi_node *version = count_of(stored) ? stored->first : NULL; version;
+	     version = version->next, i++) {
 		struct vd_bytes name = vdi_tree_string_of(version);
 		char		why[512];
 
@@ -538,24 +602,30 @@ static void check_change(struct check *check, const struct vdi_node *spec, const
 			continue;
 		(void) snprintf(member, sizeof member, "storedVersions[%zu]", i);
 		(void) snprintf(why, sizeof why,
-				"missing from spec.versions; %.*s was previously a storage version, and must remain in spec.versions until a storage migration "
-				"ensures no data remains persisted in %.*s and removes %.*s from status.storedVersions",
-				(int) VDI_MIN(name.size, (size_t) 63), (const char *) name.data, (int) VDI_MIN(name.size, (size_t) 63), (const char *) name.data,
+				"missing from spec.versions; %.*s was previously a storage version, and must "
+				"remain in spec.versions until a storage migration "
+				"ensures no data remains persisted in %.*s and removes %.*s from "
+				"status.storedVersions",
+				(int) VDI_MIN(name.size, (size_t) 63), (const char *) name.data,
+				(int) VDI_MIN(name.size, (size_t) 63), (const char *) name.data,
 				(int) VDI_MIN(name.size, (size_t) 63), (const char *) name.data);
 		invalid(check, "status", member, name, why);
 	}
 }
 
-vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old, struct vdi_faults *faults, size_t *ret_rule_count)
+vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old,
+			   struct vdi_faults *faults, size_t *ret_rule_count)
 {
 	struct check	       check = { .tree = tree, .faults = faults, .schemas_work = SCHEMAS_WORK_MAX };
 	const struct vdi_node *spec = get(&check, root, "spec"), *names = get(&check, spec, "names");
 	struct vd_bytes	       name = vdi_tree_string_of(vdi_tree_find(tree, root, "metadata.name"));
-	struct vd_bytes	       plural = text(&check, names, "plural"), group = text(&check, spec, "group"), scope = text(&check, spec, "scope");
-	char		       wanted[640];
+	struct vd_bytes	       plural = text(&check, names, "plural"), group = text(&check, spec, "group"),
+			scope = text(&check, spec, "scope");
+	char wanted[640];
 
 	*ret_rule_count = 0;
-	(void) snprintf(wanted, sizeof wanted, "%.*s.%.*s", (int) VDI_MIN(plural.size, (size_t) 253), plural.size ? (const char *) plural.data : "",
+	(void) snprintf(wanted, sizeof wanted, "%.*s.%.*s", (int) VDI_MIN(plural.size, (size_t) 253),
+			plural.size ? (const char *) plural.data : "",
 			(int) VDI_MIN(group.size, (size_t) 253), group.size ? (const char *) group.data : "");
 	if (!vd_bytes_equal(name, vd_bytes_of(wanted)))
 		invalid(&check, "metadata", "name", name, "must be spec.names.plural+\".\"+spec.group");
@@ -566,11 +636,15 @@ vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, c
 	check_group(&check, root, group);
 	if (scope.size == 0)
 		required(&check, "spec", "scope", "");
-	else if (!vd_bytes_equal(scope, vd_bytes_of("Cluster")) && !vd_bytes_equal(scope, vd_bytes_of("Namespaced")))
-		vdi_faults_add_text(faults, VDI_FAULT_NOT_SUPPORTED, vd_bytes_of("spec.scope"), scope, "supported values: \"Cluster\", \"Namespaced\"");
+	else if (!vd_bytes_equal(scope, vd_bytes_of("Cluster")) &&
+		 !vd_bytes_equal(scope, vd_bytes_of("Namespaced")))
+		vdi_faults_add_text(faults, VDI_FAULT_NOT_SUPPORTED, vd_bytes_of("spec.scope"), scope,
+				    "supported values: \"Cluster\", \"Namespaced\"");
 	if (is_true(get(&check, spec, "preserveUnknownFields")))
-		invalid_node(&check, "spec", "preserveUnknownFields", get(&check, spec, "preserveUnknownFields"),
-			     "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead");
+		invalid_node(&check, "spec", "preserveUnknownFields",
+			     get(&check, spec, "preserveUnknownFields"),
+			     "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+			     "spec.versions[*].schema instead");
 	VDI_TRY(check_versions(&check, get(&check, spec, "versions")));
 	check_names(&check, names);
 	check_conversion(&check, get(&check, spec, "conversion"));
@@ -582,7 +656,8 @@ vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, c
 
 /* ---- What follows from the rest ---- */
 
-static bool set_default(struct vdi_tree *tree, struct vdi_node *object, const char *name, struct vd_bytes value)
+static bool set_default(struct vdi_tree *tree, struct vdi_node *object, const char *name,
+			struct vd_bytes value)
 {
 	if (vdi_tree_string_of(vdi_tree_get(tree, object, vd_bytes_of(name))).size || value.size == 0)
 		return true;
@@ -609,7 +684,8 @@ static struct vd_bytes storage_version(struct vdi_tree *tree, const struct vdi_n
 {
 	const struct vdi_node *versions = vdi_tree_get(tree, spec, vd_bytes_of("versions"));
 
-	for (const struct vdi_node *version = count_of(versions) ? versions->first : NULL; version; version = version->next)
+	for (const struct vdi_node *version = count_of(versions) ? versions->first : NULL; version;
+	     version = version->next)
 		if (is_true(vdi_tree_get(tree, version, vd_bytes_of("storage"))))
 			return vdi_tree_string_of(vdi_tree_get(tree, version, vd_bytes_of("name")));
 	return VD_BYTES_NONE;
@@ -637,7 +713,8 @@ static bool new_status(struct vdi_tree *tree, struct vdi_node *root)
 	struct vdi_node *status, *names;
 
 	(void) vdi_tree_remove(tree, root, vd_bytes_of("status")); /* what a client says of it is not so */
-	return (status = vdi_tree_object_at(tree, root, "status")) != NULL && vdi_tree_array_at(tree, status, "conditions") != NULL &&
+	return (status = vdi_tree_object_at(tree, root, "status")) != NULL &&
+	       vdi_tree_array_at(tree, status, "conditions") != NULL &&
 	       (names = vdi_tree_object_at(tree, status, "acceptedNames")) != NULL &&
 	       vdi_tree_set(tree, names, vd_bytes_of("plural"), vdi_tree_new_string(tree, VD_BYTES_NONE)) &&
 	       vdi_tree_set(tree, names, vd_bytes_of("kind"), vdi_tree_new_string(tree, VD_BYTES_NONE));

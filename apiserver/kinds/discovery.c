@@ -8,8 +8,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static const char resource_verbs[] = "[\"create\",\"delete\",\"deletecollection\",\"get\",\"list\",\"patch\",\"update\",\"watch\"]";
-static const char namespace_verbs[] = "[\"create\",\"delete\",\"get\",\"list\",\"patch\",\"update\",\"watch\"]";
+static const char resource_verbs[] =
+	"[\"create\",\"delete\",\"deletecollection\",\"get\",\"list\",\"patch\",\"update\",\"watch\"]";
+static const char namespace_verbs[] =
+	"[\"create\",\"delete\",\"get\",\"list\",\"patch\",\"update\",\"watch\"]";
 static const char subresource_verbs[] = "[\"get\",\"patch\",\"update\"]";
 static const char finalize_verbs[] = "[\"update\"]";
 
@@ -23,37 +25,44 @@ void vdi_documents_fini(struct vdi_documents *documents)
 	memset(documents, 0, sizeof *documents);
 }
 
-static vd_status keep(struct vdi_documents *documents, const char *path, enum vdi_form form, const char *content_type, struct vdi_out *body)
+static vd_status keep(struct vdi_documents *documents, const char *path, enum vdi_form form,
+		      const char *content_type, struct vdi_out *body)
 {
 	struct vdi_document *document;
 	char		    *copy = vdi_strdup(path);
 
 	if (copy == NULL || body->failed ||
-	    !vdi_grow((void **) &documents->items, &documents->capacity, documents->count + 1, sizeof *documents->items)) {
+	    !vdi_grow((void **) &documents->items, &documents->capacity, documents->count + 1,
+		      sizeof *documents->items)) {
 		vdi_free(copy);
 		vdi_out_fini(body);
 		return VD_NOMEM;
 	}
 	document = &documents->items[documents->count++];
 	*document = (struct vdi_document) { copy, form, content_type, *body, "" };
-	(void) snprintf(document->etag, sizeof document->etag, "\"%016llX\"", (unsigned long long) XXH3_64bits(body->data, body->size));
+	(void) snprintf(document->etag, sizeof document->etag, "\"%016llX\"",
+			(unsigned long long) XXH3_64bits(body->data, body->size));
 	*body = (struct vdi_out) VDI_OUT_INIT;
 	return VD_OK;
 }
 
 /* Takes over body. */
-static vd_status add(struct vdi_documents *documents, const char *path, enum vdi_form form, struct vdi_out *body)
+static vd_status add(struct vdi_documents *documents, const char *path, enum vdi_form form,
+		     struct vdi_out *body)
 {
 	static const char *const types[] = {
 		[VDI_FORM_OBJECT] = "application/json",
-		[VDI_FORM_DISCOVERY_V2] = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-		[VDI_FORM_DISCOVERY_V2BETA1] = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+		[VDI_FORM_DISCOVERY_V2] =
+			"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+		[VDI_FORM_DISCOVERY_V2BETA1] =
+			"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
 	};
 	vdi_out_raw(body, "\n");
 	return keep(documents, path, form, types[form], body);
 }
 
-const struct vdi_document *vdi_documents_find(const struct vdi_documents *documents, struct vd_bytes path, enum vdi_form form)
+const struct vdi_document *vdi_documents_find(const struct vdi_documents *documents, struct vd_bytes path,
+					      enum vdi_form form)
 {
 	const struct vdi_document *plain = NULL;
 
@@ -95,12 +104,12 @@ static void raw_member(struct vdi_out *out, const char *key, const char *json)
 
 /* ---- Legacy ---- */
 
-static void legacy_subresource(struct vdi_out *out, const struct vdi_resource *resource, const char *name, const char *group,
-			       const char *version, const char *kind, const char *verbs)
+static void legacy_subresource(struct vdi_out *out, const struct vdi_resource *resource, const char *name,
+			       const char *group, const char *version, const char *kind, const char *verbs)
 {
 	vdi_out_comma(out);
-	vdi_out_printf(out, "{\"name\":\"%s/%s\",\"singularName\":\"\",\"namespaced\":%s", resource->plural, name,
-			resource->namespaced ? "true" : "false");
+	vdi_out_printf(out, "{\"name\":\"%s/%s\",\"singularName\":\"\",\"namespaced\":%s", resource->plural,
+		       name, resource->namespaced ? "true" : "false");
 	if (group) {
 		member(out, "group", group);
 		member(out, "version", version);
@@ -135,15 +144,18 @@ static bool same_version(const struct vdi_resource *a, const struct vdi_resource
 	return strcmp(a->group, b->group) == 0 && strcmp(a->version, b->version) == 0;
 }
 
-static void version_path(const struct vdi_resource *resource, const char *prefix, char path[VDI_RESOURCE_NAME_MAX])
+static void version_path(const struct vdi_resource *resource, const char *prefix,
+			 char path[VDI_RESOURCE_NAME_MAX])
 {
-	(void) snprintf(path, VDI_RESOURCE_NAME_MAX, "%s%s%s/%s", prefix, *resource->group ? "/apis/" : "/api", resource->group, resource->version);
+	(void) snprintf(path, VDI_RESOURCE_NAME_MAX, "%s%s%s/%s", prefix,
+			*resource->group ? "/apis/" : "/api", resource->group, resource->version);
 }
 
-static vd_status render_version(struct vdi_documents *documents, const struct vdi_resources *resources, size_t from, size_t to)
+static vd_status render_version(struct vdi_documents *documents, const struct vdi_resources *resources,
+				size_t from, size_t to)
 {
 	struct vdi_out out = VDI_OUT_INIT;
-	char		    path[VDI_RESOURCE_NAME_MAX], version[VDI_RESOURCE_NAME_MAX];
+	char	       path[VDI_RESOURCE_NAME_MAX], version[VDI_RESOURCE_NAME_MAX];
 
 	vdi_out_raw(&out, "{");
 	member(&out, "kind", "APIResourceList");
@@ -168,18 +180,19 @@ static void group_body(struct vdi_out *out, const struct vdi_resources *resource
 		if (i > from && same_version(resources->items[i - 1], resources->items[i]))
 			continue;
 		vdi_out_comma(out);
-		vdi_out_printf(out, "{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group, resources->items[i]->version,
-				resources->items[i]->version);
+		vdi_out_printf(out, "{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group,
+			       resources->items[i]->version, resources->items[i]->version);
 	}
-	vdi_out_printf(out, "],\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group, resources->items[from]->version,
-			resources->items[from]->version);
+	vdi_out_printf(out, "],\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group,
+		       resources->items[from]->version, resources->items[from]->version);
 }
 
 static size_t group_end(const struct vdi_resources *resources, size_t from)
 {
 	size_t to = from + 1;
 
-	while (to < resources->count && strcmp(resources->items[to]->group, resources->items[from]->group) == 0)
+	while (to < resources->count &&
+	       strcmp(resources->items[to]->group, resources->items[from]->group) == 0)
 		to++;
 	return to;
 }
@@ -200,8 +213,8 @@ static vd_status render_groups(struct vdi_documents *documents, const struct vdi
 	vdi_out_raw(&list, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[");
 	for (size_t from = 0, to; from < resources->count; from = to) {
 		struct vdi_out one = VDI_OUT_INIT;
-		char		    path[VDI_RESOURCE_NAME_MAX];
-		vd_status	    status;
+		char	       path[VDI_RESOURCE_NAME_MAX];
+		vd_status      status;
 
 		to = group_end(resources, from);
 		if (!*resources->items[from]->group)
@@ -275,12 +288,15 @@ static void aggregated_resource(struct vdi_out *out, const struct vdi_resource *
 	vdi_out_raw(out, "}");
 }
 
-static vd_status render_aggregated(struct vdi_documents *documents, const struct vdi_resources *resources, bool core, enum vdi_form form)
+static vd_status render_aggregated(struct vdi_documents *documents, const struct vdi_resources *resources,
+				   bool core, enum vdi_form form)
 {
 	struct vdi_out out = VDI_OUT_INIT;
 
-	vdi_out_printf(&out, "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/%s\",\"metadata\":{},\"items\":[",
-			form == VDI_FORM_DISCOVERY_V2 ? "v2" : "v2beta1");
+	vdi_out_printf(&out,
+		       "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/"
+		       "%s\",\"metadata\":{},\"items\":[",
+		       form == VDI_FORM_DISCOVERY_V2 ? "v2" : "v2beta1");
 	for (size_t from = 0, to; from < resources->count; from = to) {
 		to = group_end(resources, from);
 		if (core == (*resources->items[from]->group != 0))
@@ -308,7 +324,8 @@ static vd_status render_aggregated(struct vdi_documents *documents, const struct
 	return add(documents, core ? "/api" : "/apis", form, &out);
 }
 
-/* ---- OpenAPI v3: enough for kubectl to apply (H-201), and the schemas of kinds that have one, for kubectl explain (H-203) ---- */
+/* ---- OpenAPI v3: enough for kubectl to apply (H-201), and the schemas of kinds that have one, for kubectl explain (H-203) ----
+ */
 
 static void openapi_patch(struct vdi_out *out, const struct vdi_resource *resource)
 {
@@ -319,18 +336,22 @@ static void openapi_patch(struct vdi_out *out, const struct vdi_resource *resour
 
 	version_path(resource, "", path);
 	vdi_out_comma(out);
-	vdi_out_printf(out, "\"%s%s/%s/{name}\":{\"patch\":{\"operationId\":\"patch%s\",\"parameters\":[", path,
-			resource->namespaced ? "/namespaces/{namespace}" : "", resource->plural, resource->kind);
+	vdi_out_printf(out, "\"%s%s/%s/{name}\":{\"patch\":{\"operationId\":\"patch%s\",\"parameters\":[",
+		       path, resource->namespaced ? "/namespaces/{namespace}" : "", resource->plural,
+		       resource->kind);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(parameters); i++)
-		vdi_out_printf(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"schema\":{\"type\":\"%s\",\"uniqueItems\":true}}", i ? "," : "",
-				parameters[i], i == 3 ? "boolean" : "string");
+		vdi_out_printf(out,
+			       "%s{\"name\":\"%s\",\"in\":\"query\",\"schema\":{\"type\":\"%s\","
+			       "\"uniqueItems\":true}}",
+			       i ? "," : "", parameters[i], i == 3 ? "boolean" : "string");
 	vdi_out_raw(out, "],\"requestBody\":{\"content\":{");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(types); i++)
 		vdi_out_printf(out, "%s\"%s\":{\"schema\":{}}", i ? "," : "", types[i]);
-	vdi_out_printf(out,
-			"}},\"responses\":{\"200\":{\"description\":\"OK\"}},\"x-kubernetes-action\":\"patch\","
-			"\"x-kubernetes-group-version-kind\":{\"group\":\"%s\",\"version\":\"%s\",\"kind\":\"%s\"}}}",
-			resource->group, resource->version, resource->kind);
+	vdi_out_printf(
+		out,
+		"}},\"responses\":{\"200\":{\"description\":\"OK\"}},\"x-kubernetes-action\":\"patch\","
+		"\"x-kubernetes-group-version-kind\":{\"group\":\"%s\",\"version\":\"%s\",\"kind\":\"%s\"}}}",
+		resource->group, resource->version, resource->kind);
 }
 
 /* "com.example.stable.v1.CronTab" */
@@ -364,11 +385,12 @@ static vd_status render_openapi(struct vdi_documents *documents, const struct vd
 	vdi_out_raw(&index, "{\"paths\":{");
 	for (size_t from = 0, to; from < resources->count; from = to) {
 		struct vdi_out out = VDI_OUT_INIT;
-		char		    path[VDI_RESOURCE_NAME_MAX];
-		vd_status	    status;
+		char	       path[VDI_RESOURCE_NAME_MAX];
+		vd_status      status;
 
 		to = version_end(resources, from);
-		vdi_out_raw(&out, "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"vedette\",\"version\":\"unversioned\"},\"paths\":{");
+		vdi_out_raw(&out, "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"vedette\",\"version\":"
+				  "\"unversioned\"},\"paths\":{");
 		for (size_t i = from; i < to; i++)
 			openapi_patch(&out, resources->items[i]);
 		vdi_out_raw(&out, "},\"components\":{\"schemas\":{");
@@ -383,8 +405,9 @@ static vd_status render_openapi(struct vdi_documents *documents, const struct vd
 			return status;
 		}
 		vdi_out_comma(&index);
-		vdi_out_printf(&index, "\"%s\":{\"serverRelativeURL\":\"%s?hash=%.16s\"}", path + strlen("/openapi/v3/"), path,
-				documents->items[documents->count - 1].etag + 1);
+		vdi_out_printf(&index, "\"%s\":{\"serverRelativeURL\":\"%s?hash=%.16s\"}",
+			       path + strlen("/openapi/v3/"), path,
+			       documents->items[documents->count - 1].etag + 1);
 	}
 	vdi_out_raw(&index, "}}");
 	return add(documents, "/openapi/v3", VDI_FORM_OBJECT, &index);
@@ -394,7 +417,8 @@ static vd_status render_api(struct vdi_documents *documents)
 {
 	struct vdi_out out = VDI_OUT_INIT;
 
-	vdi_out_raw(&out, "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],\"serverAddressByClientCIDRs\":[]}");
+	vdi_out_raw(&out,
+		    "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],\"serverAddressByClientCIDRs\":[]}");
 	return add(documents, "/api", VDI_FORM_OBJECT, &out);
 }
 

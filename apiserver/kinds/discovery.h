@@ -1,4 +1,5 @@
-/* Discovery and OpenAPI documents: rendered once from the resources, kept with their ETags (H-110..H-115, H-201..H-203). */
+/* Discovery and OpenAPI documents: rendered once from the resources, kept with their ETags (H-110..H-115,
+ * H-201..H-203). */
 #ifndef VDI_DISCOVERY_H
 #define VDI_DISCOVERY_H
 
@@ -7,11 +8,11 @@
 #include "resources.h"
 
 struct vdi_document {
-	char		   *path; /* "/api", "/openapi/v3/apis/apps/v1" */
-	enum vdi_form	    form;
-	const char	   *content_type;
+	char	      *path; /* "/api", "/openapi/v3/apis/apps/v1" */
+	enum vdi_form  form;
+	const char    *content_type;
 	struct vdi_out body;
-	char		    etag[20]; /* quoted */
+	char	       etag[20]; /* quoted */
 };
 
 struct vdi_documents {
@@ -21,9 +22,11 @@ struct vdi_documents {
 };
 
 /* VD_NOMEM: nothing is kept. */
-VDI_MUST_USE vd_status vdi_documents_init(struct vdi_documents *documents, const struct vdi_resources *resources);
+VDI_MUST_USE vd_status vdi_documents_init(struct vdi_documents	     *documents,
+					  const struct vdi_resources *resources);
 void		       vdi_documents_fini(struct vdi_documents *documents);
 /* NULL when there is none at this path; a path with another form gives the plain one. */
-const struct vdi_document *vdi_documents_find(const struct vdi_documents *documents, struct vd_bytes path, enum vdi_form form);
+const struct vdi_document *vdi_documents_find(const struct vdi_documents *documents, struct vd_bytes path,
+					      enum vdi_form form);
 
 #endif

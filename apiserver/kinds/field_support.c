@@ -18,7 +18,8 @@ static bool is_declared(const struct vdi_resource *resource, struct vd_bytes fie
 	return false;
 }
 
-bool vdi_field_support_check(const struct vdi_resource *resource, struct vd_bytes text, struct vdi_http_status *ret_status)
+bool vdi_field_support_check(const struct vdi_resource *resource, struct vd_bytes text,
+			     struct vdi_http_status *ret_status)
 {
 	struct vdi_field_selector *selector;
 	bool			   valid = true;
@@ -31,7 +32,8 @@ bool vdi_field_support_check(const struct vdi_resource *resource, struct vd_byte
 		valid = is_declared(resource, field);
 		if (!valid)
 			vdi_http_status_set(ret_status, 400, "BadRequest", "field label not supported: %.*s",
-					    (int) VDI_MIN(field.size, (size_t) 253), (const char *) field.data);
+					    (int) VDI_MIN(field.size, (size_t) 253),
+					    (const char *) field.data);
 	}
 	vdi_field_selector_free(selector);
 	return valid;

@@ -1,5 +1,5 @@
-/* Field numbers are those of github.com/google/gnostic openapiv2/OpenAPIv2.proto. Each message is written into a buffer of its own, because its
- * length stands in front of it; this runs once, at start.
+/* Field numbers are those of github.com/google/gnostic openapiv2/OpenAPIv2.proto. Each message is written
+ * into a buffer of its own, because its length stands in front of it; this runs once, at start.
  */
 #include "openapi_v2.h"
 
@@ -37,7 +37,8 @@ static void put_message(struct vdi_out *out, unsigned number, struct vdi_out *me
 
 static void put_parameter(struct vdi_out *operation, const char *name)
 {
-	struct vdi_out query = VDI_OUT_INIT, non_body = VDI_OUT_INIT, parameter = VDI_OUT_INIT, item = VDI_OUT_INIT;
+	struct vdi_out query = VDI_OUT_INIT, non_body = VDI_OUT_INIT, parameter = VDI_OUT_INIT,
+		       item = VDI_OUT_INIT;
 
 	put_text(&query, 2, "query");
 	put_text(&query, 4, name);
@@ -51,19 +52,22 @@ static void put_parameter(struct vdi_out *operation, const char *name)
 static void put_path(struct vdi_out *paths, const struct vdi_resource *resource)
 {
 	static const char *const parameters[] = { "dryRun", "fieldManager", "fieldValidation", "force" };
-	struct vdi_out		 operation = VDI_OUT_INIT, extension = VDI_OUT_INIT, any = VDI_OUT_INIT, item = VDI_OUT_INIT, named = VDI_OUT_INIT;
-	struct vdi_out		 path = VDI_OUT_INIT, yaml = VDI_OUT_INIT;
-	char			 version[VDI_RESOURCE_NAME_MAX];
+	struct vdi_out		 operation = VDI_OUT_INIT, extension = VDI_OUT_INIT, any = VDI_OUT_INIT,
+		       item = VDI_OUT_INIT, named = VDI_OUT_INIT;
+	struct vdi_out path = VDI_OUT_INIT, yaml = VDI_OUT_INIT;
+	char	       version[VDI_RESOURCE_NAME_MAX];
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(parameters); i++)
 		put_parameter(&operation, parameters[i]);
-	vdi_out_printf(&yaml, "group: \"%s\"\nkind: %s\nversion: %s\n", resource->group, resource->kind, resource->version);
+	vdi_out_printf(&yaml, "group: \"%s\"\nkind: %s\nversion: %s\n", resource->group, resource->kind,
+		       resource->version);
 	put_message(&any, 2, &yaml);
 	put_text(&extension, 1, "x-kubernetes-group-version-kind");
 	put_message(&extension, 2, &any);
 	put_message(&operation, 13, &extension);
 	put_message(&item, 8, &operation);
-	vdi_out_printf(&path, "/api%s/%s%s/%s/{name}", *resource->group ? "s" : "", vdi_resource_api_version(resource, version),
+	vdi_out_printf(&path, "/api%s/%s%s/%s/{name}", *resource->group ? "s" : "",
+		       vdi_resource_api_version(resource, version),
 		       resource->namespaced ? "/namespaces/{namespace}" : "", resource->plural);
 	put_message(&named, 1, &path);
 	put_message(&named, 2, &item);

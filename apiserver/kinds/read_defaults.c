@@ -1,5 +1,6 @@
-/* How: as values of another encoding are made JSON when they come in, so are those without their defaults made complete ones: a record of its own takes the
- * place of the store's, and everything behind sees only that. Where nothing is missing the store's bytes stay shared.
+/* How: as values of another encoding are made JSON when they come in, so are those without their defaults
+ * made complete ones: a record of its own takes the place of the store's, and everything behind sees only
+ * that. Where nothing is missing the store's bytes stay shared.
  */
 #include "read_defaults.h"
 
@@ -28,12 +29,14 @@ struct defaulting_codec {
 	struct vdi_read_defaults *defaults; /* a use */
 };
 
-static vd_status add(struct vdi_read_defaults *defaults, const char *api_version, const struct vdi_schema *schema, uint64_t key)
+static vd_status add(struct vdi_read_defaults *defaults, const char *api_version,
+		     const struct vdi_schema *schema, uint64_t key)
 {
 	void *versions = defaults->versions;
 	char *text = vdi_strdup(api_version);
 
-	if (text == NULL || !vdi_grow(&versions, &defaults->capacity, defaults->count + 1, sizeof *defaults->versions)) {
+	if (text == NULL ||
+	    !vdi_grow(&versions, &defaults->capacity, defaults->count + 1, sizeof *defaults->versions)) {
 		vdi_free(text);
 		return VD_NOMEM;
 	}
@@ -44,7 +47,8 @@ static vd_status add(struct vdi_read_defaults *defaults, const char *api_version
 	return VD_OK;
 }
 
-vd_status vdi_read_defaults_add(struct vdi_read_defaults **defaults, const char *api_version, const struct vdi_schema *schema)
+vd_status vdi_read_defaults_add(struct vdi_read_defaults **defaults, const char *api_version,
+				const struct vdi_schema *schema)
 {
 	uint64_t		  key = schema ? vdi_schema_default_key(schema) : 0;
 	struct vdi_read_defaults *made = *defaults;
@@ -98,7 +102,8 @@ static struct defaulting_codec *codec_of(const struct vd_codec *codec)
 	return VDI_CONTAINER_OF(codec, struct defaulting_codec, codec);
 }
 
-static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value, struct vd_object_facts *ret_facts, struct vd_error *reterr)
+static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value,
+			 struct vd_object_facts *ret_facts, struct vd_error *reterr)
 {
 	const struct vd_codec *inner = codec_of(codec)->inner;
 
@@ -129,8 +134,10 @@ static const struct vdi_schema *schema_of(const struct vdi_read_defaults *defaul
 	return NULL;
 }
 
-/* The value with its defaults in ret_text; *ret_changed false: it has them all. What is no object is for inspect to refuse, and what they would make too large stays as it is. */
-static vd_status complete(const struct vdi_schema *schema, struct vd_bytes value, struct vdi_out *ret_text, bool *ret_changed)
+/* The value with its defaults in ret_text; *ret_changed false: it has them all. What is no object is for
+ * inspect to refuse, and what they would make too large stays as it is. */
+static vd_status complete(const struct vdi_schema *schema, struct vd_bytes value, struct vdi_out *ret_text,
+			  bool *ret_changed)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vdi_node *root;
@@ -147,7 +154,8 @@ static vd_status complete(const struct vdi_schema *schema, struct vd_bytes value
 	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
 }
 
-static vd_status translate(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, struct vd_kv **ret_kv, struct vd_error *reterr)
+static vd_status translate(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value,
+			   struct vd_kv **ret_kv, struct vd_error *reterr)
 {
 	struct defaulting_codec *defaulting = codec_of(codec);
 	const struct vdi_schema *schema;
@@ -179,7 +187,9 @@ static const struct vd_codec_ops ops = { inspect, release, free_codec, translate
 vd_status vdi_read_defaults_wrap(struct vdi_read_defaults *defaults, struct vd_codec **codec)
 {
 	struct defaulting_codec *defaulting = VDI_NEW(struct defaulting_codec);
-	struct defaulting_codec	 content = { { &ops, (*codec)->field_names, (*codec)->field_count }, *codec, NULL };
+	struct defaulting_codec	 content = { { &ops, (*codec)->field_names, (*codec)->field_count },
+					     *codec,
+					     NULL };
 
 	if (defaulting == NULL)
 		return VD_NOMEM;

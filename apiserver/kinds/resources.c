@@ -41,7 +41,8 @@ void *vdi_resource_own(struct vdi_resource *resource, void *memory)
 {
 	if (memory == NULL)
 		return NULL;
-	if (!vdi_grow((void **) &resource->owned, &resource->owned_capacity, resource->owned_count + 1, sizeof *resource->owned)) {
+	if (!vdi_grow((void **) &resource->owned, &resource->owned_capacity, resource->owned_count + 1,
+		      sizeof *resource->owned)) {
 		vdi_free(memory);
 		return NULL;
 	}
@@ -104,7 +105,8 @@ static size_t place_of(const struct vdi_resources *resources, const struct vdi_r
 		int order = strcmp(resources->items[at - 1]->group, resource->group);
 
 		if (order == 0)
-			order = vdi_resource_compare_versions(resources->items[at - 1]->version, resource->version);
+			order = vdi_resource_compare_versions(resources->items[at - 1]->version,
+							      resource->version);
 		if (order <= 0)
 			break;
 		at--;
@@ -116,10 +118,12 @@ vd_status vdi_resources_add(struct vdi_resources *resources, struct vdi_resource
 {
 	size_t at;
 
-	if (!vdi_grow((void **) &resources->items, &resources->capacity, resources->count + 1, sizeof(struct vdi_resource *)))
+	if (!vdi_grow((void **) &resources->items, &resources->capacity, resources->count + 1,
+		      sizeof(struct vdi_resource *)))
 		return VD_NOMEM;
 	at = place_of(resources, resource);
-	memmove(resources->items + at + 1, resources->items + at, (resources->count - at) * sizeof(struct vdi_resource *));
+	memmove(resources->items + at + 1, resources->items + at,
+		(resources->count - at) * sizeof(struct vdi_resource *));
 	resources->items[at] = vdi_resource_ref(resource);
 	resources->count++;
 	return VD_OK;
@@ -187,7 +191,9 @@ static vd_status clean_root(const char *root, char **ret_clean, struct vd_error 
 		size_t	    length = (size_t) ((end ? end : root + size) - at);
 
 		if (length == 0 || (length == 1 && *at == '.') || (length == 2 && memcmp(at, "..", 2) == 0))
-			return vd_error_set(reterr, VD_INVALID, "key prefix \"%s\": \"%.*s\" is no part of a path", root, (int) length, at);
+			return vd_error_set(reterr, VD_INVALID,
+					    "key prefix \"%s\": \"%.*s\" is no part of a path", root,
+					    (int) length, at);
 		at += length + (end != NULL);
 	}
 	clean = vdi_alloc(size + 3);
@@ -213,14 +219,16 @@ static vd_status refuse_equal_prefixes(const struct vdi_resources *resources, st
 	for (size_t i = 0; i < resources->count; i++)
 		for (size_t j = i + 1; j < resources->count; j++)
 			if (strcmp(resources->items[i]->key_prefix, resources->items[j]->key_prefix) == 0)
-				return vd_error_set(reterr, VD_INVALID, "key prefix: %s and %s would both be kept under %s", resources->items[i]->plural,
-						    resources->items[j]->plural, resources->items[i]->key_prefix);
+				return vd_error_set(reterr, VD_INVALID,
+						    "key prefix: %s and %s would both be kept under %s",
+						    resources->items[i]->plural, resources->items[j]->plural,
+						    resources->items[i]->key_prefix);
 	return VD_OK;
 }
 
 vd_status vdi_resources_set_root(struct vdi_resources *resources, const char *root, struct vd_error *reterr)
 {
-	char	 *clean = NULL;
+	char *clean = NULL;
 
 	VDI_TRY(clean_root(root, &clean, reterr));
 	for (size_t i = 0; i < resources->count; i++) {
@@ -240,20 +248,22 @@ vd_status vdi_resources_set_root(struct vdi_resources *resources, const char *ro
 	return refuse_equal_prefixes(resources, reterr);
 }
 
-struct vdi_resource *vdi_resources_find(const struct vdi_resources *resources, struct vd_bytes group, struct vd_bytes version,
-					struct vd_bytes plural)
+struct vdi_resource *vdi_resources_find(const struct vdi_resources *resources, struct vd_bytes group,
+					struct vd_bytes version, struct vd_bytes plural)
 {
 	for (size_t i = 0; i < resources->count; i++) {
 		struct vdi_resource *item = resources->items[i];
 
-		if (vd_bytes_equal(vd_bytes_of(item->plural), plural) && vd_bytes_equal(vd_bytes_of(item->group), group) &&
+		if (vd_bytes_equal(vd_bytes_of(item->plural), plural) &&
+		    vd_bytes_equal(vd_bytes_of(item->group), group) &&
 		    vd_bytes_equal(vd_bytes_of(item->version), version))
 			return item;
 	}
 	return NULL;
 }
 
-bool vdi_resources_has_version(const struct vdi_resources *resources, struct vd_bytes group, struct vd_bytes version)
+bool vdi_resources_has_version(const struct vdi_resources *resources, struct vd_bytes group,
+			       struct vd_bytes version)
 {
 	for (size_t i = 0; i < resources->count; i++)
 		if (vd_bytes_equal(vd_bytes_of(resources->items[i]->group), group) &&
@@ -269,17 +279,20 @@ bool vdi_resource_is_namespaces(const struct vdi_resource *resource)
 
 const char *vdi_resource_name(const struct vdi_resource *resource, char buffer[VDI_RESOURCE_NAME_MAX])
 {
-	(void) snprintf(buffer, VDI_RESOURCE_NAME_MAX, "%s%s%s", resource->plural, *resource->group ? "." : "", resource->group);
+	(void) snprintf(buffer, VDI_RESOURCE_NAME_MAX, "%s%s%s", resource->plural,
+			*resource->group ? "." : "", resource->group);
 	return buffer;
 }
 
 const char *vdi_resource_api_version(const struct vdi_resource *resource, char buffer[VDI_RESOURCE_NAME_MAX])
 {
-	(void) snprintf(buffer, VDI_RESOURCE_NAME_MAX, "%s%s%s", resource->group, *resource->group ? "/" : "", resource->version);
+	(void) snprintf(buffer, VDI_RESOURCE_NAME_MAX, "%s%s%s", resource->group, *resource->group ? "/" : "",
+			resource->version);
 	return buffer;
 }
 
-vd_status vdi_resource_cacher_options(struct vdi_resource *resource, const struct vd_field_spec *fields, size_t field_count, char buffer[VDI_RESOURCE_NAME_MAX],
+vd_status vdi_resource_cacher_options(struct vdi_resource *resource, const struct vd_field_spec *fields,
+				      size_t field_count, char buffer[VDI_RESOURCE_NAME_MAX],
 				      struct vd_cacher_options *options, struct vd_error *reterr)
 {
 	VDI_TRY(vd_codec_json_new(fields, field_count, &resource->codec, reterr));

@@ -1,21 +1,31 @@
 /* The built-in kinds: names, storage prefixes, selectable fields and columns, as users of kubectl know them.
  *
- * Mirrors kubernetes pkg/printers/internalversion/printers.go (columns), pkg/apis/core/v1/conversion.go (field labels) and the storage prefixes
- * of pkg/registry, of which three are old names: minions, services/specs, services/endpoints. Names of objects: a DNS subdomain, where no name_rule says otherwise
+ * Mirrors kubernetes pkg/printers/internalversion/printers.go (columns), pkg/apis/core/v1/conversion.go
+ * (field labels) and the storage prefixes of pkg/registry, of which three are old names: minions,
+ * services/specs, services/endpoints. Names of objects: a DNS subdomain, where no name_rule says otherwise
  * (pkg/apis, Validate<Kind>Name).
  */
 #include "resources.h"
 
-#define NAME_COLUMN                                                                                                              \
-	{ "Name", "string", "name",                                                                                              \
-	  "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "   \
-	  "client to request the generation of an appropriate name automatically.",                                             \
-	  0, VDI_CELL_PATH, ".metadata.name" }
-#define AGE_COLUMN                                                                                                               \
-	{ "Age", "string", "",                                                                                                   \
-	  "CreationTimestamp is a timestamp representing the server time when this object was created.", 0, VDI_CELL_AGE,        \
-	  ".metadata.creationTimestamp" }
-#define COLUMN(name, type, priority, cell, path) { name, type, "", "", priority, cell, path }
+#define NAME_COLUMN                                                                                          \
+	{                                                                                                    \
+		"Name", "string", "name",                                                                    \
+			"Name must be unique within a namespace. Is required when creating resources, "      \
+			"although some resources may allow a "                                               \
+			"client to request the generation of an appropriate name automatically.",            \
+			0, VDI_CELL_PATH, ".metadata.name"                                                   \
+	}
+#define AGE_COLUMN                                                                                           \
+	{                                                                                                    \
+		"Age", "string", "",                                                                         \
+			"CreationTimestamp is a timestamp representing the server time when this object "    \
+			"was created.",                                                                      \
+			0, VDI_CELL_AGE, ".metadata.creationTimestamp"                                       \
+	}
+#define COLUMN(name, type, priority, cell, path)                                                             \
+	{                                                                                                    \
+		name, type, "", "", priority, cell, path                                                     \
+	}
 
 static const struct vdi_column namespace_columns[] = {
 	NAME_COLUMN,
@@ -32,7 +42,8 @@ static const struct vdi_column node_columns[] = {
 	COLUMN("External-IP", "string", 1, VDI_CELL_NODE_ADDRESS, "ExternalIP"),
 	COLUMN("OS-Image", "string", 1, VDI_CELL_DEFAULT, ".status.nodeInfo.osImage|<unknown>"),
 	COLUMN("Kernel-Version", "string", 1, VDI_CELL_DEFAULT, ".status.nodeInfo.kernelVersion|<unknown>"),
-	COLUMN("Container-Runtime", "string", 1, VDI_CELL_DEFAULT, ".status.nodeInfo.containerRuntimeVersion|<unknown>"),
+	COLUMN("Container-Runtime", "string", 1, VDI_CELL_DEFAULT,
+	       ".status.nodeInfo.containerRuntimeVersion|<unknown>"),
 };
 static const struct vdi_column pod_columns[] = {
 	NAME_COLUMN,
@@ -95,7 +106,8 @@ static const struct vdi_column volume_columns[] = {
 	COLUMN("Status", "string", 0, VDI_CELL_PATH, ".status.phase"),
 	COLUMN("Claim", "string", 0, VDI_CELL_CLAIM, ""),
 	COLUMN("StorageClass", "string", 0, VDI_CELL_PATH, ".spec.storageClassName"),
-	COLUMN("VolumeAttributesClass", "string", 0, VDI_CELL_DEFAULT, ".spec.volumeAttributesClassName|<unset>"),
+	COLUMN("VolumeAttributesClass", "string", 0, VDI_CELL_DEFAULT,
+	       ".spec.volumeAttributesClassName|<unset>"),
 	COLUMN("Reason", "string", 0, VDI_CELL_PATH, ".status.reason"),
 	AGE_COLUMN,
 	COLUMN("VolumeMode", "string", 1, VDI_CELL_DEFAULT, ".spec.volumeMode|<unset>"),
@@ -107,7 +119,8 @@ static const struct vdi_column claim_columns[] = {
 	COLUMN("Capacity", "string", 0, VDI_CELL_PATH, ".status.capacity.storage"),
 	COLUMN("Access Modes", "string", 0, VDI_CELL_ACCESS_MODES, ".status.accessModes"),
 	COLUMN("StorageClass", "string", 0, VDI_CELL_PATH, ".spec.storageClassName"),
-	COLUMN("VolumeAttributesClass", "string", 0, VDI_CELL_DEFAULT, ".spec.volumeAttributesClassName|<unset>"),
+	COLUMN("VolumeAttributesClass", "string", 0, VDI_CELL_DEFAULT,
+	       ".spec.volumeAttributesClassName|<unset>"),
 	AGE_COLUMN,
 	COLUMN("VolumeMode", "string", 1, VDI_CELL_DEFAULT, ".spec.volumeMode|<unset>"),
 };
@@ -191,7 +204,8 @@ static const struct vdi_column crd_columns[] = {
 };
 
 static const struct vd_field_spec namespace_fields[] = { { "status.phase", ".status.phase", NULL } };
-static const struct vd_field_spec node_fields[] = { { "spec.unschedulable", ".spec.unschedulable", "false" } };
+static const struct vd_field_spec node_fields[] = { { "spec.unschedulable", ".spec.unschedulable",
+						      "false" } };
 static const struct vd_field_spec pod_fields[] = {
 	{ "spec.nodeName", ".spec.nodeName", NULL },
 	{ "status.phase", ".status.phase", NULL },
@@ -224,49 +238,63 @@ static const struct vd_field_spec replica_set_fields[] = { { "status.replicas", 
 static const struct vd_field_spec job_fields[] = { { "status.successful", ".status.succeeded", "0" } };
 
 #define COLUMNS(array) .columns = array, .column_count = VDI_ARRAY_SIZE(array)
-#define FIELDS(array)  .fields = array, .field_count = VDI_ARRAY_SIZE(array)
-#define KIND(group_, kind_, plural_, singular_, prefix_)                                                                         \
-	.group = group_, .version = "v1", .kind = kind_, .list_kind = kind_ "List", .plural = plural_, .singular = singular_,    \
-	.key_prefix = "/registry/" prefix_ "/", .built_in = true
+#define FIELDS(array) .fields = array, .field_count = VDI_ARRAY_SIZE(array)
+#define KIND(group_, kind_, plural_, singular_, prefix_)                                                     \
+	.group = group_, .version = "v1", .kind = kind_, .list_kind = kind_ "List", .plural = plural_,       \
+	.singular = singular_, .key_prefix = "/registry/" prefix_ "/", .built_in = true
 
 const struct vdi_resource vdi_resources_built_in[] = {
-	{ KIND("", "ConfigMap", "configmaps", "configmap", "configmaps"), .short_names = { "cm" }, .namespaced = true, COLUMNS(config_map_columns) },
-	{ KIND("", "Endpoints", "endpoints", "endpoints", "services/endpoints"), .short_names = { "ep" }, .namespaced = true,
-	  COLUMNS(endpoints_columns) },
-	{ KIND("", "Event", "events", "event", "events"), .short_names = { "ev" }, .namespaced = true, .name_rule = VDI_NAME_PATH_SEGMENT, .ttl_s = 3600, COLUMNS(event_columns),
-	  FIELDS(event_fields) },
-	{ KIND("", "Namespace", "namespaces", "namespace", "namespaces"), .short_names = { "ns" }, .name_rule = VDI_NAME_LABEL, .has_status = true, .initial_phase = "Active",
+	{ KIND("", "ConfigMap", "configmaps", "configmap", "configmaps"), .short_names = { "cm" },
+	  .namespaced = true, COLUMNS(config_map_columns) },
+	{ KIND("", "Endpoints", "endpoints", "endpoints", "services/endpoints"), .short_names = { "ep" },
+	  .namespaced = true, COLUMNS(endpoints_columns) },
+	{ KIND("", "Event", "events", "event", "events"), .short_names = { "ev" }, .namespaced = true,
+	  .name_rule = VDI_NAME_PATH_SEGMENT, .ttl_s = 3600, COLUMNS(event_columns), FIELDS(event_fields) },
+	{ KIND("", "Namespace", "namespaces", "namespace", "namespaces"), .short_names = { "ns" },
+	  .name_rule = VDI_NAME_LABEL, .has_status = true, .initial_phase = "Active",
 	  COLUMNS(namespace_columns), FIELDS(namespace_fields) },
-	{ KIND("", "Node", "nodes", "node", "minions"), .short_names = { "no" }, .has_status = true, .keeps_status = true, COLUMNS(node_columns),
-	  FIELDS(node_fields) },
-	{ KIND("", "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim", "persistentvolumeclaims"),
-	  .short_names = { "pvc" }, .namespaced = true, .has_status = true, .initial_phase = "Pending", COLUMNS(claim_columns) },
-	{ KIND("", "PersistentVolume", "persistentvolumes", "persistentvolume", "persistentvolumes"), .short_names = { "pv" }, .has_status = true,
-	  .initial_phase = "Pending", COLUMNS(volume_columns) },
-	{ KIND("", "Pod", "pods", "pod", "pods"), .short_names = { "po" }, .categories = { "all" }, .namespaced = true, .has_status = true,
-	  .has_generation = true, .initial_phase = "Pending", .trigger = "spec.nodeName", COLUMNS(pod_columns), FIELDS(pod_fields) },
-	{ KIND("", "Secret", "secrets", "secret", "secrets"), .namespaced = true, COLUMNS(secret_columns), FIELDS(secret_fields) },
-	{ KIND("", "ServiceAccount", "serviceaccounts", "serviceaccount", "serviceaccounts"), .short_names = { "sa" }, .namespaced = true,
-	  COLUMNS(service_account_columns) },
-	{ KIND("", "Service", "services", "service", "services/specs"), .short_names = { "svc" }, .categories = { "all" }, .namespaced = true,
-	  .name_rule = VDI_NAME_LABEL, .has_status = true, COLUMNS(service_columns), FIELDS(service_fields) },
-	{ KIND("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", "customresourcedefinition",
-	       "apiextensions.k8s.io/customresourcedefinitions"),
-	  .short_names = { "crd", "crds" }, .categories = { "api-extensions" }, .has_status = true, .has_generation = true, COLUMNS(crd_columns) },
-	{ KIND("apps", "DaemonSet", "daemonsets", "daemonset", "daemonsets"), .short_names = { "ds" }, .categories = { "all" }, .namespaced = true,
-	  .has_status = true, .has_generation = true, COLUMNS(daemon_set_columns) },
-	{ KIND("apps", "Deployment", "deployments", "deployment", "deployments"), .short_names = { "deploy" }, .categories = { "all" },
-	  .namespaced = true, .has_status = true, .has_generation = true, .has_scale = true, COLUMNS(deployment_columns) },
-	{ KIND("apps", "ReplicaSet", "replicasets", "replicaset", "replicasets"), .short_names = { "rs" }, .categories = { "all" },
-	  .namespaced = true, .has_status = true, .has_generation = true, .has_scale = true, COLUMNS(replica_set_columns), FIELDS(replica_set_fields) },
-	{ KIND("apps", "StatefulSet", "statefulsets", "statefulset", "statefulsets"), .short_names = { "sts" }, .categories = { "all" },
-	  .namespaced = true, .name_rule = VDI_NAME_LABEL, .has_status = true, .has_generation = true, .has_scale = true, COLUMNS(stateful_set_columns) },
-	{ KIND("batch", "CronJob", "cronjobs", "cronjob", "cronjobs"), .short_names = { "cj" }, .categories = { "all" }, .namespaced = true,
-	  .name_rule = VDI_NAME_CRON_JOB, .has_status = true, .has_generation = true, COLUMNS(cron_job_columns) },
-	{ KIND("batch", "Job", "jobs", "job", "jobs"), .categories = { "all" }, .namespaced = true, .has_status = true, .has_generation = true,
-	  COLUMNS(job_columns), FIELDS(job_fields) },
-	{ KIND("coordination.k8s.io", "Lease", "leases", "lease", "leases"), .namespaced = true, .needs_version = true, COLUMNS(lease_columns) },
-	{ KIND("discovery.k8s.io", "EndpointSlice", "endpointslices", "endpointslice", "endpointslices"), .namespaced = true,
-	  .has_generation = true, COLUMNS(endpoint_slice_columns) },
+	{ KIND("", "Node", "nodes", "node", "minions"), .short_names = { "no" }, .has_status = true,
+	  .keeps_status = true, COLUMNS(node_columns), FIELDS(node_fields) },
+	{ KIND("", "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim",
+	       "persistentvolumeclaims"),
+	  .short_names = { "pvc" }, .namespaced = true, .has_status = true, .initial_phase = "Pending",
+	  COLUMNS(claim_columns) },
+	{ KIND("", "PersistentVolume", "persistentvolumes", "persistentvolume", "persistentvolumes"),
+	  .short_names = { "pv" }, .has_status = true, .initial_phase = "Pending", COLUMNS(volume_columns) },
+	{ KIND("", "Pod", "pods", "pod", "pods"), .short_names = { "po" }, .categories = { "all" },
+	  .namespaced = true, .has_status = true, .has_generation = true, .initial_phase = "Pending",
+	  .trigger = "spec.nodeName", COLUMNS(pod_columns), FIELDS(pod_fields) },
+	{ KIND("", "Secret", "secrets", "secret", "secrets"), .namespaced = true, COLUMNS(secret_columns),
+	  FIELDS(secret_fields) },
+	{ KIND("", "ServiceAccount", "serviceaccounts", "serviceaccount", "serviceaccounts"),
+	  .short_names = { "sa" }, .namespaced = true, COLUMNS(service_account_columns) },
+	{ KIND("", "Service", "services", "service", "services/specs"), .short_names = { "svc" },
+	  .categories = { "all" }, .namespaced = true, .name_rule = VDI_NAME_LABEL, .has_status = true,
+	  COLUMNS(service_columns), FIELDS(service_fields) },
+	{ KIND("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions",
+	       "customresourcedefinition", "apiextensions.k8s.io/customresourcedefinitions"),
+	  .short_names = { "crd", "crds" }, .categories = { "api-extensions" }, .has_status = true,
+	  .has_generation = true, COLUMNS(crd_columns) },
+	{ KIND("apps", "DaemonSet", "daemonsets", "daemonset", "daemonsets"), .short_names = { "ds" },
+	  .categories = { "all" }, .namespaced = true, .has_status = true, .has_generation = true,
+	  COLUMNS(daemon_set_columns) },
+	{ KIND("apps", "Deployment", "deployments", "deployment", "deployments"), .short_names = { "deploy" },
+	  .categories = { "all" }, .namespaced = true, .has_status = true, .has_generation = true,
+	  .has_scale = true, COLUMNS(deployment_columns) },
+	{ KIND("apps", "ReplicaSet", "replicasets", "replicaset", "replicasets"), .short_names = { "rs" },
+	  .categories = { "all" }, .namespaced = true, .has_status = true, .has_generation = true,
+	  .has_scale = true, COLUMNS(replica_set_columns), FIELDS(replica_set_fields) },
+	{ KIND("apps", "StatefulSet", "statefulsets", "statefulset", "statefulsets"),
+	  .short_names = { "sts" }, .categories = { "all" }, .namespaced = true, .name_rule = VDI_NAME_LABEL,
+	  .has_status = true, .has_generation = true, .has_scale = true, COLUMNS(stateful_set_columns) },
+	{ KIND("batch", "CronJob", "cronjobs", "cronjob", "cronjobs"), .short_names = { "cj" },
+	  .categories = { "all" }, .namespaced = true, .name_rule = VDI_NAME_CRON_JOB, .has_status = true,
+	  .has_generation = true, COLUMNS(cron_job_columns) },
+	{ KIND("batch", "Job", "jobs", "job", "jobs"), .categories = { "all" }, .namespaced = true,
+	  .has_status = true, .has_generation = true, COLUMNS(job_columns), FIELDS(job_fields) },
+	{ KIND("coordination.k8s.io", "Lease", "leases", "lease", "leases"), .namespaced = true,
+	  .needs_version = true, COLUMNS(lease_columns) },
+	{ KIND("discovery.k8s.io", "EndpointSlice", "endpointslices", "endpointslice", "endpointslices"),
+	  .namespaced = true, .has_generation = true, COLUMNS(endpoint_slice_columns) },
 };
 const size_t vdi_resources_built_in_count = VDI_ARRAY_SIZE(vdi_resources_built_in);

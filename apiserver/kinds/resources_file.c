@@ -1,7 +1,7 @@
 /* The resources file: a JSON array of kinds added to the built-in ones.
  *
- * Read with jansson, checked member by member; the first fault is reported with its place ("entry 2 (widgets): shortNames[0]: must be a string") and
- * nothing of the file is used then.
+ * Read with jansson, checked member by member; the first fault is reported with its place ("entry 2
+ * (widgets): shortNames[0]: must be a string") and nothing of the file is used then.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -11,19 +11,21 @@
 #include "schema.h"
 
 struct reader {
-	struct vdi_resource  *resource; /* the entry's */
-	struct vd_error	     *error;
-	size_t		      index;
-	const char	     *plural;
+	struct vdi_resource *resource; /* the entry's */
+	struct vd_error	    *error;
+	size_t		     index;
+	const char	    *plural;
 };
 
 static vd_status fault(struct reader *reader, const char *member, const char *what)
 {
-	return vd_error_set(reader->error, VD_INVALID, "resources: entry %zu%s%s%s: %s: %s", reader->index, reader->plural ? " (" : "",
-			    reader->plural ? reader->plural : "", reader->plural ? ")" : "", member, what);
+	return vd_error_set(reader->error, VD_INVALID, "resources: entry %zu%s%s%s: %s: %s", reader->index,
+			    reader->plural ? " (" : "", reader->plural ? reader->plural : "",
+			    reader->plural ? ")" : "", member, what);
 }
 
-static vd_status take_text(struct reader *reader, const char *member, const json_t *value, const char **ret_text)
+static vd_status take_text(struct reader *reader, const char *member, const json_t *value,
+			   const char **ret_text)
 {
 	if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
 		return fault(reader, member, "must be a string");
@@ -35,10 +37,12 @@ static bool is_dns_name(const char *text, bool dots)
 {
 	size_t size = strlen(text);
 
-	if (size == 0 || size > 253 || text[0] == '-' || text[0] == '.' || text[size - 1] == '-' || text[size - 1] == '.')
+	if (size == 0 || size > 253 || text[0] == '-' || text[0] == '.' || text[size - 1] == '-' ||
+	    text[size - 1] == '.')
 		return false;
 	for (size_t i = 0; i < size; i++)
-		if (!((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= '0' && text[i] <= '9') || text[i] == '-' || (dots && text[i] == '.')))
+		if (!((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= '0' && text[i] <= '9') ||
+		      text[i] == '-' || (dots && text[i] == '.')))
 			return false;
 	return true;
 }
@@ -48,7 +52,8 @@ static bool is_path(const char *text)
 	return text[0] == '.' && text[1] != 0 && strlen(text) < 256;
 }
 
-static vd_status take_texts(struct reader *reader, const char *member, const json_t *value, const char **to, size_t max)
+static vd_status take_texts(struct reader *reader, const char *member, const json_t *value, const char **to,
+			    size_t max)
 {
 	char place[96];
 
@@ -86,7 +91,7 @@ static vd_status take_fields(struct reader *reader, const json_t *value, struct 
 		(void) snprintf(place, sizeof place, "selectableFields[%zu]", i);
 		if (!json_is_object(entry))
 			return fault(reader, place, "must be an object");
-		json_object_foreach((json_t *) entry, key, member) {
+		json_object_foreach ((json_t *) entry, key, member) {
 			(void) snprintf(place, sizeof place, "selectableFields[%zu].%.32s", i, key);
 			if (strcmp(key, "name") == 0)
 				VDI_TRY(take_text(reader, place, member, &specs[i].name));
@@ -110,7 +115,8 @@ static vd_status take_fields(struct reader *reader, const json_t *value, struct 
 	return VD_OK;
 }
 
-static vd_status take_column(struct reader *reader, size_t index, const json_t *entry, struct vdi_column *column)
+static vd_status take_column(struct reader *reader, size_t index, const json_t *entry,
+			     struct vdi_column *column)
 {
 	char	    place[96];
 	const char *key;
@@ -120,7 +126,7 @@ static vd_status take_column(struct reader *reader, size_t index, const json_t *
 	(void) snprintf(place, sizeof place, "printerColumns[%zu]", index);
 	if (!json_is_object(entry))
 		return fault(reader, place, "must be an object");
-	json_object_foreach((json_t *) entry, key, member) {
+	json_object_foreach ((json_t *) entry, key, member) {
 		(void) snprintf(place, sizeof place, "printerColumns[%zu].%.32s", index, key);
 		if (strcmp(key, "name") == 0)
 			VDI_TRY(take_text(reader, place, member, &column->name));
@@ -144,8 +150,8 @@ static vd_status take_column(struct reader *reader, size_t index, const json_t *
 		return fault(reader, place, "needs name and jsonPath");
 	if (!is_path(column->path))
 		return fault(reader, place, "jsonPath must begin with '.'");
-	if (strcmp(column->type, "string") && strcmp(column->type, "integer") && strcmp(column->type, "number") &&
-	    strcmp(column->type, "boolean") && strcmp(column->type, "date"))
+	if (strcmp(column->type, "string") && strcmp(column->type, "integer") &&
+	    strcmp(column->type, "number") && strcmp(column->type, "boolean") && strcmp(column->type, "date"))
 		return fault(reader, place, "type must be string, integer, number, boolean or date");
 	column->cell = strcmp(column->type, "date") == 0 ? VDI_CELL_AGE : VDI_CELL_PATH;
 	return VD_OK;
@@ -153,10 +159,13 @@ static vd_status take_column(struct reader *reader, size_t index, const json_t *
 
 static vd_status take_columns(struct reader *reader, const json_t *value, struct vdi_resource *resource)
 {
-	static const struct vdi_column name_column = { "Name", "string", "name", "", 0, VDI_CELL_PATH, ".metadata.name" };
-	static const struct vdi_column age_column = { "Age", "date", "", "", 0, VDI_CELL_AGE, ".metadata.creationTimestamp" };
-	struct vdi_column	      *columns;
-	size_t			       count = value ? json_array_size(value) : 0;
+	static const struct vdi_column name_column = { "Name", "string",      "name",	       "",
+						       0,      VDI_CELL_PATH, ".metadata.name" };
+	static const struct vdi_column age_column = {
+		"Age", "date", "", "", 0, VDI_CELL_AGE, ".metadata.creationTimestamp"
+	};
+	struct vdi_column *columns;
+	size_t		   count = value ? json_array_size(value) : 0;
 
 	if (value && !json_is_array(value))
 		return fault(reader, "printerColumns", "must be an array");
@@ -183,7 +192,8 @@ static vd_status take_boolean(struct reader *reader, const char *member, const j
 	return VD_OK;
 }
 
-static vd_status compile_schema(struct reader *reader, struct vd_bytes text, struct vdi_schema **ret_schema, struct vdi_faults *faults)
+static vd_status compile_schema(struct reader *reader, struct vd_bytes text, struct vdi_schema **ret_schema,
+				struct vdi_faults *faults)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vd_error	 error;
@@ -220,7 +230,8 @@ static vd_status take_schema(struct reader *reader, const json_t *value, struct 
 		struct vd_bytes message = vdi_faults_message(&faults);
 		char		what[400];
 
-		(void) snprintf(what, sizeof what, "%.*s", (int) message.size, message.size ? (const char *) message.data : "");
+		(void) snprintf(what, sizeof what, "%.*s", (int) message.size,
+				message.size ? (const char *) message.data : "");
 		status = fault(reader, "schema", what);
 	}
 	resource->schema = schema;
@@ -229,7 +240,8 @@ static vd_status take_schema(struct reader *reader, const json_t *value, struct 
 	return status;
 }
 
-static vd_status take_member(struct reader *reader, const char *key, const json_t *value, struct vdi_resource *resource)
+static vd_status take_member(struct reader *reader, const char *key, const json_t *value,
+			     struct vdi_resource *resource)
 {
 	if (strcmp(key, "group") == 0)
 		return take_text(reader, key, value, &resource->group);
@@ -248,9 +260,11 @@ static vd_status take_member(struct reader *reader, const char *key, const json_
 	if (strcmp(key, "storagePrefix") == 0)
 		return take_text(reader, key, value, &resource->key_prefix);
 	if (strcmp(key, "shortNames") == 0)
-		return take_texts(reader, key, value, resource->short_names, VDI_ARRAY_SIZE(resource->short_names));
+		return take_texts(reader, key, value, resource->short_names,
+				  VDI_ARRAY_SIZE(resource->short_names));
 	if (strcmp(key, "categories") == 0)
-		return take_texts(reader, key, value, resource->categories, VDI_ARRAY_SIZE(resource->categories));
+		return take_texts(reader, key, value, resource->categories,
+				  VDI_ARRAY_SIZE(resource->categories));
 	if (strcmp(key, "namespaced") == 0)
 		return take_boolean(reader, key, value, &resource->namespaced);
 	if (strcmp(key, "statusSubresource") == 0)
@@ -306,7 +320,8 @@ static vd_status complete(struct reader *reader, struct vdi_resource *resource)
 		found = strcmp(resource->trigger, resource->fields[i].name) == 0;
 	if (!found)
 		return fault(reader, "trigger", "must be one of selectableFields");
-	if (!resource->singular && !(resource->singular = vdi_resource_own(reader->resource, lower(resource->kind))))
+	if (!resource->singular &&
+	    !(resource->singular = vdi_resource_own(reader->resource, lower(resource->kind))))
 		return VD_NOMEM;
 	size = strlen(resource->kind) + strlen(resource->group) + strlen(resource->plural) + 32;
 	if (!resource->list_kind) {
@@ -318,7 +333,8 @@ static vd_status complete(struct reader *reader, struct vdi_resource *resource)
 	if (!resource->key_prefix) {
 		if (!(text = vdi_resource_own(reader->resource, vdi_alloc(size))))
 			return VD_NOMEM;
-		(void) snprintf(text, size, "/registry/%s%s%s/", resource->group, *resource->group ? "/" : "", resource->plural);
+		(void) snprintf(text, size, "/registry/%s%s%s/", resource->group, *resource->group ? "/" : "",
+				resource->plural);
 		resource->key_prefix = text;
 	}
 	size = strlen(resource->key_prefix);
@@ -339,13 +355,14 @@ static vd_status read_entry(struct reader *reader, const json_t *entry)
 	if (!json_is_object(entry))
 		return fault(reader, "entry", "must be an object");
 	reader->plural = json_string_value(json_object_get(entry, "plural"));
-	json_object_foreach((json_t *) entry, key, value) {
+	json_object_foreach ((json_t *) entry, key, value) {
 		VDI_TRY(take_member(reader, key, value, resource));
 	}
 	VDI_TRY(take_columns(reader, json_object_get(entry, "printerColumns"), resource));
 	VDI_TRY(complete(reader, resource));
 	resource->has_generation = true;
-	return vdi_read_defaults_add(&resource->defaults, vdi_resource_api_version(resource, api_version), resource->schema);
+	return vdi_read_defaults_add(&resource->defaults, vdi_resource_api_version(resource, api_version),
+				     resource->schema);
 }
 
 static vd_status add(struct vdi_resources *resources, struct vdi_resource *resource, struct reader *reader)
@@ -353,11 +370,13 @@ static vd_status add(struct vdi_resources *resources, struct vdi_resource *resou
 	size_t at;
 
 	for (at = 0; at < resources->count; at++)
-		if (strcmp(resources->items[at]->plural, resource->plural) == 0 && strcmp(resources->items[at]->group, resource->group) == 0)
+		if (strcmp(resources->items[at]->plural, resource->plural) == 0 &&
+		    strcmp(resources->items[at]->group, resource->group) == 0)
 			break;
 	if (at < resources->count) {
 		(void) vdi_resource_unref(resources->items[at]);
-		memmove(resources->items + at, resources->items + at + 1, (--resources->count - at) * sizeof(struct vdi_resource *));
+		memmove(resources->items + at, resources->items + at + 1,
+			(--resources->count - at) * sizeof(struct vdi_resource *));
 	}
 	for (size_t i = 0; i < resources->count; i++)
 		if (strcmp(resources->items[i]->key_prefix, resource->key_prefix) == 0)
@@ -372,7 +391,8 @@ static vd_status load(struct vdi_resources *resources, const json_t *document, s
 
 	for (reader.index = 0; reader.index < json_array_size(document) && status == VD_OK; reader.index++) {
 		reader.resource = vdi_resource_new();
-		status = reader.resource ? read_entry(&reader, json_array_get(document, reader.index)) : VD_NOMEM;
+		status = reader.resource ? read_entry(&reader, json_array_get(document, reader.index)) :
+					   VD_NOMEM;
 		if (status == VD_OK)
 			status = add(resources, reader.resource, &reader);
 		(void) vdi_resource_unref(reader.resource);
@@ -392,7 +412,8 @@ vd_status vdi_resources_load(struct vdi_resources *resources, struct vd_bytes js
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	document = json_loadb(json.data, json.size, JSON_REJECT_DUPLICATES, &fault_at);
 	if (document == NULL)
-		status = vd_error_set(reterr, VD_INVALID, "resources: line %d, column %d: %s", fault_at.line, fault_at.column, fault_at.text);
+		status = vd_error_set(reterr, VD_INVALID, "resources: line %d, column %d: %s", fault_at.line,
+				      fault_at.column, fault_at.text);
 	else if (!json_is_array(document))
 		status = vd_error_set(reterr, VD_INVALID, "resources: must be a JSON array");
 	else

@@ -1,7 +1,8 @@
 /* See the header. */
 #include "served.h"
 
-vd_status vdi_served_new(const struct vdi_resources *resources, struct vdi_served **ret_served, struct vd_error *reterr)
+vd_status vdi_served_new(const struct vdi_resources *resources, struct vdi_served **ret_served,
+			 struct vd_error *reterr)
 {
 	struct vdi_served *served = VDI_NEW(struct vdi_served);
 	vd_status	   status = served ? vdi_resources_copy(&served->resources, resources) : VD_NOMEM;
@@ -14,7 +15,8 @@ vd_status vdi_served_new(const struct vdi_resources *resources, struct vdi_serve
 		(void) vdi_served_unref(served);
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	}
-	served->namespaces = vdi_resources_find(&served->resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("namespaces"));
+	served->namespaces = vdi_resources_find(&served->resources, VD_BYTES_NONE, vd_bytes_of("v1"),
+						vd_bytes_of("namespaces"));
 	*ret_served = served;
 	return VD_OK;
 }

@@ -1,5 +1,6 @@
-/* The member is looked for from the beginning, where nearly everybody writes it: then this costs next to nothing. What lies before it is skipped by its quotes and
- * braces; the bytes were checked when they came in. */
+/* The member is looked for from the beginning, where nearly everybody writes it: then this costs next to
+ * nothing. What lies before it is skipped by its quotes and braces; the bytes were checked when they came
+ * in. */
 #include "stored_version.h"
 
 /* Behind the string that begins at `at`, which stands on its opening quote. */
@@ -36,7 +37,8 @@ static const char *skip_value(const char *at, const char *end)
 
 static const char *skip_blank(const char *at, const char *end)
 {
-	while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r' || *at == ',' || *at == ':'))
+	while (at < end &&
+	       (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r' || *at == ',' || *at == ':'))
 		at++;
 	return at;
 }
@@ -48,16 +50,19 @@ struct vd_bytes vdi_version_of(struct vd_bytes json)
 	const char	 *at = json.data, *end = at + json.size;
 
 	at = skip_blank(at, end);
-	for (at = skip_blank(at < end ? at + 1 : end, end); at < end && *at == '"'; at = skip_blank(skip_value(skip_blank(skip_string(at, end), end), end), end)) {
+	for (at = skip_blank(at < end ? at + 1 : end, end); at < end && *at == '"';
+	     at = skip_blank(skip_value(skip_blank(skip_string(at, end), end), end), end)) {
 		const char *value;
 
 		if ((size_t) (end - at) < sizeof key || memcmp(at, key, sizeof key - 1) != 0)
 			continue;
 		value = at + sizeof key - 1;
-		while (value < end && (*value == ' ' || *value == ':' || *value == '\t' || *value == '\n' || *value == '\r'))
+		while (value < end &&
+		       (*value == ' ' || *value == ':' || *value == '\t' || *value == '\n' || *value == '\r'))
 			value++;
 		if (value < end && *value == '"')
-			return (struct vd_bytes) { value + 1, (size_t) (skip_string(value, end) - value) - 2 };
+			return (struct vd_bytes) { value + 1,
+						   (size_t) (skip_string(value, end) - value) - 2 };
 		return VD_BYTES_NONE;
 	}
 	return VD_BYTES_NONE;
@@ -70,7 +75,8 @@ static void push(struct vdi_object_pieces *pieces, const char *from, const char 
 }
 
 /* One piece, with the version in it exchanged. */
-static void push_split(struct vdi_object_pieces *pieces, struct vd_bytes piece, struct vd_bytes version, const char *wanted)
+static void push_split(struct vdi_object_pieces *pieces, struct vd_bytes piece, struct vd_bytes version,
+		       const char *wanted)
 {
 	const char *from = piece.data, *to = from + piece.size, *at = version.data;
 
@@ -83,7 +89,8 @@ static void push_split(struct vdi_object_pieces *pieces, struct vd_bytes piece, 
 	push(pieces, at + version.size, to);
 }
 
-void vdi_object_pieces(const struct vdi_resource *resource, const struct vd_object *object, vd_rev revision, struct vdi_object_pieces *ret_pieces)
+void vdi_object_pieces(const struct vdi_resource *resource, const struct vd_object *object, vd_rev revision,
+		       struct vdi_object_pieces *ret_pieces)
 {
 	struct vd_bytes version = VD_BYTES_NONE;
 	const char     *wanted = resource ? resource->api_version : NULL;
@@ -102,17 +109,21 @@ void vdi_version_write(struct vdi_out *out, const struct vdi_resource *resource,
 {
 	struct vdi_object_pieces pieces = { .count = 0 };
 
-	push_split(&pieces, json, resource->api_version ? vdi_version_of(json) : VD_BYTES_NONE, resource->api_version);
+	push_split(&pieces, json, resource->api_version ? vdi_version_of(json) : VD_BYTES_NONE,
+		   resource->api_version);
 	for (size_t i = 0; i < pieces.count; i++)
 		vdi_out_bytes(out, pieces.piece[i]);
 }
 
 bool vdi_version_is_stored(const struct vdi_resource *resource, const struct vd_object *object)
 {
-	return resource->stored_api_version == NULL || vd_bytes_equal(vdi_version_of(vd_kv_value(vd_object_kv(object))), vd_bytes_of(resource->stored_api_version));
+	return resource->stored_api_version == NULL ||
+	       vd_bytes_equal(vdi_version_of(vd_kv_value(vd_object_kv(object))),
+			      vd_bytes_of(resource->stored_api_version));
 }
 
-void vdi_object_write(struct vdi_out *out, const struct vdi_resource *resource, const struct vd_object *object, vd_rev revision)
+void vdi_object_write(struct vdi_out *out, const struct vdi_resource *resource,
+		      const struct vd_object *object, vd_rev revision)
 {
 	struct vdi_object_pieces pieces;
 

@@ -1,5 +1,5 @@
-/* DeleteOptions. Only what has a meaning here is looked at. Deleting with a precondition that was not understood would be worse than refusing, so
- * malformed bytes are refused.
+/* DeleteOptions. Only what has a meaning here is looked at. Deleting with a precondition that was not
+ * understood would be worse than refusing, so malformed bytes are refused.
  */
 #include "delete_options.h"
 
@@ -42,18 +42,23 @@ void vdi_delete_options_query(const struct vdi_params *params, struct vdi_delete
 
 	options->propagation = propagation_of(params->propagation_policy);
 	options->orphan_dependents = params->orphan_dependents;
-	options->has_grace = params->grace_period_seconds.size > 0 && vdi_params_int(params->grace_period_seconds, &options->grace_s, &ignored);
+	options->has_grace = params->grace_period_seconds.size > 0 &&
+			     vdi_params_int(params->grace_period_seconds, &options->grace_s, &ignored);
 }
 
-static vd_status take_cascade(struct vdi_tree *tree, const struct vdi_node *root, struct vdi_delete_options *options, struct vdi_http_status *status)
+static vd_status take_cascade(struct vdi_tree *tree, const struct vdi_node *root,
+			      struct vdi_delete_options *options, struct vdi_http_status *status)
 {
 	const struct vdi_node *orphan = vdi_tree_find(tree, root, "orphanDependents");
 	const struct vdi_node *grace = vdi_tree_find(tree, root, "gracePeriodSeconds");
 
-	options->propagation = propagation_of(vdi_tree_string_of(vdi_tree_find(tree, root, "propagationPolicy")));
+	options->propagation =
+		propagation_of(vdi_tree_string_of(vdi_tree_find(tree, root, "propagationPolicy")));
 	if (is_given(orphan) && orphan->kind != VDI_NODE_TRUE && orphan->kind != VDI_NODE_FALSE)
 		return bad(status, "orphanDependents must be true or false");
-	options->orphan_dependents = !is_given(orphan) ? VD_UNSET : orphan->kind == VDI_NODE_TRUE ? VD_TRUE : VD_FALSE;
+	options->orphan_dependents = !is_given(orphan)		   ? VD_UNSET :
+				     orphan->kind == VDI_NODE_TRUE ? VD_TRUE :
+								     VD_FALSE;
 	options->has_grace = is_given(grace);
 	if (!options->has_grace)
 		return VD_OK;
@@ -61,7 +66,8 @@ static vd_status take_cascade(struct vdi_tree *tree, const struct vdi_node *root
 	return options->grace_s == INT64_MIN ? bad(status, "gracePeriodSeconds must be an integer") : VD_OK;
 }
 
-static vd_status take(struct vdi_delete_options *options, struct vd_bytes uid, struct vd_bytes revision, bool dry_run)
+static vd_status take(struct vdi_delete_options *options, struct vd_bytes uid, struct vd_bytes revision,
+		      bool dry_run)
 {
 	options->text = vdi_alloc(uid.size + revision.size + 1);
 	if (options->text == NULL)
@@ -76,7 +82,8 @@ static vd_status take(struct vdi_delete_options *options, struct vd_bytes uid, s
 	return VD_OK;
 }
 
-static vd_status check_policy(struct vdi_tree *tree, const struct vdi_node *root, struct vdi_http_status *status)
+static vd_status check_policy(struct vdi_tree *tree, const struct vdi_node *root,
+			      struct vdi_http_status *status)
 {
 	static const char *const policies[] = { "Background", "Foreground", "Orphan" };
 	const struct vdi_node	*policy = vdi_tree_find(tree, root, "propagationPolicy");
@@ -88,12 +95,16 @@ static vd_status check_policy(struct vdi_tree *tree, const struct vdi_node *root
 	vdi_http_status_set(status, 422, "Invalid", "%s", "");
 	if (!known)
 		vdi_http_status_cause(status, "FieldValueNotSupported", "propagationPolicy",
-				      "Unsupported value: \"%.*s\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
+				      "Unsupported value: \"%.*s\": supported values: \"Foreground\", "
+				      "\"Background\", \"Orphan\", \"nil\"",
 				      (int) VDI_MIN(vdi_tree_string_of(policy).size, (size_t) 60),
-				      vdi_tree_string_of(policy).size ? (const char *) vdi_tree_string_of(policy).data : "");
+				      vdi_tree_string_of(policy).size ?
+					      (const char *) vdi_tree_string_of(policy).data :
+					      "");
 	if (is_given(orphan) && is_given(policy))
-		vdi_http_status_cause(status, "FieldValueInvalid", "propagationPolicy",
-				      "Invalid value: orphanDependents and deletionPropagation cannot be both set");
+		vdi_http_status_cause(
+			status, "FieldValueInvalid", "propagationPolicy",
+			"Invalid value: orphanDependents and deletionPropagation cannot be both set");
 	if (status->cause_count == 0)
 		return VD_OK;
 	vdi_http_status_invalid(status, "meta.k8s.io", "DeleteOptions", VD_BYTES_NONE);
@@ -105,36 +116,44 @@ static bool is_text(const struct vdi_node *node)
 	return !is_given(node) || node->kind == VDI_NODE_STRING;
 }
 
-/* What a typed decoder would refuse: a condition or a dry run in a form that is not understood must not become a deletion. */
-static vd_status check_types(struct vdi_tree *tree, const struct vdi_node *root, struct vdi_http_status *status)
+/* What a typed decoder would refuse: a condition or a dry run in a form that is not understood must not
+ * become a deletion. */
+static vd_status check_types(struct vdi_tree *tree, const struct vdi_node *root,
+			     struct vdi_http_status *status)
 {
 	const struct vdi_node *dry_run = vdi_tree_find(tree, root, "dryRun");
 	const struct vdi_node *preconditions = vdi_tree_find(tree, root, "preconditions");
 	const struct vdi_node *kind = vdi_tree_find(tree, root, "kind");
 
-	if (!is_text(kind) || (is_given(kind) && kind->text.size && !vd_bytes_equal(kind->text, vd_bytes_of("DeleteOptions"))))
+	if (!is_text(kind) ||
+	    (is_given(kind) && kind->text.size && !vd_bytes_equal(kind->text, vd_bytes_of("DeleteOptions"))))
 		return bad(status, "the body holds another kind");
 	if (!is_text(vdi_tree_find(tree, root, "propagationPolicy")))
 		return bad(status, "propagationPolicy must be a string");
 	if (is_given(preconditions) && preconditions->kind != VDI_NODE_OBJECT)
 		return bad(status, "preconditions must be an object");
-	if (!is_text(vdi_tree_find(tree, root, "preconditions.uid")) || !is_text(vdi_tree_find(tree, root, "preconditions.resourceVersion")))
+	if (!is_text(vdi_tree_find(tree, root, "preconditions.uid")) ||
+	    !is_text(vdi_tree_find(tree, root, "preconditions.resourceVersion")))
 		return bad(status, "preconditions must be strings");
 	if (is_given(dry_run) && dry_run->kind != VDI_NODE_ARRAY)
 		return bad(status, "dryRun must be a list of strings");
-	for (const struct vdi_node *value = is_given(dry_run) ? dry_run->first : NULL; value; value = value->next)
+	for (const struct vdi_node *value = is_given(dry_run) ? dry_run->first : NULL; value;
+	     value = value->next)
 		if (value->kind != VDI_NODE_STRING)
 			return bad(status, "dryRun must be a list of strings");
 	return VD_OK;
 }
 
-/* A condition that is given and empty is one that no object meets; the cacher takes empty for none, so it gets a text that nothing has. */
+/* A condition that is given and empty is one that no object meets; the cacher takes empty for none, so it
+ * gets a text that nothing has. */
 static struct vd_bytes condition_of(const struct vdi_node *node)
 {
-	return vdi_tree_is(node, VDI_NODE_STRING) && node->text.size == 0 ? vd_bytes_of(" ") : vdi_tree_string_of(node);
+	return vdi_tree_is(node, VDI_NODE_STRING) && node->text.size == 0 ? vd_bytes_of(" ") :
+									    vdi_tree_string_of(node);
 }
 
-static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct vdi_delete_options *options, struct vdi_http_status *status)
+static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct vdi_delete_options *options,
+			    struct vdi_http_status *status)
 {
 	const struct vdi_node *dry_run;
 	struct vdi_node	      *root;
@@ -154,17 +173,21 @@ static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct 
 	for (const struct vdi_node *value = dry_run ? dry_run->first : NULL; value; value = value->next)
 		if (!vd_bytes_equal(vdi_tree_string_of(value), vd_bytes_of("All"))) {
 			vdi_http_status_set(status, 422, "Invalid", "%s", "");
-			vdi_http_status_cause(status, "FieldValueNotSupported", "dryRun", "Unsupported value: [\"%.*s\"]: supported values: \"All\"",
-					      (int) VDI_MIN(value->text.size, (size_t) 60), value->text.size ? (const char *) value->text.data : "");
+			vdi_http_status_cause(status, "FieldValueNotSupported", "dryRun",
+					      "Unsupported value: [\"%.*s\"]: supported values: \"All\"",
+					      (int) VDI_MIN(value->text.size, (size_t) 60),
+					      value->text.size ? (const char *) value->text.data : "");
 			vdi_http_status_invalid(status, "meta.k8s.io", "DeleteOptions", VD_BYTES_NONE);
 			return VD_INVALID;
 		}
 	return take(options, condition_of(vdi_tree_find(tree, root, "preconditions.uid")),
-		    condition_of(vdi_tree_find(tree, root, "preconditions.resourceVersion")), dry_run && dry_run->count > 0);
+		    condition_of(vdi_tree_find(tree, root, "preconditions.resourceVersion")),
+		    dry_run && dry_run->count > 0);
 }
 
 /* As JSON, with the same rules. */
-static vd_status parse_protobuf(struct vdi_tree *tree, struct vd_bytes body, struct vdi_delete_options *options, struct vdi_http_status *status)
+static vd_status parse_protobuf(struct vdi_tree *tree, struct vd_bytes body,
+				struct vdi_delete_options *options, struct vdi_http_status *status)
 {
 	struct vdi_k8s_envelope envelope;
 	struct vdi_buffer	json;
@@ -185,9 +208,10 @@ static vd_status parse_protobuf(struct vdi_tree *tree, struct vd_bytes body, str
 	return result;
 }
 
-vd_status vdi_delete_options_parse(struct vd_bytes body, bool protobuf, struct vdi_delete_options *ret_options, struct vdi_http_status *status)
+vd_status vdi_delete_options_parse(struct vd_bytes body, bool protobuf,
+				   struct vdi_delete_options *ret_options, struct vdi_http_status *status)
 {
-	struct vdi_tree	  tree = VDI_TREE_INIT;
+	struct vdi_tree		  tree = VDI_TREE_INIT;
 	struct vdi_delete_options options = { 0 };
 	vd_status		  result = VD_OK;
 

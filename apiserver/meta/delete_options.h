@@ -1,11 +1,17 @@
-/* The body of a delete: DeleteOptions in JSON or in Kubernetes' protobuf envelope (R-614, H-323, H-326). Pure functions. */
+/* The body of a delete: DeleteOptions in JSON or in Kubernetes' protobuf envelope (R-614, H-323, H-326). Pure
+ * functions. */
 #ifndef VDI_DELETE_OPTIONS_H
 #define VDI_DELETE_OPTIONS_H
 
 #include "http_params.h"
 #include "http_status.h"
 
-enum vdi_propagation { VDI_PROPAGATION_UNSET, VDI_PROPAGATION_BACKGROUND, VDI_PROPAGATION_FOREGROUND, VDI_PROPAGATION_ORPHAN };
+enum vdi_propagation {
+	VDI_PROPAGATION_UNSET,
+	VDI_PROPAGATION_BACKGROUND,
+	VDI_PROPAGATION_FOREGROUND,
+	VDI_PROPAGATION_ORPHAN
+};
 
 struct vdi_delete_options {
 	struct vd_bytes	     uid;
@@ -19,10 +25,12 @@ struct vdi_delete_options {
 };
 
 /* An empty body is no options. VD_INVALID with *status filled; VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_delete_options_parse(struct vd_bytes body, bool protobuf, struct vdi_delete_options *ret_options,
-						struct vdi_http_status *status);
-/* What the query says, for a request without a body (kubernetes/apiserver pkg/endpoints/handlers/delete.go). params were validated. */
-void		       vdi_delete_options_query(const struct vdi_params *params, struct vdi_delete_options *options);
-void		       vdi_delete_options_fini(struct vdi_delete_options *options);
+VDI_MUST_USE vd_status vdi_delete_options_parse(struct vd_bytes body, bool protobuf,
+						struct vdi_delete_options *ret_options,
+						struct vdi_http_status	  *status);
+/* What the query says, for a request without a body (kubernetes/apiserver pkg/endpoints/handlers/delete.go).
+ * params were validated. */
+void vdi_delete_options_query(const struct vdi_params *params, struct vdi_delete_options *options);
+void vdi_delete_options_fini(struct vdi_delete_options *options);
 
 #endif

@@ -1,4 +1,5 @@
-/* Texts of all faults lie in one growing buffer, fields and messages one after the other; the list itself is offsets. */
+/* Texts of all faults lie in one growing buffer, fields and messages one after the other; the list itself is
+ * offsets. */
 #include "faults.h"
 
 #include <stdlib.h>
@@ -99,7 +100,8 @@ static bool begin(struct vdi_faults *faults, enum vdi_fault_kind kind, struct vd
 	return true;
 }
 
-__attribute__((format(printf, 2, 0))) static void end(struct vdi_faults *faults, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void end(struct vdi_faults *faults, const char *format,
+						      va_list arguments)
 {
 	struct vdi_fault *fault = &faults->items[faults->kept];
 
@@ -118,7 +120,8 @@ __attribute__((format(printf, 2, 0))) static void end(struct vdi_faults *faults,
 	faults->kept += !faults->failed;
 }
 
-void vdi_faults_add(struct vdi_faults *faults, enum vdi_fault_kind kind, struct vd_bytes field, struct vd_bytes value, const char *format, ...)
+void vdi_faults_add(struct vdi_faults *faults, enum vdi_fault_kind kind, struct vd_bytes field,
+		    struct vd_bytes value, const char *format, ...)
 {
 	va_list arguments;
 
@@ -133,7 +136,8 @@ void vdi_faults_add(struct vdi_faults *faults, enum vdi_fault_kind kind, struct 
 	va_end(arguments);
 }
 
-void vdi_faults_add_text(struct vdi_faults *faults, enum vdi_fault_kind kind, struct vd_bytes field, struct vd_bytes value, const char *format, ...)
+void vdi_faults_add_text(struct vdi_faults *faults, enum vdi_fault_kind kind, struct vd_bytes field,
+			 struct vd_bytes value, const char *format, ...)
 {
 	va_list arguments;
 
@@ -153,7 +157,8 @@ void vdi_faults_add_text(struct vdi_faults *faults, enum vdi_fault_kind kind, st
 	va_end(arguments);
 }
 
-void vdi_faults_add_node(struct vdi_faults *faults, enum vdi_fault_kind kind, struct vd_bytes field, const struct vdi_node *value, const char *format, ...)
+void vdi_faults_add_node(struct vdi_faults *faults, enum vdi_fault_kind kind, struct vd_bytes field,
+			 const struct vdi_node *value, const char *format, ...)
 {
 	va_list arguments;
 
@@ -167,7 +172,11 @@ void vdi_faults_add_node(struct vdi_faults *faults, enum vdi_fault_kind kind, st
 		if (value == NULL)
 			vdi_out_raw(&faults->text, "\"\"");
 		else if (value->kind == VDI_NODE_STRING)
-			vdi_faults_write_quoted(&faults->text, (struct vd_bytes) { value->text.data, VDI_MIN(value->text.size, (size_t) VDI_FAULT_VALUE_SIZE + 4) });
+			vdi_faults_write_quoted(
+				&faults->text,
+				(struct vd_bytes) {
+					value->text.data,
+					VDI_MIN(value->text.size, (size_t) VDI_FAULT_VALUE_SIZE + 4) });
 		else
 			vdi_tree_write_begin(&faults->text, value, from + VDI_FAULT_VALUE_SIZE + 4);
 		shorten(&faults->text, from);
@@ -205,7 +214,8 @@ static int compare(const void *a, const void *b, void *arg)
 	int			 order = memcmp(x.data, y.data, VDI_MIN(x.size, y.size));
 
 	if (order == 0 && x.size != y.size)
-		order = x.size < y.size ? ':' - ((const unsigned char *) y.data)[x.size] : ((const unsigned char *) x.data)[y.size] - ':';
+		order = x.size < y.size ? ':' - ((const unsigned char *) y.data)[x.size] :
+					  ((const unsigned char *) x.data)[y.size] - ':';
 	if (order)
 		return order;
 	x = message_of(faults, a);
@@ -271,7 +281,8 @@ static void write_causes(struct vdi_faults *faults, struct vdi_out *out)
 	}
 }
 
-vd_status vdi_faults_refuse(struct vdi_faults *faults, struct vdi_http_status *status, const char *group, const char *kind, struct vd_bytes name)
+vd_status vdi_faults_refuse(struct vdi_faults *faults, struct vdi_http_status *status, const char *group,
+			    const char *kind, struct vd_bytes name)
 {
 	vdi_out_reset(&faults->document);
 	vdi_out_reset(&faults->causes);
@@ -284,7 +295,8 @@ vd_status vdi_faults_refuse(struct vdi_faults *faults, struct vdi_http_status *s
 		vdi_http_status_set(status, 500, "InternalError", "Internal error occurred: out of memory");
 		return VD_NOMEM;
 	}
-	vdi_http_status_set(status, 422, "Invalid", "%.*s", (int) faults->document.size, faults->document.data);
+	vdi_http_status_set(status, 422, "Invalid", "%.*s", (int) faults->document.size,
+			    faults->document.data);
 	vdi_http_status_details(status, name, group, kind);
 	status->long_message = vdi_out_slice(&faults->document);
 	status->causes_text = vdi_out_slice(&faults->causes);

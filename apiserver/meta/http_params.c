@@ -1,4 +1,5 @@
-/* Query parameters. Validation mirrors k8s.io/apimachinery pkg/apis/meta/internalversion/validation, texts included. */
+/* Query parameters. Validation mirrors k8s.io/apimachinery pkg/apis/meta/internalversion/validation, texts
+ * included. */
 #include "http_params.h"
 #include "http_parser.h"
 
@@ -34,7 +35,10 @@ struct parameter {
 	size_t	    offset;
 };
 
-#define PARAMETER(name, field) { name, offsetof(struct vdi_params, field) }
+#define PARAMETER(name, field)                                                                               \
+	{                                                                                                    \
+		name, offsetof(struct vdi_params, field)                                                     \
+	}
 
 static const struct parameter text_parameters[] = {
 	PARAMETER("labelSelector", label_selector),
@@ -76,7 +80,9 @@ static void take_pair(struct vdi_params *params, struct vd_bytes name, struct vd
 		if (!is(name, tristate_parameters[i].name))
 			continue;
 		if (!(*seen & bit))
-			set_boolean((enum vd_tristate *) (void *) ((char *) params + tristate_parameters[i].offset), value);
+			set_boolean((enum vd_tristate *) (void *) ((char *) params +
+								   tristate_parameters[i].offset),
+				    value);
 		*seen |= bit;
 		return;
 	}
@@ -117,10 +123,12 @@ vd_status vdi_params_parse(struct vd_bytes query, struct vdi_params *ret_params)
 		const char     *equals = memchr(at, '=', (size_t) (pair_end - at));
 		const char     *name_end = equals ? equals : pair_end;
 		struct vd_bytes name = { at, (size_t) (name_end - at) };
-		struct vd_bytes value = { equals ? equals + 1 : pair_end, equals ? (size_t) (pair_end - equals - 1) : 0 };
-		size_t		name_size, value_size;
+		struct vd_bytes value = { equals ? equals + 1 : pair_end,
+					  equals ? (size_t) (pair_end - equals - 1) : 0 };
+		size_t name_size, value_size;
 
-		if (memchr(at, ';', (size_t) (pair_end - at)) == NULL && vdi_percent_decode(name, true, params.text + used, &name_size) &&
+		if (memchr(at, ';', (size_t) (pair_end - at)) == NULL &&
+		    vdi_percent_decode(name, true, params.text + used, &name_size) &&
 		    vdi_percent_decode(value, true, params.text + used + name_size, &value_size)) {
 			name = (struct vd_bytes) { params.text + used, name_size };
 			value = (struct vd_bytes) { params.text + used + name_size, value_size };
@@ -141,7 +149,8 @@ void vdi_params_fini(struct vdi_params *params)
 
 void vdi_params_default(struct vdi_params *params)
 {
-	if (!params->watch || params->watch_list_off || (params->resource_version.size && !is(params->resource_version, "0")))
+	if (!params->watch || params->watch_list_off ||
+	    (params->resource_version.size && !is(params->resource_version, "0")))
 		return;
 	if (params->send_initial_events != VD_UNSET || params->resource_version_match.size)
 		return;
@@ -154,9 +163,11 @@ static void forbid(struct vdi_http_status *status, const char *field, const char
 	vdi_http_status_cause(status, "FieldValueForbidden", field, "Forbidden: %s", text);
 }
 
-static void unsupported(struct vdi_http_status *status, const char *field, struct vd_bytes value, const char *supported)
+static void unsupported(struct vdi_http_status *status, const char *field, struct vd_bytes value,
+			const char *supported)
 {
-	vdi_http_status_cause(status, "FieldValueNotSupported", field, "Unsupported value: \"%.*s\": supported values: %s",
+	vdi_http_status_cause(status, "FieldValueNotSupported", field,
+			      "Unsupported value: \"%.*s\": supported values: %s",
 			      (int) VDI_MIN(value.size, (size_t) 100), (const char *) value.data, supported);
 }
 
@@ -167,13 +178,16 @@ static void validate_list(const struct vdi_params *params, struct vdi_http_statu
 
 	if (match.size) {
 		if (params->resource_version.size == 0)
-			forbid(status, match_field, "resourceVersionMatch is forbidden unless resourceVersion is provided");
+			forbid(status, match_field,
+			       "resourceVersionMatch is forbidden unless resourceVersion is provided");
 		if (params->continue_token.size)
-			forbid(status, match_field, "resourceVersionMatch is forbidden when continue is provided");
+			forbid(status, match_field,
+			       "resourceVersionMatch is forbidden when continue is provided");
 		if (!is(match, "Exact") && !is(match, "NotOlderThan"))
 			unsupported(status, match_field, match, "\"Exact\", \"NotOlderThan\", \"\"");
 		if (is(match, "Exact") && is(params->resource_version, "0"))
-			forbid(status, match_field, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+			forbid(status, match_field,
+			       "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
 	}
 	if (params->send_initial_events != VD_UNSET)
 		forbid(status, "sendInitialEvents", "sendInitialEvents is forbidden for list");
@@ -185,13 +199,17 @@ static void validate_watch(const struct vdi_params *params, struct vdi_http_stat
 	struct vd_bytes	  match = params->resource_version_match;
 
 	if (params->send_initial_events != VD_UNSET && !is(match, "NotOlderThan"))
-		forbid(status, match_field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+		forbid(status, match_field,
+		       "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
 	if (params->send_initial_events != VD_UNSET && params->watch_list_off)
-		forbid(status, "sendInitialEvents", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled");
+		forbid(status, "sendInitialEvents",
+		       "sendInitialEvents is forbidden for watch unless the WatchList feature gate is "
+		       "enabled");
 	if (match.size == 0)
 		return;
 	if (params->send_initial_events == VD_UNSET)
-		forbid(status, match_field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+		forbid(status, match_field,
+		       "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
 	if (!is(match, "NotOlderThan"))
 		unsupported(status, match_field, match, "\"NotOlderThan\"");
 	if (params->continue_token.size)
@@ -217,7 +235,8 @@ bool vdi_params_validate_include(const struct vdi_params *params, struct vdi_htt
 
 	if (include.size == 0 || is(include, "None") || is(include, "Metadata") || is(include, "Object"))
 		return true;
-	vdi_http_status_set(ret_status, 400, "BadRequest", "Invalid value: \"%.*s\": supported values: \"Metadata\", \"None\", \"Object\"",
+	vdi_http_status_set(ret_status, 400, "BadRequest",
+			    "Invalid value: \"%.*s\": supported values: \"Metadata\", \"None\", \"Object\"",
 			    (int) VDI_MIN(include.size, (size_t) 100), (const char *) include.data);
 	return false;
 }
@@ -226,7 +245,8 @@ bool vdi_params_validate_query(const struct vdi_params *params, struct vdi_http_
 {
 	int64_t timeout_s;
 
-	return vdi_params_int(params->timeout_seconds, &timeout_s, ret_status) && vdi_params_validate_include(params, ret_status);
+	return vdi_params_int(params->timeout_seconds, &timeout_s, ret_status) &&
+	       vdi_params_validate_include(params, ret_status);
 }
 
 bool vdi_params_validate_delete(const struct vdi_params *params, struct vdi_http_status *ret_status)
@@ -238,10 +258,12 @@ bool vdi_params_validate_delete(const struct vdi_params *params, struct vdi_http
 		return false;
 	vdi_http_status_set(ret_status, 422, "Invalid", "%s", "");
 	if (policy.size && !is(policy, "Background") && !is(policy, "Foreground") && !is(policy, "Orphan"))
-		unsupported(ret_status, "propagationPolicy", policy, "\"Foreground\", \"Background\", \"Orphan\", \"nil\"");
+		unsupported(ret_status, "propagationPolicy", policy,
+			    "\"Foreground\", \"Background\", \"Orphan\", \"nil\"");
 	if (policy.size && params->orphan_dependents != VD_UNSET)
-		vdi_http_status_cause(ret_status, "FieldValueInvalid", "propagationPolicy",
-				      "Invalid value: orphanDependents and deletionPropagation cannot be both set");
+		vdi_http_status_cause(
+			ret_status, "FieldValueInvalid", "propagationPolicy",
+			"Invalid value: orphanDependents and deletionPropagation cannot be both set");
 	if (ret_status->cause_count == 0)
 		return true;
 	vdi_http_status_invalid(ret_status, "meta.k8s.io", "DeleteOptions", VD_BYTES_NONE);
@@ -254,7 +276,9 @@ static bool parse_duration(struct vd_bytes text, double *ret_seconds)
 	static const struct {
 		const char *name;
 		double	    seconds;
-	} units[] = { { "ns", 1e-9 }, { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 }, { "m", 60 }, { "h", 3600 } };
+	} units[] = {
+		{ "ns", 1e-9 }, { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 }, { "m", 60 }, { "h", 3600 }
+	};
 	const char *at = text.data;
 	const char *end = at + text.size;
 	bool	    negative = text.size && *at == '-';
@@ -280,7 +304,8 @@ static bool parse_duration(struct vd_bytes text, double *ret_seconds)
 			size_t size = strlen(units[i].name);
 
 			if ((size_t) (end - at) < size || memcmp(at, units[i].name, size) != 0 ||
-			    ((size_t) (end - at) > size && ((at[size] < '0' || at[size] > '9') && at[size] != '.')))
+			    ((size_t) (end - at) > size &&
+			     ((at[size] < '0' || at[size] > '9') && at[size] != '.')))
 				continue;
 			found = true;
 			total += number * units[i].seconds;
@@ -298,9 +323,10 @@ bool vdi_params_duration(struct vd_bytes text, vd_dur *ret_duration, struct vdi_
 	double seconds = 0;
 
 	if (text.size && !parse_duration(text, &seconds)) {
-		vdi_http_status_set(ret_status, 400, "BadRequest",
-				    "invalid timeout specified in the request URL - time: invalid duration \"%.*s\"",
-				    (int) VDI_MIN(text.size, (size_t) 100), (const char *) text.data);
+		vdi_http_status_set(
+			ret_status, 400, "BadRequest",
+			"invalid timeout specified in the request URL - time: invalid duration \"%.*s\"",
+			(int) VDI_MIN(text.size, (size_t) 100), (const char *) text.data);
 		return false;
 	}
 	ret_duration->ns = seconds > 0 && seconds < 1e9 ? (int64_t) (seconds * 1e9) : 0;
@@ -317,7 +343,8 @@ static bool is_printable(struct vd_bytes text)
 	return true;
 }
 
-bool vdi_params_validate_write(const struct vdi_params *params, const char *kind, bool is_apply, struct vdi_http_status *ret_status)
+bool vdi_params_validate_write(const struct vdi_params *params, const char *kind, bool is_apply,
+			       struct vdi_http_status *ret_status)
 {
 	struct vd_bytes validation = params->field_validation;
 
@@ -325,22 +352,28 @@ bool vdi_params_validate_write(const struct vdi_params *params, const char *kind
 	if (strcmp(kind, "PatchOptions") == 0 && !is_apply && params->force != VD_UNSET)
 		forbid(ret_status, "force", "may not be specified for non-apply patch");
 	if (params->field_manager.size > 128)
-		vdi_http_status_cause(ret_status, "FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes");
+		vdi_http_status_cause(ret_status, "FieldValueTooLong", "fieldManager",
+				      "Too long: may not be more than 128 bytes");
 	if (!is_printable(params->field_manager))
 		vdi_http_status_cause(ret_status, "FieldValueInvalid", "fieldManager",
 				      "Invalid value: should only contain printable characters");
 	if (params->dry_run_other)
-		vdi_http_status_cause(ret_status, "FieldValueNotSupported", "dryRun", "Unsupported value: [\"%.*s\"]: supported values: \"All\"",
-				      (int) VDI_MIN(params->dry_run.size, (size_t) 60), params->dry_run.size ? (const char *) params->dry_run.data : "");
-	if (validation.size && !is(validation, "Ignore") && !is(validation, "Warn") && !is(validation, "Strict"))
-		unsupported(ret_status, "fieldValidation", validation, "\"\", \"Ignore\", \"Strict\", \"Warn\"");
+		vdi_http_status_cause(ret_status, "FieldValueNotSupported", "dryRun",
+				      "Unsupported value: [\"%.*s\"]: supported values: \"All\"",
+				      (int) VDI_MIN(params->dry_run.size, (size_t) 60),
+				      params->dry_run.size ? (const char *) params->dry_run.data : "");
+	if (validation.size && !is(validation, "Ignore") && !is(validation, "Warn") &&
+	    !is(validation, "Strict"))
+		unsupported(ret_status, "fieldValidation", validation,
+			    "\"\", \"Ignore\", \"Strict\", \"Warn\"");
 	if (ret_status->cause_count == 0)
 		return true;
 	vdi_http_status_invalid(ret_status, "meta.k8s.io", kind, VD_BYTES_NONE);
 	return false;
 }
 
-bool vdi_params_validate_name(const struct vdi_params *params, struct vd_bytes name, struct vdi_http_status *ret_status)
+bool vdi_params_validate_name(const struct vdi_params *params, struct vd_bytes name,
+			      struct vdi_http_status *ret_status)
 {
 	struct vdi_field_selector *selector;
 	struct vd_bytes		   wanted;
@@ -349,9 +382,11 @@ bool vdi_params_validate_name(const struct vdi_params *params, struct vd_bytes n
 	if (name.size == 0 || vdi_field_selector_parse(params->field_selector, &selector, NULL) != VD_OK)
 		return true;
 	valid = vdi_field_selector_empty(selector) ||
-		(vdi_field_selector_exact(selector, vd_bytes_of("metadata.name"), &wanted) && vd_bytes_equal(wanted, name));
+		(vdi_field_selector_exact(selector, vd_bytes_of("metadata.name"), &wanted) &&
+		 vd_bytes_equal(wanted, name));
 	if (!valid)
-		vdi_http_status_set(ret_status, 400, "BadRequest", "fieldSelector metadata.name doesn't match requested name");
+		vdi_http_status_set(ret_status, 400, "BadRequest",
+				    "fieldSelector metadata.name doesn't match requested name");
 	vdi_field_selector_free(selector);
 	return valid;
 }
@@ -371,16 +406,21 @@ bool vdi_params_revision(struct vd_bytes text, vd_rev *ret_revision, struct vdi_
 
 		if (digits[i] < '0' || digits[i] > '9') {
 			vdi_http_status_set(ret_status, 400, "BadRequest",
-					    "resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing \"%.*s\": invalid syntax",
-					    (int) VDI_MIN(text.size, (size_t) 100), digits, (int) VDI_MIN(text.size, (size_t) 100), digits);
+					    "resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: "
+					    "parsing \"%.*s\": invalid syntax",
+					    (int) VDI_MIN(text.size, (size_t) 100), digits,
+					    (int) VDI_MIN(text.size, (size_t) 100), digits);
 			return false;
 		}
-		overflow |= __builtin_mul_overflow(revision, 10u, &revision) || __builtin_add_overflow(revision, digit, &revision);
+		overflow |= __builtin_mul_overflow(revision, 10u, &revision) ||
+			    __builtin_add_overflow(revision, digit, &revision);
 	}
 	if (overflow) {
 		vdi_http_status_set(ret_status, 400, "BadRequest",
-				    "resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing \"%.*s\": value out of range",
-				    (int) VDI_MIN(text.size, (size_t) 100), digits, (int) VDI_MIN(text.size, (size_t) 100), digits);
+				    "resourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: parsing "
+				    "\"%.*s\": value out of range",
+				    (int) VDI_MIN(text.size, (size_t) 100), digits,
+				    (int) VDI_MIN(text.size, (size_t) 100), digits);
 		return false;
 	}
 	*ret_revision = revision > INT64_MAX ? INT64_MAX : (vd_rev) revision;
@@ -401,7 +441,8 @@ bool vdi_params_int(struct vd_bytes text, int64_t *ret_number, struct vdi_http_s
 	if (!bad && !negative)
 		bad = number == INT64_MIN;
 	if (bad) {
-		vdi_http_status_set(ret_status, 400, "BadRequest", "strconv.ParseInt: parsing \"%.*s\": invalid syntax",
+		vdi_http_status_set(ret_status, 400, "BadRequest",
+				    "strconv.ParseInt: parsing \"%.*s\": invalid syntax",
 				    (int) VDI_MIN(text.size, (size_t) 100), at);
 		return false;
 	}

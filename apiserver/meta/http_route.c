@@ -1,5 +1,6 @@
-/* Paths. The rule for `namespaces` mirrors kubernetes/apiserver pkg/endpoints/request/requestinfo.go: namespaces/{x}/status and .../finalize are
- * subresources of the namespace, any other third segment is a resource inside it. */
+/* Paths. The rule for `namespaces` mirrors kubernetes/apiserver pkg/endpoints/request/requestinfo.go:
+ * namespaces/{x}/status and .../finalize are subresources of the namespace, any other third segment is a
+ * resource inside it. */
 #include "http_route.h"
 #include "http_parser.h"
 
@@ -11,20 +12,23 @@ static bool is(struct vd_bytes segment, const char *word)
 }
 
 /* Decodes one segment into the route's text. */
-static bool decode_segment(struct vd_bytes raw, struct vdi_route *route, size_t *at, struct vd_bytes *ret_segment)
+static bool decode_segment(struct vd_bytes raw, struct vdi_route *route, size_t *at,
+			   struct vd_bytes *ret_segment)
 {
 	size_t size;
 
 	if (raw.size == 0 || !vdi_percent_decode(raw, false, route->text + *at, &size))
 		return false;
 	*ret_segment = (struct vd_bytes) { route->text + *at, size };
-	if (memchr(ret_segment->data, '/', size) || memchr(ret_segment->data, 0, size) || is(*ret_segment, ".") || is(*ret_segment, ".."))
+	if (memchr(ret_segment->data, '/', size) || memchr(ret_segment->data, 0, size) ||
+	    is(*ret_segment, ".") || is(*ret_segment, ".."))
 		return false;
 	*at += size;
 	return true;
 }
 
-/* Splits at '/', one trailing slash allowed. Segments lie in route->text one after the other, each preceded by its '/'. -1: malformed. */
+/* Splits at '/', one trailing slash allowed. Segments lie in route->text one after the other, each preceded
+ * by its '/'. -1: malformed. */
 static int split(struct vd_bytes path, struct vdi_route *route, struct vd_bytes segments[SEGMENTS_MAX])
 {
 	const char *at = path.data;
@@ -64,7 +68,8 @@ static void route_resource(struct vdi_route *route, const struct vd_bytes *segme
 		segments++;
 		count--;
 	}
-	if (is(segments[0], "namespaces") && count > 2 && !is(segments[2], "status") && !is(segments[2], "finalize")) {
+	if (is(segments[0], "namespaces") && count > 2 && !is(segments[2], "status") &&
+	    !is(segments[2], "finalize")) {
 		route->has_namespace = true;
 		route->namespace_name = segments[1];
 		segments += 2;
@@ -76,7 +81,8 @@ static void route_resource(struct vdi_route *route, const struct vd_bytes *segme
 	if (count > 2) {
 		const char *end = (const char *) segments[count - 1].data + segments[count - 1].size;
 
-		route->subresource = (struct vd_bytes) { segments[2].data, (size_t) (end - (const char *) segments[2].data) };
+		route->subresource = (struct vd_bytes) { segments[2].data,
+							 (size_t) (end - (const char *) segments[2].data) };
 	}
 }
 
@@ -106,7 +112,9 @@ void vdi_route_parse(struct vd_bytes path, struct vdi_route *ret_route)
 		if (count > 3)
 			route_resource(ret_route, segments + 3, count - 3);
 		else
-			ret_route->kind = count == 1 ? VDI_ROUTE_APIS : count == 2 ? VDI_ROUTE_GROUP : VDI_ROUTE_VERSION;
+			ret_route->kind = count == 1 ? VDI_ROUTE_APIS :
+					  count == 2 ? VDI_ROUTE_GROUP :
+						       VDI_ROUTE_VERSION;
 	} else {
 		ret_route->kind = VDI_ROUTE_PLAIN;
 	}

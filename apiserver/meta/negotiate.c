@@ -1,4 +1,5 @@
-/* Accept clauses are read left to right; only a better q replaces an earlier acceptable one, which is the stable sort of upstream. */
+/* Accept clauses are read left to right; only a better q replaces an earlier acceptable one, which is the
+ * stable sort of upstream. */
 #include "negotiate.h"
 
 #include "http_parser.h"
@@ -64,7 +65,8 @@ static bool is(struct vd_bytes text, const char *word)
 
 static bool form_of(const struct clause *clause, struct vdi_negotiated *ret)
 {
-	bool meta = is(clause->group, "meta.k8s.io") && (is(clause->version, "v1") || is(clause->version, "v1beta1"));
+	bool meta = is(clause->group, "meta.k8s.io") &&
+		    (is(clause->version, "v1") || is(clause->version, "v1beta1"));
 	bool discovery = is(clause->group, "apidiscovery.k8s.io");
 
 	ret->v1beta1 = is(clause->version, "v1beta1");
@@ -108,10 +110,12 @@ bool vdi_negotiate(struct vd_bytes accept, unsigned forms, struct vdi_negotiated
 	}
 	while (accept.size) {
 		struct clause	      clause = parse_clause(take(&accept, ','));
-		struct vdi_negotiated candidate = { .protobuf = vdi_ascii_equal_fold(clause.type, "application/vnd.kubernetes.protobuf") };
+		struct vdi_negotiated candidate = { .protobuf = vdi_ascii_equal_fold(
+							    clause.type,
+							    "application/vnd.kubernetes.protobuf") };
 
-		if (!candidate.protobuf && !vdi_ascii_equal_fold(clause.type, "application/json") && !is(clause.type, "*/*") &&
-		    !is(clause.type, "application/*"))
+		if (!candidate.protobuf && !vdi_ascii_equal_fold(clause.type, "application/json") &&
+		    !is(clause.type, "*/*") && !is(clause.type, "application/*"))
 			continue;
 		if (!form_of(&clause, &candidate) || !(forms & 1u << candidate.form) || clause.q == 0 ||
 		    (candidate.protobuf && !as_protobuf(candidate.form, forms)))

@@ -1,4 +1,5 @@
-/* Paths come from outside and end in a header line and in a sentence, so what could end either is replaced. */
+/* Paths come from outside and end in a header line and in a sentence, so what could end either is
+ * replaced. */
 #include "unknown_fields.h"
 
 #define NAMED_LENGTH_MAX 200
@@ -17,13 +18,15 @@ void vdi_unknown_fields_reset(struct vdi_unknown_fields *fields)
 	fields->count = 0;
 }
 
-/* A path inside of quotes of a header's quoted string, which itself lies inside of quotes: printable, and nothing that ends either. */
+/* A path inside of quotes of a header's quoted string, which itself lies inside of quotes: printable, and
+ * nothing that ends either. */
 static void write_path(struct vdi_out *out, struct vd_bytes path)
 {
 	const char *text = path.data;
 
 	for (size_t i = 0; i < path.size && i < NAMED_LENGTH_MAX; i++) {
-		char character = text[i] < ' ' || text[i] == 0x7f || text[i] == '"' || text[i] == '\\' ? '?' : text[i];
+		char character =
+			text[i] < ' ' || text[i] == 0x7f || text[i] == '"' || text[i] == '\\' ? '?' : text[i];
 
 		vdi_out_bytes(out, (struct vd_bytes) { &character, 1 });
 	}

@@ -1,4 +1,5 @@
-/* Members of an object that its kind does not have, as fieldValidation wants them told: refused together, or a Warning header each. Zero is an empty one. */
+/* Members of an object that its kind does not have, as fieldValidation wants them told: refused together, or
+ * a Warning header each. Zero is an empty one. */
 #ifndef VDI_UNKNOWN_FIELDS_H
 #define VDI_UNKNOWN_FIELDS_H
 

@@ -46,7 +46,8 @@ static const char *subdomain_shape(struct vd_bytes text)
 {
 	if (is_dns_subdomain(text.data, text.size))
 		return NULL;
-	return "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end "
+	return "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+	       "'.', and must start and end "
 	       "with an alphanumeric character (e.g. 'example.com', regex used for validation is "
 	       "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 }
@@ -57,8 +58,10 @@ static const char *dns_label_shape(struct vd_bytes text)
 		return NULL;
 	if (is_dns_subdomain(text.data, text.size))
 		return "must not contain dots";
-	return "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
-	       "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+	return "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+	       "must start and end with an "
+	       "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+	       "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 }
 
 const char *vdi_validate_subdomain(struct vd_bytes text)
@@ -91,7 +94,8 @@ static size_t put_why(const char *why, const char **ret_why, size_t count)
 	return count;
 }
 
-size_t vdi_validate_name(enum vdi_name_rule rule, struct vd_bytes name, const char *ret_why[VDI_NAME_FAULTS_MAX])
+size_t vdi_validate_name(enum vdi_name_rule rule, struct vd_bytes name,
+			 const char *ret_why[VDI_NAME_FAULTS_MAX])
 {
 	const char *too_long = "must be no more than 253 characters";
 	size_t	    count;
@@ -104,7 +108,9 @@ size_t vdi_validate_name(enum vdi_name_rule rule, struct vd_bytes name, const ch
 	if (rule == VDI_NAME_PATH_SEGMENT)
 		return put_why(vdi_validate_path_segment(name), ret_why, count);
 	count = put_why(subdomain_shape(name), ret_why, count);
-	return put_why(rule == VDI_NAME_CRON_JOB && name.size > 52 ? "must be no more than 52 characters" : NULL, ret_why, count);
+	return put_why(rule == VDI_NAME_CRON_JOB && name.size > 52 ? "must be no more than 52 characters" :
+								     NULL,
+		       ret_why, count);
 }
 
 /* [A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])? */
@@ -130,7 +136,8 @@ const char *vdi_validate_qualified_name(struct vd_bytes text)
 		if (prefix == 0)
 			return "prefix part must be non-empty";
 		if (prefix > 253 || !is_dns_subdomain(at, prefix))
-			return "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+			return "prefix part a lowercase RFC 1123 subdomain must consist of lower case "
+			       "alphanumeric characters, '-' or '.', and must "
 			       "start and end with an alphanumeric character";
 		at = slash + 1;
 		size -= prefix + 1;
@@ -140,8 +147,10 @@ const char *vdi_validate_qualified_name(struct vd_bytes text)
 	if (size > 63)
 		return "name part must be no more than 63 bytes";
 	if (!is_name_part(at, size))
-		return "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
-		       "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+		return "name part must consist of alphanumeric characters, '-', '_' or '.', and must start "
+		       "and end with an alphanumeric character "
+		       "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+		       "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 	return NULL;
 }
 
@@ -149,8 +158,10 @@ static const char *label_value_shape(struct vd_bytes text)
 {
 	if (text.size == 0 || is_name_part(text.data, text.size))
 		return NULL;
-	return "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-	       "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+	return "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+	       "'.', and must start and end with an "
+	       "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+	       "validation is "
 	       "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 }
 
@@ -164,7 +175,8 @@ void vdi_validate_label_of(struct vdi_faults *faults, const char *field, struct 
 	const char *why = label_value_shape(value);
 
 	if (value.size > 63)
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, vd_bytes_of(field), value, "must be no more than 63 bytes");
+		vdi_faults_add_text(faults, VDI_FAULT_INVALID, vd_bytes_of(field), value,
+				    "must be no more than 63 bytes");
 	if (why)
 		vdi_faults_add_text(faults, VDI_FAULT_INVALID, vd_bytes_of(field), value, "%s", why);
 }
@@ -229,17 +241,22 @@ static void check_owners(struct vdi_tree *tree, const struct vdi_node *owners, s
 
 			(void) snprintf(field, sizeof field, "metadata.ownerReferences.%s", members[i]);
 			if (vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of(members[i]))).size == 0)
-				invalid(faults, field, VD_BYTES_NONE, i == 0 ? "version must not be empty" : "must not be empty");
+				invalid(faults, field, VD_BYTES_NONE,
+					i == 0 ? "version must not be empty" : "must not be empty");
 		}
-		if (vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of("apiVersion"))), vd_bytes_of("v1")) &&
-		    vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of("kind"))), vd_bytes_of("Event")))
-			vdi_faults_add_node(faults, VDI_FAULT_INVALID, vd_bytes_of("metadata.ownerReferences"), owner,
+		if (vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of("apiVersion"))),
+				   vd_bytes_of("v1")) &&
+		    vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(tree, owner, vd_bytes_of("kind"))),
+				   vd_bytes_of("Event")))
+			vdi_faults_add_node(faults, VDI_FAULT_INVALID,
+					    vd_bytes_of("metadata.ownerReferences"), owner,
 					    "/v1, Kind=Event is disallowed from being an owner");
-		controllers += vdi_tree_is(vdi_tree_get(tree, owner, vd_bytes_of("controller")), VDI_NODE_TRUE);
+		controllers +=
+			vdi_tree_is(vdi_tree_get(tree, owner, vd_bytes_of("controller")), VDI_NODE_TRUE);
 	}
 	if (controllers > 1)
-		vdi_faults_add_node(faults, VDI_FAULT_INVALID, vd_bytes_of("metadata.ownerReferences"), owners,
-				    "Only one reference can have Controller set to true");
+		vdi_faults_add_node(faults, VDI_FAULT_INVALID, vd_bytes_of("metadata.ownerReferences"),
+				    owners, "Only one reference can have Controller set to true");
 }
 
 static void check_finalizers(const struct vdi_node *finalizers, struct vdi_faults *faults)
@@ -249,17 +266,20 @@ static void check_finalizers(const struct vdi_node *finalizers, struct vdi_fault
 
 	if (is_given(finalizers) && finalizers->kind != VDI_NODE_ARRAY)
 		wrong_type(faults, field, "must be a list of strings");
-	for (const struct vdi_node *finalizer = vdi_tree_is(finalizers, VDI_NODE_ARRAY) ? finalizers->first : NULL; finalizer;
-	     finalizer = finalizer->next) {
+	for (const struct vdi_node *finalizer = vdi_tree_is(finalizers, VDI_NODE_ARRAY) ? finalizers->first :
+											  NULL;
+	     finalizer; finalizer = finalizer->next) {
 		if (finalizer->kind != VDI_NODE_STRING)
 			invalid(faults, field, finalizer->text, "must be a string");
 		else if ((why = vdi_validate_qualified_name(finalizer->text)))
 			invalid(faults, field, finalizer->text, why);
 		orphan |= vd_bytes_equal(vdi_tree_string_of(finalizer), vd_bytes_of("orphan"));
-		foreground |= vd_bytes_equal(vdi_tree_string_of(finalizer), vd_bytes_of("foregroundDeletion"));
+		foreground |=
+			vd_bytes_equal(vdi_tree_string_of(finalizer), vd_bytes_of("foregroundDeletion"));
 	}
 	if (orphan && foreground) /* they contradict each other */
-		vdi_faults_add_node(faults, VDI_FAULT_INVALID, vd_bytes_of(field), finalizers, "finalizer orphan and foregroundDeletion cannot be both set");
+		vdi_faults_add_node(faults, VDI_FAULT_INVALID, vd_bytes_of(field), finalizers,
+				    "finalizer orphan and foregroundDeletion cannot be both set");
 }
 
 /* The end of a prefix is hidden as upstream does: the random letters come behind the dash. */
@@ -271,7 +291,8 @@ static void check_generate_name(enum vdi_name_rule rule, struct vd_bytes prefix,
 
 	if (prefix.size == 0)
 		return;
-	if (rule == VDI_NAME_PATH_SEGMENT) { /* dots are fine in front of letters, and too long a prefix is cut */
+	if (rule ==
+	    VDI_NAME_PATH_SEGMENT) { /* dots are fine in front of letters, and too long a prefix is cut */
 		why[0] = prefix.data ? vdi_validate_path_segment(prefix) : NULL;
 		if (why[0] && text[0] != '.')
 			invalid(faults, "metadata.generateName", prefix, why[0]);
@@ -288,16 +309,19 @@ static void check_generate_name(enum vdi_name_rule rule, struct vd_bytes prefix,
 		invalid(faults, "metadata.generateName", prefix, why[i]);
 }
 
-static void check_names(struct vdi_tree *tree, const struct vdi_node *object, enum vdi_name_rule rule, struct vdi_faults *faults)
+static void check_names(struct vdi_tree *tree, const struct vdi_node *object, enum vdi_name_rule rule,
+			struct vdi_faults *faults)
 {
 	struct vd_bytes name = vdi_tree_string_of(vdi_tree_find(tree, object, "metadata.name"));
 	const char     *why[VDI_NAME_FAULTS_MAX];
 	size_t		count;
 
 	/* The bound of a CronJob is checked apart from its prefix. */
-	check_generate_name(rule == VDI_NAME_CRON_JOB ? VDI_NAME_SUBDOMAIN : rule, vdi_tree_string_of(vdi_tree_find(tree, object, "metadata.generateName")), faults);
+	check_generate_name(rule == VDI_NAME_CRON_JOB ? VDI_NAME_SUBDOMAIN : rule,
+			    vdi_tree_string_of(vdi_tree_find(tree, object, "metadata.generateName")), faults);
 	if (name.size == 0) {
-		vdi_faults_add(faults, VDI_FAULT_REQUIRED, vd_bytes_of("metadata.name"), VD_BYTES_NONE, "name or generateName is required");
+		vdi_faults_add(faults, VDI_FAULT_REQUIRED, vd_bytes_of("metadata.name"), VD_BYTES_NONE,
+			       "name or generateName is required");
 		return;
 	}
 	count = vdi_validate_name(rule, name, why);
@@ -305,7 +329,8 @@ static void check_names(struct vdi_tree *tree, const struct vdi_node *object, en
 		invalid(faults, "metadata.name", name, why[i]);
 }
 
-void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, enum vdi_name_rule rule, struct vdi_faults *faults)
+void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object, enum vdi_name_rule rule,
+			   struct vdi_faults *faults)
 {
 	const struct vdi_node *labels = vdi_tree_find(tree, object, "metadata.labels");
 	const struct vdi_node *annotations = vdi_tree_find(tree, object, "metadata.annotations");
@@ -321,13 +346,15 @@ void vdi_validate_metadata(struct vdi_tree *tree, const struct vdi_node *object,
 		}
 	}
 	if (check_map(annotations, "metadata.annotations", faults)) {
-		for (const struct vdi_node *annotation = annotations->first; annotation; annotation = annotation->next) {
+		for (const struct vdi_node *annotation = annotations->first; annotation;
+		     annotation = annotation->next) {
 			size += annotation->key.size + annotation->text.size;
 			if ((why = vdi_validate_qualified_name(annotation->key)))
 				invalid(faults, "metadata.annotations", annotation->key, why);
 		}
 		if (size > ANNOTATIONS_MAX)
-			vdi_faults_add(faults, VDI_FAULT_TOO_LONG, vd_bytes_of("metadata.annotations"), VD_BYTES_NONE, "may not be more than 262144 bytes");
+			vdi_faults_add(faults, VDI_FAULT_TOO_LONG, vd_bytes_of("metadata.annotations"),
+				       VD_BYTES_NONE, "may not be more than 262144 bytes");
 	}
 	check_owners(tree, vdi_tree_find(tree, object, "metadata.ownerReferences"), faults);
 	check_finalizers(vdi_tree_find(tree, object, "metadata.finalizers"), faults);

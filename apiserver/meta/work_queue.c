@@ -25,10 +25,11 @@ static void run(void *arg)
 
 vd_status vdi_work_queue_init(struct vdi_work_queue *work, const struct vd_env *env, const char *name)
 {
-	struct vdi_queue_options queue = {
-		.name = name, .when_full = "the request is answered 429", .capacity = VDI_WORK_COUNT_MAX, .item_size = sizeof(struct vdi_work *)
-	};
-	struct vd_actor_options worker = { .name = name, .run = run, .arg = work, .blocking = true };
+	struct vdi_queue_options queue = { .name = name,
+					   .when_full = "the request is answered 429",
+					   .capacity = VDI_WORK_COUNT_MAX,
+					   .item_size = sizeof(struct vdi_work *) };
+	struct vd_actor_options	 worker = { .name = name, .run = run, .arg = work, .blocking = true };
 
 	VDI_TRY(vdi_queue_shared_init(&work->queue, &queue, vdi_env_metrics(env)));
 	work->env = env;

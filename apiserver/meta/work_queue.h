@@ -1,14 +1,16 @@
-/* Work that would hold an event loop for too long: edits of large objects, schemas, documents, searches through many objects.
+/* Work that would hold an event loop for too long: edits of large objects, schemas, documents, searches
+ * through many objects.
  *
- * A bounded queue that a few threads of their own take from, oldest first. A piece of work belongs to whoever posts it and must stay until its run function has
- * returned; that function computes and says that it has ended in its own way (vdi_request_got_object). It touches nothing that belongs to a loop.
+ * A bounded queue that a few threads of their own take from, oldest first. A piece of work belongs to whoever
+ * posts it and must stay until its run function has returned; that function computes and says that it has
+ * ended in its own way (vdi_request_got_object). It touches nothing that belongs to a loop.
  */
 #ifndef VDI_WORK_QUEUE_H
 #define VDI_WORK_QUEUE_H
 
 #include "queue.h"
 
-#define VDI_WORK_THREADS   2
+#define VDI_WORK_THREADS 2
 #define VDI_WORK_COUNT_MAX 256
 /* Bytes of body and present object that a loop edits itself: some milliseconds at most, whatever they are. */
 #define VDI_WORK_BYTES_SHORT ((size_t) 16384)
@@ -24,7 +26,8 @@ struct vdi_work_queue {
 };
 
 /* name: for metrics and threads, kept. VD_NOMEM, VD_FULL. */
-VDI_MUST_USE vd_status vdi_work_queue_init(struct vdi_work_queue *work, const struct vd_env *env, const char *name);
+VDI_MUST_USE vd_status vdi_work_queue_init(struct vdi_work_queue *work, const struct vd_env *env,
+					   const char *name);
 /* Everything that was posted must have run. Waits for the threads. All zero is fine. */
 void vdi_work_queue_fini(struct vdi_work_queue *work);
 

@@ -1,4 +1,5 @@
-/* Values of a Secret are base64 in JSON. Whether they are, and every type, is checked before (field_check), so nothing here decodes without need. */
+/* Values of a Secret are base64 in JSON. Whether they are, and every type, is checked before (field_check),
+ * so nothing here decodes without need. */
 #include "config_data.h"
 
 #include <stdio.h>
@@ -15,7 +16,9 @@ static enum kind kind_of(const struct vdi_resource *resource)
 {
 	if (!resource->built_in || *resource->group)
 		return NEITHER;
-	return strcmp(resource->plural, "secrets") == 0 ? SECRET : strcmp(resource->plural, "configmaps") == 0 ? CONFIG_MAP : NEITHER;
+	return strcmp(resource->plural, "secrets") == 0	   ? SECRET :
+	       strcmp(resource->plural, "configmaps") == 0 ? CONFIG_MAP :
+							     NEITHER;
 }
 
 bool vdi_config_data_is(const struct vdi_resource *resource)
@@ -42,7 +45,8 @@ static vd_status unfold(struct vdi_tree *tree, struct vdi_node *value)
 	char	   *text;
 	size_t	    size = 0;
 
-	if (value->text.size == 0 || (!memchr(from, '\n', value->text.size) && !memchr(from, '\r', value->text.size)))
+	if (value->text.size == 0 ||
+	    (!memchr(from, '\n', value->text.size) && !memchr(from, '\r', value->text.size)))
 		return VD_OK;
 	text = vdi_tree_take(tree, value->text.size);
 	if (text == NULL)
@@ -63,7 +67,8 @@ static vd_status prepare_map(struct vdi_tree *tree, struct vdi_node *root, const
 		(void) vdi_tree_remove(tree, root, key(name));
 		return VD_OK;
 	}
-	for (struct vdi_node *value = vdi_tree_is(map, VDI_NODE_OBJECT) ? map->first : NULL; value; value = value->next) {
+	for (struct vdi_node *value = vdi_tree_is(map, VDI_NODE_OBJECT) ? map->first : NULL; value;
+	     value = value->next) {
 		if (value->kind == VDI_NODE_NULL) {
 			value->kind = VDI_NODE_STRING;
 			value->text = key("");
@@ -74,7 +79,8 @@ static vd_status prepare_map(struct vdi_tree *tree, struct vdi_node *root, const
 	return VD_OK;
 }
 
-static vd_status put_encoded(struct vdi_tree *tree, struct vdi_node *data, struct vd_bytes name, struct vd_bytes bytes)
+static vd_status put_encoded(struct vdi_tree *tree, struct vdi_node *data, struct vd_bytes name,
+			     struct vd_bytes bytes)
 {
 	struct vdi_node *value = vdi_tree_new(tree, VDI_NODE_STRING);
 	char		*text = vdi_tree_take(tree, VDI_BASE64_ENCODED_MAX(bytes.size) + 1);
@@ -101,7 +107,8 @@ static vd_status merge_string_data(struct vdi_tree *tree, struct vdi_node *root)
 	return VD_OK;
 }
 
-vd_status vdi_config_data_prepare(const struct vdi_resource *resource, struct vdi_tree *tree, struct vdi_node *root)
+vd_status vdi_config_data_prepare(const struct vdi_resource *resource, struct vdi_tree *tree,
+				  struct vdi_node *root)
 {
 	enum kind kind = kind_of(resource);
 
@@ -116,7 +123,8 @@ vd_status vdi_config_data_prepare(const struct vdi_resource *resource, struct vd
 		(void) vdi_tree_remove(tree, root, key("immutable"));
 	if (kind == CONFIG_MAP)
 		return VD_OK;
-	if (vdi_tree_string_of(vdi_tree_get(tree, root, key("type"))).size == 0 && !vdi_tree_set(tree, root, key("type"), vdi_tree_new_string(tree, key("Opaque"))))
+	if (vdi_tree_string_of(vdi_tree_get(tree, root, key("type"))).size == 0 &&
+	    !vdi_tree_set(tree, root, key("type"), vdi_tree_new_string(tree, key("Opaque"))))
 		return VD_NOMEM;
 	return VD_OK;
 }
@@ -125,12 +133,14 @@ vd_status vdi_config_data_prepare(const struct vdi_resource *resource, struct vd
 
 static bool is_key_character(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+	       c == '_' || c == '.';
 }
 
 static struct vd_bytes field_of(char buffer[FIELD_SIZE], const char *map, struct vd_bytes name)
 {
-	(void) snprintf(buffer, FIELD_SIZE, "%s[%.*s]", map, (int) VDI_MIN(name.size, (size_t) 280), name.size ? (const char *) name.data : "");
+	(void) snprintf(buffer, FIELD_SIZE, "%s[%.*s]", map, (int) VDI_MIN(name.size, (size_t) 280),
+			name.size ? (const char *) name.data : "");
 	return key(buffer);
 }
 
@@ -143,15 +153,19 @@ static void check_key(const char *map, struct vd_bytes name, struct vdi_faults *
 	for (size_t i = 0; i < name.size; i++)
 		is_fine &= is_key_character(text[i]);
 	if (name.size > 253)
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, map, name), name, "must be no more than 253 characters");
+		vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, map, name), name,
+				    "must be no more than 253 characters");
 	if (!is_fine)
 		vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, map, name), name,
-				    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for "
+				    "a valid config key must consist of alphanumeric characters, '-', '_' or "
+				    "'.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for "
 				    "validation is '[-._a-zA-Z0-9]+')");
 	else if (vd_bytes_equal(name, key(".")) || vd_bytes_equal(name, key("..")))
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, map, name), name, "must not be '%s'", name.size == 1 ? "." : "..");
+		vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, map, name), name,
+				    "must not be '%s'", name.size == 1 ? "." : "..");
 	else if (name.size > 2 && memcmp(text, "..", 2) == 0)
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, map, name), name, "must not start with '..'");
+		vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, map, name), name,
+				    "must not start with '..'");
 }
 
 static size_t decoded_size(struct vd_bytes text)
@@ -164,7 +178,8 @@ static size_t decoded_size(struct vd_bytes text)
 	return size;
 }
 
-static size_t check_values(const char *name, const struct vdi_node *map, bool is_encoded, struct vdi_faults *faults)
+static size_t check_values(const char *name, const struct vdi_node *map, bool is_encoded,
+			   struct vdi_faults *faults)
 {
 	size_t size = 0;
 
@@ -177,31 +192,38 @@ static size_t check_values(const char *name, const struct vdi_node *map, bool is
 
 static void check_config_map(struct vdi_tree *tree, const struct vdi_node *root, struct vdi_faults *faults)
 {
-	const struct vdi_node *data = vdi_tree_get(tree, root, key("data")), *binary = vdi_tree_get(tree, root, key("binaryData"));
-	char		       buffer[FIELD_SIZE];
-	size_t		       size = check_values("data", data, false, faults) + check_values("binaryData", binary, true, faults);
+	const struct vdi_node *data = vdi_tree_get(tree, root, key("data")),
+			      *binary = vdi_tree_get(tree, root, key("binaryData"));
+	char   buffer[FIELD_SIZE];
+	size_t size =
+		check_values("data", data, false, faults) + check_values("binaryData", binary, true, faults);
 
 	for (const struct vdi_node *value = first_of(data); value; value = value->next)
 		if (vdi_tree_get(tree, binary, value->key))
-			vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, "data", value->key), value->key, "duplicate of key present in binaryData");
+			vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, "data", value->key),
+					    value->key, "duplicate of key present in binaryData");
 	if (size > DATA_MAX)
-		vdi_faults_add(faults, VDI_FAULT_TOO_LONG, key("[]"), VD_BYTES_NONE, "may not be more than %d bytes", DATA_MAX);
+		vdi_faults_add(faults, VDI_FAULT_TOO_LONG, key("[]"), VD_BYTES_NONE,
+			       "may not be more than %d bytes", DATA_MAX);
 }
 
 /* A missing key; empty counts as missing where upstream says so. */
-static bool require(const struct vdi_node *data, struct vdi_tree *tree, const char *name, bool may_be_empty, struct vdi_faults *faults)
+static bool require(const struct vdi_node *data, struct vdi_tree *tree, const char *name, bool may_be_empty,
+		    struct vdi_faults *faults)
 {
 	const struct vdi_node *value = vdi_tree_get(tree, data, key(name));
 	char		       buffer[FIELD_SIZE];
 
 	if (value && (may_be_empty || vdi_tree_string_of(value).size))
 		return true;
-	vdi_faults_add(faults, VDI_FAULT_REQUIRED, field_of(buffer, "data", key(name)), VD_BYTES_NONE, "%s", "");
+	vdi_faults_add(faults, VDI_FAULT_REQUIRED, field_of(buffer, "data", key(name)), VD_BYTES_NONE, "%s",
+		       "");
 	return false;
 }
 
 /* The configuration of a registry's client is a JSON object. */
-static vd_status check_docker(struct vdi_tree *tree, const struct vdi_node *data, const char *name, struct vdi_faults *faults)
+static vd_status check_docker(struct vdi_tree *tree, const struct vdi_node *data, const char *name,
+			      struct vdi_faults *faults)
 {
 	struct vd_bytes text;
 	size_t		size, at;
@@ -213,31 +235,40 @@ static vd_status check_docker(struct vdi_tree *tree, const struct vdi_node *data
 	bytes = vdi_tree_take(tree, VDI_BASE64_DECODED_MAX(text.size));
 	if (bytes == NULL)
 		return VD_NOMEM;
-	if (vdi_base64_decode(VDI_BASE64_STANDARD, text, bytes, &size, NULL) == VD_OK && vdi_json_validate((struct vd_bytes) { bytes, size }, NULL, NULL) == VD_OK) {
-		for (at = 0; bytes[at] == ' ' || bytes[at] == '\n' || bytes[at] == '\t' || bytes[at] == '\r'; at++)
+	if (vdi_base64_decode(VDI_BASE64_STANDARD, text, bytes, &size, NULL) == VD_OK &&
+	    vdi_json_validate((struct vd_bytes) { bytes, size }, NULL, NULL) == VD_OK) {
+		for (at = 0; bytes[at] == ' ' || bytes[at] == '\n' || bytes[at] == '\t' || bytes[at] == '\r';
+		     at++)
 			continue;
 		if (bytes[at] == '{' || bytes[at] == 'n')
 			return VD_OK;
 	}
-	vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, "data", key(name)), key("<secret contents redacted>"), "must be a JSON object");
+	vdi_faults_add_text(faults, VDI_FAULT_INVALID, field_of(buffer, "data", key(name)),
+			    key("<secret contents redacted>"), "must be a JSON object");
 	return VD_OK;
 }
 
-static vd_status check_type(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *data, struct vdi_faults *faults)
+static vd_status check_type(struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *data,
+			    struct vdi_faults *faults)
 {
 	static const char account[] = "kubernetes.io/service-account.name";
 	struct vd_bytes	  type = vdi_tree_string_of(vdi_tree_get(tree, root, key("type")));
 	char		  buffer[FIELD_SIZE];
 
 	if (vd_bytes_equal(type, key("kubernetes.io/service-account-token"))) {
-		if (vdi_tree_string_of(vdi_tree_get(tree, vdi_tree_find(tree, root, "metadata.annotations"), key(account))).size == 0)
-			vdi_faults_add(faults, VDI_FAULT_REQUIRED, field_of(buffer, "metadata.annotations", key(account)), VD_BYTES_NONE, "%s", "");
+		if (vdi_tree_string_of(vdi_tree_get(tree, vdi_tree_find(tree, root, "metadata.annotations"),
+						    key(account)))
+			    .size == 0)
+			vdi_faults_add(faults, VDI_FAULT_REQUIRED,
+				       field_of(buffer, "metadata.annotations", key(account)), VD_BYTES_NONE,
+				       "%s", "");
 	} else if (vd_bytes_equal(type, key("kubernetes.io/dockercfg"))) {
 		return check_docker(tree, data, ".dockercfg", faults);
 	} else if (vd_bytes_equal(type, key("kubernetes.io/dockerconfigjson"))) {
 		return check_docker(tree, data, ".dockerconfigjson", faults);
 	} else if (vd_bytes_equal(type, key("kubernetes.io/basic-auth"))) {
-		if (vdi_tree_get(tree, data, key("username")) == NULL && vdi_tree_get(tree, data, key("password")) == NULL) {
+		if (vdi_tree_get(tree, data, key("username")) == NULL &&
+		    vdi_tree_get(tree, data, key("password")) == NULL) {
 			(void) require(data, tree, "username", true, faults);
 			(void) require(data, tree, "password", true, faults);
 		}
@@ -255,17 +286,20 @@ static vd_status check_secret(struct vdi_tree *tree, const struct vdi_node *root
 	const struct vdi_node *data = vdi_tree_get(tree, root, key("data"));
 
 	if (check_values("data", data, true, faults) > DATA_MAX)
-		vdi_faults_add(faults, VDI_FAULT_TOO_LONG, key("data"), VD_BYTES_NONE, "may not be more than %d bytes", DATA_MAX);
+		vdi_faults_add(faults, VDI_FAULT_TOO_LONG, key("data"), VD_BYTES_NONE,
+			       "may not be more than %d bytes", DATA_MAX);
 	return check_type(tree, root, data, faults);
 }
 
 /* Absent and empty are the same. */
 static bool is_same_map(struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b)
 {
-	return first_of(a) == NULL || first_of(b) == NULL ? first_of(a) == first_of(b) : vdi_tree_equal(tree, a, b);
+	return first_of(a) == NULL || first_of(b) == NULL ? first_of(a) == first_of(b) :
+							    vdi_tree_equal(tree, a, b);
 }
 
-static void check_update(enum kind kind, struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old, struct vdi_faults *faults)
+static void check_update(enum kind kind, struct vdi_tree *tree, const struct vdi_node *root,
+			 const struct vdi_node *old, struct vdi_faults *faults)
 {
 	static const char *const maps[] = { "data", "binaryData" };
 	static const char	 why[] = "field is immutable when `immutable` is set";
@@ -278,11 +312,13 @@ static void check_update(enum kind kind, struct vdi_tree *tree, const struct vdi
 	if (!vdi_tree_is(vdi_tree_get(tree, root, key("immutable")), VDI_NODE_TRUE))
 		vdi_faults_add(faults, VDI_FAULT_FORBIDDEN, key("immutable"), VD_BYTES_NONE, "%s", why);
 	for (size_t i = 0; i < (kind == SECRET ? 1 : VDI_ARRAY_SIZE(maps)); i++)
-		if (!is_same_map(tree, vdi_tree_get(tree, root, key(maps[i])), vdi_tree_get(tree, old, key(maps[i]))))
+		if (!is_same_map(tree, vdi_tree_get(tree, root, key(maps[i])),
+				 vdi_tree_get(tree, old, key(maps[i]))))
 			vdi_faults_add(faults, VDI_FAULT_FORBIDDEN, key(maps[i]), VD_BYTES_NONE, "%s", why);
 }
 
-vd_status vdi_config_data_validate(const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old,
+vd_status vdi_config_data_validate(const struct vdi_resource *resource, struct vdi_tree *tree,
+				   const struct vdi_node *root, const struct vdi_node *old,
 				   struct vdi_faults *faults)
 {
 	enum kind kind = kind_of(resource);

@@ -7,7 +7,8 @@
  *     finalizers left, or a grace period that somebody has to watch -----> MARK
  *     none --------------------------------------------------------------> REMOVE
  *
- * A pod that is deleted without grace goes in one write; upstream writes the mark first and deletes then, which nobody can tell but by an event more.
+ * A pod that is deleted without grace goes in one write; upstream writes the mark first and deletes then,
+ * which nobody can tell but by an event more.
  */
 #include "deletion.h"
 
@@ -54,7 +55,9 @@ bool vdi_deletion_is_immortal(const struct vdi_resource *resource, struct vd_byt
 
 bool vdi_deletion_returns_object(const struct vdi_resource *resource)
 {
-	static const char *const plurals[] = { "namespaces", "pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims" };
+	static const char *const plurals[] = { "namespaces",	    "pods",
+					       "services",	    "serviceaccounts",
+					       "persistentvolumes", "persistentvolumeclaims" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(plurals); i++)
 		if (is_core(resource, plurals[i]))
@@ -70,7 +73,8 @@ static vd_status no_memory(struct vdi_http_status *status)
 
 bool vdi_deletion_has(const struct vdi_node *list, struct vd_bytes text)
 {
-	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item; item = item->next)
+	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item;
+	     item = item->next)
 		if (vd_bytes_equal(vdi_tree_string_of(item), text))
 			return true;
 	return false;
@@ -83,26 +87,32 @@ static size_t count_of(const struct vdi_node *list)
 
 /* ---- The end of a marked object ---- */
 
-bool vdi_deletion_is_over(const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old_root)
+bool vdi_deletion_is_over(const struct vdi_resource *resource, struct vdi_tree *tree,
+			  const struct vdi_node *root, const struct vdi_node *old_root)
 {
 	if (count_of(vdi_tree_find(tree, root, "metadata.finalizers")) > 0)
 		return false;
 	if (vdi_tree_string_of(vdi_tree_find(tree, old_root, "metadata.deletionTimestamp")).size == 0)
 		return false;
-	if (vdi_resource_is_namespaces(resource) && count_of(vdi_tree_find(tree, root, "spec.finalizers")) > 0)
+	if (vdi_resource_is_namespaces(resource) &&
+	    count_of(vdi_tree_find(tree, root, "spec.finalizers")) > 0)
 		return false;
 	return vdi_tree_int_of(vdi_tree_find(tree, old_root, "metadata.deletionGracePeriodSeconds"), 0) == 0;
 }
 
-/* Out of memory: the set is smaller, and a finalizer that was there may be refused; the write fails soon in any case. */
+/* Out of memory: the set is smaller, and a finalizer that was there may be refused; the write fails soon in
+ * any case. */
 static void collect_texts(struct vdi_hash *texts, const struct vdi_node *list)
 {
 	vdi_hash_init(texts, vdi_hash_is_text, 0);
-	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item; item = item->next)
-		(void) !vdi_hash_put(texts, vdi_hash_bytes(item->text, vdi_hash_seed()), &item->text, (void *) (uintptr_t) &item->text, NULL);
+	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item;
+	     item = item->next)
+		(void) !vdi_hash_put(texts, vdi_hash_bytes(item->text, vdi_hash_seed()), &item->text,
+				     (void *) (uintptr_t) &item->text, NULL);
 }
 
-static void refuse_new_finalizers(struct vdi_tree *tree, const struct vdi_node *metadata, const struct vdi_node *old_metadata, struct vdi_faults *faults)
+static void refuse_new_finalizers(struct vdi_tree *tree, const struct vdi_node *metadata,
+				  const struct vdi_node *old_metadata, struct vdi_faults *faults)
 {
 	const struct vdi_node *list = vdi_tree_get(tree, metadata, key("finalizers"));
 	struct vdi_hash	       old;
@@ -110,33 +120,42 @@ static void refuse_new_finalizers(struct vdi_tree *tree, const struct vdi_node *
 	size_t		       size = 0;
 
 	collect_texts(&old, vdi_tree_get(tree, old_metadata, key("finalizers")));
-	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL; item && size < sizeof found; item = item->next) {
+	for (const struct vdi_node *item = vdi_tree_is(list, VDI_NODE_ARRAY) ? list->first : NULL;
+	     item && size < sizeof found; item = item->next) {
 		struct vd_bytes name = vdi_tree_string_of(item);
 
 		if (vdi_hash_get(&old, vdi_hash_bytes(name, vdi_hash_seed()), &name) == NULL)
-			size += (size_t) snprintf(found + size, sizeof found - size, "%s\"%.*s\"", size ? ", " : "", (int) VDI_MIN(name.size, (size_t) 120),
+			size += (size_t) snprintf(found + size, sizeof found - size, "%s\"%.*s\"",
+						  size ? ", " : "", (int) VDI_MIN(name.size, (size_t) 120),
 						  name.size ? (const char *) name.data : "");
 	}
 	vdi_hash_fini(&old);
 	if (size)
 		vdi_faults_add(faults, VDI_FAULT_FORBIDDEN, key("metadata.finalizers"), VD_BYTES_NONE,
-			       "no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}", found);
+			       "no new finalizers can be added if the object is being deleted, found new "
+			       "finalizers []string{%s}",
+			       found);
 }
 
-void vdi_deletion_validate_update(struct vdi_tree *tree, const struct vdi_node *metadata, const struct vdi_node *old_metadata, struct vdi_faults *faults)
+void vdi_deletion_validate_update(struct vdi_tree *tree, const struct vdi_node *metadata,
+				  const struct vdi_node *old_metadata, struct vdi_faults *faults)
 {
-	struct vd_bytes	       given = vdi_tree_string_of(vdi_tree_get(tree, metadata, key("deletionTimestamp")));
+	struct vd_bytes given = vdi_tree_string_of(vdi_tree_get(tree, metadata, key("deletionTimestamp")));
 	const struct vdi_node *grace = vdi_tree_get(tree, metadata, key("deletionGracePeriodSeconds"));
-	const struct vdi_node *old_grace = vdi_tree_get(tree, old_metadata, key("deletionGracePeriodSeconds"));
-	bool		       is_marked = vdi_tree_string_of(vdi_tree_get(tree, old_metadata, key("deletionTimestamp"))).size > 0;
+	const struct vdi_node *old_grace =
+		vdi_tree_get(tree, old_metadata, key("deletionGracePeriodSeconds"));
+	bool is_marked =
+		vdi_tree_string_of(vdi_tree_get(tree, old_metadata, key("deletionTimestamp"))).size > 0;
 
 	if (is_marked)
 		refuse_new_finalizers(tree, metadata, old_metadata, faults);
 	/* One that is there is kept whatever is sent. */
 	if (!is_marked && given.size)
-		vdi_faults_add_text(faults, VDI_FAULT_INVALID, key("metadata.deletionTimestamp"), given, "field is immutable");
+		vdi_faults_add_text(faults, VDI_FAULT_INVALID, key("metadata.deletionTimestamp"), given,
+				    "field is immutable");
 	if (grace && grace->kind != VDI_NODE_NULL && !vdi_tree_equal(tree, grace, old_grace))
-		vdi_faults_add_node(faults, VDI_FAULT_INVALID, key("metadata.deletionGracePeriodSeconds"), grace, "field is immutable");
+		vdi_faults_add_node(faults, VDI_FAULT_INVALID, key("metadata.deletionGracePeriodSeconds"),
+				    grace, "field is immutable");
 }
 
 /* ---- Marks ---- */
@@ -146,13 +165,17 @@ static vd_status set_time(struct plan *plan, int64_t seconds)
 	char text[VDI_K8S_TIME_SIZE];
 
 	vdi_k8s_time_format((vd_wall) { seconds * 1000000000 }, text);
-	return vdi_tree_set(plan->tree, plan->metadata, key("deletionTimestamp"), vdi_tree_new_string(plan->tree, key(text))) ? VD_OK
-															       : no_memory(plan->status);
+	return vdi_tree_set(plan->tree, plan->metadata, key("deletionTimestamp"),
+			    vdi_tree_new_string(plan->tree, key(text))) ?
+		       VD_OK :
+		       no_memory(plan->status);
 }
 
 static vd_status set_int(struct plan *plan, const char *name, int64_t number)
 {
-	return vdi_tree_set(plan->tree, plan->metadata, key(name), vdi_tree_new_int(plan->tree, number)) ? VD_OK : no_memory(plan->status);
+	return vdi_tree_set(plan->tree, plan->metadata, key(name), vdi_tree_new_int(plan->tree, number)) ?
+		       VD_OK :
+		       no_memory(plan->status);
 }
 
 static vd_status raise_generation(struct plan *plan)
@@ -169,7 +192,9 @@ static int64_t now_s(const struct plan *plan)
 
 static bool marked_at(struct plan *plan, int64_t *ret_seconds)
 {
-	return vdi_k8s_time_seconds(vdi_tree_string_of(vdi_tree_get(plan->tree, plan->metadata, key("deletionTimestamp"))), ret_seconds);
+	return vdi_k8s_time_seconds(
+		vdi_tree_string_of(vdi_tree_get(plan->tree, plan->metadata, key("deletionTimestamp"))),
+		ret_seconds);
 }
 
 static vd_status mark(struct plan *plan)
@@ -194,7 +219,8 @@ static int64_t grace_of(const struct plan *plan, int64_t otherwise)
 }
 
 /* A pod under its grace period: only a shorter one changes anything. */
-static vd_status shorten_grace(struct plan *plan, int64_t at, int64_t present_s, bool *ret_waits, int64_t *ret_grace_s)
+static vd_status shorten_grace(struct plan *plan, int64_t at, int64_t present_s, bool *ret_waits,
+			       int64_t *ret_grace_s)
 {
 	int64_t wanted_s = grace_of(plan, present_s);
 
@@ -211,17 +237,22 @@ static vd_status shorten_grace(struct plan *plan, int64_t at, int64_t present_s,
 	return set_int(plan, "deletionGracePeriodSeconds", wanted_s);
 }
 
-/* *ret_grace_s > 0: somebody else is to end it. A pod without a node has nobody who could, and one that has ended nothing to wait for. */
+/* *ret_grace_s > 0: somebody else is to end it. A pod without a node has nobody who could, and one that has ended nothing to wait for.
+ */
 static vd_status plan_pod(struct plan *plan, bool *ret_waits, int64_t *ret_grace_s)
 {
 	struct vd_bytes node = vdi_tree_string_of(vdi_tree_find(plan->tree, plan->root, "spec.nodeName"));
 	struct vd_bytes phase = vdi_tree_string_of(vdi_tree_find(plan->tree, plan->root, "status.phase"));
-	int64_t		present_s = vdi_tree_int_of(vdi_tree_get(plan->tree, plan->metadata, key("deletionGracePeriodSeconds")), 0);
-	int64_t		own_s = vdi_tree_int_of(vdi_tree_find(plan->tree, plan->root, "spec.terminationGracePeriodSeconds"), POD_GRACE_S);
-	int64_t		at;
+	int64_t		present_s = vdi_tree_int_of(
+			vdi_tree_get(plan->tree, plan->metadata, key("deletionGracePeriodSeconds")), 0);
+	int64_t own_s = vdi_tree_int_of(
+		vdi_tree_find(plan->tree, plan->root, "spec.terminationGracePeriodSeconds"), POD_GRACE_S);
+	int64_t at;
 
 	if (marked_at(plan, &at))
-		return present_s == 0 ? VD_OK : shorten_grace(plan, at, present_s < 0 ? 1 : present_s, ret_waits, ret_grace_s);
+		return present_s == 0 ?
+			       VD_OK :
+			       shorten_grace(plan, at, present_s < 0 ? 1 : present_s, ret_waits, ret_grace_s);
 	*ret_grace_s = grace_of(plan, own_s);
 	if (*ret_grace_s < 0)
 		*ret_grace_s = 1;
@@ -246,19 +277,23 @@ static bool wants_orphans(const struct plan *plan, const struct vdi_node *finali
 		return true;
 	if (vdi_deletion_has(finalizers, key(VDI_FINALIZER_FOREGROUND)))
 		return false;
-	/* The one kind that orphans by default, for compatibility (kubernetes pkg/registry/batch/job/strategy.go). */
-	return plan->resource->built_in && strcmp(plan->resource->group, "batch") == 0 && strcmp(plan->resource->plural, "jobs") == 0;
+	/* The one kind that orphans by default, for compatibility (kubernetes
+	 * pkg/registry/batch/job/strategy.go). */
+	return plan->resource->built_in && strcmp(plan->resource->group, "batch") == 0 &&
+	       strcmp(plan->resource->plural, "jobs") == 0;
 }
 
 static bool wants_foreground(const struct plan *plan, const struct vdi_node *finalizers)
 {
 	/* A namespace reads the deprecated form differently. */
 	if (plan->options->orphan_dependents != VD_UNSET)
-		return plan->options->orphan_dependents == VD_FALSE && vdi_resource_is_namespaces(plan->resource);
+		return plan->options->orphan_dependents == VD_FALSE &&
+		       vdi_resource_is_namespaces(plan->resource);
 	if (plan->options->propagation != VDI_PROPAGATION_UNSET)
 		return plan->options->propagation == VDI_PROPAGATION_FOREGROUND;
 	return vdi_deletion_has(finalizers, key(VDI_FINALIZER_FOREGROUND)) &&
-	       (vdi_resource_is_namespaces(plan->resource) || !vdi_deletion_has(finalizers, key(VDI_FINALIZER_ORPHAN)));
+	       (vdi_resource_is_namespaces(plan->resource) ||
+		!vdi_deletion_has(finalizers, key(VDI_FINALIZER_ORPHAN)));
 }
 
 static vd_status set_finalizer(struct plan *plan, const char *name, bool wanted)
@@ -299,7 +334,8 @@ static vd_status set_finalizers(struct plan *plan)
 
 /* ---- Namespaces ---- */
 
-/* One that an older server made has no finalizer in its spec; without it nobody would look after what is in it. */
+/* One that an older server made has no finalizer in its spec; without it nobody would look after what is in
+ * it. */
 static vd_status hold_namespace(struct plan *plan)
 {
 	struct vdi_node *spec = vdi_tree_object_at(plan->tree, plan->root, "spec");
@@ -325,21 +361,24 @@ static vd_status terminate_namespace(struct plan *plan)
 	VDI_TRY(set_finalizers(plan));
 	VDI_TRY(hold_namespace(plan));
 	status = vdi_tree_object_at(plan->tree, plan->root, "status");
-	if (status == NULL || !vdi_tree_set(plan->tree, status, key("phase"), vdi_tree_new_string(plan->tree, key("Terminating"))))
+	if (status == NULL || !vdi_tree_set(plan->tree, status, key("phase"),
+					    vdi_tree_new_string(plan->tree, key("Terminating"))))
 		return no_memory(plan->status);
 	return VD_OK;
 }
 
 /* ---- CustomResourceDefinitions ---- */
 
-/* The first delete puts the finalizer that lets its objects go first (apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go). */
+/* The first delete puts the finalizer that lets its objects go first (apiextensions-apiserver
+ * pkg/registry/customresourcedefinition/etcd.go). */
 static vd_status hold_definition(struct plan *plan)
 {
 	int64_t at;
 
 	if (!vdi_crd_is(plan->resource) || marked_at(plan, &at))
 		return VD_OK;
-	return vdi_crd_set_terminating(plan->tree, plan->root, plan->now) == VD_OK ? VD_OK : no_memory(plan->status);
+	return vdi_crd_set_terminating(plan->tree, plan->root, plan->now) == VD_OK ? VD_OK :
+										     no_memory(plan->status);
 }
 
 /* ---- The plan ---- */
@@ -383,7 +422,8 @@ static vd_status plan_tree(struct plan *plan, struct vd_bytes current, struct vd
 	if (plan->metadata == NULL)
 		return no_memory(plan->status);
 	uid = vdi_tree_string_of(vdi_tree_get(plan->tree, plan->metadata, key("uid")));
-	(void) snprintf(deletion->uid, sizeof deletion->uid, "%.*s", (int) VDI_MIN(uid.size, sizeof deletion->uid - 1),
+	(void) snprintf(deletion->uid, sizeof deletion->uid, "%.*s",
+			(int) VDI_MIN(uid.size, sizeof deletion->uid - 1),
 			uid.size ? (const char *) uid.data : "");
 	(void) vdi_tree_remove(plan->tree, plan->metadata, key("resourceVersion"));
 	VDI_TRY(decide(plan, &deletion->verdict));
@@ -392,12 +432,15 @@ static vd_status plan_tree(struct plan *plan, struct vd_bytes current, struct vd
 	return deletion->text.failed ? no_memory(plan->status) : VD_OK;
 }
 
-vd_status vdi_deletion_plan(const struct vdi_resource *resource, const struct vdi_delete_options *options, vd_wall now, struct vd_bytes current,
-			    struct vdi_deletion *deletion, struct vdi_http_status *status)
+vd_status vdi_deletion_plan(const struct vdi_resource *resource, const struct vdi_delete_options *options,
+			    vd_wall now, struct vd_bytes current, struct vdi_deletion *deletion,
+			    struct vdi_http_status *status)
 {
 	struct vdi_tree tree = VDI_TREE_INIT;
-	struct plan	plan = { .resource = resource, .options = options, .now = now, .tree = &tree, .status = status };
-	vd_status	result;
+	struct plan	plan = {
+		    .resource = resource, .options = options, .now = now, .tree = &tree, .status = status
+	};
+	vd_status result;
 
 	vdi_out_reset(&deletion->text);
 	status->code = 0;

@@ -1,5 +1,7 @@
-/* How: the object is written as protobuf and the bytes thrown away; the transcoder knows every member's type and tells what it does not know. That is a
- * microsecond or two for each KB. Custom kinds are asked their schema, CustomResourceDefinitions the tables of crd_fields.c. The words are upstream's where they can be (kubernetes/apiserver pkg/endpoints/handlers/create.go). */
+/* How: the object is written as protobuf and the bytes thrown away; the transcoder knows every member's type
+ * and tells what it does not know. That is a microsecond or two for each KB. Custom kinds are asked their
+ * schema, CustomResourceDefinitions the tables of crd_fields.c. The words are upstream's where they can be
+ * (kubernetes/apiserver pkg/endpoints/handlers/create.go). */
 #include "field_check.h"
 
 #include "crd.h"
@@ -14,10 +16,12 @@ static const struct vdi_k8s_message *message_of(const struct vdi_resource *resou
 {
 	char version[VDI_RESOURCE_NAME_MAX];
 
-	return vdi_k8s_kind_find(vd_bytes_of(vdi_resource_api_version(resource, version)), vd_bytes_of(resource->kind));
+	return vdi_k8s_kind_find(vd_bytes_of(vdi_resource_api_version(resource, version)),
+				 vd_bytes_of(resource->kind));
 }
 
-static vd_status scan(const struct vdi_k8s_message *message, struct vd_bytes json, void (*note)(void *arg, struct vd_bytes path), void *arg, struct vd_error *reterr)
+static vd_status scan(const struct vdi_k8s_message *message, struct vd_bytes json,
+		      void (*note)(void *arg, struct vd_bytes path), void *arg, struct vd_error *reterr)
 {
 	struct vdi_k8s_proto_options options = { .unknown = note, .arg = arg };
 	struct vdi_buffer	     unused;
@@ -29,14 +33,17 @@ static vd_status scan(const struct vdi_k8s_message *message, struct vd_bytes jso
 	return status;
 }
 
-static void refuse(struct vdi_http_status *status, const struct vdi_resource *resource, const char *why, struct vd_bytes what)
+static void refuse(struct vdi_http_status *status, const struct vdi_resource *resource, const char *why,
+		   struct vd_bytes what)
 {
-	vdi_http_status_set(status, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s: %s%.*s", resource->kind, resource->version,
-			    resource->kind, why, (int) VDI_MIN(what.size, (size_t) 700), what.size ? (const char *) what.data : "");
+	vdi_http_status_set(status, 400, "BadRequest",
+			    "%s in version \"%s\" cannot be handled as a %s: %s%.*s", resource->kind,
+			    resource->version, resource->kind, why, (int) VDI_MIN(what.size, (size_t) 700),
+			    what.size ? (const char *) what.data : "");
 }
 
-static vd_status judge(const struct vdi_field_check *check, struct vdi_unknown_fields *unknown, vd_status checked, const struct vd_error *error,
-		       struct vdi_http_status *status)
+static vd_status judge(const struct vdi_field_check *check, struct vdi_unknown_fields *unknown,
+		       vd_status checked, const struct vd_error *error, struct vdi_http_status *status)
 {
 	if (checked == VD_NOMEM || vdi_unknown_fields_failed(unknown)) {
 		vdi_http_status_set(status, 500, "InternalError", "Internal error occurred: out of memory");
@@ -52,7 +59,8 @@ static vd_status judge(const struct vdi_field_check *check, struct vdi_unknown_f
 }
 
 /* What the schema of a custom kind does not know. */
-static vd_status check_schema(const struct vdi_schema *schema, struct vd_bytes json, struct vdi_unknown_fields *unknown)
+static vd_status check_schema(const struct vdi_schema *schema, struct vd_bytes json,
+			      struct vdi_unknown_fields *unknown)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vdi_node *root;
@@ -64,7 +72,8 @@ static vd_status check_schema(const struct vdi_schema *schema, struct vd_bytes j
 	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
 }
 
-static vd_status check_definition(struct vd_bytes json, struct vdi_unknown_fields *unknown, struct vd_error *reterr)
+static vd_status check_definition(struct vd_bytes json, struct vdi_unknown_fields *unknown,
+				  struct vd_error *reterr)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vdi_node *root;
@@ -78,8 +87,8 @@ static vd_status check_definition(struct vd_bytes json, struct vdi_unknown_field
 	return status;
 }
 
-static vd_status check_body(const struct vdi_resource *resource, const struct vdi_k8s_message *message, struct vd_bytes body, struct vdi_unknown_fields *unknown,
-			    struct vd_error *reterr)
+static vd_status check_body(const struct vdi_resource *resource, const struct vdi_k8s_message *message,
+			    struct vd_bytes body, struct vdi_unknown_fields *unknown, struct vd_error *reterr)
 {
 	if (message)
 		return scan(message, body, vdi_unknown_fields_note, unknown, reterr);
@@ -99,9 +108,11 @@ static bool is_object(struct vd_bytes body)
 	return false;
 }
 
-vd_status vdi_field_check_body(const struct vdi_field_check *check, struct vd_bytes body, struct vdi_out *warnings, struct vdi_http_status *status)
+vd_status vdi_field_check_body(const struct vdi_field_check *check, struct vd_bytes body,
+			       struct vdi_out *warnings, struct vdi_http_status *status)
 {
-	bool			      whole = check->subresource.size == 0 || vd_bytes_equal(check->subresource, vd_bytes_of("status"));
+	bool whole =
+		check->subresource.size == 0 || vd_bytes_equal(check->subresource, vd_bytes_of("status"));
 	const struct vdi_k8s_message *message = whole ? message_of(check->resource) : NULL;
 	struct vdi_unknown_fields     unknown = { .warnings = VDI_OUT_INIT, .refusal = VDI_OUT_INIT };
 	struct vd_error		      error = { 0 };
@@ -109,7 +120,8 @@ vd_status vdi_field_check_body(const struct vdi_field_check *check, struct vd_by
 
 	if (!whole || vdi_json_validate(body, NULL, NULL) != VD_OK || !is_object(body))
 		return VD_OK; /* said by who takes it apart */
-	result = judge(check, &unknown, check_body(check->resource, message, body, &unknown, &error), &error, status);
+	result = judge(check, &unknown, check_body(check->resource, message, body, &unknown, &error), &error,
+		       status);
 	if (result == VD_OK && unknown.count && !vd_bytes_equal(check->validation, vd_bytes_of("Ignore")))
 		vdi_out_bytes(warnings, vdi_out_slice(&unknown.warnings));
 	vdi_unknown_fields_fini(&unknown);
@@ -150,8 +162,9 @@ static void note_known(void *arg, struct vd_bytes path)
 	struct news	*news = arg;
 	struct vd_bytes *text = vdi_tree_take(&news->memory, sizeof *text);
 
-	news->failed |= text == NULL || !vdi_tree_take_text(&news->memory, path, text) ||
-			vdi_hash_put(&news->known, vdi_hash_bytes(path, vdi_hash_seed()), text, text, NULL) != VD_OK;
+	news->failed |=
+		text == NULL || !vdi_tree_take_text(&news->memory, path, text) ||
+		vdi_hash_put(&news->known, vdi_hash_bytes(path, vdi_hash_seed()), text, text, NULL) != VD_OK;
 }
 
 static void note_any(void *arg, struct vd_bytes path)
@@ -171,7 +184,8 @@ static void note_new(void *arg, struct vd_bytes path)
 }
 
 /* Once more, with what current has. */
-static vd_status tell_new(const struct vdi_k8s_message *message, struct vd_bytes current, struct vd_bytes patched, struct vdi_unknown_fields *unknown)
+static vd_status tell_new(const struct vdi_k8s_message *message, struct vd_bytes current,
+			  struct vd_bytes patched, struct vdi_unknown_fields *unknown)
 {
 	struct news news = { .memory = VDI_TREE_INIT, .unknown = unknown };
 	vd_status   status;
@@ -187,7 +201,8 @@ static vd_status tell_new(const struct vdi_k8s_message *message, struct vd_bytes
 	return status == VD_NOMEM || vdi_unknown_fields_failed(unknown) ? VD_NOMEM : VD_OK;
 }
 
-vd_status vdi_field_check_patched(const struct vdi_resource *resource, struct vd_bytes current, struct vd_bytes patched, struct vdi_unknown_fields *unknown,
+vd_status vdi_field_check_patched(const struct vdi_resource *resource, struct vd_bytes current,
+				  struct vd_bytes patched, struct vdi_unknown_fields *unknown,
 				  struct vd_error *reterr)
 {
 	const struct vdi_k8s_message *message = message_of(resource);

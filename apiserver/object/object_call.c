@@ -3,7 +3,8 @@
  *   delete:  delete if the plan says REMOVE --it says MARK--> update with the plan --meanwhile REMOVE--> delete again
  *   change:  update --the edit ends the object--> delete that very state --somebody was faster--> update again
  *
- * Each attempt plans anew, from the state that it would write over. Attempts are few and bounded, so that answers which come at once cannot pile up.
+ * Each attempt plans anew, from the state that it would write over. Attempts are few and bounded, so that
+ * answers which come at once cannot pile up.
  */
 #include "object_call.h"
 
@@ -27,7 +28,8 @@ static vd_status look(struct vdi_object_call *call, struct vd_object *current)
 	return call->current.failed ? VD_NOMEM : VD_OK;
 }
 
-static void finish(struct vdi_object_call *call, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void finish(struct vdi_object_call *call, vd_status status, struct vd_object *object, vd_rev revision,
+		   const struct vd_error *error)
 {
 	call->result = status;
 	call->error = (struct vd_error) { .code = status };
@@ -53,16 +55,21 @@ static void fail(struct vdi_object_call *call, vd_status status)
 static vd_status plan(struct vdi_object_call *call, struct vd_object *current, struct vd_error *reterr)
 {
 	if (!call->is_planned || call->seen != vd_object_revision(current)) {
-		if (call->queue && vd_kv_value(vd_object_kv(current)).size > VDI_WORK_BYTES_SHORT && !vdi_work_is_current()) {
+		if (call->queue && vd_kv_value(vd_object_kv(current)).size > VDI_WORK_BYTES_SHORT &&
+		    !vdi_work_is_current()) {
 			call->is_too_long = true;
 			return vd_error_set(reterr, VD_CANCELED, "to be planned by a worker");
 		}
 		call->is_planned = true;
 		call->planned = look(call, current);
 		if (call->planned == VD_OK)
-			call->planned = vdi_deletion_plan(call->resource, call->options, call->now, vdi_out_slice(&call->current), &call->deletion, &call->status);
+			call->planned = vdi_deletion_plan(call->resource, call->options, call->now,
+							  vdi_out_slice(&call->current), &call->deletion,
+							  &call->status);
 	}
-	return call->planned == VD_OK ? VD_OK : vd_error_set(reterr, call->planned, "%s", vd_status_sentence(call->planned));
+	return call->planned == VD_OK ?
+		       VD_OK :
+		       vd_error_set(reterr, call->planned, "%s", vd_status_sentence(call->planned));
 }
 
 static void run_delete(struct vdi_work *work)
@@ -92,30 +99,36 @@ static vd_status check_removal(void *arg, struct vd_object *current, struct vd_e
 	struct vdi_object_call *call = arg;
 
 	VDI_TRY(plan(call, current, reterr));
-	return call->deletion.verdict == VDI_DELETION_REMOVE ? VD_OK : vd_error_set(reterr, VD_CANCELED, "something keeps the object");
+	return call->deletion.verdict == VDI_DELETION_REMOVE ?
+		       VD_OK :
+		       vd_error_set(reterr, VD_CANCELED, "something keeps the object");
 }
 
 /* On a thread of the store. */
-static vd_status mark_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status mark_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+			      int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	struct vdi_object_call *call = arg;
 
 	VDI_TRY(plan(call, current, reterr));
 	if (call->deletion.verdict == VDI_DELETION_REMOVE)
 		return vd_error_set(reterr, VD_CANCELED, "nothing keeps the object any more");
-	*ret_value = call->deletion.verdict == VDI_DELETION_WAIT ? vd_kv_value(vd_object_kv(current)) : vdi_out_slice(&call->deletion.text);
+	*ret_value = call->deletion.verdict == VDI_DELETION_WAIT ? vd_kv_value(vd_object_kv(current)) :
+								   vdi_out_slice(&call->deletion.text);
 	if (call->resource->ttl_s)
 		*ret_ttl_s = call->resource->ttl_s;
 	return VD_OK;
 }
 
-static void marked(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void marked(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		   const struct vd_error *error)
 {
 	struct vdi_object_call *call = arg;
 
 	if (status == VD_CANCELED && retries_on_worker(call))
 		return;
-	if (status == VD_CANCELED && call->deletion.verdict == VDI_DELETION_REMOVE && ++call->tries < VDI_OBJECT_CALL_TRIES_MAX)
+	if (status == VD_CANCELED && call->deletion.verdict == VDI_DELETION_REMOVE &&
+	    ++call->tries < VDI_OBJECT_CALL_TRIES_MAX)
 		try_delete(call);
 	else if (status == VD_CANCELED)
 		fail(call, VD_CONFLICT);
@@ -123,7 +136,8 @@ static void marked(void *arg, vd_status status, struct vd_object *object, vd_rev
 		finish(call, status, object, object ? vd_object_revision(object) : revision, error);
 }
 
-static void removed(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void removed(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		    const struct vd_error *error)
 {
 	struct vdi_object_call *call = arg;
 	vd_status		result;
@@ -135,14 +149,16 @@ static void removed(void *arg, vd_status status, struct vd_object *object, vd_re
 		finish(call, status, object, revision, error);
 		return;
 	}
-	result = vd_cacher_update(call->resource->cacher, call->namespace_name, call->name, false, &call->preconditions, mark_current, marked, call);
+	result = vd_cacher_update(call->resource->cacher, call->namespace_name, call->name, false,
+				  &call->preconditions, mark_current, marked, call);
 	if (result != VD_OK)
 		fail(call, result);
 }
 
 static void try_delete(struct vdi_object_call *call)
 {
-	vd_status status = vd_cacher_delete(call->resource->cacher, call->namespace_name, call->name, &call->preconditions, check_removal, removed, call);
+	vd_status status = vd_cacher_delete(call->resource->cacher, call->namespace_name, call->name,
+					    &call->preconditions, check_removal, removed, call);
 
 	if (status != VD_OK)
 		fail(call, status);
@@ -182,7 +198,8 @@ static vd_status edit_tree(struct vdi_object_call *call, struct vdi_tree *tree, 
 }
 
 /* On a thread of the store. */
-static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+			      int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	struct vdi_object_call *call = arg;
 	struct vdi_tree		tree = VDI_TREE_INIT;
@@ -213,7 +230,8 @@ static vd_status is_what_was_seen(void *arg, struct vd_object *current, struct v
 	return vd_error_set(reterr, VD_CONFLICT, "the object was changed by another writer");
 }
 
-static void ended(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void ended(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		  const struct vd_error *error)
 {
 	struct vdi_object_call *call = arg;
 
@@ -225,7 +243,8 @@ static void ended(void *arg, vd_status status, struct vd_object *object, vd_rev 
 	finish(call, status, object, revision, error);
 }
 
-static void changed(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void changed(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		    const struct vd_error *error)
 {
 	struct vdi_object_call *call = arg;
 	vd_status		result;
@@ -234,14 +253,16 @@ static void changed(void *arg, vd_status status, struct vd_object *object, vd_re
 		finish(call, status, object, object ? vd_object_revision(object) : revision, error);
 		return;
 	}
-	result = vd_cacher_delete(call->resource->cacher, call->namespace_name, call->name, &call->preconditions, is_what_was_seen, ended, call);
+	result = vd_cacher_delete(call->resource->cacher, call->namespace_name, call->name,
+				  &call->preconditions, is_what_was_seen, ended, call);
 	if (result != VD_OK)
 		fail(call, result);
 }
 
 static void try_change(struct vdi_object_call *call)
 {
-	vd_status status = vd_cacher_update(call->resource->cacher, call->namespace_name, call->name, false, &call->preconditions, edit_current, changed, call);
+	vd_status status = vd_cacher_update(call->resource->cacher, call->namespace_name, call->name, false,
+					    &call->preconditions, edit_current, changed, call);
 
 	if (status != VD_OK)
 		fail(call, status);

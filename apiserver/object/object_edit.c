@@ -1,6 +1,8 @@
-/* Rules of creation and update, as k8s.io/apiserver pkg/registry/rest/{create,update,meta}.go and the strategies of the kinds have them.
+/* Rules of creation and update, as k8s.io/apiserver pkg/registry/rest/{create,update,meta}.go and the
+ * strategies of the kinds have them.
  *
- * Everything is done on trees, parsed anew for each attempt: writes are the cold path, and an attempt must not see what an earlier one did.
+ * Everything is done on trees, parsed anew for each attempt: writes are the cold path, and an attempt must
+ * not see what an earlier one did.
  */
 #include "object_edit.h"
 
@@ -24,7 +26,7 @@
 struct edit_state {
 	const struct vdi_edit  *edit;
 	struct vdi_edited      *edited;
-	struct vdi_tree   *tree;
+	struct vdi_tree	       *tree;
 	struct vdi_http_status *status;
 	struct vd_bytes		current; /* of an update */
 };
@@ -55,12 +57,15 @@ static vd_status parse(struct edit_state *state, struct vd_bytes text, struct vd
 		return no_memory(state);
 	if (status == VD_OK && (*ret_root)->kind == VDI_NODE_OBJECT)
 		return VD_OK;
-	vdi_http_status_set(state->status, 400, "BadRequest", "the object provided is unrecognized (must be of type %s): %s",
-			    state->edit->resource->kind, status == VD_OK ? "the body must be a JSON object" : error.message);
+	vdi_http_status_set(state->status, 400, "BadRequest",
+			    "the object provided is unrecognized (must be of type %s): %s",
+			    state->edit->resource->kind,
+			    status == VD_OK ? "the body must be a JSON object" : error.message);
 	return VD_INVALID;
 }
 
-/* Upstream stores a custom kind's numbers as Go values, and so 1.0 and 1e2 as 1 and 100. A typed reader needs that: it refuses 1.0 for an integer. */
+/* Upstream stores a custom kind's numbers as Go values, and so 1.0 and 1e2 as 1 and 100. A typed reader needs
+ * that: it refuses 1.0 for an integer. */
 static bool write_whole_numbers(struct vdi_tree *tree, struct vdi_node *node)
 {
 	char   text[VDI_JSON_WHOLE_SIZE];
@@ -84,9 +89,12 @@ static vd_status normalize(struct edit_state *state, struct vdi_node *root)
 	return resource->built_in || write_whole_numbers(state->tree, root) ? VD_OK : no_memory(state);
 }
 
-static vd_status set_text(struct edit_state *state, struct vdi_node *object, const char *name, struct vd_bytes text)
+static vd_status set_text(struct edit_state *state, struct vdi_node *object, const char *name,
+			  struct vd_bytes text)
 {
-	return vdi_tree_set(state->tree, object, key(name), vdi_tree_new_string(state->tree, text)) ? VD_OK : no_memory(state);
+	return vdi_tree_set(state->tree, object, key(name), vdi_tree_new_string(state->tree, text)) ?
+		       VD_OK :
+		       no_memory(state);
 }
 
 static struct vd_bytes text_at(struct edit_state *state, const struct vdi_node *object, const char *path)
@@ -95,24 +103,31 @@ static struct vd_bytes text_at(struct edit_state *state, const struct vdi_node *
 }
 
 /* kind and apiVersion agree with the path, or are filled in. */
-static vd_status check_type(struct edit_state *state, struct vdi_node *root, const char *kind, const char *api_version)
+static vd_status check_type(struct edit_state *state, struct vdi_node *root, const char *kind,
+			    const char *api_version)
 {
-	struct vd_bytes given_kind = text_at(state, root, "kind"), given_version = text_at(state, root, "apiVersion");
+	struct vd_bytes given_kind = text_at(state, root, "kind"),
+			given_version = text_at(state, root, "apiVersion");
 
 	if (given_version.size && !vd_bytes_equal(given_version, key(api_version))) {
-		vdi_http_status_set(state->status, 400, "BadRequest",
-				    "the API version in the data (%.*s) does not match the expected API version (%s)",
-				    (int) VDI_MIN(given_version.size, (size_t) 200), (const char *) given_version.data, api_version);
+		vdi_http_status_set(
+			state->status, 400, "BadRequest",
+			"the API version in the data (%.*s) does not match the expected API version (%s)",
+			(int) VDI_MIN(given_version.size, (size_t) 200), (const char *) given_version.data,
+			api_version);
 		return VD_INVALID;
 	}
 	if (given_kind.size && !vd_bytes_equal(given_kind, key(kind))) {
-		vdi_http_status_set(state->status, 400, "BadRequest", "%.*s in version \"%s\" cannot be handled as a %s",
-				    (int) VDI_MIN(given_kind.size, (size_t) 200), (const char *) given_kind.data, state->edit->resource->version, kind);
+		vdi_http_status_set(state->status, 400, "BadRequest",
+				    "%.*s in version \"%s\" cannot be handled as a %s",
+				    (int) VDI_MIN(given_kind.size, (size_t) 200),
+				    (const char *) given_kind.data, state->edit->resource->version, kind);
 		return VD_INVALID;
 	}
 	/* Kubernetes' own kinds are filled in by upstream's decoder, others are not. */
 	if ((given_kind.size == 0 || given_version.size == 0) && !state->edit->resource->built_in) {
-		vdi_http_status_set(state->status, 400, "BadRequest", "Object '%s' is missing in the body", given_kind.size ? "apiVersion" : "Kind");
+		vdi_http_status_set(state->status, 400, "BadRequest", "Object '%s' is missing in the body",
+				    given_kind.size ? "apiVersion" : "Kind");
 		return VD_INVALID;
 	}
 	if (given_version.size == 0)
@@ -129,14 +144,17 @@ static vd_status check_namespace(struct edit_state *state, struct vdi_node *meta
 		return VD_OK;
 	}
 	if (given.size && !vd_bytes_equal(given, state->edit->namespace_name))
-		return bad(state, "the namespace of the provided object does not match the namespace sent on the request");
+		return bad(state, "the namespace of the provided object does not match the namespace sent on "
+				  "the request");
 	return given.size ? VD_OK : set_text(state, metadata, "namespace", state->edit->namespace_name);
 }
 
 static vd_status wrong_type(struct edit_state *state, const char *field, const char *wanted)
 {
-	vdi_http_status_set(state->status, 400, "BadRequest", "the object provided is unrecognized (must be of type %s): metadata.%s must be %s",
-			    state->edit->resource->kind, field, wanted);
+	vdi_http_status_set(
+		state->status, 400, "BadRequest",
+		"the object provided is unrecognized (must be of type %s): metadata.%s must be %s",
+		state->edit->resource->kind, field, wanted);
 	return VD_INVALID;
 }
 
@@ -152,8 +170,8 @@ static bool all_strings(const struct vdi_node *node, enum vdi_node_kind kind)
 	return true;
 }
 
-/* Go's decoder makes an empty string of a null where a string is an element; custom kinds' metadata goes through it too (apiextensions-apiserver
- * pkg/apiserver/schema/objectmeta/coerce.go). */
+/* Go's decoder makes an empty string of a null where a string is an element; custom kinds' metadata goes
+ * through it too (apiextensions-apiserver pkg/apiserver/schema/objectmeta/coerce.go). */
 static void fill_nulls(struct vdi_node *list)
 {
 	for (struct vdi_node *item = list ? list->first : NULL; item; item = item->next)
@@ -189,13 +207,16 @@ static vd_status check_types(struct edit_state *state, const struct vdi_node *me
 	if (status == VD_NOMEM)
 		return no_memory(state);
 	if (status != VD_OK)
-		vdi_http_status_set(state->status, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s: %s", state->edit->resource->kind,
-				    state->edit->resource->version, state->edit->resource->kind, error.message);
+		vdi_http_status_set(state->status, 400, "BadRequest",
+				    "%s in version \"%s\" cannot be handled as a %s: %s",
+				    state->edit->resource->kind, state->edit->resource->version,
+				    state->edit->resource->kind, error.message);
 	return status == VD_OK ? VD_OK : VD_INVALID;
 }
 
 /* Both are objects afterwards. */
-static vd_status take_metadata(struct edit_state *state, struct vdi_node *root, struct vdi_node **ret_metadata)
+static vd_status take_metadata(struct edit_state *state, struct vdi_node *root,
+			       struct vdi_node **ret_metadata)
 {
 	struct vdi_node *metadata = vdi_tree_get(state->tree, root, key("metadata"));
 
@@ -211,25 +232,29 @@ static void check_job(struct edit_state *state, const struct vdi_node *root, str
 {
 	const struct vdi_resource *resource = state->edit->resource;
 
-	if (!resource->built_in || strcmp(resource->plural, "jobs") != 0 || vdi_tree_is(vdi_tree_find(state->tree, root, "spec.manualSelector"), VDI_NODE_TRUE))
+	if (!resource->built_in || strcmp(resource->plural, "jobs") != 0 ||
+	    vdi_tree_is(vdi_tree_find(state->tree, root, "spec.manualSelector"), VDI_NODE_TRUE))
 		return;
 	for (int i = 0; i < 2; i++) /* job-name, batch.kubernetes.io/job-name */
 		vdi_validate_label_of(faults, "spec.template.labels", text_at(state, root, "metadata.name"));
 }
 
-static vd_status validate_config_data(struct edit_state *state, const struct vdi_node *root, const struct vdi_node *old_root, struct vdi_faults *faults)
+static vd_status validate_config_data(struct edit_state *state, const struct vdi_node *root,
+				      const struct vdi_node *old_root, struct vdi_faults *faults)
 {
 	const struct vdi_resource *resource = state->edit->resource;
 	struct vdi_node		  *old = old_root ? vdi_tree_copy(state->tree, old_root) : NULL;
 
-	if ((old_root && old == NULL) || (old && vdi_config_data_prepare(resource, state->tree, old) != VD_OK) ||
+	if ((old_root && old == NULL) ||
+	    (old && vdi_config_data_prepare(resource, state->tree, old) != VD_OK) ||
 	    vdi_config_data_validate(resource, state->tree, root, old, faults) != VD_OK)
 		return no_memory(state);
 	return VD_OK;
 }
 
 /* old_root NULL: it is new. */
-static vd_status validate(struct edit_state *state, const struct vdi_node *root, const struct vdi_node *old_root)
+static vd_status validate(struct edit_state *state, const struct vdi_node *root,
+			  const struct vdi_node *old_root)
 {
 	const struct vdi_resource *resource = state->edit->resource;
 	struct vdi_faults	  *faults = &state->edited->faults;
@@ -237,7 +262,8 @@ static vd_status validate(struct edit_state *state, const struct vdi_node *root,
 	vdi_faults_reset(faults);
 	vdi_validate_metadata(state->tree, root, resource->name_rule, faults);
 	if (old_root)
-		vdi_deletion_validate_update(state->tree, vdi_tree_get(state->tree, root, key("metadata")), vdi_tree_get(state->tree, old_root, key("metadata")), faults);
+		vdi_deletion_validate_update(state->tree, vdi_tree_get(state->tree, root, key("metadata")),
+					     vdi_tree_get(state->tree, old_root, key("metadata")), faults);
 	else
 		check_job(state, root, faults);
 	if (vdi_config_data_is(resource))
@@ -246,7 +272,8 @@ static vd_status validate(struct edit_state *state, const struct vdi_node *root,
 		return no_memory(state);
 	if (faults->count == 0)
 		return VD_OK;
-	return vdi_faults_refuse(faults, state->status, resource->group, resource->kind, text_at(state, root, "metadata.name"));
+	return vdi_faults_refuse(faults, state->status, resource->group, resource->kind,
+				 text_at(state, root, "metadata.name"));
 }
 
 /* Objects of several versions are stored in one. */
@@ -254,7 +281,9 @@ static vd_status set_stored_version(struct edit_state *state, struct vdi_node *r
 {
 	const struct vdi_resource *resource = state->edit->resource;
 
-	return resource->stored_api_version ? set_text(state, root, "apiVersion", key(resource->stored_api_version)) : VD_OK;
+	return resource->stored_api_version ?
+		       set_text(state, root, "apiVersion", key(resource->stored_api_version)) :
+		       VD_OK;
 }
 
 /* What only a CustomResourceDefinition has to keep to. old: what it replaces, or NULL. */
@@ -265,11 +294,13 @@ static vd_status check_definition(struct edit_state *state, struct vdi_node *roo
 	if (!vdi_crd_is(state->edit->resource))
 		return VD_OK;
 	vdi_faults_reset(faults);
-	if (vdi_crd_prepare(state->tree, root, old) != VD_OK || vdi_crd_validate(state->tree, root, old, faults, &state->edited->rule_count) != VD_OK)
+	if (vdi_crd_prepare(state->tree, root, old) != VD_OK ||
+	    vdi_crd_validate(state->tree, root, old, faults, &state->edited->rule_count) != VD_OK)
 		return no_memory(state);
 	if (faults->count == 0)
 		return VD_OK;
-	return vdi_faults_refuse(faults, state->status, state->edit->resource->group, state->edit->resource->kind, text_at(state, root, "metadata.name"));
+	return vdi_faults_refuse(faults, state->status, state->edit->resource->group,
+				 state->edit->resource->kind, text_at(state, root, "metadata.name"));
 }
 
 /* ---- Create ---- */
@@ -277,17 +308,20 @@ static vd_status check_definition(struct edit_state *state, struct vdi_node *roo
 static vd_status choose_name(struct edit_state *state, struct vdi_node *metadata, struct vdi_edited *edited)
 {
 	static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
-	struct vd_bytes	  name = text_at(state, metadata, "name"), base = text_at(state, metadata, "generateName");
-	uint64_t	  random = state->edit->random[2];
-	int		  size;
+	struct vd_bytes	  name = text_at(state, metadata, "name"),
+			base = text_at(state, metadata, "generateName");
+	uint64_t random = state->edit->random[2];
+	int	 size;
 
 	edited->generated = name.size == 0 && base.size > 0;
 	if (!edited->generated) {
 		size = (int) VDI_MIN(name.size, sizeof edited->name - 1);
-		(void) snprintf(edited->name, sizeof edited->name, "%.*s", size, name.size ? (const char *) name.data : "");
+		(void) snprintf(edited->name, sizeof edited->name, "%.*s", size,
+				name.size ? (const char *) name.data : "");
 		return VD_OK;
 	}
-	size = snprintf(edited->name, sizeof edited->name, "%.*s", (int) VDI_MIN(base.size, (size_t) GENERATED_MAX - 5), (const char *) base.data);
+	size = snprintf(edited->name, sizeof edited->name, "%.*s",
+			(int) VDI_MIN(base.size, (size_t) GENERATED_MAX - 5), (const char *) base.data);
 	for (int i = 0; i < 5; i++, random /= sizeof letters - 1)
 		edited->name[size++] = letters[random % (sizeof letters - 1)];
 	edited->name[size] = 0;
@@ -296,7 +330,8 @@ static vd_status choose_name(struct edit_state *state, struct vdi_node *metadata
 
 static vd_status set_system_fields(struct edit_state *state, struct vdi_node *metadata)
 {
-	static const char *const cleared[] = { "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "managedFields" };
+	static const char *const cleared[] = { "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink",
+					       "generation", "managedFields" };
 	uint64_t		 a = state->edit->random[0], b = state->edit->random[1];
 	char			 uid[40], now[VDI_K8S_TIME_SIZE];
 	struct vd_bytes		 revision = text_at(state, metadata, "resourceVersion");
@@ -307,8 +342,9 @@ static vd_status set_system_fields(struct edit_state *state, struct vdi_node *me
 		(void) vdi_tree_remove(state->tree, metadata, key("resourceVersion"));
 	a = (a & ~(uint64_t) 0xF000) | 0x4000; /* version 4, variant 1 */
 	b = (b & 0x3FFFFFFFFFFFFFFF) | 0x8000000000000000;
-	(void) snprintf(uid, sizeof uid, "%08x-%04x-%04x-%04x-%012llx", (unsigned) (a >> 32), (unsigned) (a >> 16 & 0xFFFF), (unsigned) (a & 0xFFFF),
-			(unsigned) (b >> 48), (unsigned long long) (b & 0xFFFFFFFFFFFF));
+	(void) snprintf(uid, sizeof uid, "%08x-%04x-%04x-%04x-%012llx", (unsigned) (a >> 32),
+			(unsigned) (a >> 16 & 0xFFFF), (unsigned) (a & 0xFFFF), (unsigned) (b >> 48),
+			(unsigned long long) (b & 0xFFFFFFFFFFFF));
 	vdi_k8s_time_format(state->edit->now, now);
 	VDI_TRY(set_text(state, metadata, "uid", key(uid)));
 	VDI_TRY(set_text(state, metadata, "creationTimestamp", key(now)));
@@ -398,7 +434,8 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 	VDI_TRY(parse(state, state->edit->body, &root));
 	VDI_TRY(normalize(state, root));
 	VDI_TRY(check_type(state, root, resource->kind, vdi_resource_api_version(resource, version)));
-	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, VD_BYTES_NONE, edited, state->status));
+	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, VD_BYTES_NONE, edited,
+					   state->status));
 	VDI_TRY(take_metadata(state, root, &metadata));
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(choose_name(state, metadata, edited));
@@ -415,11 +452,12 @@ static vd_status create(struct edit_state *state, struct vdi_edited *edited)
 	return edited->text.failed ? no_memory(state) : VD_OK;
 }
 
-vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_edited *edited, struct vdi_http_status *status)
+vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_edited *edited,
+			  struct vdi_http_status *status)
 {
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct edit_state    state = { edit, edited, &tree, status, VD_BYTES_NONE };
-	vd_status	     result;
+	struct vdi_tree	  tree = VDI_TREE_INIT;
+	struct edit_state state = { edit, edited, &tree, status, VD_BYTES_NONE };
+	vd_status	  result;
 
 	vdi_out_reset(&edited->text);
 	status->code = 0;
@@ -432,7 +470,8 @@ vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_edited *edited
 
 static vd_status conflict(struct edit_state *state, const char *why)
 {
-	vdi_http_status_conflict(state->status, state->edit->resource->group, state->edit->resource->plural, state->edit->name, why);
+	vdi_http_status_conflict(state->status, state->edit->resource->group, state->edit->resource->plural,
+				 state->edit->name, why);
 	return VD_INVALID;
 }
 
@@ -441,17 +480,23 @@ static vd_status patch_fault(struct edit_state *state, vd_status status, const s
 	switch (status) {
 	case VD_OK: return VD_OK;
 	case VD_NOMEM: return no_memory(state);
-	case VD_TOO_BIG: vdi_http_status_set(state->status, 413, "RequestEntityTooLarge", "%s", error->message); break;
+	case VD_TOO_BIG:
+		vdi_http_status_set(state->status, 413, "RequestEntityTooLarge", "%s", error->message);
+		break;
 	case VD_INVALID:
-		vdi_http_status_set(state->status, 422, "Invalid", "the server rejected our request due to an error in our request: %s",
+		vdi_http_status_set(state->status, 422, "Invalid",
+				    "the server rejected our request due to an error in our request: %s",
 				    error->message);
 		break;
-	default: vdi_http_status_set(state->status, 400, "BadRequest", "error decoding patch: %s", error->message);
+	default:
+		vdi_http_status_set(state->status, 400, "BadRequest", "error decoding patch: %s",
+				    error->message);
 	}
 	return VD_INVALID;
 }
 
-/* What the client wants the object (or its Scale) to be: its body, or the present text with its patch applied. */
+/* What the client wants the object (or its Scale) to be: its body, or the present text with its patch
+ * applied. */
 static vd_status wanted(struct edit_state *state, struct vd_bytes present, struct vdi_node **ret_root)
 {
 	struct vd_error	 error;
@@ -473,45 +518,55 @@ static vd_status wanted(struct edit_state *state, struct vd_bytes present, struc
 	else if (status == VD_OK)
 		status = vdi_patch_strategic(state->tree, *ret_root, patch, &error);
 	VDI_TRY(patch_fault(state, status, &error));
-	return (*ret_root)->kind == VDI_NODE_OBJECT ? normalize(state, *ret_root) : bad(state, "the patched object is not an object");
+	return (*ret_root)->kind == VDI_NODE_OBJECT ? normalize(state, *ret_root) :
+						      bad(state, "the patched object is not an object");
 }
 
-/* Upstream's strategies let Kubernetes' own kinds be replaced whatever their version is, but neither custom ones nor definitions (AllowUnconditionalUpdate). */
+/* Upstream's strategies let Kubernetes' own kinds be replaced whatever their version is, but neither custom
+ * ones nor definitions (AllowUnconditionalUpdate). */
 static vd_status check_condition(struct edit_state *state, struct vd_bytes revision)
 {
 	const struct vdi_resource *resource = state->edit->resource;
 
-	if ((resource->built_in && !resource->needs_version && !vdi_crd_is(resource)) || (revision.size && !vd_bytes_equal(revision, key("0"))))
+	if ((resource->built_in && !resource->needs_version && !vdi_crd_is(resource)) ||
+	    (revision.size && !vd_bytes_equal(revision, key("0"))))
 		return VD_OK;
 	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
-	vdi_http_status_cause(state->status, "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
+	vdi_http_status_cause(state->status, "FieldValueInvalid", "metadata.resourceVersion",
+			      "Invalid value: 0: must be specified for an update");
 	vdi_http_status_invalid(state->status, resource->group, resource->plural, state->edit->name);
 	return VD_INVALID;
 }
 
 /* Name, version and uid of what was sent against what there is (R-661..R-663). */
-static vd_status check_identity(struct edit_state *state, const struct vdi_node *metadata, const struct vdi_node *old_metadata)
+static vd_status check_identity(struct edit_state *state, const struct vdi_node *metadata,
+				const struct vdi_node *old_metadata)
 {
 	struct vd_bytes name = text_at(state, metadata, "name"), uid = text_at(state, metadata, "uid");
 	struct vd_bytes revision = text_at(state, metadata, "resourceVersion");
 	struct vd_bytes old_uid = text_at(state, old_metadata, "uid");
 
 	if (name.size == 0) {
-		vdi_http_status_set(state->status, 400, "BadRequest", "the name of the object (%.*s based on URL) was undeterminable: name must be provided",
+		vdi_http_status_set(state->status, 400, "BadRequest",
+				    "the name of the object (%.*s based on URL) was undeterminable: name "
+				    "must be provided",
 				    (int) state->edit->name.size, (const char *) state->edit->name.data);
 		return VD_INVALID;
 	}
 	if (!vd_bytes_equal(name, state->edit->name)) {
-		vdi_http_status_set(state->status, 400, "BadRequest", "the name of the object (%.*s) does not match the name on the URL (%.*s)",
-				    (int) VDI_MIN(name.size, (size_t) 253), (const char *) name.data, (int) state->edit->name.size,
-				    (const char *) state->edit->name.data);
+		vdi_http_status_set(state->status, 400, "BadRequest",
+				    "the name of the object (%.*s) does not match the name on the URL (%.*s)",
+				    (int) VDI_MIN(name.size, (size_t) 253), (const char *) name.data,
+				    (int) state->edit->name.size, (const char *) state->edit->name.data);
 		return VD_INVALID;
 	}
 	if (uid.size && !vd_bytes_equal(uid, old_uid)) {
 		char why[256];
 
-		(void) snprintf(why, sizeof why, "Precondition failed: UID in precondition: %.*s, UID in object meta: %.*s",
-				(int) VDI_MIN(uid.size, (size_t) 64), (const char *) uid.data, (int) VDI_MIN(old_uid.size, (size_t) 64),
+		(void) snprintf(why, sizeof why,
+				"Precondition failed: UID in precondition: %.*s, UID in object meta: %.*s",
+				(int) VDI_MIN(uid.size, (size_t) 64), (const char *) uid.data,
+				(int) VDI_MIN(old_uid.size, (size_t) 64),
 				old_uid.size ? (const char *) old_uid.data : "");
 		return conflict(state, why);
 	}
@@ -519,12 +574,14 @@ static vd_status check_identity(struct edit_state *state, const struct vdi_node 
 		VDI_TRY(check_condition(state, revision));
 	if (revision.size && !vd_bytes_equal(revision, key("0")) &&
 	    !vd_bytes_equal(revision, text_at(state, old_metadata, "resourceVersion")))
-		return conflict(state, "the object has been modified; please apply your changes to the latest version and try again");
+		return conflict(state, "the object has been modified; please apply your changes to the "
+				       "latest version and try again");
 	return VD_OK;
 }
 
 /* Takes the member over from the present object, or away. */
-static vd_status keep(struct edit_state *state, struct vdi_node *object, const struct vdi_node *old_object, const char *name)
+static vd_status keep(struct edit_state *state, struct vdi_node *object, const struct vdi_node *old_object,
+		      const char *name)
 {
 	const struct vdi_node *old = vdi_tree_get(state->tree, old_object, key(name));
 
@@ -532,27 +589,35 @@ static vd_status keep(struct edit_state *state, struct vdi_node *object, const s
 		(void) vdi_tree_remove(state->tree, object, key(name));
 		return VD_OK;
 	}
-	return vdi_tree_set(state->tree, object, key(name), vdi_tree_copy(state->tree, old)) ? VD_OK : no_memory(state);
+	return vdi_tree_set(state->tree, object, key(name), vdi_tree_copy(state->tree, old)) ?
+		       VD_OK :
+		       no_memory(state);
 }
 
-static vd_status follow_generation(struct edit_state *state, struct vdi_node *root, struct vdi_node *metadata, const struct vdi_node *old_root,
-				   const struct vdi_node *old_metadata)
+static vd_status follow_generation(struct edit_state *state, struct vdi_node *root, struct vdi_node *metadata,
+				   const struct vdi_node *old_root, const struct vdi_node *old_metadata)
 {
 	int64_t generation = vdi_tree_int_of(vdi_tree_get(state->tree, old_metadata, key("generation")), 0);
 
 	VDI_TRY(keep(state, metadata, old_metadata, "generation"));
-	if (!state->edit->resource->has_generation || vdi_omit_same_content(state->edit->resource, state->tree, root, old_root))
+	if (!state->edit->resource->has_generation ||
+	    vdi_omit_same_content(state->edit->resource, state->tree, root, old_root))
 		return VD_OK;
-	return vdi_tree_set(state->tree, metadata, key("generation"), vdi_tree_new_int(state->tree, generation + 1)) ? VD_OK : no_memory(state);
+	return vdi_tree_set(state->tree, metadata, key("generation"),
+			    vdi_tree_new_int(state->tree, generation + 1)) ?
+		       VD_OK :
+		       no_memory(state);
 }
 
 /* What only /finalize may change. */
-static vd_status keep_spec_finalizers(struct edit_state *state, struct vdi_node *root, const struct vdi_node *old_root)
+static vd_status keep_spec_finalizers(struct edit_state *state, struct vdi_node *root,
+				      const struct vdi_node *old_root)
 {
 	const struct vdi_node *old_spec = vdi_tree_get(state->tree, old_root, key("spec"));
 	struct vdi_node	      *spec = vdi_tree_get(state->tree, root, key("spec"));
 
-	if (!vdi_tree_is(spec, VDI_NODE_OBJECT) && vdi_tree_get(state->tree, old_spec, key("finalizers")) == NULL)
+	if (!vdi_tree_is(spec, VDI_NODE_OBJECT) &&
+	    vdi_tree_get(state->tree, old_spec, key("finalizers")) == NULL)
 		return VD_OK;
 	spec = vdi_tree_object_at(state->tree, root, "spec");
 	return spec ? keep(state, spec, old_spec, "finalizers") : no_memory(state);
@@ -568,37 +633,48 @@ static vd_status check_spec_finalizers(struct edit_state *state, const struct vd
 	if (state->edit->part != VDI_EDIT_FINALIZE || finalizers == NULL || finalizers->kind == VDI_NODE_NULL)
 		return VD_OK;
 	if (!all_strings(finalizers, VDI_NODE_ARRAY)) {
-		vdi_http_status_set(state->status, 400, "BadRequest", "%s in version \"%s\" cannot be handled as a %s: spec.finalizers must be a list of strings",
-				    state->edit->resource->kind, state->edit->resource->version, state->edit->resource->kind);
+		vdi_http_status_set(state->status, 400, "BadRequest",
+				    "%s in version \"%s\" cannot be handled as a %s: spec.finalizers must be "
+				    "a list of strings",
+				    state->edit->resource->kind, state->edit->resource->version,
+				    state->edit->resource->kind);
 		return VD_INVALID;
 	}
 	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
-	for (const struct vdi_node *finalizer = finalizers->first; finalizer; finalizer = finalizer->next, at++) {
+	for (const struct vdi_node *finalizer = finalizers->first; finalizer;
+	     finalizer = finalizer->next, at++) {
 		char field[32];
 
 		if ((why = vdi_validate_finalizer(finalizer->text)) == NULL)
 			continue;
 		(void) snprintf(field, sizeof field, "spec.finalizers[%d]", at);
-		vdi_http_status_cause(state->status, "FieldValueInvalid", field, "Invalid value: \"%.*s\": %s", (int) VDI_MIN(finalizer->text.size, (size_t) 80),
+		vdi_http_status_cause(state->status, "FieldValueInvalid", field,
+				      "Invalid value: \"%.*s\": %s",
+				      (int) VDI_MIN(finalizer->text.size, (size_t) 80),
 				      finalizer->text.size ? (const char *) finalizer->text.data : "", why);
 	}
 	if (state->status->cause_count == 0) {
 		state->status->code = 0;
 		return VD_OK;
 	}
-	vdi_http_status_invalid(state->status, state->edit->resource->group, state->edit->resource->kind, state->edit->name);
+	vdi_http_status_invalid(state->status, state->edit->resource->group, state->edit->resource->kind,
+				state->edit->name);
 	return VD_INVALID;
 }
 
-static vd_status replace_whole(struct edit_state *state, struct vdi_node *root, const struct vdi_node *old_root)
+static vd_status replace_whole(struct edit_state *state, struct vdi_node *root,
+			       const struct vdi_node *old_root)
 {
-	static const char *const kept[] = { "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds" };
+	static const char *const kept[] = { "uid", "creationTimestamp", "deletionTimestamp",
+					    "deletionGracePeriodSeconds" };
 	const struct vdi_node	*old_metadata = vdi_tree_get(state->tree, old_root, key("metadata"));
 	char			 version[VDI_RESOURCE_NAME_MAX];
 	struct vdi_node		*metadata;
 
-	VDI_TRY(check_type(state, root, state->edit->resource->kind, vdi_resource_api_version(state->edit->resource, version)));
-	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, state->current, state->edited, state->status));
+	VDI_TRY(check_type(state, root, state->edit->resource->kind,
+			   vdi_resource_api_version(state->edit->resource, version)));
+	VDI_TRY(vdi_object_conform_written(state->edit, state->tree, root, state->current, state->edited,
+					   state->status));
 	VDI_TRY(take_metadata(state, root, &metadata));
 	VDI_TRY(check_namespace(state, metadata));
 	VDI_TRY(check_identity(state, metadata, old_metadata));
@@ -622,40 +698,47 @@ static vd_status replace_status(struct edit_state *state, struct vdi_node *sent,
 	char		 version[VDI_RESOURCE_NAME_MAX];
 	struct vdi_node *metadata;
 
-	VDI_TRY(check_type(state, sent, state->edit->resource->kind, vdi_resource_api_version(state->edit->resource, version)));
+	VDI_TRY(check_type(state, sent, state->edit->resource->kind,
+			   vdi_resource_api_version(state->edit->resource, version)));
 	VDI_TRY(take_metadata(state, sent, &metadata));
 	VDI_TRY(check_identity(state, metadata, vdi_tree_get(state->tree, target, key("metadata"))));
 	return keep(state, target, sent, "status");
 }
 
 /* The member at a path such as .spec.group.replicas; what is missing on the way becomes an object. */
-static vd_status set_at(struct edit_state *state, struct vdi_node *root, const char *path, const struct vdi_node *value)
+static vd_status set_at(struct edit_state *state, struct vdi_node *root, const char *path,
+			const struct vdi_node *value)
 {
 	const char *dot;
 	char	    name[256];
 
 	for (path++; (dot = strchr(path, '.')) != NULL; path = dot + 1) {
-		(void) snprintf(name, sizeof name, "%.*s", (int) VDI_MIN((size_t) (dot - path), sizeof name - 1), path);
+		(void) snprintf(name, sizeof name, "%.*s",
+				(int) VDI_MIN((size_t) (dot - path), sizeof name - 1), path);
 		root = vdi_tree_object_at(state->tree, root, name);
 		if (root == NULL)
 			return no_memory(state);
 	}
-	return vdi_tree_set(state->tree, root, key(path), vdi_tree_copy(state->tree, value)) ? VD_OK : no_memory(state);
+	return vdi_tree_set(state->tree, root, key(path), vdi_tree_copy(state->tree, value)) ?
+		       VD_OK :
+		       no_memory(state);
 }
 
 static vd_status bad_scale(struct edit_state *state, const char *why)
 {
-	vdi_http_status_set(state->status, 400, "BadRequest", "Scale in version \"v1\" cannot be handled as a Scale: %s", why);
+	vdi_http_status_set(state->status, 400, "BadRequest",
+			    "Scale in version \"v1\" cannot be handled as a Scale: %s", why);
 	return VD_INVALID;
 }
 
-/* Refuses what a typed decoder would refuse. An absent number is 0, because Go's encoder omits a zero: `kubectl scale --replicas=0` sends {"spec":{}}. */
+/* Refuses what a typed decoder would refuse. An absent number is 0, because Go's encoder omits a zero:
+ * `kubectl scale --replicas=0` sends {"spec":{}}. */
 static vd_status check_scale(struct edit_state *state, struct vdi_node *sent, struct vdi_node **ret_replicas)
 {
 	const struct vdi_node *spec = vdi_tree_get(state->tree, sent, key("spec"));
 	struct vdi_node	      *replicas = vdi_tree_find(state->tree, sent, "spec.replicas");
-	struct vd_bytes	       kind = text_at(state, sent, "kind"), version = text_at(state, sent, "apiVersion");
-	int64_t		       number;
+	struct vd_bytes kind = text_at(state, sent, "kind"), version = text_at(state, sent, "apiVersion");
+	int64_t		number;
 
 	if (replicas == NULL || replicas->kind == VDI_NODE_NULL)
 		replicas = vdi_tree_new_int(state->tree, 0);
@@ -663,9 +746,13 @@ static vd_status check_scale(struct edit_state *state, struct vdi_node *sent, st
 		return no_memory(state);
 	number = vdi_tree_int_of(replicas, INT64_MIN);
 
-	if ((kind.size && !vd_bytes_equal(kind, key("Scale"))) || (version.size && !vd_bytes_equal(version, key("autoscaling/v1")))) {
-		vdi_http_status_set(state->status, 400, "BadRequest", "%.*s in version \"%.*s\" cannot be handled as a Scale", (int) VDI_MIN(kind.size, (size_t) 200),
-				    kind.size ? (const char *) kind.data : "", (int) VDI_MIN(version.size, (size_t) 200),
+	if ((kind.size && !vd_bytes_equal(kind, key("Scale"))) ||
+	    (version.size && !vd_bytes_equal(version, key("autoscaling/v1")))) {
+		vdi_http_status_set(state->status, 400, "BadRequest",
+				    "%.*s in version \"%.*s\" cannot be handled as a Scale",
+				    (int) VDI_MIN(kind.size, (size_t) 200),
+				    kind.size ? (const char *) kind.data : "",
+				    (int) VDI_MIN(version.size, (size_t) 200),
 				    version.size ? (const char *) version.data : "");
 		return VD_INVALID;
 	}
@@ -677,49 +764,62 @@ static vd_status check_scale(struct edit_state *state, struct vdi_node *sent, st
 	if (number >= 0)
 		return VD_OK;
 	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
-	vdi_http_status_cause(state->status, "FieldValueInvalid", "spec.replicas", "Invalid value: %lld: must be greater than or equal to 0", (long long) number);
+	vdi_http_status_cause(state->status, "FieldValueInvalid", "spec.replicas",
+			      "Invalid value: %lld: must be greater than or equal to 0", (long long) number);
 	vdi_http_status_invalid(state->status, "autoscaling", "Scale", state->edit->name);
 	return VD_INVALID;
 }
 
-static vd_status replace_scale(struct edit_state *state, struct vdi_node *sent, struct vdi_node *target, const struct vdi_node *old_root)
+static vd_status replace_scale(struct edit_state *state, struct vdi_node *sent, struct vdi_node *target,
+			       const struct vdi_node *old_root)
 {
 	struct vdi_node *replicas, *metadata;
 
 	VDI_TRY(take_metadata(state, sent, &metadata));
 	VDI_TRY(check_identity(state, metadata, vdi_tree_get(state->tree, target, key("metadata"))));
 	VDI_TRY(check_scale(state, sent, &replicas));
-	VDI_TRY(set_at(state, target, state->edit->resource->scale_spec_path ? state->edit->resource->scale_spec_path : ".spec.replicas", replicas));
+	VDI_TRY(set_at(state, target,
+		       state->edit->resource->scale_spec_path ? state->edit->resource->scale_spec_path :
+								".spec.replicas",
+		       replicas));
 	metadata = vdi_tree_get(state->tree, target, key("metadata"));
-	return follow_generation(state, target, metadata, old_root, vdi_tree_get(state->tree, old_root, key("metadata")));
+	return follow_generation(state, target, metadata, old_root,
+				 vdi_tree_get(state->tree, old_root, key("metadata")));
 }
 
-static const struct vdi_node *number_at(struct edit_state *state, const struct vdi_node *root, const char *path, const char *usual)
+static const struct vdi_node *number_at(struct edit_state *state, const struct vdi_node *root,
+					const char *path, const char *usual)
 {
 	return vdi_tree_path(state->tree, root, path ? path : usual);
 }
 
 static void write_scale(struct edit_state *state, const struct vdi_node *root, struct vdi_out *out)
 {
-	static const char *const names[] = { "name", "namespace", "uid", "resourceVersion", "creationTimestamp" };
-	const struct vdi_node	*metadata = vdi_tree_get(state->tree, root, key("metadata"));
-	const struct vdi_node	*labels = vdi_tree_find(state->tree, root, "spec.selector.matchLabels");
+	static const char *const   names[] = { "name", "namespace", "uid", "resourceVersion",
+					       "creationTimestamp" };
+	const struct vdi_node	  *metadata = vdi_tree_get(state->tree, root, key("metadata"));
+	const struct vdi_node	  *labels = vdi_tree_find(state->tree, root, "spec.selector.matchLabels");
 	const struct vdi_resource *resource = state->edit->resource;
-	struct vdi_out	 selector = VDI_OUT_INIT;
+	struct vdi_out		   selector = VDI_OUT_INIT;
 
 	vdi_out_raw(out, "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
 		vdi_out_member(out, names[i], text_at(state, metadata, names[i]));
 	vdi_out_printf(out, "},\"spec\":{\"replicas\":%lld},\"status\":{\"replicas\":%lld",
-			(long long) vdi_tree_int_of(number_at(state, root, resource->scale_spec_path, ".spec.replicas"), 0),
-			(long long) vdi_tree_int_of(number_at(state, root, resource->scale_status_path, ".status.replicas"), 0));
+		       (long long) vdi_tree_int_of(
+			       number_at(state, root, resource->scale_spec_path, ".spec.replicas"), 0),
+		       (long long) vdi_tree_int_of(
+			       number_at(state, root, resource->scale_status_path, ".status.replicas"), 0));
 	if (resource->is_custom) {
 		if (*resource->scale_selector_path)
-			vdi_out_member(out, "selector", vdi_tree_string_of(vdi_tree_path(state->tree, root, resource->scale_selector_path)));
+			vdi_out_member(out, "selector",
+				       vdi_tree_string_of(vdi_tree_path(state->tree, root,
+									resource->scale_selector_path)));
 		vdi_out_raw(out, "}}");
 		return;
 	}
-	for (const struct vdi_node *label = vdi_tree_is(labels, VDI_NODE_OBJECT) ? labels->first : NULL; label; label = label->next) {
+	for (const struct vdi_node *label = vdi_tree_is(labels, VDI_NODE_OBJECT) ? labels->first : NULL;
+	     label; label = label->next) {
 		if (selector.size)
 			vdi_out_raw(&selector, ",");
 		vdi_out_bytes(&selector, label->key);
@@ -734,10 +834,10 @@ static void write_scale(struct edit_state *state, const struct vdi_node *root, s
 
 vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_out *out)
 {
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct edit_state    state = { edit, NULL, &tree, NULL, VD_BYTES_NONE };
-	struct vdi_node	    *root;
-	vd_status	     status = vdi_tree_parse_shown(&tree, current, &root, NULL);
+	struct vdi_tree	  tree = VDI_TREE_INIT;
+	struct edit_state state = { edit, NULL, &tree, NULL, VD_BYTES_NONE };
+	struct vdi_node	 *root;
+	vd_status	  status = vdi_tree_parse_shown(&tree, current, &root, NULL);
 
 	if (status == VD_OK) {
 		write_scale(&state, root, out);
@@ -747,18 +847,20 @@ vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current
 	return status;
 }
 
-/* What there is, with the defaults that its schema has by now: upstream sets them when it reads from its store. */
+/* What there is, with the defaults that its schema has by now: upstream sets them when it reads from its
+ * store. */
 static vd_status present(struct edit_state *state, struct vd_bytes current, struct vdi_node **ret_root)
 {
 	VDI_TRY(parse(state, current, ret_root));
 	return vdi_object_conform(state->edit->resource->schema, state->tree, *ret_root, NULL, state->status);
 }
 
-static vd_status apply(struct edit_state *state, struct vd_bytes current, const struct vdi_node *old_root, struct vdi_node **ret_root)
+static vd_status apply(struct edit_state *state, struct vd_bytes current, const struct vdi_node *old_root,
+		       struct vdi_node **ret_root)
 {
-	struct vdi_out *scale;
-	struct vdi_node	    *sent;
-	vd_status	     status;
+	struct vdi_out	*scale;
+	struct vdi_node *sent;
+	vd_status	 status;
 
 	switch (state->edit->part) {
 	case VDI_EDIT_WHOLE:
@@ -767,7 +869,8 @@ static vd_status apply(struct edit_state *state, struct vd_bytes current, const 
 		return replace_whole(state, *ret_root, old_root);
 	case VDI_EDIT_STATUS:
 		VDI_TRY(wanted(state, current, &sent));
-		VDI_TRY(vdi_object_conform_written(state->edit, state->tree, sent, state->current, state->edited, state->status));
+		VDI_TRY(vdi_object_conform_written(state->edit, state->tree, sent, state->current,
+						   state->edited, state->status));
 		VDI_TRY(present(state, current, ret_root));
 		return replace_status(state, sent, *ret_root);
 	case VDI_EDIT_SCALE: break;
@@ -793,11 +896,13 @@ static vd_status update(struct edit_state *state, struct vd_bytes current, struc
 	VDI_TRY(vdi_object_obey(state->edit, state->tree, root, old_root, edited, state->status));
 	metadata = vdi_tree_get(state->tree, root, key("metadata"));
 	(void) vdi_tree_remove(state->tree, metadata, key("resourceVersion"));
-	(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, old_root, key("metadata")), key("resourceVersion"));
+	(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, old_root, key("metadata")),
+			       key("resourceVersion"));
 	edited->unchanged = vdi_omit_same(state->edit->resource, state->tree, root, old_root);
 	if (edited->unchanged && state->edit->resource->schema) { /* it may have been without its defaults */
 		VDI_TRY(parse(state, current, &stored_root));
-		(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, stored_root, key("metadata")), key("resourceVersion"));
+		(void) vdi_tree_remove(state->tree, vdi_tree_get(state->tree, stored_root, key("metadata")),
+				       key("resourceVersion"));
 		edited->unchanged = vdi_omit_same(state->edit->resource, state->tree, root, stored_root);
 	}
 	edited->finished = vdi_deletion_is_over(state->edit->resource, state->tree, root, old_root);
@@ -806,11 +911,12 @@ static vd_status update(struct edit_state *state, struct vd_bytes current, struc
 	return edited->text.failed ? no_memory(state) : VD_OK;
 }
 
-vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited, struct vdi_http_status *status)
+vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited,
+			  struct vdi_http_status *status)
 {
-	struct vdi_tree tree = VDI_TREE_INIT;
-	struct edit_state    state = { edit, edited, &tree, status, current };
-	vd_status	     result;
+	struct vdi_tree	  tree = VDI_TREE_INIT;
+	struct edit_state state = { edit, edited, &tree, status, current };
+	vd_status	  result;
 
 	vdi_out_reset(&edited->text);
 	status->code = 0;

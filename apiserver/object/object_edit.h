@@ -1,6 +1,8 @@
-/* What a write makes of an object: creation, replacement, patches, the status, scale and finalize subresources.
+/* What a write makes of an object: creation, replacement, patches, the status, scale and finalize
+ * subresources.
  *
- * Pure functions of their arguments; any thread. A refusal is VD_INVALID with *status filled; VD_NOMEM. Results hold no resourceVersion.
+ * Pure functions of their arguments; any thread. A refusal is VD_INVALID with *status filled; VD_NOMEM.
+ * Results hold no resourceVersion.
  */
 #ifndef VDI_OBJECT_EDIT_H
 #define VDI_OBJECT_EDIT_H
@@ -32,24 +34,26 @@ struct vdi_edit {
 #define VDI_OBJECT_NAME_SIZE 256
 
 struct vdi_edited {
-	struct vdi_out text;
-	char		    name[VDI_OBJECT_NAME_SIZE]; /* of a create */
-	bool		    generated;			/* the name was */
-	bool		    unchanged;			/* of an update: the same content */
-	bool		    finished;			/* of an update: marked for deletion, and the last finalizer is gone */
-	struct vdi_faults   faults;			/* what a refusal's status borrows from */
-	size_t		    rule_count;			/* of a CustomResourceDefinition: x-kubernetes-validations, to be warned of */
-	struct vdi_unknown_fields unknown;		/* of a patch: what the kind does not have, to be warned of */
+	struct vdi_out	  text;
+	char		  name[VDI_OBJECT_NAME_SIZE]; /* of a create */
+	bool		  generated;		      /* the name was */
+	bool		  unchanged;		      /* of an update: the same content */
+	bool		  finished; /* of an update: marked for deletion, and the last finalizer is gone */
+	struct vdi_faults faults;   /* what a refusal's status borrows from */
+	size_t rule_count; /* of a CustomResourceDefinition: x-kubernetes-validations, to be warned of */
+	struct vdi_unknown_fields unknown; /* of a patch: what the kind does not have, to be warned of */
 };
 
 void vdi_edited_fini(struct vdi_edited *edited);
 
 /* text is reset, not freed. */
-VDI_MUST_USE vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_edited *edited, struct vdi_http_status *status);
-/* current: the complete JSON with its resourceVersion. */
-VDI_MUST_USE vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_edited *edited,
+VDI_MUST_USE vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_edited *edited,
 				       struct vdi_http_status *status);
+/* current: the complete JSON with its resourceVersion. */
+VDI_MUST_USE vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current,
+				       struct vdi_edited *edited, struct vdi_http_status *status);
 /* The autoscaling/v1 Scale of an object. */
-VDI_MUST_USE vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_out *out);
+VDI_MUST_USE vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current,
+					 struct vdi_out *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* Objects are compared member by member, without copies; whether a message is empty is found at its first member that says something. */
+/* Objects are compared member by member, without copies; whether a message is empty is found at its first
+ * member that says something. */
 #include "omit_empty.h"
 
 #include "k8s_proto_table.h"
@@ -9,7 +10,8 @@ enum how {
 };
 
 /* NULL: the kind has no such member. next: where the look-up begins; 0 at first. */
-static const struct vdi_k8s_field *field_of(const struct vdi_k8s_message *message, struct vd_bytes name, unsigned *next)
+static const struct vdi_k8s_field *field_of(const struct vdi_k8s_message *message, struct vd_bytes name,
+					    unsigned *next)
 {
 	int	 index = vdi_k8s_field_by_name(message, name, next);
 	unsigned inner = 0;
@@ -26,9 +28,12 @@ static const struct vdi_k8s_field *field_of(const struct vdi_k8s_message *messag
 static const struct vdi_k8s_message *message_of(const struct vdi_resource *resource)
 {
 	char			      version[VDI_RESOURCE_NAME_MAX];
-	const struct vdi_k8s_message *message = vdi_k8s_kind_find(vd_bytes_of(vdi_resource_api_version(resource, version)), vd_bytes_of(resource->kind));
+	const struct vdi_k8s_message *message = vdi_k8s_kind_find(
+		vd_bytes_of(vdi_resource_api_version(resource, version)), vd_bytes_of(resource->kind));
 
-	return message ? message : vdi_k8s_kind_find(vd_bytes_of("meta.k8s.io/v1"), vd_bytes_of("PartialObjectMetadata"));
+	return message ?
+		       message :
+		       vdi_k8s_kind_find(vd_bytes_of("meta.k8s.io/v1"), vd_bytes_of("PartialObjectMetadata"));
 }
 
 /* ---- What says nothing ---- */
@@ -53,10 +58,14 @@ static bool is_zero(const struct vdi_k8s_field *field, const struct vdi_node *va
 	switch ((enum vdi_k8s_type) field->type) {
 	case VDI_K8S_BOOL: return value->kind == VDI_NODE_FALSE;
 	case VDI_K8S_INT32:
-	case VDI_K8S_INT64: return value->kind == VDI_NODE_NUMBER && (vd_bytes_equal(value->text, vd_bytes_of("0")) || vd_bytes_equal(value->text, vd_bytes_of("-0")));
+	case VDI_K8S_INT64:
+		return value->kind == VDI_NODE_NUMBER && (vd_bytes_equal(value->text, vd_bytes_of("0")) ||
+							  vd_bytes_equal(value->text, vd_bytes_of("-0")));
 	case VDI_K8S_STRING:
 	case VDI_K8S_BYTES: return value->kind == VDI_NODE_STRING && value->text.size == 0;
-	case VDI_K8S_MESSAGE: return how == TO_COMPARE && value->kind == VDI_NODE_OBJECT && is_empty(vdi_k8s_child(field), value);
+	case VDI_K8S_MESSAGE:
+		return how == TO_COMPARE && value->kind == VDI_NODE_OBJECT &&
+		       is_empty(vdi_k8s_child(field), value);
 	default: return false;
 	}
 }
@@ -96,7 +105,9 @@ static void omit(const struct vdi_k8s_message *message, struct vdi_tree *tree, s
 			continue;
 		if (field->type == VDI_K8S_MESSAGE && !has_values(field))
 			omit(vdi_k8s_child(field), tree, member);
-		for (struct vdi_node *value = field->type == VDI_K8S_MESSAGE && has_values(field) ? member->first : NULL; value; value = value->next)
+		for (struct vdi_node *value =
+			     field->type == VDI_K8S_MESSAGE && has_values(field) ? member->first : NULL;
+		     value; value = value->next)
 			omit(vdi_k8s_child(field), tree, value);
 		if (says_nothing(field, member, AS_GO))
 			(void) vdi_tree_remove(tree, object, member->key);
@@ -115,16 +126,21 @@ void vdi_omit_empty(const struct vdi_resource *resource, struct vdi_tree *tree, 
 
 /* ---- Comparison ---- */
 
-static bool same_object(const struct vdi_k8s_message *message, struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b);
+static bool same_object(const struct vdi_k8s_message *message, struct vdi_tree *tree,
+			const struct vdi_node *a, const struct vdi_node *b);
 
-static bool same_value(const struct vdi_k8s_field *field, struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b)
+static bool same_value(const struct vdi_k8s_field *field, struct vdi_tree *tree, const struct vdi_node *a,
+		       const struct vdi_node *b)
 {
 	if (field == NULL || field->type != VDI_K8S_MESSAGE || !has_values(field))
-		return field && field->type == VDI_K8S_MESSAGE ? same_object(vdi_k8s_child(field), tree, a, b) : vdi_tree_equal(tree, a, b);
+		return field && field->type == VDI_K8S_MESSAGE ?
+			       same_object(vdi_k8s_child(field), tree, a, b) :
+			       vdi_tree_equal(tree, a, b);
 	if (a->kind != b->kind || a->count != b->count)
 		return false;
 	for (const struct vdi_node *x = a->first, *y = b->first; x; x = x->next, y = y->next) {
-		const struct vdi_node *other = field->container == VDI_K8S_MAP ? vdi_tree_get(tree, b, x->key) : y;
+		const struct vdi_node *other =
+			field->container == VDI_K8S_MAP ? vdi_tree_get(tree, b, x->key) : y;
 
 		if (other == NULL || !same_object(vdi_k8s_child(field), tree, x, other))
 			return false;
@@ -132,57 +148,68 @@ static bool same_value(const struct vdi_k8s_field *field, struct vdi_tree *tree,
 	return true;
 }
 
-static bool same_member(const struct vdi_k8s_field *field, struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b)
+static bool same_member(const struct vdi_k8s_field *field, struct vdi_tree *tree, const struct vdi_node *a,
+			const struct vdi_node *b)
 {
-	bool a_says = a && !(field && says_nothing(field, a, TO_COMPARE)), b_says = b && !(field && says_nothing(field, b, TO_COMPARE));
+	bool a_says = a && !(field && says_nothing(field, a, TO_COMPARE)),
+	     b_says = b && !(field && says_nothing(field, b, TO_COMPARE));
 
 	return a_says && b_says ? same_value(field, tree, a, b) : a_says == b_says;
 }
 
-static bool same_object(const struct vdi_k8s_message *message, struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b)
+static bool same_object(const struct vdi_k8s_message *message, struct vdi_tree *tree,
+			const struct vdi_node *a, const struct vdi_node *b)
 {
 	unsigned next = 0;
 
 	if (a->kind != VDI_NODE_OBJECT || b->kind != VDI_NODE_OBJECT)
 		return vdi_tree_equal(tree, a, b);
 	for (const struct vdi_node *member = a->first; member; member = member->next)
-		if (!same_member(field_of(message, member->key, &next), tree, member, vdi_tree_get(tree, b, member->key)))
+		if (!same_member(field_of(message, member->key, &next), tree, member,
+				 vdi_tree_get(tree, b, member->key)))
 			return false;
 	next = 0;
 	for (const struct vdi_node *member = b->first; member; member = member->next)
-		if (vdi_tree_get(tree, a, member->key) == NULL && !same_member(field_of(message, member->key, &next), tree, NULL, member))
+		if (vdi_tree_get(tree, a, member->key) == NULL &&
+		    !same_member(field_of(message, member->key, &next), tree, NULL, member))
 			return false;
 	return true;
 }
 
 static bool is_content(const struct vdi_resource *resource, struct vd_bytes name)
 {
-	return !vd_bytes_equal(name, vd_bytes_of("metadata")) && !(resource->has_status && vd_bytes_equal(name, vd_bytes_of("status")));
+	return !vd_bytes_equal(name, vd_bytes_of("metadata")) &&
+	       !(resource->has_status && vd_bytes_equal(name, vd_bytes_of("status")));
 }
 
-static bool same_root(const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b, bool content_only)
+static bool same_root(const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *a,
+		      const struct vdi_node *b, bool content_only)
 {
 	const struct vdi_k8s_message *message = message_of(resource);
 	unsigned		      next = 0;
 
 	for (const struct vdi_node *member = a->first; member; member = member->next)
 		if ((!content_only || is_content(resource, member->key)) &&
-		    !same_member(field_of(message, member->key, &next), tree, member, vdi_tree_get(tree, b, member->key)))
+		    !same_member(field_of(message, member->key, &next), tree, member,
+				 vdi_tree_get(tree, b, member->key)))
 			return false;
 	next = 0;
 	for (const struct vdi_node *member = b->first; member; member = member->next)
-		if ((!content_only || is_content(resource, member->key)) && vdi_tree_get(tree, a, member->key) == NULL &&
+		if ((!content_only || is_content(resource, member->key)) &&
+		    vdi_tree_get(tree, a, member->key) == NULL &&
 		    !same_member(field_of(message, member->key, &next), tree, NULL, member))
 			return false;
 	return true;
 }
 
-bool vdi_omit_same(const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b)
+bool vdi_omit_same(const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *a,
+		   const struct vdi_node *b)
 {
 	return same_root(resource, tree, a, b, false);
 }
 
-bool vdi_omit_same_content(const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b)
+bool vdi_omit_same_content(const struct vdi_resource *resource, struct vdi_tree *tree,
+			   const struct vdi_node *a, const struct vdi_node *b)
 {
 	return same_root(resource, tree, a, b, true);
 }

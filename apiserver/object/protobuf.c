@@ -1,5 +1,6 @@
-/* How: the transcoder of storage/codec/k8s_proto, with what HTTP adds: which message belongs to a request, envelopes, and what is said when a value does not
- * fit. Objects that nobody checked can be in a store; then JSON is answered, when the client takes it. */
+/* How: the transcoder of storage/codec/k8s_proto, with what HTTP adds: which message belongs to a request,
+ * envelopes, and what is said when a value does not fit. Objects that nobody checked can be in a store; then
+ * JSON is answered, when the client takes it. */
 #include "protobuf.h"
 
 #include <stdio.h>
@@ -20,7 +21,8 @@ bool vdi_protobuf_knows(const struct vdi_resource *resource)
 	return message_of(vdi_resource_api_version(resource, version), resource->kind) != NULL;
 }
 
-void vdi_protobuf_init(struct vdi_protobuf *protobuf, const struct vdi_resource *resource, bool scale, const struct vdi_negotiated *form)
+void vdi_protobuf_init(struct vdi_protobuf *protobuf, const struct vdi_resource *resource, bool scale,
+		       const struct vdi_negotiated *form)
 {
 	if (form->form == VDI_FORM_METADATA || form->form == VDI_FORM_METADATA_LIST) {
 		protobuf->api_version = vd_bytes_of(form->v1beta1 ? "meta.k8s.io/v1beta1" : meta_v1);
@@ -28,7 +30,8 @@ void vdi_protobuf_init(struct vdi_protobuf *protobuf, const struct vdi_resource 
 		protobuf->message = message_of(meta_v1, "PartialObjectMetadata");
 		return;
 	}
-	protobuf->api_version = vd_bytes_of(scale ? "autoscaling/v1" : vdi_resource_api_version(resource, protobuf->buffer));
+	protobuf->api_version =
+		vd_bytes_of(scale ? "autoscaling/v1" : vdi_resource_api_version(resource, protobuf->buffer));
 	protobuf->kind = vd_bytes_of(scale ? "Scale" : resource->kind);
 	protobuf->message = vdi_k8s_kind_find(protobuf->api_version, protobuf->kind);
 }
@@ -49,27 +52,29 @@ vd_status vdi_protobuf_decode(struct vd_bytes body, struct vdi_buffer *json, str
 	}
 	if (result == VD_UNSUPPORTED) /* a kind that this path does not hold, in any form */
 		result = VD_BAD_REQUEST;
-	vdi_http_status_set(status, vd_status_http(result), vd_status_reason(result), "the body cannot be read: %s", error.message);
+	vdi_http_status_set(status, vd_status_http(result), vd_status_reason(result),
+			    "the body cannot be read: %s", error.message);
 	return VD_INVALID;
 }
 
 /* ---- Answers ---- */
 
-vd_status vdi_protobuf_write(struct vdi_buffer *out, const struct vdi_protobuf *protobuf, struct vd_bytes json, vd_rev revision,
-			     struct vd_error *reterr)
+vd_status vdi_protobuf_write(struct vdi_buffer *out, const struct vdi_protobuf *protobuf,
+			     struct vd_bytes json, vd_rev revision, struct vd_error *reterr)
 {
 	struct vdi_k8s_proto_options options = { .resource_version = VD_BYTES_NONE };
 	char			     text[24];
 
 	if (revision > 0) {
 		options.resource_version.data = text;
-		options.resource_version.size = (size_t) snprintf(text, sizeof text, "%lld", (long long) revision);
+		options.resource_version.size =
+			(size_t) snprintf(text, sizeof text, "%lld", (long long) revision);
 	}
 	return vdi_k8s_proto_from_json(protobuf->message, json, &options, out, reterr);
 }
 
-vd_status vdi_protobuf_write_enveloped(struct vdi_buffer *out, const struct vdi_protobuf *protobuf, struct vd_bytes json, vd_rev revision,
-					struct vd_error *reterr)
+vd_status vdi_protobuf_write_enveloped(struct vdi_buffer *out, const struct vdi_protobuf *protobuf,
+				       struct vd_bytes json, vd_rev revision, struct vd_error *reterr)
 {
 	size_t mark = vdi_k8s_proto_envelope_begin(out, protobuf->api_version, protobuf->kind);
 
@@ -87,8 +92,8 @@ void vdi_protobuf_init_status(struct vdi_protobuf *protobuf)
 
 /* ---- Events ---- */
 
-vd_status vdi_protobuf_event(struct vdi_buffer *out, const struct vdi_protobuf *protobuf, const char *type, struct vd_bytes json, vd_rev revision,
-			     struct vd_error *reterr)
+vd_status vdi_protobuf_event(struct vdi_buffer *out, const struct vdi_protobuf *protobuf, const char *type,
+			     struct vd_bytes json, vd_rev revision, struct vd_error *reterr)
 {
 	size_t	  start = out->size, object, raw, size;
 	vd_status status;

@@ -1,6 +1,7 @@
 /* Bodies and answers in Kubernetes' protobuf, for the kinds that have a table (H-320..H-330, R-648).
  *
- * Behind these functions there is JSON only: a body is translated before anything looks at it, an answer after everything has. Any thread.
+ * Behind these functions there is JSON only: a body is translated before anything looks at it, an answer
+ * after everything has. Any thread.
  */
 #ifndef VDI_PROTOBUF_H
 #define VDI_PROTOBUF_H
@@ -22,25 +23,30 @@ struct vdi_protobuf {
 bool vdi_protobuf_knows(const struct vdi_resource *resource);
 
 /* A body that came as protobuf, as JSON. VD_INVALID or VD_NOMEM with status: 400, 413, 500. Any thread. */
-VDI_MUST_USE vd_status vdi_protobuf_decode(struct vd_bytes body, struct vdi_buffer *json, struct vdi_http_status *status);
+VDI_MUST_USE vd_status vdi_protobuf_decode(struct vd_bytes body, struct vdi_buffer *json,
+					   struct vdi_http_status *status);
 #define VDI_PROTOBUF_BODY_MAX ((size_t) 8 << 20) /* of the JSON */
 
 /* For an object form (kind of the resource; scale: Scale) or a metadata form. The kind must have a table. */
-void vdi_protobuf_init(struct vdi_protobuf *protobuf, const struct vdi_resource *resource, bool scale, const struct vdi_negotiated *form);
-/* Appends one object without envelope; json as stored. revision replaces its resourceVersion; 0: as json says. VD_BAD_REQUEST: what is stored is not
- * of the kind's types; VD_NOMEM, VD_TOO_BIG. */
-VDI_MUST_USE vd_status vdi_protobuf_write(struct vdi_buffer *out, const struct vdi_protobuf *protobuf, struct vd_bytes json, vd_rev revision,
-					  struct vd_error *reterr);
+void vdi_protobuf_init(struct vdi_protobuf *protobuf, const struct vdi_resource *resource, bool scale,
+		       const struct vdi_negotiated *form);
+/* Appends one object without envelope; json as stored. revision replaces its resourceVersion; 0: as json
+ * says. VD_BAD_REQUEST: what is stored is not of the kind's types; VD_NOMEM, VD_TOO_BIG. */
+VDI_MUST_USE vd_status vdi_protobuf_write(struct vdi_buffer *out, const struct vdi_protobuf *protobuf,
+					  struct vd_bytes json, vd_rev revision, struct vd_error *reterr);
 
 /* The same with its envelope: an answer. */
-VDI_MUST_USE vd_status vdi_protobuf_write_enveloped(struct vdi_buffer *out, const struct vdi_protobuf *protobuf, struct vd_bytes json, vd_rev revision,
-						    struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_protobuf_write_enveloped(struct vdi_buffer	      *out,
+						    const struct vdi_protobuf *protobuf, struct vd_bytes json,
+						    vd_rev revision, struct vd_error *reterr);
 /* For a Status. */
 void vdi_protobuf_init_status(struct vdi_protobuf *protobuf);
 
-/* The content of a frame: the event's length and the event. object is the JSON that the event carries. */
-VDI_MUST_USE vd_status vdi_protobuf_event(struct vdi_buffer *out, const struct vdi_protobuf *protobuf, const char *type, struct vd_bytes json,
-					  vd_rev revision, struct vd_error *reterr);
+/* The content of a frame: the event's length and the event (R-634). object is the JSON that the event
+ * carries. */
+VDI_MUST_USE vd_status vdi_protobuf_event(struct vdi_buffer *out, const struct vdi_protobuf *protobuf,
+					  const char *type, struct vd_bytes json, vd_rev revision,
+					  struct vd_error *reterr);
 VDI_MUST_USE vd_status vdi_protobuf_error_event(struct vdi_buffer *out, struct vd_bytes status_json);
 
 #endif

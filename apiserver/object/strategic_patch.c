@@ -1,11 +1,12 @@
 /* Strategic merge: merge patch that knows which lists are sets.
  *
- * Mirrors k8s.io/apimachinery pkg/util/strategicpatch. Instead of Go's struct tags there is one table of field names; within Kubernetes' own kinds a
- * field name almost always means the same list, and the exceptions (ports) are told apart by what stands above them. Lists that are not in the table are
- * replaced whole, as upstream does for lists without a patch strategy.
+ * Mirrors k8s.io/apimachinery pkg/util/strategicpatch. Instead of Go's struct tags there is one table of
+ * field names; within Kubernetes' own kinds a field name almost always means the same list, and the
+ * exceptions (ports) are told apart by what stands above them. Lists that are not in the table are replaced
+ * whole, as upstream does for lists without a patch strategy.
  *
- * Elements are looked for one by one, so two long lists could cost the product of their lengths: each comparison is a step of the tree, and they are bounded for the
- * whole patch.
+ * Elements are looked for one by one, so two long lists could cost the product of their lengths: each
+ * comparison is a step of the tree, and they are bounded for the whole patch.
  */
 #include "strategic_patch.h"
 
@@ -69,7 +70,8 @@ static vd_status no_memory(struct strategic *strategic)
 	return vd_error_set(strategic->error, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 }
 
-static vd_status merge(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch, struct vd_bytes parent);
+static vd_status merge(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch,
+		       struct vd_bytes parent);
 
 static struct vd_bytes directive(struct strategic *strategic, struct vdi_node *patch)
 {
@@ -77,7 +79,8 @@ static struct vd_bytes directive(struct strategic *strategic, struct vdi_node *p
 }
 
 /* New content may carry directives and nulls too: it is merged into something empty. */
-static vd_status fresh(struct strategic *strategic, struct vdi_node *patch, struct vd_bytes parent, struct vdi_node **ret_value)
+static vd_status fresh(struct strategic *strategic, struct vdi_node *patch, struct vd_bytes parent,
+		       struct vdi_node **ret_value)
 {
 	if (patch->kind == VDI_NODE_OBJECT) {
 		*ret_value = vdi_tree_new(strategic->tree, VDI_NODE_OBJECT);
@@ -90,11 +93,13 @@ static vd_status fresh(struct strategic *strategic, struct vdi_node *patch, stru
 static vd_status check_steps(struct strategic *strategic)
 {
 	if (strategic->tree->steps > strategic->steps_end)
-		return vd_error_set(strategic->error, VD_TOO_BIG, "the lists of the patch, or those it is merged into, are too long");
+		return vd_error_set(strategic->error, VD_TOO_BIG,
+				    "the lists of the patch, or those it is merged into, are too long");
 	return VD_OK;
 }
 
-static struct vdi_node *find_element(struct strategic *strategic, struct vdi_node *list, const char *key, const struct vdi_node *wanted)
+static struct vdi_node *find_element(struct strategic *strategic, struct vdi_node *list, const char *key,
+				     const struct vdi_node *wanted)
 {
 	struct vd_bytes name = vd_bytes_of(key);
 
@@ -107,7 +112,8 @@ static struct vdi_node *find_element(struct strategic *strategic, struct vdi_nod
 	return NULL;
 }
 
-static struct vdi_node *find_plain(struct strategic *strategic, struct vdi_node *list, const struct vdi_node *wanted)
+static struct vdi_node *find_plain(struct strategic *strategic, struct vdi_node *list,
+				   const struct vdi_node *wanted)
 {
 	for (struct vdi_node *at = list->first; at; at = at->next, strategic->tree->steps++)
 		if (at->kind == wanted->kind && vd_bytes_equal(at->text, wanted->text))
@@ -115,8 +121,8 @@ static struct vdi_node *find_plain(struct strategic *strategic, struct vdi_node 
 	return NULL;
 }
 
-static vd_status merge_keyed(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch, const char *key,
-			     struct vd_bytes field)
+static vd_status merge_keyed(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch,
+			     const char *key, struct vd_bytes field)
 {
 	for (struct vdi_node *change = patch->first; change; change = change->next)
 		if (is(directive(strategic, change), "replace")) /* the rest of the patch is the new list */
@@ -129,7 +135,8 @@ static vd_status merge_keyed(struct strategic *strategic, struct vdi_node *targe
 		if (is(order, "replace") && wanted == NULL)
 			continue;
 		if (wanted == NULL)
-			return vd_error_set(strategic->error, VD_BAD_REQUEST, "map: does not contain declared merge key: %s", key);
+			return vd_error_set(strategic->error, VD_BAD_REQUEST,
+					    "map: does not contain declared merge key: %s", key);
 		found = find_element(strategic, target, key, wanted);
 		VDI_TRY(check_steps(strategic));
 		if (is(order, "delete")) {
@@ -163,7 +170,8 @@ static vd_status merge_plain(struct strategic *strategic, struct vdi_node *targe
 }
 
 /* The element of list that entry of an order list speaks of. */
-static struct vdi_node *ordered_element(struct strategic *strategic, struct vdi_node *list, const char *key, const struct vdi_node *entry)
+static struct vdi_node *ordered_element(struct strategic *strategic, struct vdi_node *list, const char *key,
+					const struct vdi_node *entry)
 {
 	struct vdi_node *wanted;
 
@@ -174,7 +182,8 @@ static struct vdi_node *ordered_element(struct strategic *strategic, struct vdi_
 }
 
 /* The elements that order names, each once and in its order. */
-static vd_status find_ordered(struct strategic *strategic, struct vdi_node *list, const char *key, const struct vdi_node *order, struct vdi_node **ordered)
+static vd_status find_ordered(struct strategic *strategic, struct vdi_node *list, const char *key,
+			      const struct vdi_node *order, struct vdi_node **ordered)
 {
 	size_t count = 0;
 
@@ -191,7 +200,8 @@ static vd_status find_ordered(struct strategic *strategic, struct vdi_node *list
 }
 
 /* Listed elements take, in the listed order, the places that listed elements had; others stay. */
-static vd_status reorder(struct strategic *strategic, struct vdi_node *list, const char *key, const struct vdi_node *order)
+static vd_status reorder(struct strategic *strategic, struct vdi_node *list, const char *key,
+			 const struct vdi_node *order)
 {
 	struct vdi_node **elements = vdi_calloc((size_t) list->count * 2 + 1, sizeof *elements);
 	struct vdi_node **ordered = elements + list->count;
@@ -238,7 +248,8 @@ static vd_status retain_keys(struct strategic *strategic, struct vdi_node *targe
 }
 
 /* The directives of one object, before its members. */
-static vd_status apply_directives(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch)
+static vd_status apply_directives(struct strategic *strategic, struct vdi_node *target,
+				  struct vdi_node *patch)
 {
 	for (struct vdi_node *change = patch->first; change; change = change->next) {
 		struct vd_bytes	 field = after(change->key, "$deleteFromPrimitiveList/");
@@ -259,11 +270,12 @@ static vd_status apply_directives(struct strategic *strategic, struct vdi_node *
 	return VD_OK;
 }
 
-static vd_status apply_orders(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch, struct vd_bytes parent)
+static vd_status apply_orders(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch,
+			      struct vd_bytes parent)
 {
 	for (struct vdi_node *change = patch->first; change; change = change->next) {
-		struct vd_bytes		field = after(change->key, "$setElementOrder/");
-		struct vdi_node	       *list = field.size ? vdi_tree_get(strategic->tree, target, field) : NULL;
+		struct vd_bytes	 field = after(change->key, "$setElementOrder/");
+		struct vdi_node *list = field.size ? vdi_tree_get(strategic->tree, target, field) : NULL;
 		const struct list_rule *rule = list ? rule_of(field, parent) : NULL;
 
 		if (!vdi_tree_is(list, VDI_NODE_ARRAY) || change->kind != VDI_NODE_ARRAY || rule == NULL)
@@ -273,7 +285,8 @@ static vd_status apply_orders(struct strategic *strategic, struct vdi_node *targ
 	return VD_OK;
 }
 
-static vd_status merge_member(struct strategic *strategic, struct vdi_node *target, struct vdi_node *change, struct vd_bytes parent)
+static vd_status merge_member(struct strategic *strategic, struct vdi_node *target, struct vdi_node *change,
+			      struct vd_bytes parent)
 {
 	struct vdi_node	       *member = vdi_tree_get(strategic->tree, target, change->key);
 	const struct list_rule *rule = change->kind == VDI_NODE_ARRAY ? rule_of(change->key, parent) : NULL;
@@ -291,7 +304,8 @@ static vd_status merge_member(struct strategic *strategic, struct vdi_node *targ
 	}
 	if (change->kind == VDI_NODE_ARRAY && rule) {
 		if (!vdi_tree_is(member, VDI_NODE_ARRAY)) {
-			if (!vdi_tree_set(strategic->tree, target, change->key, vdi_tree_new(strategic->tree, VDI_NODE_ARRAY)))
+			if (!vdi_tree_set(strategic->tree, target, change->key,
+					  vdi_tree_new(strategic->tree, VDI_NODE_ARRAY)))
 				return no_memory(strategic);
 			member = vdi_tree_get(strategic->tree, target, change->key);
 		}
@@ -303,13 +317,14 @@ static vd_status merge_member(struct strategic *strategic, struct vdi_node *targ
 	return vdi_tree_set(strategic->tree, target, change->key, value) ? VD_OK : no_memory(strategic);
 }
 
-static vd_status merge(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch, struct vd_bytes parent)
+static vd_status merge(struct strategic *strategic, struct vdi_node *target, struct vdi_node *patch,
+		       struct vd_bytes parent)
 {
 	struct vd_bytes order = directive(strategic, patch);
 
 	if (order.size && !is(order, "replace") && !is(order, "merge") && !is(order, "delete"))
-		return vd_error_set(strategic->error, VD_BAD_REQUEST, "Unknown patch type: %.*s", (int) VDI_MIN(order.size, (size_t) 64),
-				    (const char *) order.data);
+		return vd_error_set(strategic->error, VD_BAD_REQUEST, "Unknown patch type: %.*s",
+				    (int) VDI_MIN(order.size, (size_t) 64), (const char *) order.data);
 	if (is(order, "replace") || is(order, "delete"))
 		vdi_tree_clear(target);
 	if (is(order, "delete"))
@@ -322,7 +337,8 @@ static vd_status merge(struct strategic *strategic, struct vdi_node *target, str
 	return apply_orders(strategic, target, patch, parent);
 }
 
-vd_status vdi_patch_strategic(struct vdi_tree *tree, struct vdi_node *target, struct vdi_node *patch, struct vd_error *reterr)
+vd_status vdi_patch_strategic(struct vdi_tree *tree, struct vdi_node *target, struct vdi_node *patch,
+			      struct vd_error *reterr)
 {
 	struct strategic strategic = { tree, reterr, tree->steps + VDI_PATCH_STEPS_MAX };
 

@@ -49,8 +49,9 @@ void vdi_table_metadata(struct vdi_out *out, struct vdi_tree *tree, const struct
 	vdi_out_raw(out, "}");
 }
 
-void vdi_table_row(struct vdi_out *out, const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *root,
-		   struct vd_bytes text, enum vdi_include include, bool v1beta1, vd_wall now)
+void vdi_table_row(struct vdi_out *out, const struct vdi_resource *resource, struct vdi_tree *tree,
+		   const struct vdi_node *root, struct vd_bytes text, enum vdi_include include, bool v1beta1,
+		   vd_wall now)
 {
 	struct vdi_cell_context context = { tree, root, now };
 
@@ -76,7 +77,8 @@ void vdi_table_row(struct vdi_out *out, const struct vdi_resource *resource, str
 /* ---- Paths ---- */
 
 /* Skips `['name']`, `[3]`, `[*]` or `[?(@.a=="b")]`; *path stands behind '['. */
-static const struct vdi_node *step_bracket(struct vdi_tree *tree, const struct vdi_node *node, const char **path)
+static const struct vdi_node *step_bracket(struct vdi_tree *tree, const struct vdi_node *node,
+					   const char **path)
 {
 	const char *at = *path;
 	const char *close = strchr(at, ']');
@@ -92,9 +94,9 @@ static const struct vdi_node *step_bracket(struct vdi_tree *tree, const struct v
 		return vdi_tree_get(tree, node, (struct vd_bytes) { at + 1, (size_t) (quote - at - 1) });
 	}
 	if (strncmp(at, "?(@.", 4) == 0) {
-		const char	*equals = strstr(at, "==");
-		const char	*end = strstr(at, ")]");
-		struct vd_bytes	 key, value;
+		const char     *equals = strstr(at, "==");
+		const char     *end = strstr(at, ")]");
+		struct vd_bytes key, value;
 
 		if (equals == NULL || end == NULL || equals > end)
 			return NULL;
@@ -230,7 +232,9 @@ static void typed_integer(struct vdi_out *out, const struct vdi_node *value)
 	if (memchr(text.data, 'e', text.size) || memchr(text.data, 'E', text.size))
 		vdi_out_printf(out, "%.0f", strtod(text.data, NULL)); /* the document goes on behind it */
 	else
-		vdi_out_bytes(out, (struct vd_bytes) { text.data, dot ? (size_t) (dot - (const char *) text.data) : text.size });
+		vdi_out_bytes(out,
+			      (struct vd_bytes) { text.data, dot ? (size_t) (dot - (const char *) text.data) :
+								   text.size });
 }
 
 void vdi_table_typed(struct vdi_out *out, const struct vdi_node *value, const char *type, vd_wall now)
@@ -247,7 +251,8 @@ void vdi_table_typed(struct vdi_out *out, const struct vdi_node *value, const ch
 		typed_integer(out, value);
 	else if (strcmp(type, "number") == 0 && is_number)
 		vdi_out_bytes(out, value->text);
-	else if (strcmp(type, "boolean") == 0 && (value->kind == VDI_NODE_TRUE || value->kind == VDI_NODE_FALSE))
+	else if (strcmp(type, "boolean") == 0 &&
+		 (value->kind == VDI_NODE_TRUE || value->kind == VDI_NODE_FALSE))
 		vdi_out_raw(out, value->kind == VDI_NODE_TRUE ? "true" : "false");
 	else
 		vdi_out_raw(out, "null");

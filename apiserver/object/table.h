@@ -12,26 +12,32 @@ enum vdi_include { VDI_INCLUDE_METADATA, VDI_INCLUDE_OBJECT, VDI_INCLUDE_NONE };
 
 /* `"columnDefinitions":[...]` */
 void vdi_table_columns(struct vdi_out *out, const struct vdi_resource *resource);
-/* `{"cells":[...],"object":{...}}` of the object whose complete JSON text is given and which root is the tree of. */
-void vdi_table_row(struct vdi_out *out, const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *root,
-		   struct vd_bytes text, enum vdi_include include, bool v1beta1, vd_wall now);
+/* `{"cells":[...],"object":{...}}` of the object whose complete JSON text is given and which root is the tree
+ * of. */
+void vdi_table_row(struct vdi_out *out, const struct vdi_resource *resource, struct vdi_tree *tree,
+		   const struct vdi_node *root, struct vd_bytes text, enum vdi_include include, bool v1beta1,
+		   vd_wall now);
 /* `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{...}}` */
-void vdi_table_metadata(struct vdi_out *out, struct vdi_tree *tree, const struct vdi_node *root, bool v1beta1);
+void vdi_table_metadata(struct vdi_out *out, struct vdi_tree *tree, const struct vdi_node *root,
+			bool v1beta1);
 
 /* kubectl's short durations: "5s", "3m2s", "7d4h", "2y". */
 void vdi_human_duration(struct vdi_out *out, int64_t seconds);
 
-/* The first value at a path such as `.a.b[0].c`, `.conditions[?(@.type=="Ready")].status`, `.labels['x/y']`; NULL when absent or not understood. */
+/* The first value at a path such as `.a.b[0].c`, `.conditions[?(@.type=="Ready")].status`, `.labels['x/y']`;
+ * NULL when absent or not understood. */
 const struct vdi_node *vdi_tree_path(struct vdi_tree *tree, const struct vdi_node *root, const char *path);
 
 /* table_cells.c: one cell of a kind with rules of its own; writes a JSON value. */
 struct vdi_cell_context {
-	struct vdi_tree	*tree;
-	const struct vdi_node	*root;
-	vd_wall			 now;
+	struct vdi_tree	      *tree;
+	const struct vdi_node *root;
+	vd_wall		       now;
 };
-void vdi_table_cell(struct vdi_out *out, const struct vdi_cell_context *context, const struct vdi_column *column);
-/* A value as a column of that type shows it; null when it is of another (apiextensions-apiserver pkg/registry/customresource/tableconvertor). */
+void vdi_table_cell(struct vdi_out *out, const struct vdi_cell_context *context,
+		    const struct vdi_column *column);
+/* A value as a column of that type shows it; null when it is of another (apiextensions-apiserver
+ * pkg/registry/customresource/tableconvertor). */
 void vdi_table_typed(struct vdi_out *out, const struct vdi_node *value, const char *type, vd_wall now);
 /* `"5m"` or `"<unknown>"` */
 void vdi_table_age(struct vdi_out *out, const struct vdi_node *timestamp, vd_wall now);

@@ -1,4 +1,5 @@
-/* Cells with rules of their own. Mirrors kubernetes pkg/printers/internalversion/printers.go, function by function. */
+/* Cells with rules of their own. Mirrors kubernetes pkg/printers/internalversion/printers.go, function by
+ * function. */
 #include <stdio.h>
 
 #include "k8s_time.h"
@@ -16,12 +17,14 @@ static const struct vdi_node *find(const struct vdi_cell_context *context, const
 	return vdi_tree_find(context->tree, context->root, path);
 }
 
-static const struct vdi_node *member(const struct vdi_cell_context *context, const struct vdi_node *object, const char *path)
+static const struct vdi_node *member(const struct vdi_cell_context *context, const struct vdi_node *object,
+				     const char *path)
 {
 	return vdi_tree_find(context->tree, object, path);
 }
 
-static struct vd_bytes text_of(const struct vdi_cell_context *context, const struct vdi_node *object, const char *path)
+static struct vd_bytes text_of(const struct vdi_cell_context *context, const struct vdi_node *object,
+			       const char *path)
 {
 	return vdi_tree_string_of(vdi_tree_find(context->tree, object, path));
 }
@@ -59,55 +62,61 @@ struct pod_summary {
 
 static void set_status(struct pod_summary *summary, const char *prefix, struct vd_bytes reason)
 {
-	(void) snprintf(summary->status, sizeof summary->status, "%s%.*s", prefix, (int) VDI_MIN(reason.size, (size_t) 100),
+	(void) snprintf(summary->status, sizeof summary->status, "%s%.*s", prefix,
+			(int) VDI_MIN(reason.size, (size_t) 100),
 			reason.size ? (const char *) reason.data : "");
 }
 
-static void note_restart(const struct vdi_cell_context *context, const struct vdi_node *container, struct pod_summary *summary)
+static void note_restart(const struct vdi_cell_context *context, const struct vdi_node *container,
+			 struct pod_summary *summary)
 {
 	int64_t finished;
 
-	if (vdi_k8s_time_seconds(text_of(context, container, "lastState.terminated.finishedAt"), &finished) && finished > summary->last_restart)
+	if (vdi_k8s_time_seconds(text_of(context, container, "lastState.terminated.finishedAt"), &finished) &&
+	    finished > summary->last_restart)
 		summary->last_restart = finished;
 }
 
-static void set_exit(const struct vdi_cell_context *context, const struct vdi_node *terminated, const char *prefix, struct pod_summary *summary)
+static void set_exit(const struct vdi_cell_context *context, const struct vdi_node *terminated,
+		     const char *prefix, struct pod_summary *summary)
 {
 	int64_t signal = vdi_tree_int_of(member(context, terminated, "signal"), 0);
 	int64_t code = vdi_tree_int_of(member(context, terminated, "exitCode"), 0);
 
-	(void) snprintf(summary->status, sizeof summary->status, "%s%s:%lld", prefix, signal ? "Signal" : "ExitCode",
-			(long long) (signal ? signal : code));
+	(void) snprintf(summary->status, sizeof summary->status, "%s%s:%lld", prefix,
+			signal ? "Signal" : "ExitCode", (long long) (signal ? signal : code));
 }
 
 static bool is_sidecar(const struct vdi_cell_context *context, struct vd_bytes name)
 {
 	FOR_EACH(container, find(context, "spec.initContainers"))
-		if (vd_bytes_equal(text_of(context, container, "name"), name))
-			return is(text_of(context, container, "restartPolicy"), "Always");
+	if (vd_bytes_equal(text_of(context, container, "name"), name))
+		return is(text_of(context, container, "restartPolicy"), "Always");
 	return false;
 }
 
 static bool has_condition(const struct vdi_cell_context *context, const char *type)
 {
 	FOR_EACH(condition, find(context, "status.conditions"))
-		if (is(text_of(context, condition, "type"), type))
-			return is(text_of(context, condition, "status"), "True");
+	if (is(text_of(context, condition, "type"), type))
+		return is(text_of(context, condition, "status"), "True");
 	return false;
 }
 
 /* True: an init container has not finished, and says so in the status. */
-static bool summarize_init(const struct vdi_cell_context *context, struct pod_summary *summary, int64_t *sidecar_restarts)
+static bool summarize_init(const struct vdi_cell_context *context, struct pod_summary *summary,
+			   int64_t *sidecar_restarts)
 {
 	const struct vdi_node *declared = find(context, "spec.initContainers");
 	long long	       index = -1;
 
-	FOR_EACH(container, find(context, "status.initContainerStatuses")) {
+	FOR_EACH(container, find(context, "status.initContainerStatuses"))
+	{
 		const struct vdi_node *terminated = member(context, container, "state.terminated");
 		struct vd_bytes	       waiting = text_of(context, container, "state.waiting.reason");
 		struct vd_bytes	       reason = text_of(context, terminated, "reason");
 		bool		       sidecar = is_sidecar(context, text_of(context, container, "name"));
-		int64_t		       restarts = vdi_tree_int_of(member(context, container, "restartCount"), 0);
+		int64_t restarts = vdi_tree_int_of(member(context, container, "restartCount"), 0);
 
 		index++;
 		summary->restarts += restarts;
@@ -127,18 +136,21 @@ static bool summarize_init(const struct vdi_cell_context *context, struct pod_su
 		else if (waiting.size && !is(waiting, "PodInitializing"))
 			set_status(summary, "Init:", waiting);
 		else
-			(void) snprintf(summary->status, sizeof summary->status, "Init:%lld/%u", index, declared ? declared->count : 0);
+			(void) snprintf(summary->status, sizeof summary->status, "Init:%lld/%u", index,
+					declared ? declared->count : 0);
 		return true;
 	}
 	return false;
 }
 
-/* Upstream walks from the last container to the first, so the first one's word counts: walk forward, and keep the first. */
+/* Upstream walks from the last container to the first, so the first one's word counts: walk forward, and keep
+ * the first. */
 static bool summarize_containers(const struct vdi_cell_context *context, struct pod_summary *summary)
 {
 	bool running = false, decided = false;
 
-	FOR_EACH(container, find(context, "status.containerStatuses")) {
+	FOR_EACH(container, find(context, "status.containerStatuses"))
+	{
 		const struct vdi_node *terminated = member(context, container, "state.terminated");
 		struct vd_bytes	       waiting = text_of(context, container, "state.waiting.reason");
 		struct vd_bytes	       reason = text_of(context, terminated, "reason");
@@ -153,7 +165,8 @@ static bool summarize_containers(const struct vdi_cell_context *context, struct 
 			else if (!decided)
 				set_exit(context, terminated, "", summary);
 			decided = true;
-		} else if (vdi_tree_is(member(context, container, "ready"), VDI_NODE_TRUE) && member(context, container, "state.running")) {
+		} else if (vdi_tree_is(member(context, container, "ready"), VDI_NODE_TRUE) &&
+			   member(context, container, "state.running")) {
 			running = true;
 			summary->ready++;
 		}
@@ -172,11 +185,12 @@ static void summarize_pod(const struct vdi_cell_context *context, struct pod_sum
 	memset(summary, 0, sizeof *summary);
 	summary->total = containers ? containers->count : 0;
 	FOR_EACH(container, find(context, "spec.initContainers"))
-		summary->total += is(text_of(context, container, "restartPolicy"), "Always");
+	summary->total += is(text_of(context, container, "restartPolicy"), "Always");
 	set_status(summary, "", reason.size ? reason : phase);
 	FOR_EACH(condition, find(context, "status.conditions"))
-		if (is(text_of(context, condition, "type"), "PodScheduled") && is(text_of(context, condition, "reason"), "SchedulingGated"))
-			set_status(summary, "", vd_bytes_of("SchedulingGated"));
+	if (is(text_of(context, condition, "type"), "PodScheduled") &&
+	    is(text_of(context, condition, "reason"), "SchedulingGated"))
+		set_status(summary, "", vd_bytes_of("SchedulingGated"));
 	initializing = summarize_init(context, summary, &sidecar_restarts);
 	if (!initializing || has_condition(context, "Initialized")) {
 		bool running;
@@ -184,7 +198,8 @@ static void summarize_pod(const struct vdi_cell_context *context, struct pod_sum
 		summary->restarts = sidecar_restarts;
 		running = summarize_containers(context, summary);
 		if (strcmp(summary->status, "Completed") == 0 && running)
-			set_status(summary, "", vd_bytes_of(has_condition(context, "Ready") ? "Running" : "NotReady"));
+			set_status(summary, "",
+				   vd_bytes_of(has_condition(context, "Ready") ? "Running" : "NotReady"));
 	}
 	if (!find(context, "metadata.deletionTimestamp"))
 		return;
@@ -194,7 +209,8 @@ static void summarize_pod(const struct vdi_cell_context *context, struct pod_sum
 		set_status(summary, "", vd_bytes_of("Terminating"));
 }
 
-static void pod_restarts(struct vdi_out *out, const struct vdi_cell_context *context, const struct pod_summary *summary)
+static void pod_restarts(struct vdi_out *out, const struct vdi_cell_context *context,
+			 const struct pod_summary *summary)
 {
 	vdi_out_printf(out, "\"%lld", (long long) summary->restarts);
 	if (summary->restarts && summary->last_restart) {
@@ -214,12 +230,13 @@ static void readiness_gates(struct vdi_out *out, const struct vdi_cell_context *
 		vdi_out_text(out, "<none>");
 		return;
 	}
-	FOR_EACH(gate, gates) {
+	FOR_EACH(gate, gates)
+	{
 		struct vd_bytes type = text_of(context, gate, "conditionType");
 
 		FOR_EACH(condition, find(context, "status.conditions"))
-			if (vd_bytes_equal(text_of(context, condition, "type"), type))
-				true_count += is(text_of(context, condition, "status"), "True");
+		if (vd_bytes_equal(text_of(context, condition, "type"), type))
+			true_count += is(text_of(context, condition, "status"), "True");
 	}
 	vdi_out_printf(out, "\"%u/%u\"", true_count, gates->count);
 }
@@ -231,8 +248,10 @@ static void node_status(struct vdi_out *out, const struct vdi_cell_context *cont
 	struct vdi_out cell = VDI_OUT_INIT;
 
 	FOR_EACH(condition, find(context, "status.conditions"))
-		if (is(text_of(context, condition, "type"), "Ready"))
-			add(&cell, vd_bytes_of(is(text_of(context, condition, "status"), "True") ? "Ready" : "NotReady"), ",");
+	if (is(text_of(context, condition, "type"), "Ready"))
+		add(&cell,
+		    vd_bytes_of(is(text_of(context, condition, "status"), "True") ? "Ready" : "NotReady"),
+		    ",");
 	if (cell.size == 0)
 		vdi_out_raw(&cell, "Unknown");
 	if (vdi_tree_is(find(context, "spec.unschedulable"), VDI_NODE_TRUE))
@@ -242,12 +261,17 @@ static void node_status(struct vdi_out *out, const struct vdi_cell_context *cont
 
 static void node_roles(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	static const char   prefix[] = "node-role.kubernetes.io/";
-	struct vdi_out cell = VDI_OUT_INIT;
+	static const char prefix[] = "node-role.kubernetes.io/";
+	struct vdi_out	  cell = VDI_OUT_INIT;
 
-	FOR_EACH(label, find(context, "metadata.labels")) {
-		if (vd_bytes_has_prefix(label->key, vd_bytes_of(prefix)) && label->key.size > sizeof prefix - 1)
-			add(&cell, (struct vd_bytes) { (const char *) label->key.data + sizeof prefix - 1, label->key.size - (sizeof prefix - 1) }, ",");
+	FOR_EACH(label, find(context, "metadata.labels"))
+	{
+		if (vd_bytes_has_prefix(label->key, vd_bytes_of(prefix)) &&
+		    label->key.size > sizeof prefix - 1)
+			add(&cell,
+			    (struct vd_bytes) { (const char *) label->key.data + sizeof prefix - 1,
+						label->key.size - (sizeof prefix - 1) },
+			    ",");
 		else if (is(label->key, "kubernetes.io/role") && label->text.size)
 			add(&cell, label->text, ",");
 	}
@@ -259,8 +283,8 @@ static void node_address(struct vdi_out *out, const struct vdi_cell_context *con
 	struct vdi_out cell = VDI_OUT_INIT;
 
 	FOR_EACH(address, find(context, "status.addresses"))
-		if (cell.size == 0 && is(text_of(context, address, "type"), type))
-			vdi_out_bytes(&cell, text_of(context, address, "address"));
+	if (cell.size == 0 && is(text_of(context, address, "type"), type))
+		vdi_out_bytes(&cell, text_of(context, address, "address"));
 	finish(out, &cell, "<none>");
 }
 
@@ -268,21 +292,22 @@ static void node_address(struct vdi_out *out, const struct vdi_cell_context *con
 
 static void external_ip(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	struct vd_bytes	    type = vdi_tree_string_of(find(context, "spec.type"));
-	struct vdi_out cell = VDI_OUT_INIT;
+	struct vd_bytes type = vdi_tree_string_of(find(context, "spec.type"));
+	struct vdi_out	cell = VDI_OUT_INIT;
 
 	if (is(type, "ExternalName")) {
 		vdi_out_bytes(&cell, vdi_tree_string_of(find(context, "spec.externalName")));
 		finish(out, &cell, "<none>");
 		return;
 	}
-	FOR_EACH(ingress, is(type, "LoadBalancer") ? find(context, "status.loadBalancer.ingress") : NULL) {
+	FOR_EACH(ingress, is(type, "LoadBalancer") ? find(context, "status.loadBalancer.ingress") : NULL)
+	{
 		struct vd_bytes ip = text_of(context, ingress, "ip");
 
 		add(&cell, ip.size ? ip : text_of(context, ingress, "hostname"), ",");
 	}
 	FOR_EACH(address, find(context, "spec.externalIPs"))
-		add(&cell, address->text, ",");
+	add(&cell, address->text, ",");
 	finish(out, &cell, is(type, "LoadBalancer") ? "<pending>" : "<none>");
 }
 
@@ -290,11 +315,13 @@ static void service_ports(struct vdi_out *out, const struct vdi_cell_context *co
 {
 	struct vdi_out cell = VDI_OUT_INIT;
 
-	FOR_EACH(port, find(context, "spec.ports")) {
+	FOR_EACH(port, find(context, "spec.ports"))
+	{
 		struct vd_bytes protocol = text_of(context, port, "protocol");
 		int64_t		node_port = vdi_tree_int_of(member(context, port, "nodePort"), 0);
 
-		vdi_out_printf(&cell, "%s%lld", cell.size ? "," : "", (long long) vdi_tree_int_of(member(context, port, "port"), 0));
+		vdi_out_printf(&cell, "%s%lld", cell.size ? "," : "",
+			       (long long) vdi_tree_int_of(member(context, port, "port"), 0));
 		if (node_port)
 			vdi_out_printf(&cell, ":%lld", (long long) node_port);
 		vdi_out_raw(&cell, "/");
@@ -303,22 +330,26 @@ static void service_ports(struct vdi_out *out, const struct vdi_cell_context *co
 	finish(out, &cell, "<none>");
 }
 
-static void selector(struct vdi_out *out, const struct vdi_node *labels, const struct vdi_cell_context *context)
+static void selector(struct vdi_out *out, const struct vdi_node *labels,
+		     const struct vdi_cell_context *context)
 {
 	const struct vdi_node *match = vdi_tree_get(context->tree, labels, vd_bytes_of("matchLabels"));
-	const struct vdi_node *expressions = vdi_tree_get(context->tree, labels, vd_bytes_of("matchExpressions"));
-	struct vdi_out    cell = VDI_OUT_INIT;
+	const struct vdi_node *expressions =
+		vdi_tree_get(context->tree, labels, vd_bytes_of("matchExpressions"));
+	struct vdi_out cell = VDI_OUT_INIT;
 
 	if (vdi_tree_is(match, VDI_NODE_OBJECT) || vdi_tree_is(expressions, VDI_NODE_ARRAY))
 		labels = match;
-	FOR_EACH(label, labels) {
+	FOR_EACH(label, labels)
+	{
 		if (label->kind != VDI_NODE_STRING)
 			continue;
 		add(&cell, label->key, ",");
 		vdi_out_raw(&cell, "=");
 		vdi_out_bytes(&cell, label->text);
 	}
-	FOR_EACH(expression, expressions) {
+	FOR_EACH(expression, expressions)
+	{
 		add(&cell, text_of(context, expression, "key"), ",");
 		vdi_out_raw(&cell, " ");
 		vdi_out_bytes(&cell, text_of(context, expression, "operator"));
@@ -329,22 +360,26 @@ static void selector(struct vdi_out *out, const struct vdi_node *labels, const s
 static void endpoints(struct vdi_out *out, const struct vdi_cell_context *context)
 {
 	struct vdi_out cell = VDI_OUT_INIT;
-	unsigned	    count = 0;
+	unsigned       count = 0;
 
-	FOR_EACH(subset, find(context, "subsets")) {
+	FOR_EACH(subset, find(context, "subsets"))
+	{
 		const struct vdi_node *ports = member(context, subset, "ports");
 
-		FOR_EACH(address, member(context, subset, "addresses")) {
+		FOR_EACH(address, member(context, subset, "addresses"))
+		{
 			if (ports == NULL || ports->count == 0) {
 				if (count++ < 3)
 					add(&cell, text_of(context, address, "ip"), ",");
 				continue;
 			}
-			FOR_EACH(port, ports) {
+			FOR_EACH(port, ports)
+			{
 				if (count++ >= 3)
 					continue;
 				add(&cell, text_of(context, address, "ip"), ",");
-				vdi_out_printf(&cell, ":%lld", (long long) vdi_tree_int_of(member(context, port, "port"), 0));
+				vdi_out_printf(&cell, ":%lld",
+					       (long long) vdi_tree_int_of(member(context, port, "port"), 0));
 			}
 		}
 	}
@@ -356,9 +391,10 @@ static void endpoints(struct vdi_out *out, const struct vdi_cell_context *contex
 static void slice_ports(struct vdi_out *out, const struct vdi_cell_context *context)
 {
 	const struct vdi_node *ports = find(context, "ports");
-	struct vdi_out    cell = VDI_OUT_INIT;
+	struct vdi_out	       cell = VDI_OUT_INIT;
 
-	FOR_EACH(port, ports) {
+	FOR_EACH(port, ports)
+	{
 		int64_t number = vdi_tree_int_of(member(context, port, "port"), 0);
 
 		if (number)
@@ -372,12 +408,12 @@ static void slice_ports(struct vdi_out *out, const struct vdi_cell_context *cont
 static void slice_addresses(struct vdi_out *out, const struct vdi_cell_context *context)
 {
 	struct vdi_out cell = VDI_OUT_INIT;
-	unsigned	    count = 0;
+	unsigned       count = 0;
 
 	FOR_EACH(endpoint, find(context, "endpoints"))
-		FOR_EACH(address, member(context, endpoint, "addresses"))
-			if (count++ < 3)
-				add(&cell, address->text, ",");
+	FOR_EACH(address, member(context, endpoint, "addresses"))
+	if (count++ < 3)
+		add(&cell, address->text, ",");
 	if (count > 3)
 		vdi_out_printf(&cell, " + %u more...", count - 3);
 	finish(out, &cell, "<unset>");
@@ -391,23 +427,27 @@ static void ready_of(struct vdi_out *out, const struct vdi_cell_context *context
 	char	    first[64];
 
 	(void) snprintf(first, sizeof first, "%.*s", (int) (slash - path), path);
-	vdi_out_printf(out, "\"%lld/%lld\"", (long long) vdi_tree_int_of(vdi_tree_path(context->tree, context->root, first), 0),
-			(long long) vdi_tree_int_of(vdi_tree_path(context->tree, context->root, slash + 1), 1));
+	vdi_out_printf(
+		out, "\"%lld/%lld\"",
+		(long long) vdi_tree_int_of(vdi_tree_path(context->tree, context->root, first), 0),
+		(long long) vdi_tree_int_of(vdi_tree_path(context->tree, context->root, slash + 1), 1));
 }
 
-static void containers(struct vdi_out *out, const struct vdi_cell_context *context, const char *path, const char *what)
+static void containers(struct vdi_out *out, const struct vdi_cell_context *context, const char *path,
+		       const char *what)
 {
 	const struct vdi_node *spec = vdi_tree_path(context->tree, context->root, path);
-	struct vdi_out    cell = VDI_OUT_INIT;
+	struct vdi_out	       cell = VDI_OUT_INIT;
 
 	FOR_EACH(container, member(context, spec, "containers"))
-		add(&cell, text_of(context, container, what), ",");
+	add(&cell, text_of(context, container, what), ",");
 	finish(out, &cell, "");
 }
 
 static void job_status(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	static const char *const types[] = { "Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet" };
+	static const char *const types[] = { "Complete", "Failed", "Suspended", "FailureTarget",
+					     "SuccessCriteriaMet" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(types); i++)
 		if (has_condition(context, types[i])) {
@@ -424,7 +464,8 @@ static void job_completions(struct vdi_out *out, const struct vdi_cell_context *
 	int64_t		       parallelism = vdi_tree_int_of(find(context, "spec.parallelism"), 0);
 
 	if (wanted)
-		vdi_out_printf(out, "\"%lld/%lld\"", (long long) done, (long long) vdi_tree_int_of(wanted, 0));
+		vdi_out_printf(out, "\"%lld/%lld\"", (long long) done,
+			       (long long) vdi_tree_int_of(wanted, 0));
 	else if (parallelism > 1)
 		vdi_out_printf(out, "\"%lld/1 of %lld\"", (long long) done, (long long) parallelism);
 	else
@@ -448,17 +489,18 @@ static void job_duration(struct vdi_out *out, const struct vdi_cell_context *con
 
 static void access_modes(struct vdi_out *out, const struct vdi_node *modes)
 {
-	static const char *const names[][2] = {
-		{ "ReadWriteOnce", "RWO" }, { "ReadOnlyMany", "ROX" }, { "ReadWriteMany", "RWX" }, { "ReadWriteOncePod", "RWOP" }
-	};
-	struct vdi_out cell = VDI_OUT_INIT;
+	static const char *const names[][2] = { { "ReadWriteOnce", "RWO" },
+						{ "ReadOnlyMany", "ROX" },
+						{ "ReadWriteMany", "RWX" },
+						{ "ReadWriteOncePod", "RWOP" } };
+	struct vdi_out		 cell = VDI_OUT_INIT;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
 		FOR_EACH(mode, modes)
-			if (is(mode->text, names[i][0])) {
-				add(&cell, vd_bytes_of(names[i][1]), ",");
-				break;
-			}
+	if (is(mode->text, names[i][0])) {
+		add(&cell, vd_bytes_of(names[i][1]), ",");
+		break;
+	}
 	finish(out, &cell, "");
 }
 
@@ -466,7 +508,8 @@ static void access_modes(struct vdi_out *out, const struct vdi_node *modes)
 
 static void event_last_seen(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	static const char *const paths[] = { "series.lastObservedTime", "lastTimestamp", "firstTimestamp", "eventTime" };
+	static const char *const paths[] = { "series.lastObservedTime", "lastTimestamp", "firstTimestamp",
+					     "eventTime" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(paths); i++)
 		if (vdi_tree_string_of(find(context, paths[i])).size) {
@@ -478,8 +521,8 @@ static void event_last_seen(struct vdi_out *out, const struct vdi_cell_context *
 
 static void event_object(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	struct vd_bytes	    kind = vdi_tree_string_of(find(context, "involvedObject.kind"));
-	struct vdi_out cell = VDI_OUT_INIT;
+	struct vd_bytes kind = vdi_tree_string_of(find(context, "involvedObject.kind"));
+	struct vdi_out	cell = VDI_OUT_INIT;
 
 	for (size_t i = 0; i < kind.size; i++) {
 		char c = ((const char *) kind.data)[i];
@@ -494,8 +537,8 @@ static void event_object(struct vdi_out *out, const struct vdi_cell_context *con
 
 static void event_source(struct vdi_out *out, const struct vdi_cell_context *context)
 {
-	struct vd_bytes	    component = vdi_tree_string_of(find(context, "source.component"));
-	struct vdi_out cell = VDI_OUT_INIT;
+	struct vd_bytes component = vdi_tree_string_of(find(context, "source.component"));
+	struct vdi_out	cell = VDI_OUT_INIT;
 
 	if (component.size == 0)
 		component = vdi_tree_string_of(find(context, "reportingComponent"));
@@ -508,11 +551,13 @@ static void event_source(struct vdi_out *out, const struct vdi_cell_context *con
 /* ---- Everything else ---- */
 
 /* The value at a path. Strings stay strings; what a string column meets besides is written as text. */
-static void plain(struct vdi_out *out, const struct vdi_node *value, const struct vdi_column *column, const char *fallback)
+static void plain(struct vdi_out *out, const struct vdi_node *value, const struct vdi_column *column,
+		  const char *fallback)
 {
 	bool wants_text = strcmp(column->type, "string") == 0 || strcmp(column->type, "date") == 0;
 
-	if (value == NULL || value->kind == VDI_NODE_NULL || (fallback && vdi_tree_is(value, VDI_NODE_STRING) && value->text.size == 0)) {
+	if (value == NULL || value->kind == VDI_NODE_NULL ||
+	    (fallback && vdi_tree_is(value, VDI_NODE_STRING) && value->text.size == 0)) {
 		if (fallback == NULL)
 			vdi_out_raw(out, wants_text && column->format ? "\"\"" : "null");
 		else if (wants_text)
@@ -522,7 +567,8 @@ static void plain(struct vdi_out *out, const struct vdi_node *value, const struc
 	} else if (!wants_text || value->kind == VDI_NODE_STRING) {
 		vdi_tree_write(out, value);
 	} else if (value->kind == VDI_NODE_TRUE || value->kind == VDI_NODE_FALSE) {
-		vdi_out_text(out, value->kind == VDI_NODE_TRUE ? (fallback ? "True" : "true") : (fallback ? "False" : "false"));
+		vdi_out_text(out, value->kind == VDI_NODE_TRUE ? (fallback ? "True" : "true") :
+								 (fallback ? "False" : "false"));
 	} else {
 		struct vdi_out cell = VDI_OUT_INIT;
 
@@ -531,7 +577,8 @@ static void plain(struct vdi_out *out, const struct vdi_node *value, const struc
 	}
 }
 
-static void with_default(struct vdi_out *out, const struct vdi_cell_context *context, const struct vdi_column *column)
+static void with_default(struct vdi_out *out, const struct vdi_cell_context *context,
+			 const struct vdi_column *column)
 {
 	const char *bar = strchr(column->path, '|');
 	char	    path[128];
@@ -540,7 +587,8 @@ static void with_default(struct vdi_out *out, const struct vdi_cell_context *con
 	plain(out, vdi_tree_path(context->tree, context->root, path), column, bar + 1);
 }
 
-static void count(struct vdi_out *out, const struct vdi_cell_context *context, const struct vdi_column *column)
+static void count(struct vdi_out *out, const struct vdi_cell_context *context,
+		  const struct vdi_column *column)
 {
 	const char *path = column->path;
 	char	    one[64];
@@ -555,7 +603,8 @@ static void count(struct vdi_out *out, const struct vdi_cell_context *context, c
 		sum += node ? node->count : 0;
 		path += size + (path[size] == '+');
 	}
-	vdi_out_printf(out, strcmp(column->type, "string") == 0 ? "\"%llu\"" : "%llu", (unsigned long long) sum);
+	vdi_out_printf(out, strcmp(column->type, "string") == 0 ? "\"%llu\"" : "%llu",
+		       (unsigned long long) sum);
 }
 
 static void claim(struct vdi_out *out, const struct vdi_cell_context *context)
@@ -581,10 +630,12 @@ static void pod_cell(struct vdi_out *out, const struct vdi_cell_context *context
 		pod_restarts(out, context, &summary);
 }
 
-void vdi_table_cell(struct vdi_out *out, const struct vdi_cell_context *context, const struct vdi_column *column)
+void vdi_table_cell(struct vdi_out *out, const struct vdi_cell_context *context,
+		    const struct vdi_column *column)
 {
-	const struct vdi_node *at_path = column->path[0] == '.' ? vdi_tree_path(context->tree, context->root, column->path) : NULL;
-	struct vd_bytes	       pod_ip;
+	const struct vdi_node *at_path =
+		column->path[0] == '.' ? vdi_tree_path(context->tree, context->root, column->path) : NULL;
+	struct vd_bytes pod_ip;
 
 	switch (column->cell) {
 	case VDI_CELL_PATH: plain(out, at_path, column, NULL); break;

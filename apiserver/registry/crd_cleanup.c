@@ -1,4 +1,5 @@
-/* Answers come on threads of the store: they are in their slot's call, and its state says so, which the actor looks at. */
+/* Answers come on threads of the store: they are in their slot's call, and its state says so, which the actor
+ * looks at. */
 #include "crd_cleanup.h"
 
 #include "cacher_state.h"
@@ -23,7 +24,8 @@ struct vdi_crd_cleanup {
 	struct slot		    slots[VDI_CRD_CLEANUP_CALLS];
 };
 
-struct vdi_crd_cleanup *vdi_crd_cleanup_new(const struct vdi_crd_cleanup_host *host, struct vdi_resource *resource)
+struct vdi_crd_cleanup *vdi_crd_cleanup_new(const struct vdi_crd_cleanup_host *host,
+					    struct vdi_resource		      *resource)
 {
 	struct vdi_crd_cleanup *cleanup = VDI_NEW(struct vdi_crd_cleanup);
 
@@ -131,7 +133,8 @@ static bool work(struct vdi_crd_cleanup *cleanup)
 
 		if (atomic_load(&slot->state) == SLOT_ANSWERED)
 			take_answer(slot);
-		if (atomic_load(&slot->state) == SLOT_FREE && (object = vd_list_next(cleanup->list)) != NULL) {
+		if (atomic_load(&slot->state) == SLOT_FREE &&
+		    (object = vd_list_next(cleanup->list)) != NULL) {
 			cleanup->found++;
 			start(slot, object);
 		}
@@ -153,7 +156,10 @@ vd_status vdi_crd_cleanup_run(struct vdi_crd_cleanup *cleanup, size_t *ret_left)
 		return VD_AGAIN;
 	cleanup->list = vd_list_free(cleanup->list);
 	atomic_store(&cleanup->list_state, SLOT_FREE);
-	*ret_left = cleanup->stayed + vdi_quarantine_count(&cleanup->resource->cacher->quarantine); /* in no list, and to be left behind neither */
+	*ret_left =
+		cleanup->stayed +
+		vdi_quarantine_count(&cleanup->resource->cacher
+					      ->quarantine); /* in no list, and to be left behind neither */
 	if (cleanup->list_status != VD_OK || *ret_left)
 		return VD_NOT_READY;
 	if (cleanup->found == 0)

@@ -1,7 +1,9 @@
-/* How: the informer's picture is compared with what is known, one record for each definition. A record has what its newest state asks for (crd) and what is
- * served because of it (served), which follows when the names are accepted and the cache is ready. A cache stays when only columns, subresources, schemas or
- * versions change; other fields to select by and other defaults need another one. Caches that nothing refers to any more end when all loops have taken the set without them and their
- * watches have been told of the last deletions.
+/* How: the informer's picture is compared with what is known, one record for each definition. A record has
+ * what its newest state asks for (crd) and what is served because of it (served), which follows when the
+ * names are accepted and the cache is ready. A cache stays when only columns, subresources, schemas or
+ * versions change; other fields to select by and other defaults need another one. Caches that nothing refers
+ * to any more end when all loops have taken the set without them and their watches have been told of the last
+ * deletions.
  */
 #include "definitions.h"
 
@@ -14,8 +16,8 @@
 #include "kinds.h"
 #include "read_defaults.h"
 
-#define CACHE_POLL    VD_MS(5)
-#define RETRY	      VD_MS(200)
+#define CACHE_POLL VD_MS(5)
+#define RETRY VD_MS(200)
 #define CLEANUP_RETRY VD_SECONDS(1)
 
 enum { CALL_IDLE, CALL_BUSY, CALL_ANSWERED };
@@ -34,53 +36,55 @@ struct status_call {
 };
 
 struct definition {
-	struct definition	 *next;
-	struct vdi_definitions	 *owner;
-	char			  name[512];
-	struct vd_object	 *object; /* the newest state; NULL: it is gone */
-	bool			  is_seen;
-	struct vdi_crd		  crd; /* of that state; resources none when it cannot be served */
-	bool			  is_new_edition; /* its resources have no cache yet */
-	char			  fault[256];	  /* why it cannot be served */
-	bool			  is_accepted;
-	const char		 *conflict; /* a literal */
-	char			  conflict_message[256];
-	bool			  is_conflict_ours; /* another server may see none */
-	struct vdi_kind_cache	 *cache; /* for crd */
-	uint64_t		  cache_key;
-	char			  frame_version[64];
-	struct vdi_resources	  served; /* what the newest set has, or is to have */
-	struct vdi_kind_cache	 *served_cache;
-	bool			  is_served;
-	bool			  is_status_due;
-	vd_mono			  status_retry, cleanup_retry;
-	struct status_call	  status;
-	struct vdi_crd_cleanup	 *cleanup;
-	bool			  is_cleaned;
-	char			  cleaning[128];
+	struct definition      *next;
+	struct vdi_definitions *owner;
+	char			name[512];
+	struct vd_object       *object; /* the newest state; NULL: it is gone */
+	bool			is_seen;
+	struct vdi_crd		crd;		/* of that state; resources none when it cannot be served */
+	bool			is_new_edition; /* its resources have no cache yet */
+	char			fault[256];	/* why it cannot be served */
+	bool			is_accepted;
+	const char	       *conflict; /* a literal */
+	char			conflict_message[256];
+	bool			is_conflict_ours; /* another server may see none */
+	struct vdi_kind_cache  *cache;		  /* for crd */
+	uint64_t		cache_key;
+	char			frame_version[64];
+	struct vdi_resources	served; /* what the newest set has, or is to have */
+	struct vdi_kind_cache  *served_cache;
+	bool			is_served;
+	bool			is_status_due;
+	vd_mono			status_retry, cleanup_retry;
+	struct status_call	status;
+	struct vdi_crd_cleanup *cleanup;
+	bool			is_cleaned;
+	char			cleaning[128];
 };
 
 struct vdi_definitions {
-	struct vdi_kinds  *kinds;
-	struct vd_cacher  *cacher;	/* of the definitions; lent: their resource is always served */
-	char		   root[512];	/* "/registry/" */
-	struct definition *first;	/* those that were there first come first */
-	struct vdi_kind_cache *retired; /* a use of each, until it has ended */
-	bool		   is_judged;
-	bool		   is_changed; /* what is served, beside what is prepared */
+	struct vdi_kinds      *kinds;
+	struct vd_cacher      *cacher;	  /* of the definitions; lent: their resource is always served */
+	char		       root[512]; /* "/registry/" */
+	struct definition     *first;	  /* those that were there first come first */
+	struct vdi_kind_cache *retired;	  /* a use of each, until it has ended */
+	bool		       is_judged;
+	bool		       is_changed; /* what is served, beside what is prepared */
 };
 
 vd_status vdi_definitions_new(struct vdi_kinds *kinds, struct vdi_definitions **ret_definitions)
 {
 	static const char	   rest[] = "apiextensions.k8s.io/customresourcedefinitions/";
-	const struct vdi_resource *resource = vdi_resources_find(&kinds->declared, vd_bytes_of("apiextensions.k8s.io"), vd_bytes_of("v1"),
-								 vd_bytes_of("customresourcedefinitions"));
-	size_t			   size = resource ? strlen(resource->key_prefix) : 0;
-	struct vdi_definitions	  *definitions;
+	const struct vdi_resource *resource =
+		vdi_resources_find(&kinds->declared, vd_bytes_of("apiextensions.k8s.io"), vd_bytes_of("v1"),
+				   vd_bytes_of("customresourcedefinitions"));
+	size_t			size = resource ? strlen(resource->key_prefix) : 0;
+	struct vdi_definitions *definitions;
 
 	*ret_definitions = NULL;
 	/* Somebody else's kind of that name, or a place of its own, is not what this is about. */
-	if (resource == NULL || !vdi_crd_is(resource) || size < sizeof rest || size - sizeof rest + 1 >= sizeof definitions->root ||
+	if (resource == NULL || !vdi_crd_is(resource) || size < sizeof rest ||
+	    size - sizeof rest + 1 >= sizeof definitions->root ||
 	    strcmp(resource->key_prefix + size - sizeof rest + 1, rest) != 0)
 		return VD_OK;
 	definitions = VDI_NEW(struct vdi_definitions);
@@ -88,7 +92,8 @@ vd_status vdi_definitions_new(struct vdi_kinds *kinds, struct vdi_definitions **
 		return VD_NOMEM;
 	definitions->kinds = kinds;
 	definitions->cacher = resource->cacher;
-	(void) snprintf(definitions->root, sizeof definitions->root, "%.*s", (int) (size - sizeof rest + 1), resource->key_prefix);
+	(void) snprintf(definitions->root, sizeof definitions->root, "%.*s", (int) (size - sizeof rest + 1),
+			resource->key_prefix);
 	*ret_definitions = definitions;
 	return VD_OK;
 }
@@ -126,7 +131,8 @@ static void drain_retired(struct vdi_definitions *definitions)
 
 void vdi_definitions_end_retired(struct vdi_definitions *definitions)
 {
-	for (struct vdi_kind_cache *cache = definitions ? definitions->retired : NULL; cache; cache = cache->retired_next)
+	for (struct vdi_kind_cache *cache = definitions ? definitions->retired : NULL; cache;
+	     cache = cache->retired_next)
 		vdi_kind_cache_end(cache);
 }
 
@@ -175,7 +181,8 @@ struct vdi_definitions *vdi_definitions_free(struct vdi_definitions *definitions
 
 void vdi_definitions_end(struct vdi_definitions *definitions)
 {
-	for (struct definition *definition = definitions ? definitions->first : NULL; definition; definition = definition->next) {
+	for (struct definition *definition = definitions ? definitions->first : NULL; definition;
+	     definition = definition->next) {
 		vdi_kind_cache_end(definition->cache);
 		vdi_kind_cache_end(definition->served_cache);
 	}
@@ -203,7 +210,8 @@ static struct definition *find(struct vdi_definitions *definitions, struct vd_ob
 		return NULL;
 	memcpy(fresh->name, name.data, name.size);
 	fresh->owner = definitions;
-	while (*place && ((*place)->object == NULL || vd_object_kv((*place)->object)->create_rev < vd_object_kv(object)->create_rev))
+	while (*place && ((*place)->object == NULL ||
+			  vd_object_kv((*place)->object)->create_rev < vd_object_kv(object)->create_rev))
 		place = &(*place)->next;
 	fresh->next = *place;
 	*place = fresh;
@@ -217,7 +225,8 @@ static void forget_edition(struct definition *definition)
 	definition->is_new_edition = false;
 }
 
-/* Another definition of that name: nothing of the old one is of use. At revision the last object of the old one had gone; 0: they stay. */
+/* Another definition of that name: nothing of the old one is of use. At revision the last object of the old
+ * one had gone; 0: they stay. */
 static void begin_anew(struct definition *definition, vd_rev revision)
 {
 	forget_edition(definition);
@@ -239,7 +248,8 @@ static vd_status take_state(struct definition *definition, struct vd_object *obj
 	vd_object_json(object, vd_object_revision(object), &json);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(json.piece); i++)
 		vdi_out_bytes(&text, json.piece[i]);
-	status = text.failed ? VD_NOMEM : vdi_crd_read(vdi_out_slice(&text), definition->owner->root, &crd, &error);
+	status = text.failed ? VD_NOMEM :
+			       vdi_crd_read(vdi_out_slice(&text), definition->owner->root, &crd, &error);
 	vdi_out_fini(&text);
 	if (status == VD_NOMEM)
 		return VD_NOMEM;
@@ -251,8 +261,10 @@ static vd_status take_state(struct definition *definition, struct vd_object *obj
 		definition->crd = crd;
 		definition->is_new_edition = status == VD_OK;
 		if (status != VD_OK)
-			vdi_log(definition->owner->kinds->host.env, VD_LOG_WARNING, "definitions", "%s is not served: %s", definition->name, definition->fault);
-	} else if (crd.generation != definition->crd.generation || crd.is_terminating != definition->crd.is_terminating) {
+			vdi_log(definition->owner->kinds->host.env, VD_LOG_WARNING, "definitions",
+				"%s is not served: %s", definition->name, definition->fault);
+	} else if (crd.generation != definition->crd.generation ||
+		   crd.is_terminating != definition->crd.is_terminating) {
 		forget_edition(definition);
 		definition->crd = crd;
 		definition->is_new_edition = true;
@@ -288,7 +300,8 @@ static bool look_at(void *arg, struct vd_object *object)
 
 static bool is_idle(const struct definition *definition)
 {
-	return atomic_load(&definition->status.call) != CALL_BUSY && (definition->cleanup == NULL || vdi_crd_cleanup_is_idle(definition->cleanup));
+	return atomic_load(&definition->status.call) != CALL_BUSY &&
+	       (definition->cleanup == NULL || vdi_crd_cleanup_is_idle(definition->cleanup));
 }
 
 vd_status vdi_definitions_look(struct vdi_definitions *definitions, struct vd_informer *informer)
@@ -333,7 +346,8 @@ static bool has_kind(const struct vdi_resource *resource, const char *kind)
 }
 
 /* Why mine cannot have its names beside other; NULL: it can. */
-static const char *conflict_of(const struct vdi_resource *mine, const struct vdi_resource *other, const char **ret_word)
+static const char *conflict_of(const struct vdi_resource *mine, const struct vdi_resource *other,
+			       const char **ret_word)
 {
 	if (strcmp(mine->group, other->group) != 0) {
 		*ret_word = mine->key_prefix;
@@ -351,7 +365,8 @@ static const char *conflict_of(const struct vdi_resource *mine, const struct vdi
 	return has_kind(other, *ret_word = mine->list_kind) ? "ListKindConflict" : NULL;
 }
 
-static const char *conflict_with(const struct definition *definition, const struct vdi_resource *other, const char *owner, char message[256])
+static const char *conflict_with(const struct definition *definition, const struct vdi_resource *other,
+				 const char *owner, char message[256])
 {
 	const char *word, *conflict = conflict_of(definition->crd.stored, other, &word);
 
@@ -360,7 +375,8 @@ static const char *conflict_with(const struct definition *definition, const stru
 	return conflict;
 }
 
-static void judge(struct vdi_definitions *definitions, struct definition *definition, const struct vdi_resources *declared)
+static void judge(struct vdi_definitions *definitions, struct definition *definition,
+		  const struct vdi_resources *declared)
 {
 	const char *conflict = NULL;
 	char	    message[256] = "";
@@ -370,9 +386,11 @@ static void judge(struct vdi_definitions *definitions, struct definition *defini
 		(void) snprintf(message, sizeof message, "%s", definition->fault);
 	}
 	for (size_t i = 0; i < declared->count && conflict == NULL && definition->crd.stored; i++)
-		conflict = conflict_with(definition, declared->items[i], " by a kind that this server was told of at its start", message);
+		conflict = conflict_with(definition, declared->items[i],
+					 " by a kind that this server was told of at its start", message);
 	definition->is_conflict_ours = conflict != NULL;
-	for (struct definition *other = definitions->first; other && conflict == NULL && definition->crd.stored; other = other->next)
+	for (struct definition *other = definitions->first;
+	     other && conflict == NULL && definition->crd.stored; other = other->next)
 		if (other != definition && other->is_accepted && other->crd.stored)
 			conflict = conflict_with(definition, other->crd.stored, "", message);
 	definition->is_accepted = conflict == NULL && definition->crd.stored;
@@ -391,7 +409,8 @@ static void judge_all(struct vdi_definitions *definitions, const struct vdi_reso
 		if (definition->is_accepted)
 			judge(definitions, definition, declared);
 	for (int pass = 0; pass < 2; pass++)
-		for (struct definition *definition = definitions->first; definition; definition = definition->next) {
+		for (struct definition *definition = definitions->first; definition;
+		     definition = definition->next) {
 			was_accepted = definition->is_accepted;
 			if (!was_accepted && definition->crd.was_accepted == (pass == 0))
 				judge(definitions, definition, declared);
@@ -421,7 +440,8 @@ static uint64_t key_of(const struct vdi_crd *crd)
 
 static vd_status bind_one(struct definition *definition, struct vdi_resource *resource, bool is_first)
 {
-	VDI_TRY(definition->owner->kinds->host.counts(definition->owner->kinds->host.arg, resource, &resource->counts));
+	VDI_TRY(definition->owner->kinds->host.counts(definition->owner->kinds->host.arg, resource,
+						      &resource->counts));
 	resource->has_own_frames = strcmp(resource->version, definition->frame_version) != 0;
 	resource->has_own_tables = !is_first || resource->has_own_frames;
 	if (resource->cache == NULL)
@@ -437,14 +457,16 @@ static vd_status make_cache(struct definition *definition)
 	struct vdi_kind_cache *cache;
 
 	if (is_first) {
-		VDI_TRY(vdi_kind_cache_new(definition->owner->kinds, crd->stored, crd->fields, crd->field_count, &cache, NULL));
+		VDI_TRY(vdi_kind_cache_new(definition->owner->kinds, crd->stored, crd->fields,
+					   crd->field_count, &cache, NULL));
 		if (definition->cache != definition->served_cache)
 			retire(definition->owner, definition->cache, 0);
 		else
 			(void) vdi_kind_cache_unref(definition->cache); /* served_cache has a use of it */
 		definition->cache = cache;
 		definition->cache_key = key;
-		(void) snprintf(definition->frame_version, sizeof definition->frame_version, "%s", crd->stored->version);
+		(void) snprintf(definition->frame_version, sizeof definition->frame_version, "%s",
+				crd->stored->version);
 	}
 	VDI_TRY(bind_one(definition, crd->stored, is_first));
 	for (size_t i = 0; i < crd->resources.count; i++)
@@ -504,7 +526,8 @@ static vd_status prepare(struct definition *definition)
 	return switch_over(definition);
 }
 
-vd_status vdi_definitions_prepare(struct vdi_definitions *definitions, const struct vdi_resources *declared, bool *ret_changed)
+vd_status vdi_definitions_prepare(struct vdi_definitions *definitions, const struct vdi_resources *declared,
+				  bool *ret_changed)
 {
 	vd_status result = VD_OK;
 
@@ -531,7 +554,8 @@ vd_status vdi_definitions_prepare(struct vdi_definitions *definitions, const str
 
 vd_status vdi_definitions_collect(const struct vdi_definitions *definitions, struct vdi_resources *resources)
 {
-	for (const struct definition *definition = definitions->first; definition; definition = definition->next)
+	for (const struct definition *definition = definitions->first; definition;
+	     definition = definition->next)
 		for (size_t i = 0; i < definition->served.count; i++)
 			VDI_TRY(vdi_resources_add(resources, definition->served.items[i]));
 	return VD_OK;
@@ -539,7 +563,8 @@ vd_status vdi_definitions_collect(const struct vdi_definitions *definitions, str
 
 bool vdi_definitions_are_served(const struct vdi_definitions *definitions, const char *name)
 {
-	for (const struct definition *definition = definitions->first; definition; definition = definition->next)
+	for (const struct definition *definition = definitions->first; definition;
+	     definition = definition->next)
 		if (strcmp(definition->name, name) == 0)
 			return is_current(definition);
 	return true;
@@ -570,12 +595,15 @@ static vd_status edit_status(struct definition *definition, struct vd_object *cu
 		status = vdi_tree_parse(&tree, vdi_out_slice(&call->current), &root, NULL);
 	if (status == VD_OK) {
 		metadata = vdi_tree_get(&tree, root, vd_bytes_of("metadata"));
-		if (!vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(&tree, metadata, vd_bytes_of("uid"))), vd_bytes_of(call->uid)) ||
-		    vdi_tree_int_of(vdi_tree_get(&tree, metadata, vd_bytes_of("generation")), 0) != call->generation)
+		if (!vd_bytes_equal(vdi_tree_string_of(vdi_tree_get(&tree, metadata, vd_bytes_of("uid"))),
+				    vd_bytes_of(call->uid)) ||
+		    vdi_tree_int_of(vdi_tree_get(&tree, metadata, vd_bytes_of("generation")), 0) !=
+			    call->generation)
 			status = VD_CANCELED;
 	}
 	if (status == VD_OK)
-		status = vdi_crd_set_status(&tree, root, &call->state, vd_env_wall(definition->owner->kinds->host.env), ret_changed);
+		status = vdi_crd_set_status(&tree, root, &call->state,
+					    vd_env_wall(definition->owner->kinds->host.env), ret_changed);
 	if (status == VD_OK && call->is_removal) {
 		const struct vdi_node *finalizers;
 
@@ -595,7 +623,8 @@ static vd_status edit_status(struct definition *definition, struct vd_object *cu
 }
 
 /* On a thread of the store. */
-static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+			      int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	struct definition *definition = arg;
 	bool		   is_changed = false;
@@ -604,7 +633,8 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 	(void) ret_ttl_s;
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-	*ret_value = is_changed ? vdi_out_slice(&definition->status.text) : vd_kv_value(vd_object_kv(current));
+	*ret_value =
+		is_changed ? vdi_out_slice(&definition->status.text) : vd_kv_value(vd_object_kv(current));
 	return VD_OK;
 }
 
@@ -620,7 +650,8 @@ static vd_status may_go(void *arg, struct vd_object *current, struct vd_error *r
 	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 }
 
-static void status_answered(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void status_answered(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			    const struct vd_error *error)
 {
 	struct definition *definition = arg;
 	struct vdi_kinds  *kinds = definition->owner->kinds;
@@ -641,10 +672,11 @@ static void call_status(struct definition *definition, bool as_delete)
 	vdi_kinds_call_begin(definitions->kinds);
 	atomic_store(&definition->status.call, CALL_BUSY);
 	if (as_delete)
-		status = vd_cacher_delete(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(definition->name), NULL, may_go, status_answered, definition);
+		status = vd_cacher_delete(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(definition->name),
+					  NULL, may_go, status_answered, definition);
 	else
-		status = vd_cacher_update(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(definition->name), false, NULL, edit_current, status_answered,
-					  definition);
+		status = vd_cacher_update(definitions->cacher, VD_BYTES_NONE, vd_bytes_of(definition->name),
+					  false, NULL, edit_current, status_answered, definition);
 	if (status != VD_OK)
 		status_answered(definition, status, NULL, 0, NULL);
 }
@@ -680,10 +712,12 @@ static void settle_status(struct definition *definition, vd_mono now)
 	bool	  is_changed = false;
 	vd_status status;
 
-	if (!definition->is_status_due || definition->status_retry.ns > now.ns || (definition->is_accepted && !definition->is_served))
+	if (!definition->is_status_due || definition->status_retry.ns > now.ns ||
+	    (definition->is_accepted && !definition->is_served))
 		return;
 	/* What cannot be read is not judged; and what only we do not serve is not told to others who do. */
-	if (definition->crd.stored == NULL || (definition->is_conflict_ours && is_shared(definition->owner->kinds))) {
+	if (definition->crd.stored == NULL ||
+	    (definition->is_conflict_ours && is_shared(definition->owner->kinds))) {
 		definition->is_status_due = false;
 		return;
 	}
@@ -731,7 +765,10 @@ static bool clean(struct definition *definition, vd_mono now)
 	if (status != VD_OK) {
 		definition->cleanup_retry = vd_mono_add(now, left ? CLEANUP_RETRY : RETRY);
 		if (left) {
-			(void) snprintf(definition->cleaning, sizeof definition->cleaning, "%zu instances are left: finalizers keep them, or they cannot be decoded", left);
+			(void) snprintf(
+				definition->cleaning, sizeof definition->cleaning,
+				"%zu instances are left: finalizers keep them, or they cannot be decoded",
+				left);
 			definition->is_status_due = true;
 		}
 		return false;
@@ -744,7 +781,8 @@ static void settle_end(struct definition *definition, vd_mono now)
 {
 	bool has_objects = definition->is_accepted && definition->crd.stored && definition->crd.stored->cache;
 
-	if (!definition->crd.is_terminating || !definition->crd.is_kept || (definition->is_accepted && (!definition->is_served || !is_current(definition))))
+	if (!definition->crd.is_terminating || !definition->crd.is_kept ||
+	    (definition->is_accepted && (!definition->is_served || !is_current(definition))))
 		return;
 	if (!definition->is_cleaned && has_objects && !clean(definition, now))
 		return;
@@ -767,7 +805,9 @@ static void take_answer(struct definition *definition, vd_mono now)
 		return;
 	}
 	if (call->result == VD_OK || call->result == VD_NOT_FOUND || call->result == VD_CANCELED) {
-		definition->status_retry = call->is_removal ? vd_mono_add(now, RETRY) : (vd_mono) { 0 }; /* the event of its end is on its way */
+		definition->status_retry = call->is_removal ?
+						   vd_mono_add(now, RETRY) :
+						   (vd_mono) { 0 }; /* the event of its end is on its way */
 		return;
 	}
 	definition->is_status_due = true;

@@ -1,22 +1,25 @@
-/* Closing is asynchronous and holds a use of its own, so that the codec outlives the cacher's actors whoever lets go last. */
+/* Closing is asynchronous and holds a use of its own, so that the codec outlives the cacher's actors whoever
+ * lets go last. */
 #include "kind_cache.h"
 
 #include "cacher.h"
 #include "kinds.h"
 
-/* Every kind may use the whole budget: what a cache keeps of old versions are the store's own bytes, it lets go what the store has compacted, and the store
- * keeps to the budget for all kinds together. Over a remote store every kind may have an eighth: few kinds are busy at a time. */
+/* Every kind may use the whole budget: what a cache keeps of old versions are the store's own bytes, it lets
+ * go what the store has compacted, and the store keeps to the budget for all kinds together. Over a remote
+ * store every kind may have an eighth: few kinds are busy at a time. */
 static int64_t history_of(const struct vdi_kinds *kinds, const struct vdi_resource *resource)
 {
 	struct vd_store_status store = { 0 };
-	bool		       is_remote = vd_store_status_get(kinds->host.store, &store) == VD_OK && store.remote;
+	bool is_remote = vd_store_status_get(kinds->host.store, &store) == VD_OK && store.remote;
 
 	if (resource->history_bytes)
 		return resource->history_bytes;
 	return VDI_MAX(kinds->host.options->history_bytes / (is_remote ? 8 : 1), (int64_t) 1 << 20);
 }
 
-vd_status vdi_kind_cache_new(struct vdi_kinds *kinds, struct vdi_resource *resource, const struct vd_field_spec *fields, size_t field_count,
+vd_status vdi_kind_cache_new(struct vdi_kinds *kinds, struct vdi_resource *resource,
+			     const struct vd_field_spec *fields, size_t field_count,
 			     struct vdi_kind_cache **ret_cache, struct vd_error *reterr)
 {
 	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
@@ -98,7 +101,7 @@ void vdi_kind_cache_end(struct vdi_kind_cache *cache)
 static void drained(void *arg)
 {
 	struct vdi_kind_cache *cache = arg;
-	struct vdi_kinds *kinds = cache->kinds;
+	struct vdi_kinds      *kinds = cache->kinds;
 
 	vdi_kind_cache_end(cache);
 	vdi_lock_acquire(kinds->host.lock);

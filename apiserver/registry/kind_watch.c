@@ -1,4 +1,5 @@
-/* How: the watch delivers on a thread of the env; an actor opens it, closes it when it has ended, and opens it again.
+/* How: the watch delivers on a thread of the env; an actor opens it, closes it when it has ended, and opens
+ * it again.
  *
  *   CLOSED --open--> OPEN --ended--> ENDED --close--> CLOSING --closed--> CLOSED (a little later again)
  */
@@ -181,7 +182,8 @@ static void run(void *arg)
 		close_watcher(watch);
 		return; /* told when it is closed */
 	}
-	/* What ended before may have missed something: once more, at once. If it cannot be opened there is nothing to be told. */
+	/* What ended before may have missed something: once more, at once. If it cannot be opened there is
+	 * nothing to be told. */
 	if (!is_open && is_leaving && !is_closed && !watch->is_last) {
 		watch->is_last = true;
 		open_watch(watch);
@@ -199,8 +201,8 @@ static void run(void *arg)
 
 /* ---- Life ---- */
 
-vd_status vdi_kind_watch_new(const struct vd_env *env, struct vdi_resource *resource, const struct vdi_kind_watch_handler *handler,
-			     struct vdi_kind_watch **ret_watch)
+vd_status vdi_kind_watch_new(const struct vd_env *env, struct vdi_resource *resource,
+			     const struct vdi_kind_watch_handler *handler, struct vdi_kind_watch **ret_watch)
 {
 	struct vdi_kind_watch  *watch = VDI_NEW(struct vdi_kind_watch);
 	struct vd_actor_options options = { .name = "kind watch", .run = run, .arg = watch };

@@ -9,9 +9,9 @@
 #include "wait.h"
 
 #define RESOURCES_FILE_MAX (16u << 20)
-#define POLL		   VD_MS(5)   /* of a cache that fills */
-#define RETRY		   VD_MS(100) /* without memory */
-#define FILL_TIMEOUT	   VD_SECONDS(10) /* of a cache that a reload makes */
+#define POLL VD_MS(5)		    /* of a cache that fills */
+#define RETRY VD_MS(100)	    /* without memory */
+#define FILL_TIMEOUT VD_SECONDS(10) /* of a cache that a reload makes */
 
 struct vdi_kind_waiter {
 	struct vdi_kind_waiter *next;
@@ -29,7 +29,8 @@ static vd_status load_file(struct vdi_resources *resources, const char *path, st
 	vd_status	status = vdi_out_read_file(&text, path, RESOURCES_FILE_MAX, &inner);
 
 	if (status != VD_OK)
-		status = vd_error_set(reterr, status, "%s%s", status == VD_INVALID ? "resources: " : "", inner.message);
+		status = vd_error_set(reterr, status, "%s%s", status == VD_INVALID ? "resources: " : "",
+				      inner.message);
 	else
 		status = vdi_resources_load(resources, vdi_out_slice(&text), reterr);
 	vdi_out_fini(&text);
@@ -53,7 +54,8 @@ static vd_status keep_only(struct vdi_resources *resources, const char *only, st
 }
 
 /* What the options name, in an empty collection, which is the caller's to end also when this fails. */
-static vd_status read_kinds(const struct vdi_kinds *kinds, struct vdi_resources *resources, struct vd_error *reterr)
+static vd_status read_kinds(const struct vdi_kinds *kinds, struct vdi_resources *resources,
+			    struct vd_error *reterr)
 {
 	vd_status status = vdi_resources_init(resources);
 
@@ -67,8 +69,10 @@ static vd_status read_kinds(const struct vdi_kinds *kinds, struct vdi_resources 
 		VDI_TRY(vdi_resources_set_root(resources, kinds->host.options->key_prefix, reterr));
 	if (kinds->host.options->only)
 		VDI_TRY(keep_only(resources, kinds->host.options->only, reterr));
-	if (!kinds->host.options->read_only && vdi_resources_find(resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("namespaces")) == NULL)
-		return vd_error_set(reterr, VD_INVALID, "resources: namespaces of the core group must stay at v1");
+	if (!kinds->host.options->read_only && vdi_resources_find(resources, VD_BYTES_NONE, vd_bytes_of("v1"),
+								  vd_bytes_of("namespaces")) == NULL)
+		return vd_error_set(reterr, VD_INVALID,
+				    "resources: namespaces of the core group must stay at v1");
 	return VD_OK;
 }
 
@@ -219,14 +223,18 @@ static vd_status make_set(struct vdi_kinds *kinds)
 
 /* ---- Those who wait for a kind ---- */
 
-vd_status vdi_kinds_await(struct vdi_kinds *kinds, struct vd_bytes definition, vd_rev revision, vdi_kind_fn done, void *arg)
+vd_status vdi_kinds_await(struct vdi_kinds *kinds, struct vd_bytes definition, vd_rev revision,
+			  vdi_kind_fn done, void *arg)
 {
 	struct vdi_kind_waiter *waiter = vdi_alloc(sizeof *waiter + definition.size + 1);
 	bool			is_open;
 
 	if (waiter == NULL)
 		return VD_NOMEM;
-	*waiter = (struct vdi_kind_waiter) { .revision = revision, .due = vd_mono_add(vd_env_now(kinds->host.env), kinds->patience), .done = done, .arg = arg };
+	*waiter = (struct vdi_kind_waiter) { .revision = revision,
+					     .due = vd_mono_add(vd_env_now(kinds->host.env), kinds->patience),
+					     .done = done,
+					     .arg = arg };
 	memcpy(waiter->name, definition.data, definition.size);
 	waiter->name[definition.size] = 0;
 	vdi_lock_acquire(kinds->host.lock);
@@ -250,7 +258,8 @@ static void tell_waiter(struct vdi_kind_waiter *waiter, vd_status status)
 	vdi_free(waiter);
 }
 
-/* Answers when to look again: the informer wakes this actor for what it hears, and says that it has come so far only a little later. */
+/* Answers when to look again: the informer wakes this actor for what it hears, and says that it has come so
+ * far only a little later. */
 static vd_mono tell_waiters(struct vdi_kinds *kinds)
 {
 	struct vdi_kind_waiter *waiter, *next, *kept = NULL, **last = &kept;
@@ -262,7 +271,8 @@ static vd_mono tell_waiters(struct vdi_kinds *kinds)
 	vdi_lock_release(kinds->host.lock);
 	for (; waiter; waiter = next) {
 		next = waiter->next;
-		if (kinds->is_published && waiter->revision <= kinds->looked && vdi_definitions_are_served(kinds->definitions, waiter->name)) {
+		if (kinds->is_published && waiter->revision <= kinds->looked &&
+		    vdi_definitions_are_served(kinds->definitions, waiter->name)) {
 			tell_waiter(waiter, VD_OK);
 		} else if (waiter->due.ns <= now.ns) {
 			tell_waiter(waiter, VD_TIMEOUT);
@@ -308,7 +318,8 @@ static vd_mono work(struct vdi_kinds *kinds, struct vd_informer *news, vd_rev se
 	kinds->is_published &= !is_changed;
 	if (!kinds->is_published && make_set(kinds) != VD_OK)
 		status = VD_NOMEM;
-	if (kinds->is_published && kinds->host.is_taken(kinds->host.arg, atomic_load(&kinds->served_number))) {
+	if (kinds->is_published &&
+	    kinds->host.is_taken(kinds->host.arg, atomic_load(&kinds->served_number))) {
 		vd_mono due = kinds->definitions ? vdi_definitions_settle(kinds->definitions) : VD_NEVER;
 
 		tell_settled(kinds, is_synced && status == VD_OK, kinds->taken_count);
@@ -356,12 +367,16 @@ static void run(void *arg)
 
 static vd_status hear_definitions(struct vdi_kinds *kinds, struct vd_error *reterr)
 {
-	const struct vd_informer_handler handler = { .add = added, .update = updated, .remove = removed, .synced = synced, .arg = kinds };
-	const struct vdi_resource	*resource = vdi_resources_find(&kinds->declared, vd_bytes_of("apiextensions.k8s.io"), vd_bytes_of("v1"),
-								       vd_bytes_of("customresourcedefinitions"));
-	struct vd_informer		*informer;
+	const struct vd_informer_handler handler = {
+		.add = added, .update = updated, .remove = removed, .synced = synced, .arg = kinds
+	};
+	const struct vdi_resource *resource =
+		vdi_resources_find(&kinds->declared, vd_bytes_of("apiextensions.k8s.io"), vd_bytes_of("v1"),
+				   vd_bytes_of("customresourcedefinitions"));
+	struct vd_informer *informer;
 
-	VDI_TRY(vd_informer_new(resource->cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, reterr));
+	VDI_TRY(vd_informer_new(resource->cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
+				&informer, reterr));
 	vdi_lock_acquire(kinds->host.lock);
 	kinds->informer = informer;
 	vdi_kinds_wake_locked(kinds);
@@ -399,7 +414,9 @@ vd_status vdi_kinds_wait(struct vdi_kinds *kinds, vd_mono due, struct vd_error *
 			break;
 	is_settled = kinds->is_settled;
 	vdi_lock_release(kinds->host.lock);
-	return is_settled ? VD_OK : vd_error_set(reterr, VD_TIMEOUT, "the kinds of CustomResourceDefinitions are not served yet");
+	return is_settled ? VD_OK :
+			    vd_error_set(reterr, VD_TIMEOUT,
+					 "the kinds of CustomResourceDefinitions are not served yet");
 }
 
 /* ---- Reload ---- */
@@ -411,7 +428,8 @@ static bool same_fields(const struct vdi_resource *a, const struct vdi_resource 
 	for (size_t i = 0; i < a->field_count; i++) {
 		const char *x = a->fields[i].default_value, *y = b->fields[i].default_value;
 
-		if (strcmp(a->fields[i].name, b->fields[i].name) != 0 || strcmp(a->fields[i].json_path, b->fields[i].json_path) != 0 ||
+		if (strcmp(a->fields[i].name, b->fields[i].name) != 0 ||
+		    strcmp(a->fields[i].json_path, b->fields[i].json_path) != 0 ||
 		    strcmp(x ? x : "", y ? y : "") != 0)
 			return false;
 	}
@@ -423,8 +441,9 @@ static bool can_share(const struct vdi_resource *a, const struct vdi_resource *b
 {
 	const char *x = a->trigger, *y = b->trigger;
 
-	return strcmp(a->key_prefix, b->key_prefix) == 0 && a->namespaced == b->namespaced && a->history_bytes == b->history_bytes &&
-	       strcmp(a->version, b->version) == 0 && strcmp(x ? x : "", y ? y : "") == 0 &&
+	return strcmp(a->key_prefix, b->key_prefix) == 0 && a->namespaced == b->namespaced &&
+	       a->history_bytes == b->history_bytes && strcmp(a->version, b->version) == 0 &&
+	       strcmp(x ? x : "", y ? y : "") == 0 &&
 	       vdi_read_defaults_key(a->defaults) == vdi_read_defaults_key(b->defaults) && same_fields(a, b);
 }
 
@@ -434,18 +453,22 @@ static bool same_columns(const struct vdi_resource *a, const struct vdi_resource
 	bool is_same = a->column_count == b->column_count;
 
 	for (size_t i = 0; i < a->column_count && is_same; i++)
-		is_same = strcmp(a->columns[i].path, b->columns[i].path) == 0 && a->columns[i].cell == b->columns[i].cell &&
+		is_same = strcmp(a->columns[i].path, b->columns[i].path) == 0 &&
+			  a->columns[i].cell == b->columns[i].cell &&
 			  strcmp(a->columns[i].type, b->columns[i].type) == 0;
 	return is_same;
 }
 
-static struct vdi_resource *find_same(const struct vdi_resources *resources, const struct vdi_resource *wanted)
+static struct vdi_resource *find_same(const struct vdi_resources *resources,
+				      const struct vdi_resource	 *wanted)
 {
-	return vdi_resources_find(resources, vd_bytes_of(wanted->group), vd_bytes_of(wanted->version), vd_bytes_of(wanted->plural));
+	return vdi_resources_find(resources, vd_bytes_of(wanted->group), vd_bytes_of(wanted->version),
+				  vd_bytes_of(wanted->plural));
 }
 
 /* Kinds that were there keep their caches, others get one, which is full when this returns, or soon. */
-static vd_status prepare_reloaded(struct vdi_kinds *kinds, struct vdi_resources *resources, const struct vdi_resources *before, struct vd_error *reterr)
+static vd_status prepare_reloaded(struct vdi_kinds *kinds, struct vdi_resources *resources,
+				  const struct vdi_resources *before, struct vd_error *reterr)
 {
 	vd_mono due = vd_mono_add(vd_env_now(kinds->host.env), FILL_TIMEOUT);
 
@@ -459,7 +482,9 @@ static vd_status prepare_reloaded(struct vdi_kinds *kinds, struct vdi_resources 
 			continue;
 		}
 		if (old && old->built_in && vdi_crd_is(old))
-			return vd_error_set(reterr, VD_INVALID, "resources: customresourcedefinitions can be another kind only from the start on");
+			return vd_error_set(reterr, VD_INVALID,
+					    "resources: customresourcedefinitions can be another kind only "
+					    "from the start on");
 		VDI_TRY(make_cache(kinds, resource, reterr));
 	}
 	for (size_t i = 0; i < resources->count; i++) {
@@ -515,7 +540,8 @@ vd_status vdi_kinds_reload(struct vdi_kinds *kinds, struct vd_error *reterr)
 {
 	struct vdi_resources resources = { 0 };
 	struct vdi_served   *served = vdi_kinds_get(kinds);
-	vd_status	     status = served ? read_kinds(kinds, &resources, reterr) : vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
+	vd_status	     status = served ? read_kinds(kinds, &resources, reterr) :
+					       vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
 
 	if (status == VD_OK)
 		status = prepare_reloaded(kinds, &resources, &served->resources, reterr);

@@ -1,6 +1,8 @@
-/* How: the text of the pattern becomes a tree, the tree a program of a non-deterministic automaton (Thompson), and a match walks the text once with the set of
- * states that it can be in. So a text of n characters costs at most n times the program, whatever the pattern: `(a*)*b` is harmless. Upstream has the same promise
- * from Go's regexp; a backtracking library could only keep it by refusing what upstream accepts (docs/decisions/structural-schemas.md).
+/* How: the text of the pattern becomes a tree, the tree a program of a non-deterministic automaton
+ * (Thompson), and a match walks the text once with the set of states that it can be in. So a text of n
+ * characters costs at most n times the program, whatever the pattern: `(a*)*b` is harmless. Upstream has the
+ * same promise from Go's regexp; a backtracking library could only keep it by refusing what upstream accepts
+ * (docs/decisions/structural-schemas.md).
  */
 #include "pattern_parts.h"
 
@@ -36,20 +38,23 @@ static vd_status no_memory(struct builder *builder)
 
 /* ---- The program, from its end to its begin ---- */
 
-static vd_status new_step(struct builder *builder, enum step_kind kind, uint32_t a, uint32_t b, uint32_t next, uint32_t *ret_step)
+static vd_status new_step(struct builder *builder, enum step_kind kind, uint32_t a, uint32_t b, uint32_t next,
+			  uint32_t *ret_step)
 {
 	struct vdi_pattern *pattern = builder->pattern;
 
 	if (pattern->step_count == VDI_PATTERN_STEPS_MAX)
 		return vd_error_set(builder->error, VD_INVALID, "error parsing regexp: expression too large");
-	if (!vdi_grow((void **) &pattern->steps, &pattern->step_capacity, pattern->step_count + 1, sizeof *pattern->steps))
+	if (!vdi_grow((void **) &pattern->steps, &pattern->step_capacity, pattern->step_count + 1,
+		      sizeof *pattern->steps))
 		return no_memory(builder);
 	pattern->steps[pattern->step_count] = (struct step) { (uint8_t) kind, a, b, next };
 	*ret_step = (uint32_t) pattern->step_count++;
 	return VD_OK;
 }
 
-/* Counted where a part is visited: what builds nothing takes time too, and repetitions in each other multiply it. */
+/* Counted where a part is visited: what builds nothing takes time too, and repetitions in each other multiply
+ * it. */
 static vd_status spend(struct builder *builder)
 {
 	if (++builder->work > VDI_PATTERN_WORK_MAX)
@@ -61,7 +66,8 @@ static vd_status spend(struct builder *builder)
 
 static vd_status build(struct builder *builder, uint32_t index, uint32_t next, uint32_t *ret_step);
 
-static vd_status build_repeat(struct builder *builder, const struct vdi_pattern_part *part, uint32_t next, uint32_t *ret_step)
+static vd_status build_repeat(struct builder *builder, const struct vdi_pattern_part *part, uint32_t next,
+			      uint32_t *ret_step)
 {
 	uint32_t at = next, loop;
 
@@ -85,11 +91,12 @@ static vd_status build_repeat(struct builder *builder, const struct vdi_pattern_
 	return VD_OK;
 }
 
-/* The sequence and the alternatives lean to the left: a loop over that side keeps the stack as deep as the groups are. */
+/* The sequence and the alternatives lean to the left: a loop over that side keeps the stack as deep as the
+ * groups are. */
 static vd_status build(struct builder *builder, uint32_t index, uint32_t next, uint32_t *ret_step)
 {
 	struct vdi_pattern_part part = builder->parts->items[index];
-	uint32_t    right;
+	uint32_t		right;
 
 	VDI_TRY(spend(builder));
 	while (part.kind == VDI_PART_CAT) {
@@ -135,16 +142,18 @@ static vd_status compile(struct builder *builder, struct vd_bytes text, struct v
 	builder->work = parts->count + parts->range_count;
 	VDI_TRY(new_step(builder, STEP_MATCH, 0, 0, 0, &match));
 	VDI_TRY(build(builder, parts->root, match, &pattern->first));
-	pattern->anchored = pattern->steps[pattern->first].kind == STEP_ASSERT && pattern->steps[pattern->first].a == VDI_ASSERT_TEXT_BEGIN;
+	pattern->anchored = pattern->steps[pattern->first].kind == STEP_ASSERT &&
+			    pattern->steps[pattern->first].a == VDI_ASSERT_TEXT_BEGIN;
 	return VD_OK;
 }
 
-vd_status vdi_pattern_compile(struct vd_bytes text, uint64_t *work, struct vdi_pattern **ret_pattern, struct vd_error *reterr)
+vd_status vdi_pattern_compile(struct vd_bytes text, uint64_t *work, struct vdi_pattern **ret_pattern,
+			      struct vd_error *reterr)
 {
 	struct vdi_pattern_parts parts = { 0 };
 	struct vdi_pattern	*pattern = VDI_NEW(struct vdi_pattern);
-	struct builder		 builder = { .parts = &parts, .pattern = pattern, .work_max = *work, .error = reterr };
-	vd_status		 status;
+	struct builder builder = { .parts = &parts, .pattern = pattern, .work_max = *work, .error = reterr };
+	vd_status      status;
 
 	if (pattern == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
@@ -194,7 +203,8 @@ static bool holds(const struct match *match, uint32_t kind)
 	return false;
 }
 
-/* Adds a step and all that can be reached from it without a character. Each step enters a set once, so the stack never holds more than two a step. */
+/* Adds a step and all that can be reached from it without a character. Each step enters a set once, so the
+ * stack never holds more than two a step. */
 static void enter(struct match *match, struct states *set, uint32_t step)
 {
 	uint32_t *stack = match->stack;
@@ -242,7 +252,8 @@ static bool contains(const struct vdi_pattern *pattern, const struct step *step,
 	return false;
 }
 
-static vd_status run(struct match *match, struct states *now, struct states *then, struct vd_bytes text, uint64_t work)
+static vd_status run(struct match *match, struct states *now, struct states *then, struct vd_bytes text,
+		     uint64_t work)
 {
 	const struct vdi_pattern *pattern = match->pattern;
 	const char		 *at = text.size ? text.data : "", *end = at + text.size;
@@ -256,7 +267,8 @@ static vd_status run(struct match *match, struct states *now, struct states *the
 		match->behind = -1;
 		if (at < end)
 			match->behind = rune = vdi_pattern_rune(&next, end);
-		/* What was entered with assertions saw the characters around this place: enter() ran when they were known. */
+		/* What was entered with assertions saw the characters around this place: enter() ran when
+		 * they were known. */
 		if (match->before < 0 || !pattern->anchored)
 			enter(match, now, pattern->first);
 		if (match->found || at == end || (now->count == 0 && pattern->anchored))
@@ -284,7 +296,8 @@ static vd_status run(struct match *match, struct states *now, struct states *the
 	}
 }
 
-vd_status vdi_pattern_match(const struct vdi_pattern *pattern, struct vd_bytes text, uint64_t *work, bool *ret_matches)
+vd_status vdi_pattern_match(const struct vdi_pattern *pattern, struct vd_bytes text, uint64_t *work,
+			    bool *ret_matches)
 {
 	size_t	      count = pattern->step_count;
 	uint32_t     *memory = vdi_calloc(count * 6 + 2, sizeof *memory);

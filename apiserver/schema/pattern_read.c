@@ -1,4 +1,5 @@
-/* Reads regular expressions as Go's regexp/syntax does with its Perl flags, into a tree of parts. What Go refuses is refused here with the same words. */
+/* Reads regular expressions as Go's regexp/syntax does with its Perl flags, into a tree of parts. What Go
+ * refuses is refused here with the same words. */
 #include <stdlib.h>
 
 #include "pattern_parts.h"
@@ -12,16 +13,18 @@ struct parser {
 	const char		 *at;
 	const char		 *end;
 	struct vdi_pattern_parts *parts;
-	uint32_t		  prefix; /* what stands before the part just read and is not repeated with it, or VDI_PATTERN_NONE */
-	unsigned		  flags;
-	unsigned		  depth;
-	bool			  no_memory;
-	struct vd_error		 *error;
+	/* what stands before the part just read and is not repeated with it, or VDI_PATTERN_NONE */
+	uint32_t	 prefix;
+	unsigned	 flags;
+	unsigned	 depth;
+	bool		 no_memory;
+	struct vd_error *error;
 };
 
 static vd_status fault(struct parser *parser, const char *what, const char *from, const char *to)
 {
-	return vd_error_set(parser->error, VD_INVALID, "error parsing regexp: %s: `%.*s`", what, (int) VDI_MIN(to - from, (ptrdiff_t) 200), from);
+	return vd_error_set(parser->error, VD_INVALID, "error parsing regexp: %s: `%.*s`", what,
+			    (int) VDI_MIN(to - from, (ptrdiff_t) 200), from);
 }
 
 static vd_status no_memory(struct parser *parser)
@@ -29,9 +32,11 @@ static vd_status no_memory(struct parser *parser)
 	return vd_error_set(parser->error, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 }
 
-static vd_status new_part(struct parser *parser, enum vdi_pattern_part_kind kind, uint32_t a, uint32_t b, uint32_t *ret_part)
+static vd_status new_part(struct parser *parser, enum vdi_pattern_part_kind kind, uint32_t a, uint32_t b,
+			  uint32_t *ret_part)
 {
-	if (!vdi_grow((void **) &parser->parts->items, &parser->parts->capacity, parser->parts->count + 1, sizeof *parser->parts->items))
+	if (!vdi_grow((void **) &parser->parts->items, &parser->parts->capacity, parser->parts->count + 1,
+		      sizeof *parser->parts->items))
 		return no_memory(parser);
 	parser->parts->items[parser->parts->count] = (struct vdi_pattern_part) { (uint8_t) kind, a, b, 0, 0 };
 	*ret_part = (uint32_t) parser->parts->count++;
@@ -42,7 +47,8 @@ static bool add_range(struct parser *parser, uint32_t from, uint32_t to)
 {
 	struct vdi_pattern_parts *parts = parser->parts;
 
-	if (!vdi_grow((void **) &parts->ranges, &parts->range_capacity, parts->range_count + 1, sizeof *parts->ranges)) {
+	if (!vdi_grow((void **) &parts->ranges, &parts->range_capacity, parts->range_count + 1,
+		      sizeof *parts->ranges)) {
 		parser->no_memory = true;
 		return false;
 	}
@@ -93,8 +99,8 @@ static void tidy(struct vdi_pattern_parts *parts, size_t first)
 static void negate(struct parser *parser, size_t first)
 {
 	struct vdi_pattern_parts *parts = parser->parts;
-	size_t		    last;
-	uint32_t	    from = 0;
+	size_t			  last;
+	uint32_t		  from = 0;
 
 	tidy(parts, first);
 	last = parts->range_count;
@@ -107,7 +113,8 @@ static void negate(struct parser *parser, size_t first)
 	}
 	if (from <= VDI_PATTERN_RUNE_MAX && !add_range(parser, from, VDI_PATTERN_RUNE_MAX))
 		return;
-	memmove(parts->ranges + first, parts->ranges + last, (parts->range_count - last) * sizeof *parts->ranges);
+	memmove(parts->ranges + first, parts->ranges + last,
+		(parts->range_count - last) * sizeof *parts->ranges);
 	parts->range_count -= last - first;
 }
 
@@ -126,10 +133,12 @@ uint32_t vdi_pattern_rune(const char **at, const char *end)
 	}
 	if (from[0] < 0xF0 || left < 4) {
 		*at += 3;
-		return (uint32_t) (from[0] & 0x0F) << 12 | (uint32_t) (from[1] & 0x3F) << 6 | (from[2] & 0x3F);
+		return (uint32_t) (from[0] & 0x0F) << 12 | (uint32_t) (from[1] & 0x3F) << 6 |
+		       (from[2] & 0x3F);
 	}
 	*at += 4;
-	return (uint32_t) (from[0] & 0x07) << 18 | (uint32_t) (from[1] & 0x3F) << 12 | (uint32_t) (from[2] & 0x3F) << 6 | (from[3] & 0x3F);
+	return (uint32_t) (from[0] & 0x07) << 18 | (uint32_t) (from[1] & 0x3F) << 12 |
+	       (uint32_t) (from[2] & 0x3F) << 6 | (from[3] & 0x3F);
 }
 
 static bool is_alnum(char c)
@@ -139,7 +148,10 @@ static bool is_alnum(char c)
 
 static int hex_of(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9' ? c - '0' :
+	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
+				      -1;
 }
 
 /* \x7F, \x{10FFFF}; at stands behind the x. */
@@ -180,14 +192,21 @@ static vd_status read_escape(struct parser *parser, uint32_t *ret_rune)
 		return fault(parser, "trailing backslash at end of expression", from, from);
 	c = *parser->at++;
 	switch (c) {
-	case '1': case '2': case '3': case '4': case '5': case '6': case '7':
+	case '1':
+	case '2':
+	case '3':
+	case '4':
+	case '5':
+	case '6':
+	case '7':
 		/* Single non-zero digit is a back reference: not supported. */
 		if (parser->at == parser->end || *parser->at < '0' || *parser->at > '7')
 			break;
 		/* fall through */
 	case '0':
 		*ret_rune = (uint32_t) (c - '0');
-		for (int i = 1; i < 3 && parser->at < parser->end && *parser->at >= '0' && *parser->at <= '7'; i++)
+		for (int i = 1; i < 3 && parser->at < parser->end && *parser->at >= '0' && *parser->at <= '7';
+		     i++)
 			*ret_rune = *ret_rune * 8 + (uint32_t) (*parser->at++ - '0');
 		return VD_OK;
 	case 'x':
@@ -214,7 +233,7 @@ static vd_status read_escape(struct parser *parser, uint32_t *ret_rune)
 }
 
 struct named {
-	const char  *name;
+	const char		*name;
 	struct vdi_pattern_range ranges[16];
 };
 
@@ -225,18 +244,26 @@ static const struct named perl_classes[] = {
 };
 
 static const struct named posix_classes[] = {
-	{ "alnum", { { '0', '9' }, { 'A', 'Z' }, { 'a', 'z' } } }, { "alpha", { { 'A', 'Z' }, { 'a', 'z' } } }, { "ascii", { { 0, 0x7F } } },
-	{ "blank", { { '\t', '\t' }, { ' ', ' ' } } }, { "cntrl", { { 0, 0x1F }, { 0x7F, 0x7F } } }, { "digit", { { '0', '9' } } },
-	{ "graph", { { '!', '~' } } }, { "lower", { { 'a', 'z' } } }, { "print", { { ' ', '~' } } },
-	{ "punct", { { '!', '/' }, { ':', '@' }, { '[', '`' }, { '{', '~' } } }, { "space", { { '\t', '\r' }, { ' ', ' ' } } },
-	{ "upper", { { 'A', 'Z' } } }, { "word", { { '0', '9' }, { 'A', 'Z' }, { '_', '_' }, { 'a', 'z' } } },
+	{ "alnum", { { '0', '9' }, { 'A', 'Z' }, { 'a', 'z' } } },
+	{ "alpha", { { 'A', 'Z' }, { 'a', 'z' } } },
+	{ "ascii", { { 0, 0x7F } } },
+	{ "blank", { { '\t', '\t' }, { ' ', ' ' } } },
+	{ "cntrl", { { 0, 0x1F }, { 0x7F, 0x7F } } },
+	{ "digit", { { '0', '9' } } },
+	{ "graph", { { '!', '~' } } },
+	{ "lower", { { 'a', 'z' } } },
+	{ "print", { { ' ', '~' } } },
+	{ "punct", { { '!', '/' }, { ':', '@' }, { '[', '`' }, { '{', '~' } } },
+	{ "space", { { '\t', '\r' }, { ' ', ' ' } } },
+	{ "upper", { { 'A', 'Z' } } },
+	{ "word", { { '0', '9' }, { 'A', 'Z' }, { '_', '_' }, { 'a', 'z' } } },
 	{ "xdigit", { { '0', '9' }, { 'A', 'F' }, { 'a', 'f' } } },
 };
 
 static void add_class(struct parser *parser, const struct named *class, bool negated)
 {
 	struct vdi_pattern_parts *parts = parser->parts;
-	size_t		    first = parts->range_count;
+	size_t			  first = parts->range_count;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(class->ranges) && (class->ranges[i].to || i == 0); i++)
 		add_folded(parser, class->ranges[i].from, class->ranges[i].to);
@@ -275,7 +302,8 @@ static vd_status take_posix_class(struct parser *parser, bool *ret_taken)
 	name += negated;
 	parser->at = close + 2;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(posix_classes); i++) {
-		if (!vd_bytes_equal((struct vd_bytes) { name, (size_t) (close - name) }, vd_bytes_of(posix_classes[i].name)))
+		if (!vd_bytes_equal((struct vd_bytes) { name, (size_t) (close - name) },
+				    vd_bytes_of(posix_classes[i].name)))
 			continue;
 		add_class(parser, &posix_classes[i], negated);
 		*ret_taken = true;
@@ -293,12 +321,15 @@ static vd_status refuse_unicode_class(struct parser *parser)
 
 		to = close ? close + 1 : parser->end;
 	}
-	return fault(parser, "invalid character class range (Unicode classes are not supported by this server)", from, to);
+	return fault(parser,
+		     "invalid character class range (Unicode classes are not supported by this server)", from,
+		     to);
 }
 
 static bool is_unicode_class(const struct parser *parser)
 {
-	return parser->end - parser->at >= 2 && parser->at[0] == '\\' && (parser->at[1] == 'p' || parser->at[1] == 'P');
+	return parser->end - parser->at >= 2 && parser->at[0] == '\\' &&
+	       (parser->at[1] == 'p' || parser->at[1] == 'P');
 }
 
 static vd_status read_class_rune(struct parser *parser, const char *class_from, uint32_t *ret_rune)
@@ -314,9 +345,9 @@ static vd_status read_class_rune(struct parser *parser, const char *class_from, 
 static vd_status read_class(struct parser *parser, uint32_t *ret_part)
 {
 	struct vdi_pattern_parts *parts = parser->parts;
-	const char	   *from = parser->at++;
-	size_t		    first = parts->range_count;
-	bool		    negated = parser->at < parser->end && *parser->at == '^', taken;
+	const char		 *from = parser->at++;
+	size_t			  first = parts->range_count;
+	bool			  negated = parser->at < parser->end && *parser->at == '^', taken;
 
 	parser->at += negated;
 	for (bool begin = true; parser->at == parser->end || *parser->at != ']' || begin; begin = false) {
@@ -359,7 +390,8 @@ static vd_status set_part(struct parser *parser, size_t first, uint32_t *ret_par
 	if (parser->no_memory)
 		return no_memory(parser);
 	tidy(parser->parts, first);
-	return new_part(parser, VDI_PART_SET, (uint32_t) first, (uint32_t) parser->parts->range_count, ret_part);
+	return new_part(parser, VDI_PART_SET, (uint32_t) first, (uint32_t) parser->parts->range_count,
+			ret_part);
 }
 
 static vd_status rune_part(struct parser *parser, uint32_t rune, uint32_t *ret_part)
@@ -390,8 +422,11 @@ static vd_status read_flags(struct parser *parser, bool *ret_group)
 	bool	    off = false, any = false;
 
 	*ret_group = true;
-	if (parser->at < parser->end && (*parser->at == '<' || (*parser->at == 'P' && parser->end - parser->at > 1 && parser->at[1] == '<'))) {
-		const char *name = parser->at + 1 + (*parser->at == 'P'), *close = memchr(name, '>', (size_t) (parser->end - name));
+	if (parser->at < parser->end &&
+	    (*parser->at == '<' ||
+	     (*parser->at == 'P' && parser->end - parser->at > 1 && parser->at[1] == '<'))) {
+		const char *name = parser->at + 1 + (*parser->at == 'P'),
+			   *close = memchr(name, '>', (size_t) (parser->end - name));
 
 		if (name < parser->end && (*name == '=' || *name == '!'))
 			return fault(parser, "invalid or unsupported Perl syntax", from, name);
@@ -488,7 +523,8 @@ static vd_status read_literal(struct parser *parser, uint32_t *ret_part, bool *r
 static vd_status read_backslash(struct parser *parser, uint32_t *ret_part, bool *ret_nothing)
 {
 	static const char letters[] = { 'A', 'z', 'b', 'B' };
-	static const int  kinds[] = { VDI_ASSERT_TEXT_BEGIN, VDI_ASSERT_TEXT_END, VDI_ASSERT_WORD, VDI_ASSERT_NO_WORD };
+	static const int  kinds[] = { VDI_ASSERT_TEXT_BEGIN, VDI_ASSERT_TEXT_END, VDI_ASSERT_WORD,
+				      VDI_ASSERT_NO_WORD };
 	size_t		  first = parser->parts->range_count;
 	uint32_t	  rune;
 
@@ -522,10 +558,12 @@ static vd_status read_atom(struct parser *parser, uint32_t *ret_part, bool *ret_
 	case '\\': return read_backslash(parser, ret_part, ret_nothing);
 	case '^':
 		parser->at++;
-		return new_part(parser, VDI_PART_ASSERT, lines ? VDI_ASSERT_LINE_BEGIN : VDI_ASSERT_TEXT_BEGIN, 0, ret_part);
+		return new_part(parser, VDI_PART_ASSERT,
+				lines ? VDI_ASSERT_LINE_BEGIN : VDI_ASSERT_TEXT_BEGIN, 0, ret_part);
 	case '$':
 		parser->at++;
-		return new_part(parser, VDI_PART_ASSERT, lines ? VDI_ASSERT_LINE_END : VDI_ASSERT_TEXT_END, 0, ret_part);
+		return new_part(parser, VDI_PART_ASSERT, lines ? VDI_ASSERT_LINE_END : VDI_ASSERT_TEXT_END, 0,
+				ret_part);
 	case '.':
 		parser->at++;
 		if (parser->flags & FLAG_DOT_ALL)
@@ -547,7 +585,8 @@ static bool read_bounds(struct parser *parser, int *ret_min, int *ret_max)
 		const char *digits = at;
 
 		for (; at < parser->end && *at >= '0' && *at <= '9'; at++)
-			numbers[i] = VDI_MIN((numbers[i] < 0 ? 0 : numbers[i]) * 10 + (*at - '0'), REPEAT_MAX + 1);
+			numbers[i] =
+				VDI_MIN((numbers[i] < 0 ? 0 : numbers[i]) * 10 + (*at - '0'), REPEAT_MAX + 1);
 		if (at == digits && i == 0)
 			return false;
 		if (at - digits > 1 && *digits == '0')
@@ -649,7 +688,9 @@ static vd_status read_alternatives(struct parser *parser, uint32_t *ret_part)
 
 vd_status vdi_pattern_read(struct vd_bytes text, struct vdi_pattern_parts *parts, struct vd_error *reterr)
 {
-	struct parser parser = { .at = text.size ? text.data : "", .parts = parts, .prefix = VDI_PATTERN_NONE, .error = reterr };
+	struct parser parser = {
+		.at = text.size ? text.data : "", .parts = parts, .prefix = VDI_PATTERN_NONE, .error = reterr
+	};
 
 	parser.begin = parser.at;
 	parser.end = parser.at + text.size;

@@ -1,5 +1,6 @@
-/* What a schema may not say: the rules of pkg/apiserver/schema/validation.go and complete.go (structural), and of pkg/apis/apiextensions/validation/validation.go
- * (ValidateCustomResourceDefinitionOpenAPISchema), in one walk over the JSON. Faults come sorted by their texts, as upstream sorts the structural ones.
+/* What a schema may not say: the rules of pkg/apiserver/schema/validation.go and complete.go (structural),
+ * and of pkg/apis/apiextensions/validation/validation.go (ValidateCustomResourceDefinitionOpenAPISchema), in
+ * one walk over the JSON. Faults come sorted by their texts, as upstream sorts the structural ones.
  */
 #include <stdio.h>
 
@@ -11,20 +12,22 @@ struct check {
 	struct vdi_tree	  *tree;
 	struct vdi_faults *faults;
 	struct vdi_out	   place;
-	struct vdi_out	   twin_place; /* of the structural node that a node inside of allOf and its likes speaks of */
-	size_t		   nodes;
-	uint64_t	   patterns; /* steps that are left for compiling them */
-	bool		   too_many;
+	struct vdi_out
+		 twin_place; /* of the structural node that a node inside of allOf and its likes speaks of */
+	size_t	 nodes;
+	uint64_t patterns; /* steps that are left for compiling them */
+	bool	 too_many;
 };
 
 /* Where a node stands. */
 struct context {
-	enum level	       level;
-	bool		       nested;	    /* inside of allOf, anyOf, oneOf, not */
-	bool		       skip_any_of; /* it is the { integer, string } of int-or-string */
-	bool		       in_meta;
-	const char	      *no_default; /* why there may be none, or NULL */
-	const struct vdi_node *twin;	    /* of nodes inside of the root's junctors, else NULL: nothing to compare with */
+	enum level  level;
+	bool	    nested;	 /* inside of allOf, anyOf, oneOf, not */
+	bool	    skip_any_of; /* it is the { integer, string } of int-or-string */
+	bool	    in_meta;
+	const char *no_default; /* why there may be none, or NULL */
+	const struct vdi_node
+		*twin; /* of nodes inside of the root's junctors, else NULL: nothing to compare with */
 };
 
 static const struct vdi_node *member(struct check *check, const struct vdi_node *source, const char *key)
@@ -84,7 +87,8 @@ static size_t enter_index(struct vdi_out *place, const char *child, size_t index
 	return size;
 }
 
-static void add(struct check *check, enum vdi_fault_kind kind, const char *child, const struct vdi_node *value, const char *detail)
+static void add(struct check *check, enum vdi_fault_kind kind, const char *child,
+		const struct vdi_node *value, const char *detail)
 {
 	size_t size = enter(&check->place, child);
 
@@ -98,29 +102,68 @@ static void forbid(struct check *check, const char *child, const char *detail)
 }
 
 /* Invalid, or Required when there is nothing. */
-static void want_type(struct check *check, const struct vdi_node *source, const char *child, const char *detail)
+static void want_type(struct check *check, const struct vdi_node *source, const char *child,
+		      const char *detail)
 {
 	const struct vdi_node *type = member(check, source, child);
 
-	add(check, text(check, source, child).size ? VDI_FAULT_INVALID : VDI_FAULT_REQUIRED, child, type, detail);
+	add(check, text(check, source, child).size ? VDI_FAULT_INVALID : VDI_FAULT_REQUIRED, child, type,
+	    detail);
 }
 
 /* ---- What upstream's decoder would refuse ---- */
 
-enum shape { SHAPE_TEXT, SHAPE_BOOLEAN, SHAPE_NUMBER, SHAPE_COUNT, SHAPE_OBJECT, SHAPE_OBJECTS, SHAPE_TEXTS, SHAPE_ARRAY, SHAPE_SCHEMA_OR_BOOLEAN, SHAPE_SCHEMAS };
+enum shape {
+	SHAPE_TEXT,
+	SHAPE_BOOLEAN,
+	SHAPE_NUMBER,
+	SHAPE_COUNT,
+	SHAPE_OBJECT,
+	SHAPE_OBJECTS,
+	SHAPE_TEXTS,
+	SHAPE_ARRAY,
+	SHAPE_SCHEMA_OR_BOOLEAN,
+	SHAPE_SCHEMAS
+};
 
 static const struct {
 	const char *key;
 	enum shape  shape;
 } shapes[] = {
-	{ "type", SHAPE_TEXT }, { "format", SHAPE_TEXT }, { "title", SHAPE_TEXT }, { "description", SHAPE_TEXT }, { "pattern", SHAPE_TEXT }, { "$ref", SHAPE_TEXT },
-	{ "x-kubernetes-list-type", SHAPE_TEXT }, { "x-kubernetes-map-type", SHAPE_TEXT }, { "nullable", SHAPE_BOOLEAN }, { "uniqueItems", SHAPE_BOOLEAN },
-	{ "exclusiveMinimum", SHAPE_BOOLEAN }, { "exclusiveMaximum", SHAPE_BOOLEAN }, { "x-kubernetes-preserve-unknown-fields", SHAPE_BOOLEAN },
-	{ "x-kubernetes-embedded-resource", SHAPE_BOOLEAN }, { "x-kubernetes-int-or-string", SHAPE_BOOLEAN }, { "minimum", SHAPE_NUMBER }, { "maximum", SHAPE_NUMBER },
-	{ "multipleOf", SHAPE_NUMBER }, { "minLength", SHAPE_COUNT }, { "maxLength", SHAPE_COUNT }, { "minItems", SHAPE_COUNT }, { "maxItems", SHAPE_COUNT },
-	{ "minProperties", SHAPE_COUNT }, { "maxProperties", SHAPE_COUNT }, { "properties", SHAPE_SCHEMAS }, { "not", SHAPE_OBJECT }, { "allOf", SHAPE_OBJECTS },
-	{ "anyOf", SHAPE_OBJECTS }, { "oneOf", SHAPE_OBJECTS }, { "required", SHAPE_TEXTS }, { "x-kubernetes-list-map-keys", SHAPE_TEXTS }, { "enum", SHAPE_ARRAY },
-	{ "x-kubernetes-validations", SHAPE_OBJECTS }, { "additionalProperties", SHAPE_SCHEMA_OR_BOOLEAN },
+	{ "type", SHAPE_TEXT },
+	{ "format", SHAPE_TEXT },
+	{ "title", SHAPE_TEXT },
+	{ "description", SHAPE_TEXT },
+	{ "pattern", SHAPE_TEXT },
+	{ "$ref", SHAPE_TEXT },
+	{ "x-kubernetes-list-type", SHAPE_TEXT },
+	{ "x-kubernetes-map-type", SHAPE_TEXT },
+	{ "nullable", SHAPE_BOOLEAN },
+	{ "uniqueItems", SHAPE_BOOLEAN },
+	{ "exclusiveMinimum", SHAPE_BOOLEAN },
+	{ "exclusiveMaximum", SHAPE_BOOLEAN },
+	{ "x-kubernetes-preserve-unknown-fields", SHAPE_BOOLEAN },
+	{ "x-kubernetes-embedded-resource", SHAPE_BOOLEAN },
+	{ "x-kubernetes-int-or-string", SHAPE_BOOLEAN },
+	{ "minimum", SHAPE_NUMBER },
+	{ "maximum", SHAPE_NUMBER },
+	{ "multipleOf", SHAPE_NUMBER },
+	{ "minLength", SHAPE_COUNT },
+	{ "maxLength", SHAPE_COUNT },
+	{ "minItems", SHAPE_COUNT },
+	{ "maxItems", SHAPE_COUNT },
+	{ "minProperties", SHAPE_COUNT },
+	{ "maxProperties", SHAPE_COUNT },
+	{ "properties", SHAPE_SCHEMAS },
+	{ "not", SHAPE_OBJECT },
+	{ "allOf", SHAPE_OBJECTS },
+	{ "anyOf", SHAPE_OBJECTS },
+	{ "oneOf", SHAPE_OBJECTS },
+	{ "required", SHAPE_TEXTS },
+	{ "x-kubernetes-list-map-keys", SHAPE_TEXTS },
+	{ "enum", SHAPE_ARRAY },
+	{ "x-kubernetes-validations", SHAPE_OBJECTS },
+	{ "additionalProperties", SHAPE_SCHEMA_OR_BOOLEAN },
 };
 
 static bool all_are(const struct vdi_node *node, enum vdi_node_kind kind)
@@ -139,7 +182,8 @@ static bool has_shape(const struct vdi_node *node, enum shape shape)
 	case SHAPE_TEXT: return node->kind == VDI_NODE_STRING;
 	case SHAPE_BOOLEAN: return boolean;
 	case SHAPE_NUMBER: return node->kind == VDI_NODE_NUMBER;
-	case SHAPE_COUNT: return node->kind == VDI_NODE_NUMBER && vdi_tree_int_of(node, INT64_MIN) != INT64_MIN;
+	case SHAPE_COUNT:
+		return node->kind == VDI_NODE_NUMBER && vdi_tree_int_of(node, INT64_MIN) != INT64_MIN;
 	case SHAPE_OBJECT: return node->kind == VDI_NODE_OBJECT;
 	case SHAPE_OBJECTS: return node->kind == VDI_NODE_ARRAY && all_are(node, VDI_NODE_OBJECT);
 	case SHAPE_TEXTS: return node->kind == VDI_NODE_ARRAY && all_are(node, VDI_NODE_STRING);
@@ -152,10 +196,13 @@ static bool has_shape(const struct vdi_node *node, enum shape shape)
 
 static bool check_shapes(struct check *check, const struct vdi_node *source)
 {
-	static const char *const words[] = { "must be a string", "must be true or false", "must be a number", "must be an integer", "must be an object",
-					     "must be a list of objects", "must be a list of strings", "must be a list", "must be a schema, true or false",
-					     "must be a map of schemas" };
-	bool			 fine = true;
+	static const char *const words[] = {
+		"must be a string",	     "must be true or false", "must be a number",
+		"must be an integer",	     "must be an object",     "must be a list of objects",
+		"must be a list of strings", "must be a list",	      "must be a schema, true or false",
+		"must be a map of schemas"
+	};
+	bool fine = true;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(shapes); i++) {
 		const struct vdi_node *node = member(check, source, shapes[i].key);
@@ -170,16 +217,20 @@ static bool check_shapes(struct check *check, const struct vdi_node *source)
 
 /* ---- What OpenAPI has and custom resources have not ---- */
 
-static void check_unsupported(struct check *check, const struct vdi_node *source, const struct context *context)
+static void check_unsupported(struct check *check, const struct vdi_node *source,
+			      const struct context *context)
 {
-	static const char *const keys[] = { "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref" };
-	const struct vdi_node	*items = member(check, source, "items"), *type = member(check, source, "type");
-	char			 detail[128];
+	static const char *const keys[] = { "id",	   "additionalItems", "patternProperties",
+					    "definitions", "dependencies",    "$ref" };
+	const struct vdi_node *items = member(check, source, "items"), *type = member(check, source, "type");
+	char		       detail[128];
 
-	if (type && vdi_tree_string_of(type).size && !is(type->text, "array") && !is(type->text, "boolean") && !is(type->text, "integer") &&
-	    !is(type->text, "number") && !is(type->text, "object") && !is(type->text, "string"))
+	if (type && vdi_tree_string_of(type).size && !is(type->text, "array") && !is(type->text, "boolean") &&
+	    !is(type->text, "integer") && !is(type->text, "number") && !is(type->text, "object") &&
+	    !is(type->text, "string"))
 		add(check, VDI_FAULT_NOT_SUPPORTED, "type", type,
-		    "supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"");
+		    "supported values: \"array\", \"boolean\", \"integer\", \"number\", \"object\", "
+		    "\"string\"");
 	if (context->no_default && member(check, source, "default")) {
 		(void) snprintf(detail, sizeof detail, "must not be set %s", context->no_default);
 		forbid(check, "default", detail);
@@ -187,7 +238,8 @@ static void check_unsupported(struct check *check, const struct vdi_node *source
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(keys); i++) {
 		const struct vdi_node *node = member(check, source, keys[i]);
 
-		if (node == NULL || (i == 0 && vdi_tree_string_of(node).size == 0) || ((i == 2 || i == 3) && node->count == 0))
+		if (node == NULL || (i == 0 && vdi_tree_string_of(node).size == 0) ||
+		    ((i == 2 || i == 3) && node->count == 0))
 			continue;
 		(void) snprintf(detail, sizeof detail, "%s is not supported", keys[i]);
 		forbid(check, keys[i], detail);
@@ -199,14 +251,16 @@ static void check_unsupported(struct check *check, const struct vdi_node *source
 	if (context->in_meta && is_true(check, source, "x-kubernetes-embedded-resource"))
 		forbid(check, "x-kubernetes-embedded-resource", "must not be used inside of resource meta");
 	if (is_true(check, source, "uniqueItems"))
-		forbid(check, "uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
+		forbid(check, "uniqueItems",
+		       "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
 	if (context->level == LEVEL_ROOT && !context->nested && is_true(check, source, "nullable"))
 		forbid(check, "nullable", "nullable cannot be true at the root");
 }
 
 static void check_list_keys(struct check *check, const struct vdi_node *source, const struct vdi_node *items)
 {
-	const struct vdi_node *keys = member(check, source, "x-kubernetes-list-map-keys"), *properties = member(check, items, "properties");
+	const struct vdi_node *keys = member(check, source, "x-kubernetes-list-map-keys"),
+			      *properties = member(check, items, "properties");
 	const struct vdi_node *required = member(check, items, "required");
 
 	for (const struct vdi_node *key = keys ? keys->first : NULL; key; key = key->next) {
@@ -216,21 +270,28 @@ static void check_list_keys(struct check *check, const struct vdi_node *source, 
 
 		for (const struct vdi_node *other = keys->first; other != key; other = other->next)
 			if (vd_bytes_equal(other->text, key->text))
-				add(check, VDI_FAULT_INVALID, "x-kubernetes-list-map-keys", keys, "must not contain duplicate entries");
+				add(check, VDI_FAULT_INVALID, "x-kubernetes-list-map-keys", keys,
+				    "must not contain duplicate entries");
 		if (!vdi_tree_is(property, VDI_NODE_OBJECT)) {
-			add(check, VDI_FAULT_INVALID, "x-kubernetes-list-map-keys", keys, "entries must all be names of item properties");
+			add(check, VDI_FAULT_INVALID, "x-kubernetes-list-map-keys", keys,
+			    "entries must all be names of item properties");
 			continue;
 		}
 		size = enter_key(&check->place, "items.properties", key->text);
 		if (is(text(check, property, "type"), "array") || is(text(check, property, "type"), "object"))
-			add(check, VDI_FAULT_INVALID, "type", member(check, items, "type"), "must be a scalar type if parent array's x-kubernetes-list-type is map");
-		for (const struct vdi_node *one = vdi_tree_is(required, VDI_NODE_ARRAY) ? required->first : NULL; one; one = one->next)
+			add(check, VDI_FAULT_INVALID, "type", member(check, items, "type"),
+			    "must be a scalar type if parent array's x-kubernetes-list-type is map");
+		for (const struct vdi_node *one = vdi_tree_is(required, VDI_NODE_ARRAY) ? required->first :
+											  NULL;
+		     one; one = one->next)
 			is_required |= vd_bytes_equal(vdi_tree_string_of(one), key->text);
 		if (!is_required && !member(check, property, "default"))
 			add(check, VDI_FAULT_REQUIRED, "default", NULL,
-			    "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property");
+			    "this property is in x-kubernetes-list-map-keys, so it must have a default or be "
+			    "a required property");
 		if (is_true(check, property, "nullable"))
-			forbid(check, "nullable", "this property is in x-kubernetes-list-map-keys, so it cannot be nullable");
+			forbid(check, "nullable",
+			       "this property is in x-kubernetes-list-map-keys, so it cannot be nullable");
 		check->place.size = size;
 	}
 }
@@ -238,12 +299,16 @@ static void check_list_keys(struct check *check, const struct vdi_node *source, 
 static void check_map_list(struct check *check, const struct vdi_node *source, const struct vdi_node *items)
 {
 	if (!has_members(member(check, source, "x-kubernetes-list-map-keys")))
-		add(check, VDI_FAULT_REQUIRED, "x-kubernetes-list-map-keys", NULL, "must not be empty if x-kubernetes-list-type is map");
+		add(check, VDI_FAULT_REQUIRED, "x-kubernetes-list-map-keys", NULL,
+		    "must not be empty if x-kubernetes-list-type is map");
 	if (items == NULL)
-		add(check, VDI_FAULT_REQUIRED, "items", NULL, "must have a schema if x-kubernetes-list-type is map");
+		add(check, VDI_FAULT_REQUIRED, "items", NULL,
+		    "must have a schema if x-kubernetes-list-type is map");
 	else if (!is(text(check, items, "type"), "object"))
-		add(check, VDI_FAULT_INVALID, "items.type", member(check, items, "type"), "must be object if parent array's x-kubernetes-list-type is map");
-	else if (member(check, source, "x-kubernetes-list-map-keys") && member(check, source, "x-kubernetes-list-map-keys")->count > VDI_SCHEMA_LIST_KEYS_MAX)
+		add(check, VDI_FAULT_INVALID, "items.type", member(check, items, "type"),
+		    "must be object if parent array's x-kubernetes-list-type is map");
+	else if (member(check, source, "x-kubernetes-list-map-keys") &&
+		 member(check, source, "x-kubernetes-list-map-keys")->count > VDI_SCHEMA_LIST_KEYS_MAX)
 		forbid(check, "x-kubernetes-list-map-keys", "must not have more than 64 entries");
 	else
 		check_list_keys(check, source, items);
@@ -251,51 +316,66 @@ static void check_map_list(struct check *check, const struct vdi_node *source, c
 
 static void check_list_type(struct check *check, const struct vdi_node *source)
 {
-	const struct vdi_node *list = member(check, source, "x-kubernetes-list-type"), *items = member(check, source, "items");
-	struct vd_bytes	       name = vdi_tree_string_of(list), item_type;
-	bool		       has_keys = has_members(member(check, source, "x-kubernetes-list-map-keys"));
+	const struct vdi_node *list = member(check, source, "x-kubernetes-list-type"),
+			      *items = member(check, source, "items");
+	struct vd_bytes name = vdi_tree_string_of(list), item_type;
+	bool		has_keys = has_members(member(check, source, "x-kubernetes-list-map-keys"));
 
 	if (!vdi_tree_is(items, VDI_NODE_OBJECT))
 		items = NULL;
 	item_type = text(check, items, "type");
 	if (list && !is(text(check, source, "type"), "array")) {
 		want_type(check, source, "type", "must be array if x-kubernetes-list-type is specified");
-	} else if (is(name, "set") && is(item_type, "array") && member(check, items, "x-kubernetes-list-type") &&
+	} else if (is(name, "set") && is(item_type, "array") &&
+		   member(check, items, "x-kubernetes-list-type") &&
 		   !is(text(check, items, "x-kubernetes-list-type"), "atomic")) {
-		add(check, VDI_FAULT_INVALID, "items.x-kubernetes-list-type", member(check, items, "x-kubernetes-list-type"),
+		add(check, VDI_FAULT_INVALID, "items.x-kubernetes-list-type",
+		    member(check, items, "x-kubernetes-list-type"),
 		    "must be atomic as item of a list with x-kubernetes-list-type=set");
-	} else if (is(name, "set") && is(item_type, "object") && !is(text(check, items, "x-kubernetes-map-type"), "atomic")) {
+	} else if (is(name, "set") && is(item_type, "object") &&
+		   !is(text(check, items, "x-kubernetes-map-type"), "atomic")) {
 		static const struct vdi_node null = { .kind = VDI_NODE_NULL };
 
-		add(check, VDI_FAULT_INVALID, "items.x-kubernetes-map-type", &null, "must be atomic as item of a list with x-kubernetes-list-type=set");
+		add(check, VDI_FAULT_INVALID, "items.x-kubernetes-map-type", &null,
+		    "must be atomic as item of a list with x-kubernetes-list-type=set");
 	}
 	if (list && !is(name, "atomic") && !is(name, "set") && !is(name, "map"))
-		add(check, VDI_FAULT_NOT_SUPPORTED, "x-kubernetes-list-type", list, "supported values: \"atomic\", \"set\", \"map\"");
+		add(check, VDI_FAULT_NOT_SUPPORTED, "x-kubernetes-list-type", list,
+		    "supported values: \"atomic\", \"set\", \"map\"");
 	if (has_keys && list == NULL)
-		add(check, VDI_FAULT_REQUIRED, "x-kubernetes-list-type", NULL, "must be map if x-kubernetes-list-map-keys is non-empty");
+		add(check, VDI_FAULT_REQUIRED, "x-kubernetes-list-type", NULL,
+		    "must be map if x-kubernetes-list-map-keys is non-empty");
 	else if (has_keys && !is(name, "map"))
-		add(check, VDI_FAULT_INVALID, "x-kubernetes-list-type", list, "must be map if x-kubernetes-list-map-keys is non-empty");
+		add(check, VDI_FAULT_INVALID, "x-kubernetes-list-type", list,
+		    "must be map if x-kubernetes-list-map-keys is non-empty");
 	if ((is(name, "set") || is(name, "map")) && is_true(check, items, "nullable"))
 		forbid(check, "items.nullable",
-		       is(name, "set") ? "cannot be nullable when x-kubernetes-list-type is set" : "cannot be nullable when x-kubernetes-list-type is map");
+		       is(name, "set") ? "cannot be nullable when x-kubernetes-list-type is set" :
+					 "cannot be nullable when x-kubernetes-list-type is map");
 	if (is(name, "map"))
 		check_map_list(check, source, items);
 }
 
 static void check_extensions(struct check *check, const struct vdi_node *source)
 {
-	const struct vdi_node *preserves = member(check, source, "x-kubernetes-preserve-unknown-fields"), *map = member(check, source, "x-kubernetes-map-type");
-	const struct vdi_node *rules = member(check, source, "x-kubernetes-validations"), *additional = member(check, source, "additionalProperties");
-	size_t		       index = 0;
+	const struct vdi_node *preserves = member(check, source, "x-kubernetes-preserve-unknown-fields"),
+			      *map = member(check, source, "x-kubernetes-map-type");
+	const struct vdi_node *rules = member(check, source, "x-kubernetes-validations"),
+			      *additional = member(check, source, "additionalProperties");
+	size_t index = 0;
 
 	if (vdi_tree_is(preserves, VDI_NODE_FALSE))
-		add(check, VDI_FAULT_INVALID, "x-kubernetes-preserve-unknown-fields", preserves, "must be true or undefined");
+		add(check, VDI_FAULT_INVALID, "x-kubernetes-preserve-unknown-fields", preserves,
+		    "must be true or undefined");
 	if (map && !is(text(check, source, "type"), "object"))
 		want_type(check, source, "type", "must be object if x-kubernetes-map-type is specified");
 	if (map && !is(map->text, "atomic") && !is(map->text, "granular"))
-		add(check, VDI_FAULT_NOT_SUPPORTED, "x-kubernetes-map-type", map, "supported values: \"atomic\", \"granular\"");
-	if (additional && additional->kind != VDI_NODE_TRUE && has_members(member(check, source, "properties")))
-		forbid(check, "additionalProperties", "additionalProperties and properties are mutual exclusive");
+		add(check, VDI_FAULT_NOT_SUPPORTED, "x-kubernetes-map-type", map,
+		    "supported values: \"atomic\", \"granular\"");
+	if (additional && additional->kind != VDI_NODE_TRUE &&
+	    has_members(member(check, source, "properties")))
+		forbid(check, "additionalProperties",
+		       "additionalProperties and properties are mutual exclusive");
 	check_list_type(check, source);
 	for (const struct vdi_node *rule = rules ? rules->first : NULL; rule; rule = rule->next, index++) {
 		size_t size = enter_index(&check->place, "x-kubernetes-validations", index);
@@ -325,24 +405,30 @@ static void check_pattern(struct check *check, const struct vdi_node *source)
 	}
 	if (status == VD_TOO_BIG) {
 		check->patterns = 0;
-		(void) snprintf(detail, sizeof detail, "the patterns of a schema must not take more than %d steps to compile together", VDI_SCHEMA_PATTERN_MAX);
+		(void) snprintf(
+			detail, sizeof detail,
+			"the patterns of a schema must not take more than %d steps to compile together",
+			VDI_SCHEMA_PATTERN_MAX);
 		forbid(check, "pattern", detail);
 		return;
 	}
 	if (status == VD_NOMEM)
 		check->faults->failed = true;
-	(void) snprintf(detail, sizeof detail, "must be a valid regular expression, but isn't: %s", error.message);
+	(void) snprintf(detail, sizeof detail, "must be a valid regular expression, but isn't: %s",
+			error.message);
 	add(check, VDI_FAULT_INVALID, "pattern", pattern, detail);
 }
 
 /* `anyOf: [{type: integer}, {type: string}]` and nothing else in them */
 static bool is_int_or_string_pair(struct check *check, const struct vdi_node *any_of)
 {
-	return any_of && any_of->count == 2 && any_of->first->count == 1 && vdi_tree_last(any_of)->count == 1 && is(text(check, any_of->first, "type"), "integer") &&
+	return any_of && any_of->count == 2 && any_of->first->count == 1 &&
+	       vdi_tree_last(any_of)->count == 1 && is(text(check, any_of->first, "type"), "integer") &&
 	       is(text(check, vdi_tree_last(any_of), "type"), "string");
 }
 
-static void check_metadata(struct check *check, const struct vdi_node *metadata, bool resource, enum level level)
+static void check_metadata(struct check *check, const struct vdi_node *metadata, bool resource,
+			   enum level level)
 {
 	static const char *const known[] = { "type", "default", "example", "externalDocs" };
 	const struct vdi_node	*properties = member(check, metadata, "properties");
@@ -355,7 +441,8 @@ static void check_metadata(struct check *check, const struct vdi_node *metadata,
 
 		add(check, VDI_FAULT_INVALID, "type", type ? type : &nothing, "must be object");
 	}
-	for (const struct vdi_node *property = properties ? properties->first : NULL; property; property = property->next)
+	for (const struct vdi_node *property = properties ? properties->first : NULL; property;
+	     property = property->next)
 		more |= !is(property->key, "name") && !is(property->key, "generateName");
 	for (const struct vdi_node *one = metadata->first; one; one = one->next) {
 		bool fine = one == properties || one->kind == VDI_NODE_NULL || one->kind == VDI_NODE_FALSE;
@@ -365,12 +452,15 @@ static void check_metadata(struct check *check, const struct vdi_node *metadata,
 		more |= !fine;
 	}
 	if (level == LEVEL_ROOT && more)
-		vdi_faults_add(check->faults, VDI_FAULT_FORBIDDEN, vdi_out_slice(&check->place), VD_BYTES_NONE,
-			       "must not specify anything other than name and generateName, but metadata is implicitly specified");
+		vdi_faults_add(check->faults, VDI_FAULT_FORBIDDEN, vdi_out_slice(&check->place),
+			       VD_BYTES_NONE,
+			       "must not specify anything other than name and generateName, but metadata is "
+			       "implicitly specified");
 	check->place.size = size;
 }
 
-static void check_type_of_member(struct check *check, const struct vdi_node *properties, const char *key, const char *place)
+static void check_type_of_member(struct check *check, const struct vdi_node *properties, const char *key,
+				 const char *place)
 {
 	const struct vdi_node *property = member(check, properties, key);
 
@@ -380,33 +470,40 @@ static void check_type_of_member(struct check *check, const struct vdi_node *pro
 
 static void check_structural(struct check *check, const struct vdi_node *source, enum level level)
 {
-	static const char *const no_type[] = { "must not be empty at the root", "must not be empty for specified array items",
+	static const char *const no_type[] = { "must not be empty at the root",
+					       "must not be empty for specified array items",
 					       "must not be empty for specified object fields" };
-	const struct vdi_node	*properties = member(check, source, "properties"), *items = member(check, source, "items");
-	const struct vdi_node	*additional = member(check, source, "additionalProperties"), *metadata = member(check, properties, "metadata");
-	struct vd_bytes		 type = text(check, source, "type");
-	bool			 embedded = is_true(check, source, "x-kubernetes-embedded-resource");
-	bool			 preserves = is_true(check, source, "x-kubernetes-preserve-unknown-fields");
-	bool			 int_or_string = is_true(check, source, "x-kubernetes-int-or-string");
+	const struct vdi_node	*properties = member(check, source, "properties"),
+			      *items = member(check, source, "items");
+	const struct vdi_node *additional = member(check, source, "additionalProperties"),
+			      *metadata = member(check, properties, "metadata");
+	struct vd_bytes type = text(check, source, "type");
+	bool		embedded = is_true(check, source, "x-kubernetes-embedded-resource");
+	bool		preserves = is_true(check, source, "x-kubernetes-preserve-unknown-fields");
+	bool		int_or_string = is_true(check, source, "x-kubernetes-int-or-string");
 
 	if (is(type, "array") && items == NULL)
 		add(check, VDI_FAULT_REQUIRED, "items", NULL, "must be specified");
 	if (additional && level == LEVEL_ROOT)
 		forbid(check, "additionalProperties", "must not be used at the root");
 	if (int_or_string && preserves)
-		add(check, VDI_FAULT_INVALID, "x-kubernetes-preserve-unknown-fields", member(check, source, "x-kubernetes-preserve-unknown-fields"),
+		add(check, VDI_FAULT_INVALID, "x-kubernetes-preserve-unknown-fields",
+		    member(check, source, "x-kubernetes-preserve-unknown-fields"),
 		    "must be false if x-kubernetes-int-or-string is true");
 	if (int_or_string && embedded)
-		add(check, VDI_FAULT_INVALID, "x-kubernetes-embedded-resource", member(check, source, "x-kubernetes-embedded-resource"),
+		add(check, VDI_FAULT_INVALID, "x-kubernetes-embedded-resource",
+		    member(check, source, "x-kubernetes-embedded-resource"),
 		    "must be false if x-kubernetes-int-or-string is true");
 	if (embedded && !is(type, "object"))
 		want_type(check, source, "type", "must be object if x-kubernetes-embedded-resource is true");
 	else if (type.size == 0 && !int_or_string && !preserves)
 		add(check, VDI_FAULT_REQUIRED, "type", NULL, no_type[level]);
 	if (embedded && additional)
-		forbid(check, "additionalProperties", "must not be used if x-kubernetes-embedded-resource is set");
+		forbid(check, "additionalProperties",
+		       "must not be used if x-kubernetes-embedded-resource is set");
 	if (level == LEVEL_ROOT && type.size && !is(type, "object"))
-		add(check, VDI_FAULT_INVALID, "type", member(check, source, "type"), "must be object at the root");
+		add(check, VDI_FAULT_INVALID, "type", member(check, source, "type"),
+		    "must be object at the root");
 	if (level == LEVEL_ROOT || embedded) {
 		check_type_of_member(check, properties, "kind", "properties[kind].type");
 		check_type_of_member(check, properties, "apiVersion", "properties[apiVersion].type");
@@ -415,7 +512,8 @@ static void check_structural(struct check *check, const struct vdi_node *source,
 		check_metadata(check, metadata, level == LEVEL_ROOT || embedded, level);
 	if (embedded && !preserves && !has_members(properties))
 		add(check, VDI_FAULT_REQUIRED, "properties", NULL,
-		    "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields");
+		    "must not be empty if x-kubernetes-embedded-resource is true without "
+		    "x-kubernetes-preserve-unknown-fields");
 }
 
 /* Nested nodes speak of values only. */
@@ -444,7 +542,8 @@ static void check_nested(struct check *check, const struct vdi_node *source)
 		bool		       counts = node != NULL;
 
 		if (i != 1 && i != 2 && node) /* the empty value is as good as none */
-			counts = node->kind == VDI_NODE_TRUE || node->text.size || (node->kind == VDI_NODE_ARRAY && node->count);
+			counts = node->kind == VDI_NODE_TRUE || node->text.size ||
+				 (node->kind == VDI_NODE_ARRAY && node->count);
 		if (counts)
 			forbid(check, rules[i].key, rules[i].detail);
 	}
@@ -461,13 +560,13 @@ static const struct vdi_node *twin_of(struct check *check, const struct vdi_node
 {
 	if (child)
 		return child;
-	vdi_faults_add(check->faults, VDI_FAULT_REQUIRED, vdi_out_slice(&check->twin_place), VD_BYTES_NONE, "because it is defined in %.*s", (int) check->place.size,
-		       check->place.data);
+	vdi_faults_add(check->faults, VDI_FAULT_REQUIRED, vdi_out_slice(&check->twin_place), VD_BYTES_NONE,
+		       "because it is defined in %.*s", (int) check->place.size, check->place.data);
 	return NULL;
 }
 
-static void walk_child(struct check *check, const struct vdi_node *child, struct context context, const char *name, const struct vd_bytes *key,
-		       const struct vdi_node *twin)
+static void walk_child(struct check *check, const struct vdi_node *child, struct context context,
+		       const char *name, const struct vd_bytes *key, const struct vdi_node *twin)
 {
 	size_t size = key ? enter_key(&check->place, name, *key) : enter(&check->place, name);
 	size_t twin_size = key ? enter_key(&check->twin_place, name, *key) : enter(&check->twin_place, name);
@@ -481,11 +580,13 @@ static void walk_child(struct check *check, const struct vdi_node *child, struct
 
 static void walk_properties(struct check *check, const struct vdi_node *source, const struct context *context)
 {
-	const struct vdi_node *properties = member(check, source, "properties"), *twins = member(check, context->twin, "properties");
-	bool		       is_root = context->level == LEVEL_ROOT && !context->nested;
-	bool		       resource = is_root || is_true(check, source, "x-kubernetes-embedded-resource");
+	const struct vdi_node *properties = member(check, source, "properties"),
+			      *twins = member(check, context->twin, "properties");
+	bool is_root = context->level == LEVEL_ROOT && !context->nested;
+	bool resource = is_root || is_true(check, source, "x-kubernetes-embedded-resource");
 
-	for (const struct vdi_node *property = properties ? properties->first : NULL; property; property = property->next) {
+	for (const struct vdi_node *property = properties ? properties->first : NULL; property;
+	     property = property->next) {
 		struct context below = *context;
 
 		below.level = LEVEL_FIELD;
@@ -493,21 +594,25 @@ static void walk_properties(struct check *check, const struct vdi_node *source, 
 		if (resource && vdi_schema_is_meta(property->key)) {
 			below.in_meta = true;
 			if (is_root)
-				below.no_default = is(property->key, "metadata") ? "in top-level metadata" : is(property->key, "kind") ? "in top-level kind"
-																       : "in top-level apiVersion";
+				below.no_default = is(property->key, "metadata") ? "in top-level metadata" :
+						   is(property->key, "kind")	 ? "in top-level kind" :
+										   "in top-level apiVersion";
 		}
-		walk_child(check, property, below, "properties", &property->key, vdi_tree_get(check->tree, twins, property->key));
+		walk_child(check, property, below, "properties", &property->key,
+			   vdi_tree_get(check->tree, twins, property->key));
 	}
 }
 
 static void walk_junctors(struct check *check, const struct vdi_node *source, const struct context *context)
 {
 	static const char *const names[] = { "allOf", "anyOf", "oneOf" };
-	const struct vdi_node	*not = member(check, source, "not"), *all_of = member(check, source, "allOf");
-	struct context		 below = *context;
+	const struct vdi_node *not = member(check, source, "not"), *all_of = member(check, source, "allOf");
+	struct context below = *context;
 
 	below.nested = true;
-	if (!context->nested && context->level == LEVEL_ROOT) { /* upstream looks for the counterparts of the root's junctors only */
+	if (!context->nested &&
+	    context->level ==
+		    LEVEL_ROOT) { /* upstream looks for the counterparts of the root's junctors only */
 		below.twin = source;
 		check->twin_place.size = 0;
 		vdi_out_bytes(&check->twin_place, vdi_out_slice(&check->place));
@@ -516,17 +621,19 @@ static void walk_junctors(struct check *check, const struct vdi_node *source, co
 		const struct vdi_node *list = member(check, source, names[i]);
 		size_t		       index = 0;
 
-		if (i == 1 && list && (context->skip_any_of || (!context->nested && is_int_or_string_pair(check, list))))
+		if (i == 1 && list &&
+		    (context->skip_any_of || (!context->nested && is_int_or_string_pair(check, list))))
 			continue;
 		for (const struct vdi_node *one = list ? list->first : NULL; one; one = one->next, index++) {
 			size_t size = enter_index(&check->place, names[i], index);
 
-			below.skip_any_of = list == all_of && index == 0 && !context->nested && is_int_or_string_pair(check, member(check, one, "anyOf"));
+			below.skip_any_of = list == all_of && index == 0 && !context->nested &&
+					    is_int_or_string_pair(check, member(check, one, "anyOf"));
 			check_node(check, one, below);
 			check->place.size = size;
 		}
 	}
-	if (not) {
+	if (not ) {
 		size_t size = enter(&check->place, "not");
 
 		below.skip_any_of = false;
@@ -549,7 +656,8 @@ static void check_node(struct check *check, const struct vdi_node *source, struc
 	check_unsupported(check, source, &context);
 	check_extensions(check, source);
 	check_pattern(check, source);
-	if (vdi_tree_is(member(check, source, "enum"), VDI_NODE_ARRAY) && member(check, source, "enum")->count > VDI_SCHEMA_ENUM_MAX)
+	if (vdi_tree_is(member(check, source, "enum"), VDI_NODE_ARRAY) &&
+	    member(check, source, "enum")->count > VDI_SCHEMA_ENUM_MAX)
 		forbid(check, "enum", "must not have more than 10000 values");
 	if (context.nested)
 		check_nested(check, source);
@@ -578,9 +686,14 @@ bool vdi_schema_is_meta(struct vd_bytes key)
 	return is(key, "apiVersion") || is(key, "kind") || is(key, "metadata");
 }
 
-vd_status vdi_schema_check(struct vdi_tree *tree, const struct vdi_node *source, const char *place, struct vdi_faults *faults)
+vd_status vdi_schema_check(struct vdi_tree *tree, const struct vdi_node *source, const char *place,
+			   struct vdi_faults *faults)
 {
-	struct check   check = { .tree = tree, .faults = faults, .place = VDI_OUT_INIT, .twin_place = VDI_OUT_INIT, .patterns = VDI_SCHEMA_PATTERN_MAX };
+	struct check   check = { .tree = tree,
+				 .faults = faults,
+				 .place = VDI_OUT_INIT,
+				 .twin_place = VDI_OUT_INIT,
+				 .patterns = VDI_SCHEMA_PATTERN_MAX };
 	struct context context = { .level = LEVEL_ROOT };
 	bool	       failed;
 
@@ -588,9 +701,11 @@ vd_status vdi_schema_check(struct vdi_tree *tree, const struct vdi_node *source,
 	if (vdi_tree_is(source, VDI_NODE_OBJECT))
 		check_node(&check, source, context);
 	else
-		vdi_faults_add_node(faults, VDI_FAULT_TYPE_INVALID, vdi_out_slice(&check.place), source, "must be an object");
+		vdi_faults_add_node(faults, VDI_FAULT_TYPE_INVALID, vdi_out_slice(&check.place), source,
+				    "must be an object");
 	if (check.too_many)
-		vdi_faults_add(faults, VDI_FAULT_FORBIDDEN, vd_bytes_of(place), VD_BYTES_NONE, "must not have more than %d subschemas", VDI_SCHEMA_NODES_MAX);
+		vdi_faults_add(faults, VDI_FAULT_FORBIDDEN, vd_bytes_of(place), VD_BYTES_NONE,
+			       "must not have more than %d subschemas", VDI_SCHEMA_NODES_MAX);
 	failed = check.place.failed || check.twin_place.failed || faults->failed;
 	vdi_out_fini(&check.place);
 	vdi_out_fini(&check.twin_place);

@@ -1,5 +1,6 @@
-/* From the JSON of an openAPIV3Schema to the nodes that the other schema_*.c files walk. schema_check.c has looked at it first, so whatever stands at a place is of
- * the kind that belongs there; the defaults are judged at the end, by the very functions that will judge objects.
+/* From the JSON of an openAPIV3Schema to the nodes that the other schema_*.c files walk. schema_check.c has
+ * looked at it first, so whatever stands at a place is of the kind that belongs there; the defaults are
+ * judged at the end, by the very functions that will judge objects.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +8,11 @@
 #include "schema_node.h"
 
 struct compiler {
-	struct vdi_tree	  *tree;   /* of the source */
+	struct vdi_tree	  *tree; /* of the source */
 	struct vdi_schema *schema;
 	struct vdi_faults *faults;
 	struct vdi_out	   place;
-	uint64_t	   work; /* left for the defaults */
+	uint64_t	   work;     /* left for the defaults */
 	uint64_t	   patterns; /* the same for compiling them */
 };
 
@@ -49,7 +50,8 @@ static int compare_texts(const void *a, const void *b)
 	return order ? order : (x->size > y->size) - (x->size < y->size);
 }
 
-static vd_status take_texts(struct compiler *compiler, const struct vdi_node *array, struct vd_bytes **ret_texts, size_t *ret_count)
+static vd_status take_texts(struct compiler *compiler, const struct vdi_node *array,
+			    struct vd_bytes **ret_texts, size_t *ret_count)
 {
 	struct vd_bytes *texts;
 	size_t		 count = 0;
@@ -78,7 +80,8 @@ static size_t size_of(const struct vdi_node *node)
 	return size;
 }
 
-static vd_status take_value(struct compiler *compiler, const struct vdi_node *value, const struct vdi_node **ret_value)
+static vd_status take_value(struct compiler *compiler, const struct vdi_node *value,
+			    const struct vdi_node **ret_value)
 {
 	*ret_value = vdi_tree_copy(&compiler->schema->memory, value);
 	return *ret_value ? VD_OK : VD_NOMEM;
@@ -93,11 +96,13 @@ static double number_of(const struct vdi_node *node)
 {
 	char text[400];
 
-	(void) snprintf(text, sizeof text, "%.*s", (int) VDI_MIN(node->text.size, sizeof text - 1), (const char *) node->text.data);
+	(void) snprintf(text, sizeof text, "%.*s", (int) VDI_MIN(node->text.size, sizeof text - 1),
+			(const char *) node->text.data);
 	return strtod(text, NULL);
 }
 
-static bool take_number(struct compiler *compiler, const struct vdi_node *source, const char *key, double *ret_number)
+static bool take_number(struct compiler *compiler, const struct vdi_node *source, const char *key,
+			double *ret_number)
 {
 	const struct vdi_node *node = member(compiler, source, key);
 
@@ -120,16 +125,19 @@ static vd_status take_pattern(struct compiler *compiler, struct vdi_schema_limit
 
 	if (limits->pattern_text.size == 0)
 		return VD_OK;
-	if (!vdi_grow((void **) &schema->patterns, &schema->pattern_capacity, schema->pattern_count + 1, sizeof *schema->patterns))
+	if (!vdi_grow((void **) &schema->patterns, &schema->pattern_capacity, schema->pattern_count + 1,
+		      sizeof *schema->patterns))
 		return VD_NOMEM;
 	VDI_TRY(vdi_pattern_compile(limits->pattern_text, &compiler->patterns, &pattern, NULL));
 	limits->pattern = schema->patterns[schema->pattern_count++] = pattern;
 	return VD_OK;
 }
 
-static vd_status compile_node(struct compiler *compiler, const struct vdi_node *source, struct vdi_schema_node **ret_node);
+static vd_status compile_node(struct compiler *compiler, const struct vdi_node *source,
+			      struct vdi_schema_node **ret_node);
 
-static vd_status compile_list(struct compiler *compiler, const struct vdi_node *source, const char *key, struct vdi_schema_nodes *nodes)
+static vd_status compile_list(struct compiler *compiler, const struct vdi_node *source, const char *key,
+			      struct vdi_schema_nodes *nodes)
 {
 	const struct vdi_node *array = member(compiler, source, key);
 
@@ -146,8 +154,11 @@ static vd_status compile_list(struct compiler *compiler, const struct vdi_node *
 /* Whether anything is asked of values: most nodes ask nothing. */
 static bool has_limits(struct compiler *compiler, const struct vdi_node *source)
 {
-	static const char *const keys[] = { "format",	"pattern",  "enum",	"required",	 "minimum",	  "maximum", "multipleOf", "minLength", "maxLength",
-					    "minItems", "maxItems", "minProperties", "maxProperties", "allOf", "anyOf",   "oneOf",      "not" };
+	static const char *const keys[] = {
+		"format",	 "pattern",   "enum",	   "required", "minimum",  "maximum",
+		"multipleOf",	 "minLength", "maxLength", "minItems", "maxItems", "minProperties",
+		"maxProperties", "allOf",     "anyOf",	   "oneOf",    "not"
+	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(keys); i++)
 		if (member(compiler, source, keys[i]))
@@ -155,23 +166,27 @@ static bool has_limits(struct compiler *compiler, const struct vdi_node *source)
 	return false;
 }
 
-static vd_status compile_limits(struct compiler *compiler, const struct vdi_node *source, const struct vdi_schema_node *node,
+static vd_status compile_limits(struct compiler *compiler, const struct vdi_node *source,
+				const struct vdi_schema_node	*node,
 				const struct vdi_schema_limits **ret_limits)
 {
 	struct vdi_schema_limits *limits = take(compiler, 1, sizeof *limits);
-	const struct vdi_node	 *enumeration = member(compiler, source, "enum"), *not = member(compiler, source, "not");
-	struct vd_bytes		  format = vdi_tree_string_of(member(compiler, source, "format"));
-	struct vdi_schema_node	 *negated;
+	const struct vdi_node	 *enumeration = member(compiler, source, "enum"),
+			      *not = member(compiler, source, "not");
+	struct vd_bytes		format = vdi_tree_string_of(member(compiler, source, "format"));
+	struct vdi_schema_node *negated;
 
 	if (limits == NULL)
 		return VD_NOMEM;
-	if (vdi_schema_format_is_known(format, node->int_or_string ? VDI_TYPE_NONE : (enum vdi_schema_type) node->type))
+	if (vdi_schema_format_is_known(format, node->int_or_string ? VDI_TYPE_NONE :
+								     (enum vdi_schema_type) node->type))
 		VDI_TRY(take_text(compiler, member(compiler, source, "format"), &limits->format));
 	VDI_TRY(take_text(compiler, member(compiler, source, "pattern"), &limits->pattern_text));
 	VDI_TRY(take_pattern(compiler, limits));
 	if (enumeration && enumeration->count)
 		VDI_TRY(take_value(compiler, enumeration, &limits->enumeration));
-	VDI_TRY(take_texts(compiler, member(compiler, source, "required"), &limits->required, &limits->required_count));
+	VDI_TRY(take_texts(compiler, member(compiler, source, "required"), &limits->required,
+			   &limits->required_count));
 	limits->has_minimum = take_number(compiler, source, "minimum", &limits->minimum);
 	limits->has_maximum = take_number(compiler, source, "maximum", &limits->maximum);
 	limits->has_multiple_of = take_number(compiler, source, "multipleOf", &limits->multiple_of);
@@ -186,7 +201,7 @@ static vd_status compile_limits(struct compiler *compiler, const struct vdi_node
 	VDI_TRY(compile_list(compiler, source, "allOf", &limits->all_of));
 	VDI_TRY(compile_list(compiler, source, "anyOf", &limits->any_of));
 	VDI_TRY(compile_list(compiler, source, "oneOf", &limits->one_of));
-	if (not) {
+	if (not ) {
 		VDI_TRY(compile_node(compiler, not, &negated));
 		limits->not = negated;
 	}
@@ -219,7 +234,8 @@ static vd_status collect_defaulted(struct compiler *compiler, struct vdi_schema_
 	return VD_OK;
 }
 
-static vd_status compile_properties(struct compiler *compiler, const struct vdi_node *properties, struct vdi_schema_node *node)
+static vd_status compile_properties(struct compiler *compiler, const struct vdi_node *properties,
+				    struct vdi_schema_node *node)
 {
 	if (properties == NULL || properties->count == 0)
 		return VD_OK;
@@ -246,7 +262,9 @@ static void note_below(struct vdi_schema_node *node, const struct vdi_schema_nod
 
 static enum vdi_schema_type type_of(struct vd_bytes name)
 {
-	static const char *const names[] = { "", "array", "boolean", "integer", "number", "object", "string" };
+	static const char *const names[] = {
+		"", "array", "boolean", "integer", "number", "object", "string"
+	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
 		if (vd_bytes_equal(name, vd_bytes_of(names[i])))
@@ -254,10 +272,13 @@ static enum vdi_schema_type type_of(struct vd_bytes name)
 	return VDI_TYPE_NONE;
 }
 
-static vd_status compile_children(struct compiler *compiler, const struct vdi_node *source, struct vdi_schema_node *node)
+static vd_status compile_children(struct compiler *compiler, const struct vdi_node *source,
+				  struct vdi_schema_node *node)
 {
-	const struct vdi_node *items = member(compiler, source, "items"), *additional = member(compiler, source, "additionalProperties");
-	const struct vdi_node *rules = member(compiler, source, "x-kubernetes-validations"), *value = member(compiler, source, "default");
+	const struct vdi_node *items = member(compiler, source, "items"),
+			      *additional = member(compiler, source, "additionalProperties");
+	const struct vdi_node *rules = member(compiler, source, "x-kubernetes-validations"),
+			      *value = member(compiler, source, "default");
 
 	VDI_TRY(compile_properties(compiler, member(compiler, source, "properties"), node));
 	if (items)
@@ -272,7 +293,8 @@ static vd_status compile_children(struct compiler *compiler, const struct vdi_no
 		note_below(node, node->properties[i].node);
 	note_below(node, node->items);
 	note_below(node, node->additional);
-	VDI_TRY(take_texts(compiler, member(compiler, source, "x-kubernetes-list-map-keys"), &node->list_keys, &node->list_key_count));
+	VDI_TRY(take_texts(compiler, member(compiler, source, "x-kubernetes-list-map-keys"), &node->list_keys,
+			   &node->list_key_count));
 	if (node->list_key_count)
 		qsort(node->list_keys, node->list_key_count, sizeof *node->list_keys, compare_texts);
 	if (value) {
@@ -283,7 +305,8 @@ static vd_status compile_children(struct compiler *compiler, const struct vdi_no
 	return has_limits(compiler, source) ? compile_limits(compiler, source, node, &node->limits) : VD_OK;
 }
 
-static vd_status compile_node(struct compiler *compiler, const struct vdi_node *source, struct vdi_schema_node **ret_node)
+static vd_status compile_node(struct compiler *compiler, const struct vdi_node *source,
+			      struct vdi_schema_node **ret_node)
 {
 	struct vd_bytes		list = vdi_tree_string_of(member(compiler, source, "x-kubernetes-list-type"));
 	struct vdi_schema_node *node = take(compiler, 1, sizeof *node);
@@ -292,7 +315,9 @@ static vd_status compile_node(struct compiler *compiler, const struct vdi_node *
 		return VD_NOMEM;
 	compiler->schema->node_count++;
 	node->type = (uint8_t) type_of(vdi_tree_string_of(member(compiler, source, "type")));
-	node->list = vd_bytes_equal(list, vd_bytes_of("set")) ? VDI_LIST_SET : vd_bytes_equal(list, vd_bytes_of("map")) ? VDI_LIST_MAP : VDI_LIST_ATOMIC;
+	node->list = vd_bytes_equal(list, vd_bytes_of("set")) ? VDI_LIST_SET :
+		     vd_bytes_equal(list, vd_bytes_of("map")) ? VDI_LIST_MAP :
+								VDI_LIST_ATOMIC;
 	node->nullable = is_true(member(compiler, source, "nullable"));
 	node->int_or_string = is_true(member(compiler, source, "x-kubernetes-int-or-string"));
 	node->preserves = is_true(member(compiler, source, "x-kubernetes-preserve-unknown-fields"));
@@ -303,7 +328,8 @@ static vd_status compile_node(struct compiler *compiler, const struct vdi_node *
 	return compile_children(compiler, source, node);
 }
 
-/* ---- Defaults: each must be what an object may have in its place (pkg/apiserver/schema/defaulting/validation.go) ---- */
+/* ---- Defaults: each must be what an object may have in its place (pkg/apiserver/schema/defaulting/validation.go) ----
+ */
 
 static void note_unknown(void *arg, struct vd_bytes path)
 {
@@ -313,18 +339,21 @@ static void note_unknown(void *arg, struct vd_bytes path)
 static vd_status check_default(struct compiler *compiler, const struct vdi_schema_node *node)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
-	struct vdi_node *copy = vdi_tree_copy(&tree, node->default_value), *pruned = vdi_tree_copy(&tree, node->default_value);
-	size_t		 size = compiler->place.size;
-	bool		 unknown = false;
-	vd_status	 status = VD_NOMEM;
+	struct vdi_node *copy = vdi_tree_copy(&tree, node->default_value),
+			*pruned = vdi_tree_copy(&tree, node->default_value);
+	size_t	  size = compiler->place.size;
+	bool	  unknown = false;
+	vd_status status = VD_NOMEM;
 
 	vdi_out_raw(&compiler->place, compiler->place.size ? ".default" : "default");
 	if (copy && pruned && !compiler->place.failed)
 		status = vdi_schema_prune_node(node, &tree, pruned, node->embedded, note_unknown, &unknown);
 	if (status == VD_OK && unknown)
-		vdi_faults_add_node(compiler->faults, VDI_FAULT_INVALID, vdi_out_slice(&compiler->place), node->default_value, "must not have unknown fields");
+		vdi_faults_add_node(compiler->faults, VDI_FAULT_INVALID, vdi_out_slice(&compiler->place),
+				    node->default_value, "must not have unknown fields");
 	if (status == VD_OK)
-		status = vdi_schema_validate_node(node, &tree, copy, NULL, vdi_out_slice(&compiler->place), true, &compiler->work, compiler->faults);
+		status = vdi_schema_validate_node(node, &tree, copy, NULL, vdi_out_slice(&compiler->place),
+						  true, &compiler->work, compiler->faults);
 	vdi_tree_fini(&tree);
 	compiler->place.size = size;
 	return status == VD_INVALID ? VD_OK : status;
@@ -373,10 +402,14 @@ static vd_status compile(struct compiler *compiler, const struct vdi_node *sourc
 	return check_defaults(compiler, compiler->schema->root);
 }
 
-vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_api_v3_schema, const char *place, struct vdi_schema **ret_schema,
-			     struct vdi_faults *faults)
+vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_api_v3_schema,
+			     const char *place, struct vdi_schema **ret_schema, struct vdi_faults *faults)
 {
-	struct compiler compiler = { .tree = tree, .faults = faults, .place = VDI_OUT_INIT, .work = VDI_SCHEMA_WORK_MAX, .patterns = VDI_SCHEMA_PATTERN_MAX };
+	struct compiler compiler = { .tree = tree,
+				     .faults = faults,
+				     .place = VDI_OUT_INIT,
+				     .work = VDI_SCHEMA_WORK_MAX,
+				     .patterns = VDI_SCHEMA_PATTERN_MAX };
 	size_t		count = faults->count;
 	vd_status	status;
 
@@ -388,7 +421,8 @@ vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_
 		return VD_NOMEM;
 	atomic_init(&compiler.schema->users, 1);
 	status = compile(&compiler, open_api_v3_schema, place);
-	compiler.schema->work = VDI_SCHEMA_PATTERN_MAX - compiler.patterns + (VDI_SCHEMA_WORK_MAX - compiler.work) / 20;
+	compiler.schema->work =
+		VDI_SCHEMA_PATTERN_MAX - compiler.patterns + (VDI_SCHEMA_WORK_MAX - compiler.work) / 20;
 	vdi_out_fini(&compiler.place);
 	if (status == VD_OK && faults->failed)
 		status = VD_NOMEM;
@@ -403,7 +437,8 @@ vd_status vdi_schema_compile(struct vdi_tree *tree, const struct vdi_node *open_
 
 const struct vdi_schema *vdi_schema_ref(const struct vdi_schema *schema)
 {
-	atomic_fetch_add_explicit(&((struct vdi_schema *) (uintptr_t) schema)->users, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&((struct vdi_schema *) (uintptr_t) schema)->users, 1,
+				  memory_order_relaxed);
 	return schema;
 }
 

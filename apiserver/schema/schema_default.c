@@ -1,5 +1,6 @@
-/* Defaulting and pruning (pkg/apiserver/schema/defaulting, pruning, objectmeta). Both walk object and schema side by side, as deep as the object is. Members that go are
- * unlinked in one pass over their siblings, whatever their number.
+/* Defaulting and pruning (pkg/apiserver/schema/defaulting, pruning, objectmeta). Both walk object and schema
+ * side by side, as deep as the object is. Members that go are unlinked in one pass over their siblings,
+ * whatever their number.
  */
 #include <stdlib.h>
 
@@ -43,8 +44,9 @@ struct nulls {
 static bool keep_unless_null(void *arg, struct vdi_node *child)
 {
 	struct nulls		     *nulls = arg;
-	const struct vdi_schema_node *of_child = nulls->node ? vdi_schema_member_of(nulls->node, child->key) : NULL;
-	bool			      is_stray = is_stray_null(of_child, child);
+	const struct vdi_schema_node *of_child =
+		nulls->node ? vdi_schema_member_of(nulls->node, child->key) : NULL;
+	bool is_stray = is_stray_null(of_child, child);
 
 	nulls->dropped |= is_stray || drop_nulls(of_child, child);
 	return !is_stray;
@@ -59,13 +61,15 @@ static bool drop_nulls(const struct vdi_schema_node *node, struct vdi_node *valu
 		return false; /* nothing is known below either */
 	if (value->kind == VDI_NODE_OBJECT)
 		filter(value, keep_unless_null, &nulls);
-	for (struct vdi_node *item = value->kind == VDI_NODE_ARRAY ? value->first : NULL; item; item = item->next)
+	for (struct vdi_node *item = value->kind == VDI_NODE_ARRAY ? value->first : NULL; item;
+	     item = item->next)
 		nulls.dropped |= drop_nulls(node->items, item);
 	return nulls.dropped;
 }
 
 /* A copy of the default; NULL with *ret_status. */
-static struct vdi_node *copy_default(struct defaulter *defaulter, const struct vdi_schema_node *node, vd_status *ret_status)
+static struct vdi_node *copy_default(struct defaulter *defaulter, const struct vdi_schema_node *node,
+				     vd_status *ret_status)
 {
 	struct vdi_node *copy;
 
@@ -80,7 +84,8 @@ static struct vdi_node *copy_default(struct defaulter *defaulter, const struct v
 }
 
 /* The default instead of a null that may not be. */
-static vd_status replace_null(struct defaulter *defaulter, const struct vdi_schema_node *node, struct vdi_node *value)
+static vd_status replace_null(struct defaulter *defaulter, const struct vdi_schema_node *node,
+			      struct vdi_node *value)
 {
 	struct vdi_node *copy;
 	vd_status	 status;
@@ -94,7 +99,8 @@ static vd_status replace_null(struct defaulter *defaulter, const struct vdi_sche
 	return VD_OK;
 }
 
-static vd_status set_defaults(struct defaulter *defaulter, const struct vdi_schema_node *node, struct vdi_node *value)
+static vd_status set_defaults(struct defaulter *defaulter, const struct vdi_schema_node *node,
+			      struct vdi_node *value)
 {
 	if (node == NULL)
 		return VD_OK;
@@ -112,7 +118,8 @@ static vd_status set_defaults(struct defaulter *defaulter, const struct vdi_sche
 			return VD_NOMEM;
 	}
 	for (struct vdi_node *child = value->first; child; child = child->next) {
-		const struct vdi_schema_node *of_child = value->kind == VDI_NODE_ARRAY ? node->items : vdi_schema_member_of(node, child->key);
+		const struct vdi_schema_node *of_child =
+			value->kind == VDI_NODE_ARRAY ? node->items : vdi_schema_member_of(node, child->key);
 
 		VDI_TRY(replace_null(defaulter, of_child, child));
 		VDI_TRY(set_defaults(defaulter, of_child, child));
@@ -120,7 +127,8 @@ static vd_status set_defaults(struct defaulter *defaulter, const struct vdi_sche
 	return VD_OK;
 }
 
-vd_status vdi_schema_default_stored(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *root, bool *ret_changed)
+vd_status vdi_schema_default_stored(const struct vdi_schema *schema, struct vdi_tree *tree,
+				    struct vdi_node *root, bool *ret_changed)
 {
 	struct defaulter defaulter = { tree, VDI_SCHEMA_GROWTH_MAX, drop_nulls(schema->root, root) };
 
@@ -204,11 +212,12 @@ uint64_t vdi_schema_default_key(const struct vdi_schema *schema)
 /* ---- Pruning ---- */
 
 struct pruner {
-	struct vdi_tree	*tree;
+	struct vdi_tree *tree;
 	struct vdi_out	 path;
-	struct vdi_out	 found; /* the paths that go, each with its length before it; kept only when somebody asks */
-	size_t		 count;
-	bool		 collects;
+	struct vdi_out
+		found; /* the paths that go, each with its length before it; kept only when somebody asks */
+	size_t	count;
+	bool	collects;
 };
 
 #define FOUND_PATH_MAX ((size_t) 1024) /* bytes of a path that are told */
@@ -221,8 +230,10 @@ struct pruning {
 	bool			      preserves;
 };
 
-static void prune(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value, bool embedded);
-static void prune_preserved(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value, bool embedded);
+static void prune(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value,
+		  bool embedded);
+static void prune_preserved(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value,
+			    bool embedded);
 
 static size_t enter_key(struct pruner *pruner, struct vd_bytes key)
 {
@@ -254,9 +265,21 @@ static void note(struct pruner *pruner, struct vd_bytes key)
 
 static bool is_meta_field(struct vd_bytes key)
 {
-	static const char *const names[] = { "name",		"generateName",	     "namespace",		   "selfLink", "uid",	      "resourceVersion",
-					     "generation",	"creationTimestamp", "deletionTimestamp",	   "deletionGracePeriodSeconds", "labels",
-					     "annotations",	"ownerReferences",   "finalizers",		   "managedFields" };
+	static const char *const names[] = { "name",
+					     "generateName",
+					     "namespace",
+					     "selfLink",
+					     "uid",
+					     "resourceVersion",
+					     "generation",
+					     "creationTimestamp",
+					     "deletionTimestamp",
+					     "deletionGracePeriodSeconds",
+					     "labels",
+					     "annotations",
+					     "ownerReferences",
+					     "finalizers",
+					     "managedFields" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
 		if (vd_bytes_equal(key, vd_bytes_of(names[i])))
@@ -319,7 +342,8 @@ static size_t enter_index(struct pruner *pruner, size_t index)
 	return size;
 }
 
-static void prune(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value, bool embedded)
+static void prune(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value,
+		  bool embedded)
 {
 	struct pruning pruning = { pruner, node, embedded, false };
 	size_t	       index = 0;
@@ -330,7 +354,8 @@ static void prune(struct pruner *pruner, const struct vdi_schema_node *node, str
 	}
 	if (value->kind == VDI_NODE_OBJECT)
 		filter(value, keep_member, &pruning);
-	for (struct vdi_node *item = value->kind == VDI_NODE_ARRAY ? value->first : NULL; item; item = item->next, index++) {
+	for (struct vdi_node *item = value->kind == VDI_NODE_ARRAY ? value->first : NULL; item;
+	     item = item->next, index++) {
 		const struct vdi_schema_node *items = node ? node->items : NULL;
 		size_t			      size = enter_index(pruner, index);
 
@@ -340,7 +365,8 @@ static void prune(struct pruner *pruner, const struct vdi_schema_node *node, str
 }
 
 /* Unknown members stay; what is said of known ones still holds. */
-static void prune_preserved(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value, bool embedded)
+static void prune_preserved(struct pruner *pruner, const struct vdi_schema_node *node, struct vdi_node *value,
+			    bool embedded)
 {
 	struct pruning pruning = { pruner, node, embedded, true };
 	size_t	       index = 0;
@@ -349,7 +375,8 @@ static void prune_preserved(struct pruner *pruner, const struct vdi_schema_node 
 		return;
 	if (value->kind == VDI_NODE_OBJECT)
 		filter(value, keep_member, &pruning);
-	for (struct vdi_node *item = value->kind == VDI_NODE_ARRAY ? value->first : NULL; item; item = item->next, index++) {
+	for (struct vdi_node *item = value->kind == VDI_NODE_ARRAY ? value->first : NULL; item;
+	     item = item->next, index++) {
 		size_t size = enter_index(pruner, index);
 
 		prune_preserved(pruner, node->items, item, node->items && node->items->embedded);
@@ -384,11 +411,14 @@ static void tell(const struct pruner *pruner, vdi_schema_unknown_fn *unknown, vo
 		unknown(arg, paths[i]);
 }
 
-vd_status vdi_schema_prune_node(const struct vdi_schema_node *node, struct vdi_tree *tree, struct vdi_node *value, bool is_root, vdi_schema_unknown_fn *unknown,
+vd_status vdi_schema_prune_node(const struct vdi_schema_node *node, struct vdi_tree *tree,
+				struct vdi_node *value, bool is_root, vdi_schema_unknown_fn *unknown,
 				void *arg)
 {
-	struct pruner pruner = { .tree = tree, .path = VDI_OUT_INIT, .found = VDI_OUT_INIT, .collects = unknown != NULL };
-	vd_status     status;
+	struct pruner pruner = {
+		.tree = tree, .path = VDI_OUT_INIT, .found = VDI_OUT_INIT, .collects = unknown != NULL
+	};
+	vd_status status;
 
 	prune(&pruner, node, value, is_root || node->embedded);
 	status = pruner.found.failed || pruner.path.failed ? VD_NOMEM : VD_OK;
@@ -399,7 +429,8 @@ vd_status vdi_schema_prune_node(const struct vdi_schema_node *node, struct vdi_t
 	return status;
 }
 
-vd_status vdi_schema_prune(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *root, vdi_schema_unknown_fn *unknown, void *arg)
+vd_status vdi_schema_prune(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *root,
+			   vdi_schema_unknown_fn *unknown, void *arg)
 {
 	return vdi_schema_prune_node(schema->root, tree, root, true, unknown, arg);
 }

@@ -1,6 +1,8 @@
-/* Formats of strings: the list of pkg/apiserver/validation/formats.go (Kubernetes 1.36), each read by hand where upstream reads it with Go's standard library
- * (net.ParseIP, time.Parse, mail.ParseAddress, url.ParseRequestURI) or k8s.io/kube-openapi pkg/validation/strfmt. A format is looked up with its dashes
- * taken out, so date-time is datetime. Where letters beyond ASCII are meant (hostname), every such character counts as one.
+/* Formats of strings: the list of pkg/apiserver/validation/formats.go (Kubernetes 1.36), each read by hand
+ * where upstream reads it with Go's standard library (net.ParseIP, time.Parse, mail.ParseAddress,
+ * url.ParseRequestURI) or k8s.io/kube-openapi pkg/validation/strfmt. A format is looked up with its dashes
+ * taken out, so date-time is datetime. Where letters beyond ASCII are meant (hostname), every such character
+ * counts as one.
  */
 #include <arpa/inet.h>
 
@@ -35,7 +37,9 @@ static bool looks_like(const char *at, size_t size, const char *picture)
 	if (strlen(picture) != size)
 		return false;
 	for (size_t i = 0; i < size; i++)
-		if (picture[i] == '9' ? !is_digit(at[i]) : picture[i] == 'f' ? !is_hex(at[i]) : picture[i] != at[i])
+		if (picture[i] == '9' ? !is_digit(at[i]) :
+		    picture[i] == 'f' ? !is_hex(at[i]) :
+					picture[i] != at[i])
 			return false;
 	return true;
 }
@@ -59,7 +63,8 @@ static bool is_date(const char *at, size_t size)
 	day = two_digits(at + 8);
 	if (month < 1 || month > 12)
 		return false;
-	return day >= 1 && day <= days[month - 1] + (month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0));
+	return day >= 1 &&
+	       day <= days[month - 1] + (month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0));
 }
 
 static bool is_date_time(const char *at, size_t size)
@@ -70,11 +75,13 @@ static bool is_date_time(const char *at, size_t size)
 		return false;
 	at += 19;
 	size -= 19;
-	if (size > 1 && is_digit(at[1]) && *at != '+' && *at != '-') { /* `(.[0-9]+)?`, where any character does as the point */
+	if (size > 1 && is_digit(at[1]) && *at != '+' &&
+	    *at != '-') { /* `(.[0-9]+)?`, where any character does as the point */
 		for (at++, size--; size && is_digit(*at); at++, size--)
 			;
 	}
-	return (size == 1 && (*at | 0x20) == 'z') || looks_like(at, size, "+99:99") || looks_like(at, size, "-99:99");
+	return (size == 1 && (*at | 0x20) == 'z') || looks_like(at, size, "+99:99") ||
+	       looks_like(at, size, "-99:99");
 }
 
 static size_t unit_size(const char *at, size_t size)
@@ -135,10 +142,12 @@ static bool is_duration(const char *at, size_t size)
 		for (end = word; end < size && (is_letter(at[end]) || (at[end] & 0x80)); end++)
 			;
 		for (size_t j = 0; j < VDI_ARRAY_SIZE(whole); j++)
-			if (end - word == strlen(whole[j]) && strncasecmp(at + word, whole[j], end - word) == 0)
+			if (end - word == strlen(whole[j]) &&
+			    strncasecmp(at + word, whole[j], end - word) == 0)
 				return true;
 		for (size_t j = 0; j < VDI_ARRAY_SIZE(begins); j++)
-			if (end - word >= strlen(begins[j]) && strncasecmp(at + word, begins[j], strlen(begins[j])) == 0)
+			if (end - word >= strlen(begins[j]) &&
+			    strncasecmp(at + word, begins[j], strlen(begins[j])) == 0)
 				return true;
 		i = VDI_MAX(end, i);
 	}
@@ -200,9 +209,15 @@ static bool is_cidr(const char *at, size_t size)
 static bool is_mac(const char *at, size_t size)
 {
 	static const char *const pictures[] = {
-		"ff:ff:ff:ff:ff:ff", "ff:ff:ff:ff:ff:ff:ff:ff", "ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff",
-		"ff-ff-ff-ff-ff-ff", "ff-ff-ff-ff-ff-ff-ff-ff", "ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff",
-		"ffff.ffff.ffff",    "ffff.ffff.ffff.ffff",	"ffff.ffff.ffff.ffff.ffff.ffff.ffff.ffff.ffff.ffff",
+		"ff:ff:ff:ff:ff:ff",
+		"ff:ff:ff:ff:ff:ff:ff:ff",
+		"ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff:ff",
+		"ff-ff-ff-ff-ff-ff",
+		"ff-ff-ff-ff-ff-ff-ff-ff",
+		"ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff-ff",
+		"ffff.ffff.ffff",
+		"ffff.ffff.ffff.ffff",
+		"ffff.ffff.ffff.ffff.ffff.ffff.ffff.ffff.ffff.ffff",
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(pictures); i++)
@@ -227,7 +242,8 @@ static bool is_host_label(const char *at, size_t size)
 	return true;
 }
 
-/* Upstream's expression knows two forms: one label, which may have a dash as its second character only, or labels with a top-level domain of letters. */
+/* Upstream's expression knows two forms: one label, which may have a dash as its second character only, or
+ * labels with a top-level domain of letters. */
 static bool is_hostname(const char *at, size_t size)
 {
 	const char *dot = size ? memchr(at, '.', size) : NULL;
@@ -304,7 +320,8 @@ static bool is_uri(const char *at, size_t size)
 			return false;
 	if (size == 0 || *at == ':')
 		return false;
-	while (scheme < size && (is_letter(at[scheme]) || (scheme && (is_digit(at[scheme]) || is_one_of(at[scheme], "+-.")))))
+	while (scheme < size &&
+	       (is_letter(at[scheme]) || (scheme && (is_digit(at[scheme]) || is_one_of(at[scheme], "+-.")))))
 		scheme++;
 	if (scheme < size && scheme && at[scheme] == ':') {
 		at += scheme + 1;
@@ -334,13 +351,15 @@ static bool is_atom(const char *at, size_t size, const char *more)
 	for (size_t i = 0; i < size; i++) {
 		if (at[i] == '.' && at[i + 1] == '.')
 			return false;
-		if (!is_name_rune(at[i]) && at[i] != '.' && !is_one_of(at[i], "!#$%&'*+-/=?^_`{|}~") && !is_one_of(at[i], more))
+		if (!is_name_rune(at[i]) && at[i] != '.' && !is_one_of(at[i], "!#$%&'*+-/=?^_`{|}~") &&
+		    !is_one_of(at[i], more))
 			return false;
 	}
 	return true;
 }
 
-/* mail.ParseAddress: `a@b`, `<a@b>`, `Name <a@b>`, `"quoted"@b`, `a@[1.2.3.4]`; not its comments and encoded words. */
+/* mail.ParseAddress: `a@b`, `<a@b>`, `Name <a@b>`, `"quoted"@b`, `a@[1.2.3.4]`; not its comments and encoded
+ * words. */
 __attribute__((nonnull)) static bool is_email(const char *at, size_t size)
 {
 	const char *open, *sign;
@@ -361,7 +380,8 @@ __attribute__((nonnull)) static bool is_email(const char *at, size_t size)
 	if (sign == NULL)
 		return false;
 	quoted = sign - at >= 2 && at[0] == '"' && sign[-1] == '"';
-	if (quoted ? memchr(at + 1, '"', (size_t) (sign - at - 2)) != NULL : !is_atom(at, (size_t) (sign - at), ""))
+	if (quoted ? memchr(at + 1, '"', (size_t) (sign - at - 2)) != NULL :
+		     !is_atom(at, (size_t) (sign - at), ""))
 		return false;
 	size -= (size_t) (sign + 1 - at);
 	at = sign + 1;
@@ -372,7 +392,8 @@ __attribute__((nonnull)) static bool is_email(const char *at, size_t size)
 
 /* ---- Numbers and the like ---- */
 
-/* Hexadecimal digits in groups of 8, 4, 4, 4, 12 with or without dashes. version and variant: what digit must stand there, or 0. */
+/* Hexadecimal digits in groups of 8, 4, 4, 4, 12 with or without dashes. version and variant: what digit must
+ * stand there, or 0. */
 static bool is_uuid_of(const char *at, size_t size, char version, bool variant)
 {
 	static const size_t groups[] = { 8, 4, 4, 4, 12 };
@@ -383,7 +404,8 @@ static bool is_uuid_of(const char *at, size_t size, char version, bool variant)
 		for (size_t j = 0; j < groups[i]; j++, at++, size--) {
 			if (size == 0 || !is_hex(*at))
 				return false;
-			if (j == 0 && ((i == 2 && version && *at != version) || (i == 3 && variant && !is_one_of(*at, "89abAB"))))
+			if (j == 0 && ((i == 2 && version && *at != version) ||
+				       (i == 3 && variant && !is_one_of(*at, "89abAB"))))
 				return false;
 		}
 	}
@@ -484,11 +506,12 @@ static bool is_credit_card(const char *at, size_t size)
 
 static bool is_ssn(const char *at, size_t size)
 {
-	char plain[9];
-	bool first = size > 3 && (at[3] == '-' || at[3] == ' ');
+	char   plain[9];
+	bool   first = size > 3 && (at[3] == '-' || at[3] == ' ');
 	size_t second = first ? 6 : 5;
 
-	if (size < 9 || size > 11 || size != 9 + (size_t) first + (size > second && (at[second] == '-' || at[second] == ' ')))
+	if (size < 9 || size > 11 ||
+	    size != 9 + (size_t) first + (size > second && (at[second] == '-' || at[second] == ' ')))
 		return false;
 	return without(at, size, "- ", plain, sizeof plain) == 9 && looks_like(plain, 9, "999999999");
 }
@@ -562,11 +585,31 @@ static const struct {
 	const char *name;
 	format_fn  *holds;
 } formats[] = {
-	{ "bsonobjectid", is_object_id }, { "uri", is_uri },	     { "email", is_email },	{ "hostname", is_hostname }, { "ipv4", is_ipv4 },
-	{ "ipv6", is_ipv6 },		  { "cidr", is_cidr },	     { "mac", is_mac },		{ "uuid", is_uuid },	     { "uuid3", is_uuid3 },
-	{ "uuid4", is_uuid4 },		  { "uuid5", is_uuid5 },     { "isbn", is_isbn },	{ "isbn10", is_isbn10 },     { "isbn13", is_isbn13 },
-	{ "creditcard", is_credit_card }, { "ssn", is_ssn },	     { "hexcolor", is_hex_color }, { "rgbcolor", is_rgb_color }, { "byte", is_base64 },
-	{ "password", is_anything },	  { "date", is_date },	     { "duration", is_duration }, { "datetime", is_date_time }, { "k8sshortname", is_short_name },
+	{ "bsonobjectid", is_object_id },
+	{ "uri", is_uri },
+	{ "email", is_email },
+	{ "hostname", is_hostname },
+	{ "ipv4", is_ipv4 },
+	{ "ipv6", is_ipv6 },
+	{ "cidr", is_cidr },
+	{ "mac", is_mac },
+	{ "uuid", is_uuid },
+	{ "uuid3", is_uuid3 },
+	{ "uuid4", is_uuid4 },
+	{ "uuid5", is_uuid5 },
+	{ "isbn", is_isbn },
+	{ "isbn10", is_isbn10 },
+	{ "isbn13", is_isbn13 },
+	{ "creditcard", is_credit_card },
+	{ "ssn", is_ssn },
+	{ "hexcolor", is_hex_color },
+	{ "rgbcolor", is_rgb_color },
+	{ "byte", is_base64 },
+	{ "password", is_anything },
+	{ "date", is_date },
+	{ "duration", is_duration },
+	{ "datetime", is_date_time },
+	{ "k8sshortname", is_short_name },
 	{ "k8slongname", is_long_name },
 };
 
@@ -576,7 +619,8 @@ static format_fn *find(struct vd_bytes format)
 	int  size = format.size ? without(format.data, format.size, "-", name, sizeof name) : 0;
 
 	for (size_t i = 0; size > 0 && i < VDI_ARRAY_SIZE(formats); i++)
-		if (strlen(formats[i].name) == (size_t) size && memcmp(formats[i].name, name, (size_t) size) == 0)
+		if (strlen(formats[i].name) == (size_t) size &&
+		    memcmp(formats[i].name, name, (size_t) size) == 0)
 			return formats[i].holds;
 	return NULL;
 }
@@ -586,8 +630,12 @@ bool vdi_schema_format_is_known(struct vd_bytes format, enum vdi_schema_type typ
 	switch (type) {
 	case VDI_TYPE_NONE:
 	case VDI_TYPE_STRING: return find(format) != NULL;
-	case VDI_TYPE_INTEGER: return vd_bytes_equal(format, vd_bytes_of("int32")) || vd_bytes_equal(format, vd_bytes_of("int64"));
-	case VDI_TYPE_NUMBER: return vd_bytes_equal(format, vd_bytes_of("float")) || vd_bytes_equal(format, vd_bytes_of("double"));
+	case VDI_TYPE_INTEGER:
+		return vd_bytes_equal(format, vd_bytes_of("int32")) ||
+		       vd_bytes_equal(format, vd_bytes_of("int64"));
+	case VDI_TYPE_NUMBER:
+		return vd_bytes_equal(format, vd_bytes_of("float")) ||
+		       vd_bytes_equal(format, vd_bytes_of("double"));
 	case VDI_TYPE_ARRAY:
 	case VDI_TYPE_BOOLEAN:
 	case VDI_TYPE_OBJECT: break;

@@ -1,9 +1,12 @@
-/* Objects against schemas, as k8s.io/kube-openapi pkg/validation/validate does it for custom resources: type, allOf and its likes, strings, numbers, lists, enums,
- * objects, in this order, each going on after the others' faults. Faults are appended to one list; a branch of anyOf or oneOf that turns out not to count cuts it
- * back. Which branch's faults are shown is upstream's choice: the one with the most checks passed, so those are counted too.
+/* Objects against schemas, as k8s.io/kube-openapi pkg/validation/validate does it for custom resources: type,
+ * allOf and its likes, strings, numbers, lists, enums, objects, in this order, each going on after the
+ * others' faults. Faults are appended to one list; a branch of anyOf or oneOf that turns out not to count
+ * cuts it back. Which branch's faults are shown is upstream's choice: the one with the most checks passed, so
+ * those are counted too.
  *
- * Ratcheting (pkg/apiserver/validation/ratcheting.go): a part that is the same in the object before is not held against the update. It is looked at only where something is
- * wrong, so that the usual write pays nothing for it.
+ * Ratcheting (pkg/apiserver/validation/ratcheting.go): a part that is the same in the object before is not
+ * held against the update. It is looked at only where something is wrong, so that the usual write pays
+ * nothing for it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +20,8 @@ struct verdict {
 	uint32_t passed; /* upstream's MatchCount */
 };
 
-static struct verdict validate(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_node *old);
+static struct verdict validate(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			       const struct vdi_node *value, const struct vdi_node *old);
 
 static bool out_of_work(struct vdi_schema_judge *judge, uint64_t cost)
 {
@@ -43,7 +47,8 @@ static struct vd_bytes field(struct vdi_schema_judge *judge, const char *more, s
 	if (path.size && *(const char *) path.data == '.')
 		path = (struct vd_bytes) { (const char *) path.data + 1, path.size - 1 };
 	if (judge->field.size && path.size)
-		vdi_out_raw(&judge->field, "."); /* before an index too: upstream puts the whole path there as one child */
+		vdi_out_raw(&judge->field,
+			    "."); /* before an index too: upstream puts the whole path there as one child */
 	vdi_out_bytes(&judge->field, path);
 	if (judge->field.size && *more)
 		vdi_out_raw(&judge->field, more);
@@ -53,10 +58,13 @@ static struct vd_bytes field(struct vdi_schema_judge *judge, const char *more, s
 	return vdi_out_slice(&judge->field);
 }
 
-#define PATH(judge) (int) VDI_MIN((judge)->path.size, (size_t) VDI_SCHEMA_PATH_SIZE), (judge)->path.size ? (judge)->path.data : ""
+#define PATH(judge)                                                                                          \
+	(int) VDI_MIN((judge)->path.size, (size_t) VDI_SCHEMA_PATH_SIZE),                                    \
+		(judge)->path.size ? (judge)->path.data : ""
 
 /* A fault of no field: upstream makes such of all that is no openapierrors.Validation. */
-static void fault_nowhere(struct vdi_schema_judge *judge, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void fault_nowhere(struct vdi_schema_judge *judge, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 static void fault_nowhere(struct vdi_schema_judge *judge, const char *format, ...)
 {
 	va_list		arguments;
@@ -68,13 +76,16 @@ static void fault_nowhere(struct vdi_schema_judge *judge, const char *format, ..
 	va_end(arguments);
 	if (at.size == 0)
 		at = vd_bytes_of("<nil>");
-	vdi_faults_add_text(judge->faults, VDI_FAULT_INVALID, at, VD_BYTES_NONE, "%.*s", (int) judge->text.size, judge->text.size ? judge->text.data : "");
+	vdi_faults_add_text(judge->faults, VDI_FAULT_INVALID, at, VD_BYTES_NONE, "%.*s",
+			    (int) judge->text.size, judge->text.size ? judge->text.data : "");
 }
 
-static void fault_type(struct vdi_schema_judge *judge, const char *wanted, size_t wanted_size, const char *found)
+static void fault_type(struct vdi_schema_judge *judge, const char *wanted, size_t wanted_size,
+		       const char *found)
 {
-	vdi_faults_add_text(judge->faults, VDI_FAULT_TYPE_INVALID, field(judge, "", VD_BYTES_NONE), vd_bytes_of(found), "%.*s in body must be of type %.*s: \"%s\"",
-			    PATH(judge), (int) wanted_size, wanted, found);
+	vdi_faults_add_text(judge->faults, VDI_FAULT_TYPE_INVALID, field(judge, "", VD_BYTES_NONE),
+			    vd_bytes_of(found), "%.*s in body must be of type %.*s: \"%s\"", PATH(judge),
+			    (int) wanted_size, wanted, found);
 }
 
 /* ---- Types ---- */
@@ -111,13 +122,16 @@ static bool has_type(const struct vdi_schema_node *node)
 }
 
 /* typeValidator, with its ways around formats: a list passes for a string that has one. */
-static bool check_type(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_schema_number *number)
+static bool check_type(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+		       const struct vdi_node *value, const struct vdi_schema_number *number)
 {
 	struct vd_bytes	     format = node->limits ? node->limits->format : VD_BYTES_NONE;
 	enum vdi_schema_type type = type_of(value, number);
 	bool		     text_like = type == VDI_TYPE_STRING || type == VDI_TYPE_ARRAY;
 	bool		     numeric = takes(node, VDI_TYPE_INTEGER) || takes(node, VDI_TYPE_NUMBER);
-	bool		     fits = takes(node, type) || (type == VDI_TYPE_NUMBER && takes(node, VDI_TYPE_INTEGER) && vdi_schema_is_whole(number->real)) ||
+	bool		     fits = takes(node, type) ||
+		    (type == VDI_TYPE_NUMBER && takes(node, VDI_TYPE_INTEGER) &&
+		     vdi_schema_is_whole(number->real)) ||
 		    (type == VDI_TYPE_INTEGER && takes(node, VDI_TYPE_NUMBER));
 
 	if (value->kind == VDI_NODE_NULL) {
@@ -126,8 +140,12 @@ static bool check_type(struct vdi_schema_judge *judge, const struct vdi_schema_n
 		fault_type(judge, type_name(node), strlen(type_name(node)), "null");
 		return false;
 	}
-	if (format.size && !text_like && !fits && !(type == VDI_TYPE_INTEGER && vd_bytes_equal(format, vd_bytes_of("int64")))) {
-		fault_type(judge, format.data, format.size, type == VDI_TYPE_INTEGER ? "int64" : type == VDI_TYPE_NUMBER ? "float64" : "");
+	if (format.size && !text_like && !fits &&
+	    !(type == VDI_TYPE_INTEGER && vd_bytes_equal(format, vd_bytes_of("int64")))) {
+		fault_type(judge, format.data, format.size,
+			   type == VDI_TYPE_INTEGER ? "int64" :
+			   type == VDI_TYPE_NUMBER  ? "float64" :
+						      "");
 		return false;
 	}
 	if ((!numeric && format.size && text_like) || fits)
@@ -179,7 +197,9 @@ static void forget(struct vdi_schema_judge *judge, const struct best *best)
 static struct vd_bytes quoted_path(struct vdi_schema_judge *judge)
 {
 	vdi_schema_judge_reset(judge, &judge->field);
-	vdi_faults_write_quoted(&judge->field, (struct vd_bytes) { judge->path.data, VDI_MIN(judge->path.size, (size_t) VDI_SCHEMA_PATH_SIZE) });
+	vdi_faults_write_quoted(&judge->field, (struct vd_bytes) { judge->path.data,
+								   VDI_MIN(judge->path.size,
+									   (size_t) VDI_SCHEMA_PATH_SIZE) });
 	return vdi_out_slice(&judge->field);
 }
 
@@ -194,11 +214,13 @@ static void put_first(struct vdi_schema_judge *judge, const struct best *best)
 	if (faults->kept <= best->kept + 1)
 		return;
 	last = faults->items[faults->kept - 1];
-	memmove(&faults->items[best->kept + 1], &faults->items[best->kept], (faults->kept - best->kept - 1) * sizeof last);
+	memmove(&faults->items[best->kept + 1], &faults->items[best->kept],
+		(faults->kept - best->kept - 1) * sizeof last);
 	faults->items[best->kept] = last;
 }
 
-static void check_any_of(struct vdi_schema_judge *judge, const struct vdi_schema_nodes *nodes, const struct vdi_node *value, struct verdict *total)
+static void check_any_of(struct vdi_schema_judge *judge, const struct vdi_schema_nodes *nodes,
+			 const struct vdi_node *value, struct verdict *total)
 {
 	struct best	best;
 	struct vd_bytes path;
@@ -223,7 +245,8 @@ static void check_any_of(struct vdi_schema_judge *judge, const struct vdi_schema
 	total->valid = false;
 }
 
-static void check_one_of(struct vdi_schema_judge *judge, const struct vdi_schema_nodes *nodes, const struct vdi_node *value, struct verdict *total)
+static void check_one_of(struct vdi_schema_judge *judge, const struct vdi_schema_nodes *nodes,
+			 const struct vdi_node *value, struct verdict *total)
 {
 	struct best	best;
 	struct vd_bytes path;
@@ -249,15 +272,20 @@ static void check_one_of(struct vdi_schema_judge *judge, const struct vdi_schema
 	}
 	path = quoted_path(judge);
 	if (valid == 0)
-		fault_nowhere(judge, "%.*s must validate one and only one schema (oneOf). Found none valid", QUOTED(path));
+		fault_nowhere(judge, "%.*s must validate one and only one schema (oneOf). Found none valid",
+			      QUOTED(path));
 	else
-		fault_nowhere(judge, "%.*s must validate one and only one schema (oneOf). Found %zu valid alternatives", QUOTED(path), valid);
+		fault_nowhere(
+			judge,
+			"%.*s must validate one and only one schema (oneOf). Found %zu valid alternatives",
+			QUOTED(path), valid);
 	put_first(judge, &best);
 	total->passed += valid ? 0 : best.passed;
 	total->valid = false;
 }
 
-static void check_all_of(struct vdi_schema_judge *judge, const struct vdi_schema_nodes *nodes, const struct vdi_node *value, struct verdict *total)
+static void check_all_of(struct vdi_schema_judge *judge, const struct vdi_schema_nodes *nodes,
+			 const struct vdi_node *value, struct verdict *total)
 {
 	size_t		valid = 0;
 	struct vd_bytes path;
@@ -271,11 +299,13 @@ static void check_all_of(struct vdi_schema_judge *judge, const struct vdi_schema
 	if (valid == nodes->count)
 		return;
 	path = quoted_path(judge);
-	fault_nowhere(judge, "%.*s must validate all the schemas (allOf)%s", QUOTED(path), valid ? "" : ". None validated");
+	fault_nowhere(judge, "%.*s must validate all the schemas (allOf)%s", QUOTED(path),
+		      valid ? "" : ". None validated");
 	total->valid = false;
 }
 
-static void check_not(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, struct verdict *total)
+static void check_not(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+		      const struct vdi_node *value, struct verdict *total)
 {
 	struct best	best;
 	struct verdict	verdict;
@@ -309,7 +339,8 @@ static size_t count_runes(struct vd_bytes text)
 	return count;
 }
 
-static bool matches(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits, struct vd_bytes text)
+static bool matches(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits,
+		    struct vd_bytes text)
 {
 	bool	  found = true;
 	vd_status status;
@@ -322,47 +353,57 @@ static bool matches(struct vdi_schema_judge *judge, const struct vdi_schema_limi
 	return found;
 }
 
-static bool check_string(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits, const struct vdi_node *value)
+static bool check_string(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits,
+			 const struct vdi_node *value)
 {
 	bool   counts = limits->max_length >= 0 || limits->min_length >= 0;
 	size_t runes = counts ? count_runes(value->text) : 0;
 
 	if (limits->max_length >= 0 && runes > (uint64_t) limits->max_length) {
-		vdi_faults_add(judge->faults, VDI_FAULT_TOO_LONG, field(judge, "", VD_BYTES_NONE), VD_BYTES_NONE, "may not be more than %lld byte%s",
+		vdi_faults_add(judge->faults, VDI_FAULT_TOO_LONG, field(judge, "", VD_BYTES_NONE),
+			       VD_BYTES_NONE, "may not be more than %lld byte%s",
 			       (long long) limits->max_length, limits->max_length == 1 ? "" : "s");
 		return false;
 	}
 	if (limits->min_length >= 0 && runes < (uint64_t) limits->min_length) {
-		vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), value, "%.*s in body should be at least %lld chars long",
-				    PATH(judge), (long long) limits->min_length);
+		vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), value,
+				    "%.*s in body should be at least %lld chars long", PATH(judge),
+				    (long long) limits->min_length);
 		return false;
 	}
 	if (!matches(judge, limits, value->text)) {
-		vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), value, "%.*s in body should match '%.*s'", PATH(judge),
-				    (int) limits->pattern_text.size, (const char *) limits->pattern_text.data);
+		vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), value,
+				    "%.*s in body should match '%.*s'", PATH(judge),
+				    (int) limits->pattern_text.size,
+				    (const char *) limits->pattern_text.data);
 		return false;
 	}
 	return true;
 }
 
-static bool check_format(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits, const struct vdi_node *value)
+static bool check_format(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits,
+			 const struct vdi_node *value)
 {
 	if (out_of_work(judge, value->text.size / 16) || vdi_schema_format_holds(limits->format, value->text))
 		return true;
-	vdi_faults_add_node(judge->faults, VDI_FAULT_TYPE_INVALID, field(judge, "", VD_BYTES_NONE), value, "%.*s in body must be of type %.*s: \"%.*s\"", PATH(judge),
-			    (int) limits->format.size, (const char *) limits->format.data, (int) VDI_MIN(value->text.size, (size_t) 256),
+	vdi_faults_add_node(judge->faults, VDI_FAULT_TYPE_INVALID, field(judge, "", VD_BYTES_NONE), value,
+			    "%.*s in body must be of type %.*s: \"%.*s\"", PATH(judge),
+			    (int) limits->format.size, (const char *) limits->format.data,
+			    (int) VDI_MIN(value->text.size, (size_t) 256),
 			    value->text.size ? (const char *) value->text.data : "");
 	return false;
 }
 
 /* IsValueValidAgainstRange: of the value, and of what it is held against. */
-static bool is_in_range(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_schema_number *number, const char *what)
+static bool is_in_range(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			const struct vdi_schema_number *number, const char *what)
 {
 	struct vd_bytes format = node->limits->format;
 	bool		integer = node->type == VDI_TYPE_INTEGER && !node->int_or_string, fits = true;
 
 	if (integer)
-		fits = number->is_integer || (number->real == trunc(number->real) && fabs(number->real) < 9223372036854775808.0);
+		fits = number->is_integer ||
+		       (number->real == trunc(number->real) && fabs(number->real) < 9223372036854775808.0);
 	if (integer && fits && vd_bytes_equal(format, vd_bytes_of("int32")))
 		fits = number->real >= INT32_MIN && number->real <= INT32_MAX;
 	if (!integer && node->type == VDI_TYPE_NUMBER && vd_bytes_equal(format, vd_bytes_of("float")))
@@ -370,17 +411,21 @@ static bool is_in_range(struct vdi_schema_judge *judge, const struct vdi_schema_
 	if (fits)
 		return true;
 	if (format.size)
-		fault_nowhere(judge, "%s value must be of type %s with format %.*s in %.*s", what, type_names[node->type], (int) format.size,
-			      (const char *) format.data, PATH(judge));
+		fault_nowhere(judge, "%s value must be of type %s with format %.*s in %.*s", what,
+			      type_names[node->type], (int) format.size, (const char *) format.data,
+			      PATH(judge));
 	else
-		fault_nowhere(judge, "%s value must be of type %s (default format) in %.*s", what, type_names[node->type], PATH(judge));
+		fault_nowhere(judge, "%s value must be of type %s (default format) in %.*s", what,
+			      type_names[node->type], PATH(judge));
 	return false;
 }
 
 /* What is held against a limit of another kind is shown as that kind. */
-static void fault_limit(struct vdi_schema_judge *judge, const struct vdi_schema_number *number, const char *words, const struct vdi_schema_number *limit)
+static void fault_limit(struct vdi_schema_judge *judge, const struct vdi_schema_number *number,
+			const char *words, const struct vdi_schema_number *limit)
 {
-	struct vdi_schema_number shown = { number->real, number->integer, number->is_integer && limit->is_integer };
+	struct vdi_schema_number shown = { number->real, number->integer,
+					   number->is_integer && limit->is_integer };
 	struct vdi_node		 value = { .kind = VDI_NODE_NUMBER };
 	char			 text[VDI_SCHEMA_NUMBER_SIZE], value_text[VDI_SCHEMA_NUMBER_SIZE];
 
@@ -389,8 +434,8 @@ static void fault_limit(struct vdi_schema_judge *judge, const struct vdi_schema_
 	vdi_out_printf(&judge->text, "%.*s in body should be %s %s", PATH(judge), words, text);
 	vdi_schema_number_write(&shown, value_text);
 	value.text = vd_bytes_of(value_text);
-	vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), &value, "%.*s", (int) judge->text.size,
-			    judge->text.size ? judge->text.data : "");
+	vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), &value, "%.*s",
+			    (int) judge->text.size, judge->text.size ? judge->text.data : "");
 }
 
 /* The limit in the value's own kind of number, unless it does not fit in there. */
@@ -405,7 +450,8 @@ static struct vdi_schema_number limit_for(const struct vdi_schema_number *value,
 	return number;
 }
 
-static bool check_multiple(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_schema_number *number)
+static bool check_multiple(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			   const struct vdi_schema_number *number)
 {
 	struct vdi_schema_number factor = { node->limits->multiple_of, 0, false };
 	bool			 in_range = is_in_range(judge, node, &factor, "MultipleOf"), fine;
@@ -414,30 +460,36 @@ static bool check_multiple(struct vdi_schema_judge *judge, const struct vdi_sche
 	factor = limit_for(number, node->limits->multiple_of, in_range);
 	vdi_schema_number_write(&factor, text);
 	if (factor.is_integer ? factor.integer <= 0 : factor.real <= 0) {
-		vdi_faults_add(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), vd_bytes_of(text), "factor MultipleOf declared for %.*s must be positive: %s",
+		vdi_faults_add(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE),
+			       vd_bytes_of(text), "factor MultipleOf declared for %.*s must be positive: %s",
 			       PATH(judge), text);
 		return false;
 	}
 	if (factor.is_integer)
 		fine = number->integer % factor.integer == 0;
 	else
-		fine = vdi_schema_is_whole(factor.real < 1 ? 1 / factor.real * number->real : number->real / factor.real);
+		fine = vdi_schema_is_whole(factor.real < 1 ? 1 / factor.real * number->real :
+							     number->real / factor.real);
 	if (!fine)
 		fault_limit(judge, number, "a multiple of", &factor);
 	return in_range && fine;
 }
 
-static bool check_bound(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_schema_number *number, bool is_maximum)
+static bool check_bound(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			const struct vdi_schema_number *number, bool is_maximum)
 {
-	static const char *const words[] = { "greater than or equal to", "greater than", "less than or equal to", "less than" };
+	static const char *const words[] = { "greater than or equal to", "greater than",
+					     "less than or equal to", "less than" };
 	double			 bound = is_maximum ? node->limits->maximum : node->limits->minimum;
-	bool			 exclusive = is_maximum ? node->limits->exclusive_maximum : node->limits->exclusive_minimum, fine;
+	bool exclusive = is_maximum ? node->limits->exclusive_maximum : node->limits->exclusive_minimum, fine;
 	struct vdi_schema_number limit = { bound, 0, false };
-	bool			 in_range = is_in_range(judge, node, &limit, is_maximum ? "Maximum boundary" : "Minimum boundary");
-	int			 order;
+	bool			 in_range =
+		is_in_range(judge, node, &limit, is_maximum ? "Maximum boundary" : "Minimum boundary");
+	int order;
 
 	limit = limit_for(number, bound, in_range);
-	order = limit.is_integer ? (number->integer > limit.integer) - (number->integer < limit.integer) : (number->real > limit.real) - (number->real < limit.real);
+	order = limit.is_integer ? (number->integer > limit.integer) - (number->integer < limit.integer) :
+				   (number->real > limit.real) - (number->real < limit.real);
 	if (!is_maximum)
 		order = -order;
 	fine = exclusive ? order < 0 : order <= 0;
@@ -446,7 +498,8 @@ static bool check_bound(struct vdi_schema_judge *judge, const struct vdi_schema_
 	return in_range && fine;
 }
 
-static void check_number(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_schema_number *number, struct verdict *total)
+static void check_number(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			 const struct vdi_schema_number *number, struct verdict *total)
 {
 	static const struct vdi_schema_limits none = { .min_length = -1 };
 	struct vdi_schema_node		      plain = *node;
@@ -463,7 +516,8 @@ static void check_number(struct vdi_schema_judge *judge, const struct vdi_schema
 }
 
 /* A bad value: a number that is no integer is shown as Go shows it. */
-static void add_value(struct vdi_schema_judge *judge, enum vdi_fault_kind kind, const struct vdi_node *value, const char *detail, size_t size)
+static void add_value(struct vdi_schema_judge *judge, enum vdi_fault_kind kind, const struct vdi_node *value,
+		      const char *detail, size_t size)
 {
 	char			 text[VDI_SCHEMA_NUMBER_SIZE];
 	struct vdi_node		 shown = *value;
@@ -474,17 +528,21 @@ static void add_value(struct vdi_schema_judge *judge, enum vdi_fault_kind kind, 
 		vdi_schema_number_write(&number, text);
 		shown.text = vd_bytes_of(text);
 	}
-	vdi_faults_add_node(judge->faults, kind, field(judge, "", VD_BYTES_NONE), &shown, "%.*s", (int) size, detail);
+	vdi_faults_add_node(judge->faults, kind, field(judge, "", VD_BYTES_NONE), &shown, "%.*s", (int) size,
+			    detail);
 }
 
 /* A null is in no enum; that is upstream's way. */
-static bool check_enum(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits, const struct vdi_node *value)
+static bool check_enum(struct vdi_schema_judge *judge, const struct vdi_schema_limits *limits,
+		       const struct vdi_node *value)
 {
-	for (const struct vdi_node *one = limits->enumeration->first; one && value->kind != VDI_NODE_NULL; one = one->next)
+	for (const struct vdi_node *one = limits->enumeration->first; one && value->kind != VDI_NODE_NULL;
+	     one = one->next)
 		if (out_of_work(judge, 1) || vdi_schema_same(judge, one, value))
 			return true;
 	vdi_schema_judge_reset(judge, &judge->text);
-	for (const struct vdi_node *one = limits->enumeration->first; one && judge->text.size < VDI_FAULT_VALUE_SIZE; one = one->next) {
+	for (const struct vdi_node *one = limits->enumeration->first;
+	     one && judge->text.size < VDI_FAULT_VALUE_SIZE; one = one->next) {
 		vdi_out_raw(&judge->text, judge->text.size ? ", " : "supported values: ");
 		if (one->kind == VDI_NODE_STRING) {
 			vdi_faults_write_quoted(&judge->text, one->text);
@@ -497,25 +555,29 @@ static bool check_enum(struct vdi_schema_judge *judge, const struct vdi_schema_l
 			vdi_out_fini(&json);
 		}
 	}
-	add_value(judge, VDI_FAULT_NOT_SUPPORTED, value, judge->text.size ? judge->text.data : "", judge->text.size);
+	add_value(judge, VDI_FAULT_NOT_SUPPORTED, value, judge->text.size ? judge->text.data : "",
+		  judge->text.size);
 	return false;
 }
 
 /* ---- Lists and objects ---- */
 
-static void fault_count(struct vdi_schema_judge *judge, enum vdi_fault_kind kind, uint32_t count, const char *words, int64_t limit, const char *things)
+static void fault_count(struct vdi_schema_judge *judge, enum vdi_fault_kind kind, uint32_t count,
+			const char *words, int64_t limit, const char *things)
 {
 	char text[24];
 
 	(void) snprintf(text, sizeof text, "%u", count);
 	if (kind == VDI_FAULT_TOO_MANY)
-		vdi_faults_add(judge->faults, kind, field(judge, "", VD_BYTES_NONE), vd_bytes_of(text), "must have at most %lld item%s", (long long) limit, limit == 1 ? "" : "s");
+		vdi_faults_add(judge->faults, kind, field(judge, "", VD_BYTES_NONE), vd_bytes_of(text),
+			       "must have at most %lld item%s", (long long) limit, limit == 1 ? "" : "s");
 	else
-		vdi_faults_add(judge->faults, kind, field(judge, "", VD_BYTES_NONE), vd_bytes_of(text), "%.*s in body %s %lld %s", PATH(judge), words, (long long) limit,
-			       things);
+		vdi_faults_add(judge->faults, kind, field(judge, "", VD_BYTES_NONE), vd_bytes_of(text),
+			       "%.*s in body %s %lld %s", PATH(judge), words, (long long) limit, things);
 }
 
-static void check_counts(struct vdi_schema_judge *judge, uint32_t count, int64_t min, int64_t max, const char *things, struct verdict *total)
+static void check_counts(struct vdi_schema_judge *judge, uint32_t count, int64_t min, int64_t max,
+			 const char *things, struct verdict *total)
 {
 	if (min >= 0 && count < min) {
 		fault_count(judge, VDI_FAULT_INVALID, count, "should have at least", min, things);
@@ -527,8 +589,10 @@ static void check_counts(struct vdi_schema_judge *judge, uint32_t count, int64_t
 	}
 }
 
-/* Only an object of a list of type map has a counterpart: the one with its keys. *cursor: where the last one was found. */
-static const struct vdi_node *counterpart(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *item, const struct vdi_node *old,
+/* Only an object of a list of type map has a counterpart: the one with its keys. *cursor: where the last one
+ * was found. */
+static const struct vdi_node *counterpart(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+					  const struct vdi_node *item, const struct vdi_node *old,
 					  const struct vdi_node **cursor)
 {
 	const struct vdi_node *at = *cursor ? *cursor : old->first;
@@ -547,16 +611,19 @@ static const struct vdi_node *counterpart(struct vdi_schema_judge *judge, const 
 	return NULL;
 }
 
-static void check_list(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_node *old, struct verdict *total)
+static void check_list(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+		       const struct vdi_node *value, const struct vdi_node *old, struct verdict *total)
 {
 	bool		       correlates = node->list == VDI_LIST_MAP && vdi_tree_is(old, VDI_NODE_ARRAY);
 	const struct vdi_node *cursor = NULL;
 	size_t		       index = 0;
 
-	for (const struct vdi_node *item = node->items ? value->first : NULL; item && judge->status == VD_OK; item = item->next, index++) {
+	for (const struct vdi_node *item = node->items ? value->first : NULL; item && judge->status == VD_OK;
+	     item = item->next, index++) {
 		size_t		       size = judge->path.size;
-		const struct vdi_node *old_item = correlates ? counterpart(judge, node, item, old, &cursor) : NULL;
-		struct verdict	       verdict;
+		const struct vdi_node *old_item =
+			correlates ? counterpart(judge, node, item, old, &cursor) : NULL;
+		struct verdict verdict;
 
 		vdi_out_index(&judge->path, index);
 		verdict = validate(judge, node->items, item, old_item);
@@ -565,20 +632,25 @@ static void check_list(struct vdi_schema_judge *judge, const struct vdi_schema_n
 		judge->path.size = size;
 	}
 	if (node->limits)
-		check_counts(judge, value->count, node->limits->min_items, node->limits->max_items, "items", total);
+		check_counts(judge, value->count, node->limits->min_items, node->limits->max_items, "items",
+			     total);
 }
 
-static void check_member(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *member, const struct vdi_node *old, struct verdict *total)
+static void check_member(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			 const struct vdi_node *member, const struct vdi_node *old, struct verdict *total)
 {
-	const struct vdi_schema_node *property = vdi_schema_property_of(node, member->key), *of_member = property ? property : node->additional;
-	size_t			      size = judge->path.size;
-	struct verdict		      verdict;
+	const struct vdi_schema_node *property = vdi_schema_property_of(node, member->key),
+				     *of_member = property ? property : node->additional;
+	size_t	       size = judge->path.size;
+	struct verdict verdict;
 
 	if (out_of_work(judge, member->key.size / 64))
 		return;
 	if (property == NULL && node->more == VDI_MORE_FORBIDDEN) {
-		vdi_faults_add_text(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE), member->key, "%.*s.%.*s in body is a forbidden property",
-				    PATH(judge), (int) VDI_MIN(member->key.size, (size_t) 256), member->key.size ? (const char *) member->key.data : "");
+		vdi_faults_add_text(judge->faults, VDI_FAULT_INVALID, field(judge, "", VD_BYTES_NONE),
+				    member->key, "%.*s.%.*s in body is a forbidden property", PATH(judge),
+				    (int) VDI_MIN(member->key.size, (size_t) 256),
+				    member->key.size ? (const char *) member->key.data : "");
 		total->valid = false;
 		return;
 	}
@@ -587,34 +659,41 @@ static void check_member(struct vdi_schema_judge *judge, const struct vdi_schema
 	if (size || property == NULL)
 		vdi_out_raw(&judge->path, ".");
 	vdi_out_bytes(&judge->path, member->key);
-	verdict = validate(judge, of_member, member, vdi_tree_is(old, VDI_NODE_OBJECT) ? vdi_tree_get(judge->tree, old, member->key) : NULL);
+	verdict = validate(judge, of_member, member,
+			   vdi_tree_is(old, VDI_NODE_OBJECT) ? vdi_tree_get(judge->tree, old, member->key) :
+							       NULL);
 	note(total, verdict.valid);
 	total->passed += verdict.passed;
 	judge->path.size = size;
 }
 
-static void check_object(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_node *old, struct verdict *total)
+static void check_object(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			 const struct vdi_node *value, const struct vdi_node *old, struct verdict *total)
 {
 	const struct vdi_schema_limits *limits = node->limits;
 
 	if (limits)
-		check_counts(judge, value->count, limits->min_properties, limits->max_properties, "properties", total);
+		check_counts(judge, value->count, limits->min_properties, limits->max_properties,
+			     "properties", total);
 	if (node->property_count || node->more != VDI_MORE_NONE)
-		for (const struct vdi_node *member = value->first; member && judge->status == VD_OK; member = member->next)
+		for (const struct vdi_node *member = value->first; member && judge->status == VD_OK;
+		     member = member->next)
 			check_member(judge, node, member, old, total);
 	for (size_t i = 0; limits && i < limits->required_count; i++) {
 		struct vd_bytes key = limits->required[i];
 
 		if (out_of_work(judge, 1 + key.size / 64) || vdi_tree_get(judge->tree, value, key))
 			continue;
-		vdi_faults_add(judge->faults, VDI_FAULT_REQUIRED, field(judge, ".", key), VD_BYTES_NONE, "%s", "");
+		vdi_faults_add(judge->faults, VDI_FAULT_REQUIRED, field(judge, ".", key), VD_BYTES_NONE, "%s",
+			       "");
 		total->valid = false;
 	}
 }
 
 /* ---- One node ---- */
 
-static void check_value(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_node *old,
+static void check_value(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			const struct vdi_node *value, const struct vdi_node *old,
 			const struct vdi_schema_number *number, struct verdict *total)
 {
 	const struct vdi_schema_limits *limits = node->limits;
@@ -643,7 +722,8 @@ static void check_value(struct vdi_schema_judge *judge, const struct vdi_schema_
 }
 
 /* As upstream's CachedDeepEqual: an object with members that the schema does not know is never the same. */
-static bool is_unchanged(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_node *old)
+static bool is_unchanged(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			 const struct vdi_node *value, const struct vdi_node *old)
 {
 	if (value->kind == VDI_NODE_ARRAY && node->list == VDI_LIST_MAP)
 		for (const struct vdi_node *item = value->first; item; item = item->next)
@@ -657,13 +737,15 @@ static bool is_unchanged(struct vdi_schema_judge *judge, const struct vdi_schema
 		const struct vdi_schema_node *of_member = vdi_schema_member_of(node, member->key);
 		const struct vdi_node	     *old_member = vdi_tree_get(judge->tree, old, member->key);
 
-		if (of_member == NULL || old_member == NULL || out_of_work(judge, 1) || !is_unchanged(judge, of_member, member, old_member))
+		if (of_member == NULL || old_member == NULL || out_of_work(judge, 1) ||
+		    !is_unchanged(judge, of_member, member, old_member))
 			return false;
 	}
 	return true;
 }
 
-static struct verdict validate(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_node *old)
+static struct verdict validate(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			       const struct vdi_node *value, const struct vdi_node *old)
 {
 	struct verdict		 total = { true, 0 };
 	struct vdi_schema_number number = { 0 };
@@ -697,8 +779,10 @@ static vd_status outcome(struct vdi_schema_judge *judge, size_t count)
 	if (judge->path.failed || judge->field.failed || judge->text.failed || judge->faults->failed)
 		status = VD_NOMEM;
 	if (status == VD_TOO_BIG)
-		vdi_faults_add(judge->faults, VDI_FAULT_FORBIDDEN, judge->prefix.size ? judge->prefix : vd_bytes_of("<nil>"), VD_BYTES_NONE,
-			       "the object is too costly to validate: more than %d steps", VDI_SCHEMA_WORK_MAX);
+		vdi_faults_add(judge->faults, VDI_FAULT_FORBIDDEN,
+			       judge->prefix.size ? judge->prefix : vd_bytes_of("<nil>"), VD_BYTES_NONE,
+			       "the object is too costly to validate: more than %d steps",
+			       VDI_SCHEMA_WORK_MAX);
 	vdi_out_fini(&judge->path);
 	vdi_out_fini(&judge->field);
 	vdi_out_fini(&judge->text);
@@ -707,8 +791,10 @@ static vd_status outcome(struct vdi_schema_judge *judge, size_t count)
 	return judge->faults->count > count ? VD_INVALID : VD_OK;
 }
 
-vd_status vdi_schema_validate_node(const struct vdi_schema_node *node, struct vdi_tree *tree, const struct vdi_node *value, const struct vdi_node *old, struct vd_bytes at,
-				   bool is_default, uint64_t *work, struct vdi_faults *faults)
+vd_status vdi_schema_validate_node(const struct vdi_schema_node *node, struct vdi_tree *tree,
+				   const struct vdi_node *value, const struct vdi_node *old,
+				   struct vd_bytes at, bool is_default, uint64_t *work,
+				   struct vdi_faults *faults)
 {
 	struct vdi_schema_judge judge = { .tree = tree, .faults = faults, .prefix = at, .work = *work };
 	size_t			count = faults->count;
@@ -721,7 +807,8 @@ vd_status vdi_schema_validate_node(const struct vdi_schema_node *node, struct vd
 	return outcome(&judge, count);
 }
 
-vd_status vdi_schema_validate(const struct vdi_schema *schema, struct vdi_tree *tree, const struct vdi_node *root, const struct vdi_node *old,
+vd_status vdi_schema_validate(const struct vdi_schema *schema, struct vdi_tree *tree,
+			      const struct vdi_node *root, const struct vdi_node *old,
 			      enum vdi_schema_part part, struct vdi_faults *faults)
 {
 	const struct vdi_schema_node *node = schema->root;

@@ -1,4 +1,5 @@
-/* Doubles are found with a table of hashes per list, so a long list costs its length; equality is asked only of those whose hashes agree. */
+/* Doubles are found with a table of hashes per list, so a long list costs its length; equality is asked only
+ * of those whose hashes agree. */
 #include "schema_value.h"
 
 #include <math.h>
@@ -24,7 +25,8 @@ struct vdi_schema_number vdi_schema_number_of(struct vd_bytes text)
 		number.real = (double) number.integer;
 		return number;
 	}
-	(void) snprintf(copy, sizeof copy, "%.*s", (int) VDI_MIN(text.size, sizeof copy - 1), (const char *) text.data);
+	(void) snprintf(copy, sizeof copy, "%.*s", (int) VDI_MIN(text.size, sizeof copy - 1),
+			(const char *) text.data);
 	number.real = strtod(copy, NULL);
 	return number;
 }
@@ -106,15 +108,18 @@ bool vdi_schema_same(struct vdi_schema_judge *judge, const struct vdi_node *a, c
 	return true;
 }
 
-static const struct vdi_node *key_of(struct vdi_schema_judge *judge, const struct vdi_node *item, struct vd_bytes key)
+static const struct vdi_node *key_of(struct vdi_schema_judge *judge, const struct vdi_node *item,
+				     struct vd_bytes key)
 {
 	return vdi_tree_is(item, VDI_NODE_OBJECT) ? vdi_tree_get(judge->tree, item, key) : NULL;
 }
 
-bool vdi_schema_same_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list, const struct vdi_node *a, const struct vdi_node *b)
+bool vdi_schema_same_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list,
+			  const struct vdi_node *a, const struct vdi_node *b)
 {
 	for (size_t i = 0; i < list->list_key_count; i++) {
-		const struct vdi_node *x = key_of(judge, a, list->list_keys[i]), *y = key_of(judge, b, list->list_keys[i]);
+		const struct vdi_node *x = key_of(judge, a, list->list_keys[i]),
+				      *y = key_of(judge, b, list->list_keys[i]);
 
 		if (!x != !y || (x && !vdi_schema_same(judge, x, y)))
 			return false;
@@ -122,12 +127,14 @@ bool vdi_schema_same_keys(struct vdi_schema_judge *judge, const struct vdi_schem
 	return true;
 }
 
-bool vdi_schema_has_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list, const struct vdi_node *item)
+bool vdi_schema_has_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list,
+			 const struct vdi_node *item)
 {
 	for (size_t i = 0; i < list->list_key_count; i++) {
 		const struct vdi_node *key = key_of(judge, item, list->list_keys[i]);
 
-		if (key == NULL || key->kind == VDI_NODE_NULL || key->kind == VDI_NODE_ARRAY || key->kind == VDI_NODE_OBJECT)
+		if (key == NULL || key->kind == VDI_NODE_NULL || key->kind == VDI_NODE_ARRAY ||
+		    key->kind == VDI_NODE_OBJECT)
 			return false;
 	}
 	return true;
@@ -151,7 +158,8 @@ static uint64_t hash_value(struct vdi_schema_judge *judge, const struct vdi_node
 		uint64_t of_child = hash_value(judge, child);
 
 		if (value->kind == VDI_NODE_OBJECT) /* in any order */
-			hash += XXH3_64bits_withSeed(child->key.size ? child->key.data : "", child->key.size, of_child);
+			hash += XXH3_64bits_withSeed(child->key.size ? child->key.data : "", child->key.size,
+						     of_child);
 		else
 			hash = XXH3_64bits_withSeed(&of_child, sizeof of_child, hash);
 	}
@@ -180,7 +188,8 @@ static size_t enter_index(struct vdi_schema_judge *judge, size_t index)
 }
 
 /* Into a member or an item of value; *ret_of_child: what its schema is, or NULL. */
-static size_t enter_child(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_node *child, size_t index,
+static size_t enter_child(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			  const struct vdi_node *value, const struct vdi_node *child, size_t index,
 			  const struct vdi_schema_node **ret_of_child)
 {
 	const struct vdi_schema_node *property;
@@ -200,7 +209,9 @@ static struct vd_bytes here(struct vdi_schema_judge *judge)
 	vdi_out_bytes(&judge->field, judge->prefix);
 	if (judge->prefix.size && judge->path.size && judge->path.data[0] != '[')
 		vdi_out_raw(&judge->field, ".");
-	vdi_out_bytes(&judge->field, (struct vd_bytes) { judge->path.data, VDI_MIN(judge->path.size, (size_t) VDI_SCHEMA_PATH_SIZE) });
+	vdi_out_bytes(&judge->field,
+		      (struct vd_bytes) { judge->path.data,
+					  VDI_MIN(judge->path.size, (size_t) VDI_SCHEMA_PATH_SIZE) });
 	return vdi_out_slice(&judge->field);
 }
 
@@ -210,7 +221,8 @@ struct seen {
 	bool		       told;
 };
 
-static uint64_t hash_item(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *item)
+static uint64_t hash_item(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			  const struct vdi_node *item)
 {
 	uint64_t hash = 0;
 
@@ -224,12 +236,15 @@ static uint64_t hash_item(struct vdi_schema_judge *judge, const struct vdi_schem
 	return hash;
 }
 
-static bool same_item(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *a, const struct vdi_node *b)
+static bool same_item(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+		      const struct vdi_node *a, const struct vdi_node *b)
 {
-	return node->list == VDI_LIST_SET ? vdi_schema_same(judge, a, b) : vdi_schema_same_keys(judge, node, a, b);
+	return node->list == VDI_LIST_SET ? vdi_schema_same(judge, a, b) :
+					    vdi_schema_same_keys(judge, node, a, b);
 }
 
-static void tell_double(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *item, size_t index)
+static void tell_double(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			const struct vdi_node *item, size_t index)
 {
 	size_t size = enter_index(judge, index);
 
@@ -249,13 +264,15 @@ static void tell_double(struct vdi_schema_judge *judge, const struct vdi_schema_
 			vdi_tree_write(&judge->text, key);
 		}
 		vdi_out_raw(&judge->text, "}");
-		vdi_faults_add(judge->faults, VDI_FAULT_DUPLICATE, here(judge), vdi_out_slice(&judge->text), "%s", "");
+		vdi_faults_add(judge->faults, VDI_FAULT_DUPLICATE, here(judge), vdi_out_slice(&judge->text),
+			       "%s", "");
 	}
 	judge->path.size = size;
 }
 
 /* Each value that is there more than once is told once, where it comes back first. */
-static void check_doubles(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *list)
+static void check_doubles(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			  const struct vdi_node *list)
 {
 	size_t	     slots = 8, index = 0;
 	struct seen *table;
@@ -267,7 +284,8 @@ static void check_doubles(struct vdi_schema_judge *judge, const struct vdi_schem
 		judge->status = VD_NOMEM;
 		return;
 	}
-	for (const struct vdi_node *item = list->first; item && judge->status == VD_OK; item = item->next, index++) {
+	for (const struct vdi_node *item = list->first; item && judge->status == VD_OK;
+	     item = item->next, index++) {
 		uint64_t hash = hash_item(judge, node, item);
 		size_t	 at = hash & (slots - 1);
 
@@ -297,22 +315,26 @@ static bool are_objects(struct vdi_schema_judge *judge, const struct vdi_node *l
 		if (item->kind == VDI_NODE_OBJECT || item->kind == VDI_NODE_NULL)
 			continue;
 		size = enter_index(judge, index);
-		vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, here(judge), item, "must be an object for an array of list-type map");
+		vdi_faults_add_node(judge->faults, VDI_FAULT_INVALID, here(judge), item,
+				    "must be an object for an array of list-type map");
 		judge->path.size = size;
 		return false;
 	}
 	return true;
 }
 
-static void check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value)
+static void check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			const struct vdi_node *value)
 {
 	size_t index = 0;
 
 	if (!spend(judge, 1))
 		return;
-	if (value->kind == VDI_NODE_ARRAY && node->list != VDI_LIST_ATOMIC && (node->list == VDI_LIST_SET || are_objects(judge, value)) && value->count > 1)
+	if (value->kind == VDI_NODE_ARRAY && node->list != VDI_LIST_ATOMIC &&
+	    (node->list == VDI_LIST_SET || are_objects(judge, value)) && value->count > 1)
 		check_doubles(judge, node, value);
-	for (const struct vdi_node *child = value->first; child && judge->status == VD_OK; child = child->next, index++) {
+	for (const struct vdi_node *child = value->first; child && judge->status == VD_OK;
+	     child = child->next, index++) {
 		const struct vdi_schema_node *of_child;
 		size_t			      size = enter_child(judge, node, value, child, index, &of_child);
 
@@ -322,7 +344,8 @@ static void check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_
 	}
 }
 
-void vdi_schema_check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_node *old)
+void vdi_schema_check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			    const struct vdi_node *value, const struct vdi_node *old)
 {
 	size_t kept = judge->faults->kept, count = judge->faults->count;
 	bool   had;
@@ -341,7 +364,8 @@ void vdi_schema_check_lists(struct vdi_schema_judge *judge, const struct vdi_sch
 
 /* ---- Resources inside of resources ---- */
 
-static void fault_at(struct vdi_schema_judge *judge, const char *child, enum vdi_fault_kind kind, const struct vdi_node *value, const char *detail)
+static void fault_at(struct vdi_schema_judge *judge, const char *child, enum vdi_fault_kind kind,
+		     const struct vdi_node *value, const char *detail)
 {
 	size_t size = enter_key(judge, vd_bytes_of(child), false);
 
@@ -369,21 +393,25 @@ static bool is_kind_name(struct vd_bytes text)
 {
 	const char *at = text.data;
 
-	if (text.size == 0 || text.size > 63 || !((at[0] | 0x20) >= 'a' && (at[0] | 0x20) <= 'z') || at[text.size - 1] == '-')
+	if (text.size == 0 || text.size > 63 || !((at[0] | 0x20) >= 'a' && (at[0] | 0x20) <= 'z') ||
+	    at[text.size - 1] == '-')
 		return false;
 	for (size_t i = 0; i < text.size; i++)
-		if (!((at[i] | 0x20) >= 'a' && (at[i] | 0x20) <= 'z') && !(at[i] >= '0' && at[i] <= '9') && at[i] != '-')
+		if (!((at[i] | 0x20) >= 'a' && (at[i] | 0x20) <= 'z') && !(at[i] >= '0' && at[i] <= '9') &&
+		    at[i] != '-')
 			return false;
 	return true;
 }
 
-/* What vdi_validate_metadata has to say, under the path of the resource. An embedded resource needs no name. */
+/* What vdi_validate_metadata has to say, under the path of the resource. An embedded resource needs no
+ * name. */
 static void check_metadata(struct vdi_schema_judge *judge, const struct vdi_node *value)
 {
 	const struct vdi_node *metadata = vdi_tree_get(judge->tree, value, vd_bytes_of("metadata"));
-	const struct vdi_node *name = metadata ? vdi_tree_get(judge->tree, metadata, vd_bytes_of("name")) : NULL;
-	struct vdi_faults      faults = { 0 };
-	const char	      *why = vdi_tree_is(name, VDI_NODE_STRING) ? vdi_validate_path_segment(name->text) : NULL;
+	const struct vdi_node *name =
+		metadata ? vdi_tree_get(judge->tree, metadata, vd_bytes_of("name")) : NULL;
+	struct vdi_faults faults = { 0 };
+	const char *why = vdi_tree_is(name, VDI_NODE_STRING) ? vdi_validate_path_segment(name->text) : NULL;
 
 	if (metadata == NULL || metadata->kind == VDI_NODE_NULL)
 		return;
@@ -417,13 +445,16 @@ static void check_resource(struct vdi_schema_judge *judge, const struct vdi_node
 	(void) check_word(judge, value, "apiVersion");
 	if (check_word(judge, value, "kind") && !is_kind_name(kind->text))
 		fault_at(judge, "kind", VDI_FAULT_INVALID, kind,
-			 "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-			 "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+			 "may have mixed case, but should otherwise match: a DNS-1035 label must consist of "
+			 "lower case alphanumeric characters or '-', start with an "
+			 "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
+			 "'abc-123', regex used for validation is "
 			 "'[a-z]([-a-z0-9]*[a-z0-9])?')");
 	check_metadata(judge, value);
 }
 
-void vdi_schema_check_resources(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value)
+void vdi_schema_check_resources(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+				const struct vdi_node *value)
 {
 	size_t index = 0;
 
@@ -431,7 +462,8 @@ void vdi_schema_check_resources(struct vdi_schema_judge *judge, const struct vdi
 		return;
 	if (node->embedded && value->kind == VDI_NODE_OBJECT)
 		check_resource(judge, value);
-	for (const struct vdi_node *child = value->first; child && judge->status == VD_OK; child = child->next, index++) {
+	for (const struct vdi_node *child = value->first; child && judge->status == VD_OK;
+	     child = child->next, index++) {
 		const struct vdi_schema_node *of_child;
 		size_t			      size = enter_child(judge, node, value, child, index, &of_child);
 

@@ -1,4 +1,5 @@
-/* Values as the validation sees them: numbers, equality, the rules of lists and of resources inside of resources. For schema_validate.c. */
+/* Values as the validation sees them: numbers, equality, the rules of lists and of resources inside of
+ * resources. For schema_validate.c. */
 #ifndef VDI_SCHEMA_VALUE_H
 #define VDI_SCHEMA_VALUE_H
 
@@ -32,7 +33,8 @@ static inline void vdi_schema_judge_reset(struct vdi_schema_judge *judge, struct
 }
 
 #define VDI_SCHEMA_NUMBER_SIZE 48
-#define VDI_SCHEMA_PATH_SIZE   2048 /* of a path in a fault; a path may be as long as a request, and a fault shows less than this anyway */
+#define VDI_SCHEMA_PATH_SIZE                                                                                 \
+	2048 /* of a path in a fault; a path may be as long as a request, and a fault shows less than this anyway */
 
 struct vdi_schema_number vdi_schema_number_of(struct vd_bytes text);
 /* As Go's %v. */
@@ -40,17 +42,22 @@ void vdi_schema_number_write(const struct vdi_schema_number *number, char text[V
 /* Whether a double stands for an integer (swag.IsFloat64AJSONInteger). */
 bool vdi_schema_is_whole(double number);
 
-/* Deep equality; numbers compare as numbers, members in any order. a may be of a schema: only b is looked up in. Costs work; false when there is none left. */
+/* Deep equality; numbers compare as numbers, members in any order. a may be of a schema: only b is looked up
+ * in. Costs work; false when there is none left. */
 bool vdi_schema_same(struct vdi_schema_judge *judge, const struct vdi_node *a, const struct vdi_node *b);
 /* Whether two items of a list of type map have the same keys. */
-bool vdi_schema_same_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list, const struct vdi_node *a, const struct vdi_node *b);
+bool vdi_schema_same_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list,
+			  const struct vdi_node *a, const struct vdi_node *b);
 
 /* Whether it has all of them, as scalars: else it has no counterpart in another list. */
-bool vdi_schema_has_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list, const struct vdi_node *item);
+bool vdi_schema_has_keys(struct vdi_schema_judge *judge, const struct vdi_schema_node *list,
+			 const struct vdi_node *item);
 
 /* Doubles in lists of type set and map (pkg/apiserver/schema/listtype); nothing when old has some already. */
-void vdi_schema_check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value, const struct vdi_node *old);
+void vdi_schema_check_lists(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+			    const struct vdi_node *value, const struct vdi_node *old);
 /* apiVersion, kind and metadata of embedded resources (pkg/apiserver/schema/objectmeta). */
-void vdi_schema_check_resources(struct vdi_schema_judge *judge, const struct vdi_schema_node *node, const struct vdi_node *value);
+void vdi_schema_check_resources(struct vdi_schema_judge *judge, const struct vdi_schema_node *node,
+				const struct vdi_node *value);
 
 #endif

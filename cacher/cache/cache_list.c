@@ -1,5 +1,6 @@
-/* How: without a limit nothing is gathered, vd_list_next walks. With a limit the page is gathered at once, because its token names the last object and must be
- * known from the beginning (R-475, R-476). A receiver with an event loop has long searches made elsewhere, by vdi_list_gather. */
+/* How: without a limit nothing is gathered, vd_list_next walks. With a limit the page is gathered at once,
+ * because its token names the last object and must be known from the beginning (R-475, R-476). A receiver
+ * with an event loop has long searches made elsewhere, by vdi_list_gather. */
 #include "cache_list.h"
 
 #include "continue_token.h"
@@ -45,7 +46,8 @@ vd_status vdi_list_append(struct vd_list *list, struct vd_object *object)
 }
 
 /* limit 0: none. */
-static vd_status gather(struct vd_list *list, const struct vdi_predicate *predicate, int64_t limit, struct vd_bytes prefix, struct vd_error *reterr)
+static vd_status gather(struct vd_list *list, const struct vdi_predicate *predicate, int64_t limit,
+			struct vd_bytes prefix, struct vd_error *reterr)
 {
 	struct vdi_btree_cursor *cursor = &list->candidates.cursor;
 	size_t			 most = limit ? (size_t) limit : SIZE_MAX;
@@ -58,12 +60,13 @@ static vd_status gather(struct vd_list *list, const struct vdi_predicate *predic
 		return VD_OK;
 	if (vdi_predicate_takes_all_of_scope(predicate))
 		list->remaining = list->candidate_count - limit;
-	return vdi_continue_token_encode_after(vd_object_key(list->objects[list->object_count - 1]), prefix, list->revision,
-					       &list->continue_token, reterr);
+	return vdi_continue_token_encode_after(vd_object_key(list->objects[list->object_count - 1]), prefix,
+					       list->revision, &list->continue_token, reterr);
 }
 
-vd_status vdi_list_new(struct vdi_candidates *candidates, struct vdi_predicate *predicate, int64_t limit, struct vd_bytes prefix, vd_rev revision,
-		       bool may_be_pending, struct vd_list **ret_list, struct vd_error *reterr)
+vd_status vdi_list_new(struct vdi_candidates *candidates, struct vdi_predicate *predicate, int64_t limit,
+		       struct vd_bytes prefix, vd_rev revision, bool may_be_pending,
+		       struct vd_list **ret_list, struct vd_error *reterr)
 {
 	struct vd_list *list = VDI_NEW(struct vd_list);
 	vd_status	status = VD_OK;
@@ -113,7 +116,8 @@ vd_status vdi_list_gather(struct vd_list *list, struct vd_error *reterr)
 
 	if (list->predicate == NULL)
 		return VD_OK;
-	status = gather(list, list->predicate, list->limit, (struct vd_bytes) { list->prefix, list->prefix_size }, reterr);
+	status = gather(list, list->predicate, list->limit,
+			(struct vd_bytes) { list->prefix, list->prefix_size }, reterr);
 	list->limit = 0;
 	list->predicate = vdi_predicate_unref(list->predicate);
 	return status;
@@ -127,7 +131,8 @@ struct vd_object *vd_list_next(struct vd_list *list)
 		return list->next < list->object_count ? list->objects[list->next++] : NULL;
 	do {
 		object = vdi_btree_cursor_range_next(&list->candidates.cursor);
-	} while (object && (!list->predicate->is_empty || list->predicate->name_size) && !vdi_predicate_matches(list->predicate, object));
+	} while (object && (!list->predicate->is_empty || list->predicate->name_size) &&
+		 !vdi_predicate_matches(list->predicate, object));
 	list->returned += object != NULL;
 	return object;
 }

@@ -31,18 +31,22 @@ struct vd_list {
 
 	struct vdi_predicate *sharded; /* NULL: all shards */
 
-	struct vdi_metric *returned_metric; /* counts what was handed out; NULL: nobody does */
+	struct vdi_metric *returned_metric;	    /* counts what was handed out; NULL: nobody does */
 	struct vdi_metric *returned_storage_metric; /* the same under its newer name */
-	uint64_t	   returned; /* walking */
-	struct vdi_metrics *metrics; /* a reference for these, because the list may be freed after its env; NULL: none */
+	uint64_t	   returned;		    /* walking */
+	struct vdi_metrics
+		*metrics; /* a reference for these, because the list may be freed after its env; NULL: none */
 };
 
-/* Takes over the candidates. limit 0: none. prefix: what tokens are relative to. may_be_pending: a page whose search is long is left to its receiver, see
- * vdi_list_is_long. VD_NOMEM (then the candidates are released too). */
-VDI_MUST_USE vd_status vdi_list_new(struct vdi_candidates *candidates, struct vdi_predicate *predicate, int64_t limit, struct vd_bytes prefix,
-				    vd_rev revision, bool may_be_pending, struct vd_list **ret_list, struct vd_error *reterr);
-/* Whether finding the list's objects takes milliseconds: very many candidates, or a selector with many terms. The thread of an event loop must not walk such a list
- * before vdi_list_gather, and no thread may walk one that vdi_cacher_list_pending left pending. */
+/* Takes over the candidates. limit 0: none. prefix: what tokens are relative to. may_be_pending: a page whose
+ * search is long is left to its receiver, see vdi_list_is_long. VD_NOMEM (then the candidates are released
+ * too). */
+VDI_MUST_USE vd_status vdi_list_new(struct vdi_candidates *candidates, struct vdi_predicate *predicate,
+				    int64_t limit, struct vd_bytes prefix, vd_rev revision,
+				    bool may_be_pending, struct vd_list **ret_list, struct vd_error *reterr);
+/* Whether finding the list's objects takes milliseconds: very many candidates, or a selector with many terms.
+ * The thread of an event loop must not walk such a list before vdi_list_gather, and no thread may walk one
+ * that vdi_cacher_list_pending left pending. */
 bool vdi_list_is_long(const struct vd_list *list);
 /* Finds all objects of the list, or of its page: walking costs nothing more. Any thread. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_list_gather(struct vd_list *list, struct vd_error *reterr);

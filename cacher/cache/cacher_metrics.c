@@ -13,8 +13,14 @@ struct row {
 	const char	  *queue;   /* not NULL: the labels are queue and resource */
 };
 
-#define ROW(member, id, ...) { offsetof(struct vdi_cacher_metrics, member), VDI_METRIC_##id, { __VA_ARGS__ }, NULL }
-#define QUEUE_ROW(member, id, queue) { offsetof(struct vdi_cacher_metrics, member), VDI_METRIC_##id, { NULL }, queue }
+#define ROW(member, id, ...)                                                                                 \
+	{                                                                                                    \
+		offsetof(struct vdi_cacher_metrics, member), VDI_METRIC_##id, { __VA_ARGS__ }, NULL          \
+	}
+#define QUEUE_ROW(member, id, queue)                                                                         \
+	{                                                                                                    \
+		offsetof(struct vdi_cacher_metrics, member), VDI_METRIC_##id, { NULL }, queue                \
+	}
 
 static const struct row rows[] = {
 	ROW(list_returned, CACHE_LIST_RETURNED_OBJECTS_TOTAL, NULL),
@@ -83,17 +89,21 @@ void vdi_resource_label(const char *resource, const char *group, char label[VDI_
 {
 	size_t size = strlen(resource), group_size = strlen(group);
 
-	if (group_size && size > group_size + 1 && resource[size - group_size - 1] == '.' && strcmp(resource + size - group_size, group) == 0)
+	if (group_size && size > group_size + 1 && resource[size - group_size - 1] == '.' &&
+	    strcmp(resource + size - group_size, group) == 0)
 		size -= group_size + 1;
 	size = VDI_MIN(size, (size_t) VDI_RESOURCE_LABEL_SIZE - 1);
 	memcpy(label, resource, size);
 	label[size] = 0;
 }
 
-static vd_status init_lists(struct vdi_cacher_metrics *metrics, const struct vd_env *env, const char *group, const char *resource,
-			    const struct vdi_object_store *store, const struct vd_codec *codec)
+static vd_status init_lists(struct vdi_cacher_metrics *metrics, const struct vd_env *env, const char *group,
+			    const char *resource, const struct vdi_object_store *store,
+			    const struct vd_codec *codec)
 {
-	static const enum vdi_metric_id ids[] = { VDI_METRIC_CACHE_LIST_TOTAL, VDI_METRIC_CACHE_LIST_FETCHED_OBJECTS_TOTAL, VDI_METRIC_STORAGE_LIST_TOTAL,
+	static const enum vdi_metric_id ids[] = { VDI_METRIC_CACHE_LIST_TOTAL,
+						  VDI_METRIC_CACHE_LIST_FETCHED_OBJECTS_TOTAL,
+						  VDI_METRIC_STORAGE_LIST_TOTAL,
 						  VDI_METRIC_STORAGE_LIST_FETCHED_OBJECTS_TOTAL };
 
 	metrics->lists = vdi_calloc(store->index_count + 1, sizeof *metrics->lists);
@@ -102,13 +112,15 @@ static vd_status init_lists(struct vdi_cacher_metrics *metrics, const struct vd_
 	metrics->list_count = store->index_count + 1;
 	for (size_t i = 0; i < metrics->list_count; i++) {
 		const struct vdi_object_index *index = i ? &store->indexes[i - 1] : NULL;
-		struct vdi_metric	     **places[] = { &metrics->lists[i].total, &metrics->lists[i].fetched, &metrics->lists[i].storage_total,
-							    &metrics->lists[i].storage_fetched };
-		char			       name[VDI_RESOURCE_LABEL_SIZE + 2] = "";
+		struct vdi_metric **places[] = { &metrics->lists[i].total, &metrics->lists[i].fetched,
+						 &metrics->lists[i].storage_total,
+						 &metrics->lists[i].storage_fetched };
+		char		    name[VDI_RESOURCE_LABEL_SIZE + 2] = "";
 
 		if (index)
 			(void) snprintf(name, sizeof name, "%s%s", index->label_key ? "l:" : "f:",
-					index->label_key ? index->label_key : codec->field_names[index->field_index]);
+					index->label_key ? index->label_key :
+							   codec->field_names[index->field_index]);
 		for (size_t k = 0; k < VDI_ARRAY_SIZE(places); k++) {
 			const char *values[4] = { group, resource, k < 2 ? name : "watchcache", name };
 
@@ -118,7 +130,8 @@ static vd_status init_lists(struct vdi_cacher_metrics *metrics, const struct vd_
 	return VD_OK;
 }
 
-vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metrics, const struct vd_env *env, const char *group, const char *resource,
+vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metrics, const struct vd_env *env,
+				  const char *group, const char *resource,
 				  const struct vdi_object_store *store, const struct vd_codec *codec)
 {
 	vd_status status;
@@ -133,7 +146,8 @@ vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metrics, const stru
 		const char *queue = rows[i].queue;
 		const char *values[4] = { queue ? queue : group, resource, rows[i].more[0], rows[i].more[1] };
 
-		status = vdi_metric_get(vdi_env_metrics(env), rows[i].id, values, place_of(metrics, &rows[i]));
+		status =
+			vdi_metric_get(vdi_env_metrics(env), rows[i].id, values, place_of(metrics, &rows[i]));
 		if (status != VD_OK) {
 			vdi_cacher_metrics_fini(metrics);
 			return status;
@@ -171,7 +185,8 @@ void vdi_cacher_metrics_count_list(struct vdi_cacher_metrics *metrics, size_t in
 
 /* ---- Ends ---- */
 
-static const char *const end_names[VDI_END_COUNT] = { "closed", "canceled", "timeout", "expired", "too_slow", "error" };
+static const char *const end_names[VDI_END_COUNT] = { "closed",	 "canceled", "timeout",
+						      "expired", "too_slow", "error" };
 
 const char *vdi_end_name(enum vdi_end end)
 {

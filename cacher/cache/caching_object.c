@@ -1,6 +1,7 @@
-/* How: an event that somebody encodes gets one small block with a lock and a table of frames, slot by type. The lock is held while the first encoder
- * works, so that each identity is encoded exactly once (R-572); different events never wait for each other. When the cacher calls an event no
- * longer recent, the frames are dropped: a stream that comes later encodes for itself, and memory stays bounded by what is recent. */
+/* How: an event that somebody encodes gets one small block with a lock and a table of frames, slot by type.
+ * The lock is held while the first encoder works, so that each identity is encoded exactly once (R-572);
+ * different events never wait for each other. When the cacher calls an event no longer recent, the frames are
+ * dropped: a stream that comes later encodes for itself, and memory stays bounded by what is recent. */
 #include "caching_object.h"
 
 #include "history.h"
@@ -31,14 +32,16 @@ static struct vdi_frames *frames_of(struct vdi_event *event)
 	return expected;
 }
 
-vd_status vdi_frame_get(const struct vd_watch_event *event, unsigned slot, vdi_frame_encode_fn encode, void *arg, struct vd_blob **ret_frame)
+vd_status vdi_frame_get(const struct vd_watch_event *event, unsigned slot, vdi_frame_encode_fn encode,
+			void *arg, struct vd_blob **ret_frame)
 {
 	struct vdi_event  *shared = event->shared;
 	struct vdi_frames *frames = NULL;
 	struct vd_blob	 **place;
 	vd_status	   status = VD_OK;
 
-	if (shared && slot < VDI_FRAME_SLOTS && event->type < FRAME_TYPES && atomic_load_explicit(&shared->recent, memory_order_relaxed))
+	if (shared && slot < VDI_FRAME_SLOTS && event->type < FRAME_TYPES &&
+	    atomic_load_explicit(&shared->recent, memory_order_relaxed))
 		frames = frames_of(shared);
 	if (frames == NULL)
 		return encode(arg, event, ret_frame);
@@ -68,8 +71,9 @@ void vdi_frames_retire(struct vdi_event *event)
 	struct vdi_frames *frames;
 
 	atomic_store(&event->recent, false);
-	/* Sequentially consistent with frames_of: a block that appears after this load belongs to an encoder that saw the event recent before, and
-	 * is then checked again under the lock; at worst an empty block stays until the event goes. */
+	/* Sequentially consistent with frames_of: a block that appears after this load belongs to an encoder
+	 * that saw the event recent before, and is then checked again under the lock; at worst an empty block
+	 * stays until the event goes. */
 	frames = atomic_load(&event->frames);
 	if (frames == NULL)
 		return;

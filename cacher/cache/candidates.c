@@ -1,8 +1,8 @@
 /* How: count both ways (O(log n) each) and walk the shorter one. */
 #include "candidates.h"
 
-bool vdi_scope_key(struct vd_bytes prefix, bool cluster_scoped, struct vd_bytes namespace_name, struct vd_bytes name, char *buffer,
-		   struct vd_bytes *ret_key, bool *ret_single)
+bool vdi_scope_key(struct vd_bytes prefix, bool cluster_scoped, struct vd_bytes namespace_name,
+		   struct vd_bytes name, char *buffer, struct vd_bytes *ret_key, bool *ret_single)
 {
 	size_t size = prefix.size;
 
@@ -23,10 +23,12 @@ bool vdi_scope_key(struct vd_bytes prefix, bool cluster_scoped, struct vd_bytes 
 	return true;
 }
 
-static void start_walk(struct vdi_candidates *candidates, struct vd_bytes scope, bool single, struct vd_bytes start)
+static void start_walk(struct vdi_candidates *candidates, struct vd_bytes scope, bool single,
+		       struct vd_bytes start)
 {
 	char		     buffer[VDI_STORAGE_KEY_MAX];
-	struct vdi_key_range range = single ? (struct vdi_key_range) { .from = scope, .single = true } : vdi_key_range_from_prefix(scope, buffer);
+	struct vdi_key_range range = single ? (struct vdi_key_range) { .from = scope, .single = true } :
+					      vdi_key_range_from_prefix(scope, buffer);
 
 	if (start.size && !single && vd_bytes_compare(start, range.from) > 0)
 		range.from = start;
@@ -34,15 +36,16 @@ static void start_walk(struct vdi_candidates *candidates, struct vd_bytes scope,
 	candidates->count = vdi_btree_cursor_range(&candidates->cursor, &range);
 }
 
-void vdi_candidates_of(struct vdi_btree_snapshot *snapshot, struct vd_bytes scope, bool single, struct vd_bytes start,
-		       struct vdi_candidates *ret_candidates)
+void vdi_candidates_of(struct vdi_btree_snapshot *snapshot, struct vd_bytes scope, bool single,
+		       struct vd_bytes start, struct vdi_candidates *ret_candidates)
 {
 	*ret_candidates = (struct vdi_candidates) { .snapshot = *snapshot };
 	*snapshot = (struct vdi_btree_snapshot) { 0 };
 	start_walk(ret_candidates, scope, single, start);
 }
 
-static bool index_value(const struct vdi_object_index *index, const struct vdi_predicate *predicate, struct vd_bytes *ret_value)
+static bool index_value(const struct vdi_object_index *index, const struct vdi_predicate *predicate,
+			struct vd_bytes *ret_value)
 {
 	if (index->label_key)
 		return vdi_predicate_exact_label(predicate, vd_bytes_of(index->label_key), ret_value);
@@ -52,18 +55,21 @@ static bool index_value(const struct vdi_object_index *index, const struct vdi_p
 static bool has_declared(const struct vdi_object_store *store, struct vd_bytes label_key)
 {
 	for (size_t i = 0; i < store->index_count; i++)
-		if (store->indexes[i].label_key && vd_bytes_equal(vd_bytes_of(store->indexes[i].label_key), label_key))
+		if (store->indexes[i].label_key &&
+		    vd_bytes_equal(vd_bytes_of(store->indexes[i].label_key), label_key))
 			return true;
 	return false;
 }
 
 /* An index of a label that lists have asked for, if it leads to fewer than least. */
-static const struct vdi_object_index *label_on_demand(struct vdi_object_store *store, const struct vdi_predicate *predicate, uint64_t *least, struct vd_bytes *best_value)
+static const struct vdi_object_index *label_on_demand(struct vdi_object_store	 *store,
+						      const struct vdi_predicate *predicate, uint64_t *least,
+						      struct vd_bytes *best_value)
 {
 	const struct vdi_object_index *best = NULL;
 
 	for (size_t i = 0; i < vdi_label_selector_count(vdi_predicate_labels(predicate)); i++) {
-		struct vd_bytes		       key = vdi_label_selector_key(vdi_predicate_labels(predicate), i), value;
+		struct vd_bytes key = vdi_label_selector_key(vdi_predicate_labels(predicate), i), value;
 		const struct vdi_object_index *index;
 
 		if (!vdi_predicate_exact_label(predicate, key, &value) || has_declared(store, key))
@@ -78,8 +84,9 @@ static const struct vdi_object_index *label_on_demand(struct vdi_object_store *s
 	return best;
 }
 
-void vdi_candidates_newest_locked(struct vdi_watch_cache *cache, const struct vdi_predicate *predicate, struct vd_bytes scope, bool single,
-				  struct vd_bytes start, struct vdi_candidates *ret_candidates)
+void vdi_candidates_newest_locked(struct vdi_watch_cache *cache, const struct vdi_predicate *predicate,
+				  struct vd_bytes scope, bool single, struct vd_bytes start,
+				  struct vdi_candidates *ret_candidates)
 {
 	char			       buffer[VDI_STORAGE_KEY_MAX];
 	struct vdi_key_range	       range;
@@ -95,7 +102,9 @@ void vdi_candidates_newest_locked(struct vdi_watch_cache *cache, const struct vd
 			const struct vdi_object_index *index = &cache->store.indexes[i];
 			struct vd_bytes		       value;
 
-			if (index_value(index, predicate, &value) && vdi_object_store_ask(&cache->store, i, least) && vdi_object_index_count(index, value) < least) {
+			if (index_value(index, predicate, &value) &&
+			    vdi_object_store_ask(&cache->store, i, least) &&
+			    vdi_object_index_count(index, value) < least) {
 				least = vdi_object_index_count(index, value);
 				best = index;
 				best_value = value;
@@ -108,7 +117,9 @@ void vdi_candidates_newest_locked(struct vdi_watch_cache *cache, const struct vd
 		vdi_object_store_snapshot(&cache->store, &snapshot);
 	vdi_candidates_of(&snapshot, scope, single, start, ret_candidates);
 	/* One of a label on demand has no name to be counted by. */
-	ret_candidates->index = best && best < cache->store.indexes + cache->store.index_count ? (size_t) (best - cache->store.indexes) + 1 : 0;
+	ret_candidates->index = best && best < cache->store.indexes + cache->store.index_count ?
+					(size_t) (best - cache->store.indexes) + 1 :
+					0;
 }
 
 void vdi_candidates_release(struct vdi_candidates *candidates)

@@ -1,11 +1,13 @@
-/* How: one array of pointers. Capacity follows the window as upstream does it (only when full: double while the oldest event is still wanted, halve
- * when even three quarters would do), the byte budget evicts beyond that. A revision of several events that is evicted in part counts as evicted:
- * upstream would hand out the rest of it (a gap); we answer 410 for it. */
+/* How: one array of pointers. Capacity follows the window as upstream does it (only when full: double while
+ * the oldest event is still wanted, halve when even three quarters would do), the byte budget evicts beyond
+ * that. A revision of several events that is evicted in part counts as evicted: upstream would hand out the
+ * rest of it (a gap); we answer 410 for it. */
 #include "history.h"
 
 #include "caching_object.h"
 
-vd_status vdi_event_new(vd_rev revision, struct vd_object *object, struct vd_object *old_object, vd_mono record_time, struct vdi_event **ret_event)
+vd_status vdi_event_new(vd_rev revision, struct vd_object *object, struct vd_object *old_object,
+			vd_mono record_time, struct vdi_event **ret_event)
 {
 	struct vdi_event *event = vdi_alloc(sizeof *event);
 	struct vd_kv	 *kv = vd_object_kv(object ? object : old_object);
@@ -60,7 +62,8 @@ vd_status vdi_history_init(struct vdi_history *history, int64_t bytes_max, vd_du
 	return history->slots ? VD_OK : VD_NOMEM;
 }
 
-/* What is evicted has long left the processor's caches. It is asked for a few evictions ahead: the event, then the objects it names, then the bytes that they hold. */
+/* What is evicted has long left the processor's caches. It is asked for a few evictions ahead: the event,
+ * then the objects it names, then the bytes that they hold. */
 static void prefetch_ahead(const struct vdi_history *history)
 {
 	const struct vdi_event *event;
@@ -101,7 +104,8 @@ void vdi_history_reset(struct vdi_history *history, vd_rev list_revision)
 {
 	while (history->start < history->end)
 		evict_oldest(history);
-	/* One position is left out: who stands at the end of the old generation finds that it is gone, and not the first event of the new one. */
+	/* One position is left out: who stands at the end of the old generation finds that it is gone, and
+	 * not the first event of the new one. */
 	history->start = ++history->end;
 	history->list_revision = list_revision;
 	history->evicted_revision = history->trimmed_revision = 0;
@@ -131,12 +135,14 @@ static void adapt_capacity(struct vdi_history *history, vd_mono now)
 
 	if (history->end - history->start < capacity)
 		return;
-	if (vd_mono_since(now, vdi_history_at(history, history->start)->record_time).ns < history->window.ns) {
+	if (vd_mono_since(now, vdi_history_at(history, history->start)->record_time).ns <
+	    history->window.ns) {
 		size_t wanted = VDI_MIN(capacity * 2, history->capacity_upper);
 
 		if (wanted > capacity && resize(history, wanted))
 			history->increases++;
-	} else if (vd_mono_since(now, vdi_history_at(history, history->end - capacity / 4)->record_time).ns > history->window.ns) {
+	} else if (vd_mono_since(now, vdi_history_at(history, history->end - capacity / 4)->record_time).ns >
+		   history->window.ns) {
 		size_t wanted = VDI_MAX(capacity / 2, history->capacity_lower);
 
 		if (wanted < capacity && resize(history, wanted))
@@ -146,7 +152,8 @@ static void adapt_capacity(struct vdi_history *history, vd_mono now)
 
 void vdi_history_append(struct vdi_history *history, struct vdi_event *event)
 {
-	VDI_CHECK_SLOW(history->start == history->end || vdi_history_at(history, history->end - 1)->revision <= event->revision);
+	VDI_CHECK_SLOW(history->start == history->end ||
+		       vdi_history_at(history, history->end - 1)->revision <= event->revision);
 	adapt_capacity(history, event->record_time);
 	if (history->end - history->start == history->capacity)
 		evict_oldest(history);
@@ -161,7 +168,8 @@ void vdi_history_append(struct vdi_history *history, struct vdi_event *event)
 /* Whether an event of revision, which is the oldest one if it is there, shows the state before. */
 static bool shows_before(const struct vdi_history *history, vd_rev revision)
 {
-	for (uint64_t position = history->start; position < history->end && vdi_history_at(history, position)->revision == revision; position++)
+	for (uint64_t position = history->start;
+	     position < history->end && vdi_history_at(history, position)->revision == revision; position++)
 		if (vdi_history_at(history, position)->old_object)
 			return true;
 	return false;
@@ -171,10 +179,13 @@ size_t vdi_history_trim(struct vdi_history *history, vd_rev revision)
 {
 	size_t count = 0;
 
-	for (; history->start < history->end && vdi_history_at(history, history->start)->revision < revision; count++)
+	for (; history->start < history->end && vdi_history_at(history, history->start)->revision < revision;
+	     count++)
 		evict_oldest(history);
 	if (shows_before(history, revision))
-		for (; history->start < history->end && vdi_history_at(history, history->start)->revision == revision; count++)
+		for (; history->start < history->end &&
+		       vdi_history_at(history, history->start)->revision == revision;
+		     count++)
 			evict_oldest(history);
 	if (count)
 		history->trimmed_revision = history->evicted_revision;
@@ -217,7 +228,8 @@ vd_status vdi_history_check(const struct vdi_history *history, vd_rev revision, 
 		return vd_error_set(reterr, VD_INTERNAL, "watch cache isn't correctly initialized");
 	if (revision >= floor)
 		return VD_OK;
-	vd_error_set(reterr, VD_EXPIRED, "too old resource version: %lld (%lld)", (long long) revision, (long long) floor);
+	vd_error_set(reterr, VD_EXPIRED, "too old resource version: %lld (%lld)", (long long) revision,
+		     (long long) floor);
 	if (reterr) {
 		reterr->requested = revision;
 		reterr->compacted = floor;

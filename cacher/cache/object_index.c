@@ -1,12 +1,12 @@
-/* How: a chained hash table of values; each holds a tree of objects. A posting is changed in place: its tree copies only the nodes that some list still
- * looks at.
+/* How: a chained hash table of values; each holds a tree of objects. A posting is changed in place: its tree
+ * copies only the nodes that some list still looks at.
  *
- * An index of many objects is built in one go: they come in the order of their keys, so they are only sorted by posting, by counting, and each tree is loaded as a
- * whole (a fifth of the time that putting them one by one takes, which was a third of an initial sync). */
+ * An index of many objects is built in one go: they come in the order of their keys, so they are only sorted
+ * by posting, by counting, and each tree is loaded as a whole (a fifth of the time that putting them one by
+ * one takes, which was a third of an initial sync). */
 #include "object_index.h"
 
 #include "hash.h"
-
 
 struct vdi_index_posting {
 	struct vdi_index_posting *next;
@@ -15,11 +15,11 @@ struct vdi_index_posting {
 		struct {
 			size_t count;
 			size_t at; /* where its next object goes */
-		} loading; /* while the index is built */
+		} loading;	   /* while the index is built */
 	};
-	uint64_t		  hash;
-	uint32_t		  value_size;
-	char			  value[];
+	uint64_t hash;
+	uint32_t value_size;
+	char	 value[];
 };
 
 static struct vd_bytes object_key(const void *value)
@@ -75,7 +75,8 @@ void vdi_object_index_fini(struct vdi_object_index *index)
 }
 
 /* false: the object has no value here. */
-static bool value_of(const struct vdi_object_index *index, const struct vd_object *object, struct vd_bytes *ret_value)
+static bool value_of(const struct vdi_object_index *index, const struct vd_object *object,
+		     struct vd_bytes *ret_value)
 {
 	if (object == NULL)
 		return false;
@@ -90,14 +91,16 @@ static uint64_t hash_of(struct vd_bytes value)
 	return vdi_hash_bytes(value, vdi_hash_seed());
 }
 
-static struct vdi_index_posting **find_place(const struct vdi_object_index *index, struct vd_bytes value, uint64_t hash)
+static struct vdi_index_posting **find_place(const struct vdi_object_index *index, struct vd_bytes value,
+					     uint64_t hash)
 {
 	struct vdi_index_posting **place;
 
 	if (index->bucket_count == 0)
 		return NULL;
 	for (place = &index->buckets[hash & (index->bucket_count - 1)]; *place; place = &(*place)->next)
-		if ((*place)->hash == hash && vd_bytes_equal((struct vd_bytes) { (*place)->value, (*place)->value_size }, value))
+		if ((*place)->hash == hash &&
+		    vd_bytes_equal((struct vd_bytes) { (*place)->value, (*place)->value_size }, value))
 			break;
 	return place;
 }
@@ -187,7 +190,8 @@ static bool add_object(struct vdi_object_index *index, struct vd_object *object,
 	return posting && vdi_btree_put(&posting->objects, object, NULL) == VD_OK;
 }
 
-void vdi_object_index_change(struct vdi_object_index *index, struct vd_object *old_object, struct vd_object *object)
+void vdi_object_index_change(struct vdi_object_index *index, struct vd_object *old_object,
+			     struct vd_object *object)
 {
 	struct vd_bytes old_value = VD_BYTES_NONE;
 	struct vd_bytes value = VD_BYTES_NONE;
@@ -198,14 +202,17 @@ void vdi_object_index_change(struct vdi_object_index *index, struct vd_object *o
 	had = value_of(index, old_object, &old_value);
 	has = value_of(index, object, &value);
 	/* An equal value: put replaces the object in place. */
-	if (had && !(has && vd_bytes_equal(old_value, value)) && !remove_object(index, old_value, vd_object_key(old_object)))
+	if (had && !(has && vd_bytes_equal(old_value, value)) &&
+	    !remove_object(index, old_value, vd_object_key(old_object)))
 		vdi_object_index_give_up(index);
 	else if (has && !add_object(index, object, value))
 		vdi_object_index_give_up(index);
 }
 
-/* Each step waits for what the one before it asked for, of all objects together. A posting that shares its bucket with another is found by the change itself. */
-void vdi_object_index_prepare(const struct vdi_object_index *index, struct vd_object *const *objects, size_t count)
+/* Each step waits for what the one before it asked for, of all objects together. A posting that shares its
+ * bucket with another is found by the change itself. */
+void vdi_object_index_prepare(const struct vdi_object_index *index, struct vd_object *const *objects,
+			      size_t count)
 {
 	struct vdi_index_posting **places[VDI_PREPARE_MAX];
 	size_t			   found = 0;
@@ -229,7 +236,8 @@ void vdi_object_index_prepare(const struct vdi_object_index *index, struct vd_ob
 	for (unsigned depth = 0; depth < 2; depth++)
 		for (size_t i = 0; i < found; i++)
 			if (*places[i])
-				vdi_btree_snapshot_prefetch(vdi_btree_view(&(*places[i])->objects), keys[i], depth);
+				vdi_btree_snapshot_prefetch(vdi_btree_view(&(*places[i])->objects), keys[i],
+							    depth);
 }
 
 /* ---- Building ---- */
@@ -259,7 +267,8 @@ static bool loading_init(struct loading *loading, size_t count)
 	return false;
 }
 
-static bool find_postings(struct vdi_object_index *index, const struct vdi_btree_snapshot *objects, struct loading *loading)
+static bool find_postings(struct vdi_object_index *index, const struct vdi_btree_snapshot *objects,
+			  struct loading *loading)
 {
 	struct vdi_btree_cursor cursor;
 	struct vdi_key_range	all = VDI_KEY_RANGE_ALL;
@@ -293,7 +302,8 @@ static void sort_by_posting(struct vdi_object_index *index, struct loading *load
 	size_t at = 0;
 
 	for (size_t i = 0; i < index->bucket_count; i++)
-		for (struct vdi_index_posting *posting = index->buckets[i]; posting; posting = posting->next) {
+		for (struct vdi_index_posting *posting = index->buckets[i]; posting;
+		     posting = posting->next) {
 			posting->loading.at = at;
 			at += posting->loading.count;
 		}
@@ -305,15 +315,18 @@ static void sort_by_posting(struct vdi_object_index *index, struct loading *load
 static bool load_postings(struct vdi_object_index *index, const struct loading *loading, bool ok)
 {
 	for (size_t i = 0; i < index->bucket_count; i++)
-		for (struct vdi_index_posting *posting = index->buckets[i]; posting; posting = posting->next) {
+		for (struct vdi_index_posting *posting = index->buckets[i]; posting;
+		     posting = posting->next) {
 			size_t count = posting->loading.count;
 			size_t end = posting->loading.at;
 
 			vdi_btree_init(&posting->objects, &vdi_object_btree_ops);
 			if (ok && count == 1)
-				ok = vdi_btree_put(&posting->objects, loading->sorted[end - 1], NULL) == VD_OK;
+				ok = vdi_btree_put(&posting->objects, loading->sorted[end - 1], NULL) ==
+				     VD_OK;
 			else if (ok)
-				ok = vdi_btree_load_sorted(&posting->objects, loading->sorted + end - count, count) == VD_OK;
+				ok = vdi_btree_load_sorted(&posting->objects, loading->sorted + end - count,
+							   count) == VD_OK;
 		}
 	return ok;
 }
@@ -338,7 +351,8 @@ void vdi_object_index_build(struct vdi_object_index *index, const struct vdi_btr
 	loading_fini(&loading);
 }
 
-bool vdi_object_index_snapshot(const struct vdi_object_index *index, struct vd_bytes value, struct vdi_btree_snapshot *ret_snapshot)
+bool vdi_object_index_snapshot(const struct vdi_object_index *index, struct vd_bytes value,
+			       struct vdi_btree_snapshot *ret_snapshot)
 {
 	struct vdi_index_posting **place;
 

@@ -1,11 +1,11 @@
-/* How: one copy-on-write tree by key; indexes follow each change and may fall out (object_index.h), so the tree alone decides whether a change
- * succeeded. */
+/* How: one copy-on-write tree by key; indexes follow each change and may fall out (object_index.h), so the
+ * tree alone decides whether a change succeeded. */
 #include "object_store.h"
 
 #include "object.h"
 
 #define REBUILD_AFTER_CHANGES 1000
-#define SCAN_COUNT_MAX 1000	   /* so many are scanned as fast as an index is found */
+#define SCAN_COUNT_MAX 1000	 /* so many are scanned as fast as an index is found */
 #define UNASKED_CHANGES_MIN 4096 /* before an index on demand goes */
 
 static size_t place_count(const struct vdi_object_store *store)
@@ -13,7 +13,8 @@ static size_t place_count(const struct vdi_object_store *store)
 	return store->indexes ? store->index_count + VDI_DEMAND_LABELS_MAX : 0;
 }
 
-vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_count, const char *const *index_labels)
+vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_count,
+				const char *const *index_labels)
 {
 	size_t	  count = field_count;
 	vd_status status = VD_OK;
@@ -65,7 +66,8 @@ bool vdi_object_store_ask(struct vdi_object_store *store, size_t index, uint64_t
 	return ask(store, &store->indexes[index], candidate_count);
 }
 
-/* The place of that label, or one that may become it: free, or of a label that was asked for once or not lately. */
+/* The place of that label, or one that may become it: free, or of a label that was asked for once or not
+ * lately. */
 static struct vdi_object_index *label_place(struct vdi_object_store *store, struct vd_bytes key)
 {
 	struct vdi_object_index *places = store->indexes + store->index_count, *best = NULL;
@@ -81,12 +83,14 @@ static struct vdi_object_index *label_place(struct vdi_object_store *store, stru
 	return best;
 }
 
-struct vdi_object_index *vdi_object_store_ask_label(struct vdi_object_store *store, struct vd_bytes key, uint64_t candidate_count)
+struct vdi_object_index *vdi_object_store_ask_label(struct vdi_object_store *store, struct vd_bytes key,
+						    uint64_t candidate_count)
 {
 	struct vdi_object_index *place;
 	char			*copy;
 
-	if (!store->has_labels_on_demand || candidate_count <= SCAN_COUNT_MAX || (place = label_place(store, key)) == NULL)
+	if (!store->has_labels_on_demand || candidate_count <= SCAN_COUNT_MAX ||
+	    (place = label_place(store, key)) == NULL)
 		return NULL;
 	if (place->label_key == NULL || !vd_bytes_equal(vd_bytes_of(place->label_key), key)) {
 		copy = vdi_strndup(key.data, key.size);
@@ -102,7 +106,8 @@ static void drop_retained(struct vdi_object_store *store, size_t index)
 {
 	vdi_btree_snapshot_release(&store->retained[index].snapshot);
 	store->retained_count--;
-	memmove(&store->retained[index], &store->retained[index + 1], (store->retained_count - index) * sizeof store->retained[0]);
+	memmove(&store->retained[index], &store->retained[index + 1],
+		(store->retained_count - index) * sizeof store->retained[0]);
 }
 
 void vdi_object_store_fini(struct vdi_object_store *store)
@@ -126,10 +131,12 @@ static bool is_lost(const struct vdi_object_index *index)
 	return !index->is_usable && vdi_object_index_is_wanted(index);
 }
 
-static void change_index(struct vdi_object_store *store, struct vdi_object_index *index, struct vd_object *old_object, struct vd_object *object)
+static void change_index(struct vdi_object_store *store, struct vdi_object_index *index,
+			 struct vd_object *old_object, struct vd_object *object)
 {
 	vdi_object_index_change(index, old_object, object);
-	if (index->is_on_demand && index->is_usable && ++index->changes_unasked > VDI_MAX(store->objects.live.count, (uint64_t) UNASKED_CHANGES_MIN))
+	if (index->is_on_demand && index->is_usable &&
+	    ++index->changes_unasked > VDI_MAX(store->objects.live.count, (uint64_t) UNASKED_CHANGES_MIN))
 		vdi_object_index_drop(index);
 }
 
@@ -180,17 +187,22 @@ void vdi_object_store_prepare(const struct vdi_object_store *store, const struct
 			vdi_object_prefetch(objects[i]);
 	/* What the indexes will compare, then what they will go through. */
 	for (size_t index = 0; index < store->index_count; index++)
-		for (size_t i = 0; i < count && store->indexes[index].is_usable && store->indexes[index].label_key == NULL; i++)
+		for (size_t i = 0;
+		     i < count && store->indexes[index].is_usable && store->indexes[index].label_key == NULL;
+		     i++)
 			if (objects[i])
-				__builtin_prefetch(vd_object_field(objects[i], store->indexes[index].field_index).data);
+				__builtin_prefetch(
+					vd_object_field(objects[i], store->indexes[index].field_index).data);
 	for (size_t index = 0; index < store->index_count; index++)
 		vdi_object_index_prepare(&store->indexes[index], objects, count);
 }
 
-vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_bytes key, struct vd_object *object, struct vd_object **ret_old_object)
+vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_bytes key,
+				  struct vd_object *object, struct vd_object **ret_old_object)
 {
 	void	 *replaced = NULL;
-	vd_status status = object ? vdi_btree_put(&store->objects, object, &replaced) : vdi_btree_remove(&store->objects, key, &replaced);
+	vd_status status = object ? vdi_btree_put(&store->objects, object, &replaced) :
+				    vdi_btree_remove(&store->objects, key, &replaced);
 
 	if (status != VD_OK && status != VD_NOT_FOUND)
 		return status;
@@ -211,7 +223,8 @@ vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_byte
 	return VD_OK;
 }
 
-void vdi_object_store_restore(struct vdi_object_store *store, struct vdi_btree_snapshot *before, struct vdi_event *const *events, size_t count)
+void vdi_object_store_restore(struct vdi_object_store *store, struct vdi_btree_snapshot *before,
+			      struct vdi_event *const *events, size_t count)
 {
 	struct vdi_btree undone = store->objects;
 
@@ -219,7 +232,8 @@ void vdi_object_store_restore(struct vdi_object_store *store, struct vdi_btree_s
 	*before = (struct vdi_btree_snapshot) { 0 };
 	while (count-- > 0)
 		for (size_t i = 0; events[count] && i < place_count(store); i++)
-			vdi_object_index_change(&store->indexes[i], events[count]->object, events[count]->old_object);
+			vdi_object_index_change(&store->indexes[i], events[count]->object,
+						events[count]->old_object);
 	vdi_btree_fini(&undone);
 }
 
@@ -245,12 +259,14 @@ void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *
 	}
 }
 
-bool vdi_object_store_index_begin(const struct vdi_object_store *store, size_t index, struct vdi_object_index *ret_fresh)
+bool vdi_object_store_index_begin(const struct vdi_object_store *store, size_t index,
+				  struct vdi_object_index *ret_fresh)
 {
 	const struct vdi_object_index *lost = &store->indexes[index];
 
 	VDI_CHECK(index < store->index_count);
-	*ret_fresh = (struct vdi_object_index) { .label_key = lost->label_key, .field_index = lost->field_index };
+	*ret_fresh =
+		(struct vdi_object_index) { .label_key = lost->label_key, .field_index = lost->field_index };
 	return is_lost(lost);
 }
 
@@ -271,7 +287,8 @@ void vdi_object_store_snapshot(const struct vdi_object_store *store, struct vdi_
 	vdi_btree_snapshot(&store->objects, ret_snapshot);
 }
 
-void vdi_object_store_retain(struct vdi_object_store *store, const struct vdi_btree_snapshot *snapshot, vd_rev revision, uint64_t position)
+void vdi_object_store_retain(struct vdi_object_store *store, const struct vdi_btree_snapshot *snapshot,
+			     vd_rev revision, uint64_t position)
 {
 	size_t place = 0;
 
@@ -285,8 +302,10 @@ void vdi_object_store_retain(struct vdi_object_store *store, const struct vdi_bt
 		drop_retained(store, 0);
 		place = place ? place - 1 : 0;
 	}
-	memmove(&store->retained[place + 1], &store->retained[place], (store->retained_count - place) * sizeof store->retained[0]);
-	store->retained[place] = (struct vdi_retained_snapshot) { .revision = revision, .position = position };
+	memmove(&store->retained[place + 1], &store->retained[place],
+		(store->retained_count - place) * sizeof store->retained[0]);
+	store->retained[place] =
+		(struct vdi_retained_snapshot) { .revision = revision, .position = position };
 	vdi_btree_snapshot_ref(snapshot, &store->retained[place].snapshot);
 	store->retained_count++;
 }
@@ -297,7 +316,8 @@ void vdi_object_store_forget(struct vdi_object_store *store, vd_rev revision_bel
 		drop_retained(store, 0);
 }
 
-const struct vdi_retained_snapshot *vdi_object_store_nearest(const struct vdi_object_store *store, uint64_t position)
+const struct vdi_retained_snapshot *vdi_object_store_nearest(const struct vdi_object_store *store,
+							     uint64_t			    position)
 {
 	for (size_t i = 0; i < store->retained_count; i++)
 		if (store->retained[i].position >= position)

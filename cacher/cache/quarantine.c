@@ -34,13 +34,15 @@ static void remove_locked(struct vdi_quarantine *quarantine, struct vd_bytes key
 		if (entry->revision > revision)
 			return;
 		vdi_free(entry);
-		memmove(&quarantine->keys[i], &quarantine->keys[i + 1], (count - i - 1) * sizeof *quarantine->keys);
+		memmove(&quarantine->keys[i], &quarantine->keys[i + 1],
+			(count - i - 1) * sizeof *quarantine->keys);
 		atomic_store_explicit(&quarantine->count, count - 1, memory_order_relaxed);
 		return;
 	}
 }
 
-void vdi_quarantine_add(struct vdi_quarantine *quarantine, struct vd_bytes key, vd_rev revision, const char *error)
+void vdi_quarantine_add(struct vdi_quarantine *quarantine, struct vd_bytes key, vd_rev revision,
+			const char *error)
 {
 	struct vdi_quarantined *entry;
 	size_t			error_size = strlen(error);
@@ -51,14 +53,17 @@ void vdi_quarantine_add(struct vdi_quarantine *quarantine, struct vd_bytes key, 
 	entry = vdi_alloc(sizeof *entry + key.size + error_size);
 	if (entry == NULL)
 		return;
-	*entry = (struct vdi_quarantined) { .revision = revision, .key_size = key.size, .error_size = error_size };
+	*entry = (struct vdi_quarantined) { .revision = revision,
+					    .key_size = key.size,
+					    .error_size = error_size };
 	memcpy(entry->text, key.data, key.size);
 	memcpy(entry->text + key.size, error, error_size);
 	vdi_lock_acquire(&quarantine->lock);
 	remove_locked(quarantine, key, INT64_MAX);
 	count = vdi_quarantine_count(quarantine);
 	keys = quarantine->keys;
-	if (count < VDI_QUARANTINE_MAX && vdi_grow(&keys, &quarantine->capacity, count + 1, sizeof *quarantine->keys)) {
+	if (count < VDI_QUARANTINE_MAX &&
+	    vdi_grow(&keys, &quarantine->capacity, count + 1, sizeof *quarantine->keys)) {
 		quarantine->keys = keys;
 		quarantine->keys[count] = entry;
 		atomic_store_explicit(&quarantine->count, count + 1, memory_order_relaxed);
@@ -79,11 +84,13 @@ static bool is_in(const struct vdi_quarantined *entry, struct vd_bytes prefix, s
 {
 	size_t size = prefix.size + namespace_name.size;
 
-	return entry->key_size > size && memcmp(entry->text, prefix.data, prefix.size) == 0 && memcmp(entry->text + prefix.size, namespace_name.data, namespace_name.size) == 0 &&
+	return entry->key_size > size && memcmp(entry->text, prefix.data, prefix.size) == 0 &&
+	       memcmp(entry->text + prefix.size, namespace_name.data, namespace_name.size) == 0 &&
 	       entry->text[size] == '/';
 }
 
-bool vdi_quarantine_holds(struct vdi_quarantine *quarantine, struct vd_bytes prefix, struct vd_bytes namespace_name, struct vd_error *ret_error)
+bool vdi_quarantine_holds(struct vdi_quarantine *quarantine, struct vd_bytes prefix,
+			  struct vd_bytes namespace_name, struct vd_error *ret_error)
 {
 	bool   holds;
 	size_t i = 0, count;
@@ -94,10 +101,12 @@ bool vdi_quarantine_holds(struct vdi_quarantine *quarantine, struct vd_bytes pre
 		i++;
 	holds = i < count || count == VDI_QUARANTINE_MAX;
 	if (i < count)
-		vd_error_set(ret_error, VD_UNDECODABLE, "the object stored under %.*s cannot be decoded", (int) VDI_MIN(quarantine->keys[i]->key_size, (size_t) 300),
+		vd_error_set(ret_error, VD_UNDECODABLE, "the object stored under %.*s cannot be decoded",
+			     (int) VDI_MIN(quarantine->keys[i]->key_size, (size_t) 300),
 			     quarantine->keys[i]->text);
 	else if (holds)
-		vd_error_set(ret_error, VD_UNDECODABLE, "%d objects or more cannot be decoded", VDI_QUARANTINE_MAX);
+		vd_error_set(ret_error, VD_UNDECODABLE, "%d objects or more cannot be decoded",
+			     VDI_QUARANTINE_MAX);
 	vdi_lock_release(&quarantine->lock);
 	return holds;
 }
@@ -117,15 +126,17 @@ void vdi_quarantine_dump(struct vdi_quarantine *quarantine, size_t shown_max, st
 
 	vdi_lock_acquire(&quarantine->lock);
 	count = vdi_quarantine_count(quarantine);
-	vdi_buffer_printf(buffer, "{\"count\":%zu,\"total\":%llu,\"keys\":[", count,
-			  (unsigned long long) atomic_load_explicit(&quarantine->total, memory_order_relaxed));
+	vdi_buffer_printf(
+		buffer, "{\"count\":%zu,\"total\":%llu,\"keys\":[", count,
+		(unsigned long long) atomic_load_explicit(&quarantine->total, memory_order_relaxed));
 	for (size_t i = 0; i < VDI_MIN(count, shown_max); i++) {
 		const struct vdi_quarantined *entry = quarantine->keys[i];
 
 		vdi_buffer_append_text(buffer, i ? ",{\"key\":" : "{\"key\":");
 		vdi_buffer_append_json_string(buffer, (struct vd_bytes) { entry->text, entry->key_size });
 		vdi_buffer_printf(buffer, ",\"revision\":%lld,\"error\":", (long long) entry->revision);
-		vdi_buffer_append_json_string(buffer, (struct vd_bytes) { entry->text + entry->key_size, entry->error_size });
+		vdi_buffer_append_json_string(
+			buffer, (struct vd_bytes) { entry->text + entry->key_size, entry->error_size });
 		vdi_buffer_append_char(buffer, '}');
 	}
 	vdi_lock_release(&quarantine->lock);

@@ -1,4 +1,5 @@
-/* How: a state under a lock, and a list of those who wait: actors to be woken, and blocked callers that each have a struct vdi_wait on their stack. */
+/* How: a state under a lock, and a list of those who wait: actors to be woken, and blocked callers that each
+ * have a struct vdi_wait on their stack. */
 #include "ready.h"
 
 #include <math.h>
@@ -37,7 +38,8 @@ static void set_state(struct vdi_ready *ready, enum vdi_ready_state state, const
 			ready->waiters = NULL;
 		}
 	}
-	/* A waiter's node may be gone once it is told; those not yet told wait for this lock before they leave. */
+	/* A waiter's node may be gone once it is told; those not yet told wait for this lock before they
+	 * leave. */
 	while (waiters) {
 		struct vdi_ready_waiter *waiter = waiters;
 

@@ -1,4 +1,5 @@
-/* The ready state of a cacher: pending, ready, stopped, and the generation (R-510..R-514, kubernetes/apiserver pkg/storage/cacher/ready.go).
+/* The ready state of a cacher: pending, ready, stopped, and the generation (R-510..R-514,
+ * kubernetes/apiserver pkg/storage/cacher/ready.go).
  *
  * Any thread; own lock (VDI_LOCK_READY). Who waits is told under it.
  */
@@ -36,8 +37,10 @@ void vdi_ready_fini(struct vdi_ready *ready);
 void vdi_ready_set_pending(struct vdi_ready *ready, const char *message);
 void vdi_ready_set_ready(struct vdi_ready *ready);
 void vdi_ready_stop(struct vdi_ready *ready);
-/* VD_OK with the generation; VD_NOT_READY with words and retry_after_s; VD_CLOSED. ret_generation may be NULL. */
-VDI_MUST_USE vd_status vdi_ready_check(struct vdi_ready *ready, uint64_t *ret_generation, struct vd_error *reterr);
+/* VD_OK with the generation; VD_NOT_READY with words and retry_after_s; VD_CLOSED. ret_generation may be
+ * NULL. */
+VDI_MUST_USE vd_status vdi_ready_check(struct vdi_ready *ready, uint64_t *ret_generation,
+				       struct vd_error *reterr);
 /* Blocks until ready or stopped or due. */
 VDI_MUST_USE vd_status vdi_ready_wait(struct vdi_ready *ready, vd_mono due, struct vd_error *reterr);
 /* told(arg) follows once, when it is ready or stopped. false: it is now, and nothing follows. */

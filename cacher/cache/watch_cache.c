@@ -1,13 +1,14 @@
-/* How: the lock is taken once per batch. Objects and history move together under it, so a reader that holds it sees one revision. What may allocate
- * (the events) is made before; the only thing that can fail inside is a copy of tree nodes, and then the batch stops between two revisions: nobody
- * is shown a part of one.
+/* How: the lock is taken once per batch. Objects and history move together under it, so a reader that holds
+ * it sees one revision. What may allocate (the events) is made before; the only thing that can fail inside is
+ * a copy of tree nodes, and then the batch stops between two revisions: nobody is shown a part of one.
  *
- * An exact read of an older revision takes events back, newest first, in a private copy-on-write tree, some at a time so that the writer is never
- * held up; if the history loses one of them meanwhile, the revision is too old by then. */
+ * An exact read of an older revision takes events back, newest first, in a private copy-on-write tree, some
+ * at a time so that the writer is never held up; if the history loses one of them meanwhile, the revision is
+ * too old by then. */
 #include "watch_cache.h"
 
-vd_status vdi_watch_cache_init(struct vdi_watch_cache *cache, const struct vd_env *env, int64_t history_bytes, vd_dur history_window,
-			       size_t field_count, const char *const *index_labels)
+vd_status vdi_watch_cache_init(struct vdi_watch_cache *cache, const struct vd_env *env, int64_t history_bytes,
+			       vd_dur history_window, size_t field_count, const char *const *index_labels)
 {
 	*cache = (struct vdi_watch_cache) { .env = env, .waiters_revision_min = INT64_MAX };
 	VDI_TRY(vdi_history_init(&cache->history, history_bytes, history_window));
@@ -34,7 +35,8 @@ static void publish_locked(struct vdi_watch_cache *cache, vd_rev revision)
 	atomic_store_explicit(&cache->revision, revision, memory_order_release);
 }
 
-void vdi_watch_cache_replace(struct vdi_watch_cache *cache, struct vdi_btree *objects, int64_t bytes, vd_rev revision, bool keep_history)
+void vdi_watch_cache_replace(struct vdi_watch_cache *cache, struct vdi_btree *objects, int64_t bytes,
+			     vd_rev revision, bool keep_history)
 {
 	vdi_lock_acquire(&cache->lock);
 	if (!keep_history)
@@ -67,7 +69,8 @@ void vdi_watch_cache_build_indexes(struct vdi_watch_cache *cache)
 	vdi_btree_snapshot_release(&objects);
 }
 
-struct vd_object *vdi_watch_cache_get(struct vdi_watch_cache *cache, struct vd_bytes key, vd_rev *ret_revision)
+struct vd_object *vdi_watch_cache_get(struct vdi_watch_cache *cache, struct vd_bytes key,
+				      vd_rev *ret_revision)
 {
 	struct vd_object *object;
 
@@ -95,21 +98,23 @@ vd_status vdi_watch_cache_backfill(struct vdi_watch_cache *cache, const struct v
 
 	if (is_delete && event->object == NULL)
 		return VD_OK;
-	VDI_TRY(vdi_event_new(event->revision, is_delete ? NULL : event->object, is_delete ? event->object : event->old_object,
-			      vd_env_now(cache->env), &made));
+	VDI_TRY(vdi_event_new(event->revision, is_delete ? NULL : event->object,
+			      is_delete ? event->object : event->old_object, vd_env_now(cache->env), &made));
 	vdi_lock_acquire(&cache->lock);
 	vdi_history_append(&cache->history, made);
 	vdi_lock_release(&cache->lock);
 	return VD_OK;
 }
 
-/* The event takes the cache's own previous object, whatever the store said. *ret_made: false for a deletion of something never seen. */
+/* The event takes the cache's own previous object, whatever the store said (R-433). *ret_made: false for a
+ * deletion of something never seen. */
 static vd_status change_locked(struct vdi_watch_cache *cache, struct vdi_event *event, bool *ret_made)
 {
 	struct vd_object *object = event->object;
 	struct vd_object *old_object;
 
-	VDI_TRY(vdi_object_store_change(&cache->store, vd_object_key(object ? object : event->old_object), object, &old_object));
+	VDI_TRY(vdi_object_store_change(&cache->store, vd_object_key(object ? object : event->old_object),
+					object, &old_object));
 	*ret_made = object || old_object;
 	if (!*ret_made)
 		return VD_OK;
@@ -154,12 +159,14 @@ static size_t look_ahead_locked(struct vdi_watch_cache *cache, struct vdi_event 
 	return count;
 }
 
-static vd_status make_event(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *from, struct vdi_event **ret_event)
+static vd_status make_event(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *from,
+			    struct vdi_event **ret_event)
 {
 	bool	is_delete = from->type == VD_WATCH_DELETED;
 	vd_mono time = from->received.ns ? from->received : vd_env_now(cache->env);
 
-	return vdi_event_new(from->revision, is_delete ? NULL : from->object, is_delete ? from->object : NULL, time, ret_event);
+	return vdi_event_new(from->revision, is_delete ? NULL : from->object, is_delete ? from->object : NULL,
+			     time, ret_event);
 }
 
 static size_t revision_size(const struct vdi_watchchan_event *events, size_t count)
@@ -171,8 +178,8 @@ static size_t revision_size(const struct vdi_watchchan_event *events, size_t cou
 	return size;
 }
 
-vd_status vdi_watch_cache_apply(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *events, size_t count,
-				struct vdi_applied *applied)
+vd_status vdi_watch_cache_apply(struct vdi_watch_cache *cache, const struct vdi_watchchan_event *events,
+				size_t count, struct vdi_applied *applied)
 {
 	struct vdi_event **made = applied->made;
 	size_t		   prepared = 0;
@@ -189,7 +196,9 @@ vd_status vdi_watch_cache_apply(struct vdi_watch_cache *cache, const struct vdi_
 
 		if (taken + size > looked_at && prepared - taken > 2) {
 			looked_at = VDI_MAX(looked_at, taken);
-			looked_at += look_ahead_locked(cache, made + looked_at, VDI_MIN(prepared - looked_at, (size_t) VDI_PREPARE_MAX));
+			looked_at +=
+				look_ahead_locked(cache, made + looked_at,
+						  VDI_MIN(prepared - looked_at, (size_t) VDI_PREPARE_MAX));
 		}
 
 		if (taken + size > prepared || apply_revision_locked(cache, made + taken, size) != VD_OK)
@@ -271,14 +280,16 @@ bool vdi_watch_cache_wait(struct vdi_watch_cache *cache, struct vdi_fresh_waiter
 	cache->waiters_last = waiter;
 	cache->waits++;
 	cache->waiters_revision_min = VDI_MIN(cache->waiters_revision_min, waiter->revision);
-	/* Under the lock: once it is released the waiter may be served, and what keeps the actor there may be gone with it. */
+	/* Under the lock: once it is released the waiter may be served, and what keeps the actor there may be
+	 * gone with it. */
 	if (cache->actor)
 		vd_actor_wake(cache->actor);
 	vdi_lock_release(&cache->lock);
 	return false;
 }
 
-static vd_status verdict_locked(const struct vdi_watch_cache *cache, const struct vdi_fresh_waiter *waiter, vd_mono now)
+static vd_status verdict_locked(const struct vdi_watch_cache *cache, const struct vdi_fresh_waiter *waiter,
+				vd_mono now)
 {
 	if (waiter->revision <= vdi_watch_cache_revision(cache))
 		return VD_OK;
@@ -287,7 +298,8 @@ static vd_status verdict_locked(const struct vdi_watch_cache *cache, const struc
 	return vd_mono_add(waiter->since, VDI_FRESH_WAIT).ns <= now.ns ? VD_TOO_LARGE_REVISION : VD_AGAIN;
 }
 
-/* Takes out all waiters that have an answer, in the order in which they came. *ret_due: of the first one that stays. */
+/* Takes out all waiters that have an answer, in the order in which they came. *ret_due: of the first one that
+ * stays. */
 static struct vdi_fresh_waiter *take_answered(struct vdi_watch_cache *cache, vd_mono now, vd_mono *ret_due)
 {
 	struct vdi_fresh_waiter	 *answered = NULL, *waiter;
@@ -298,7 +310,8 @@ static struct vdi_fresh_waiter *take_answered(struct vdi_watch_cache *cache, vd_
 	waiter = cache->waiters_first;
 	*ret_due = waiter ? vd_mono_add(waiter->since, VDI_FRESH_WAIT) : VD_NEVER;
 	/* Nobody's revision is there and nobody's time is over: the first deadline is the earliest. */
-	if (waiter && !cache->is_stopped && cache->waiters_revision_min > vdi_watch_cache_revision(cache) && ret_due->ns > now.ns)
+	if (waiter && !cache->is_stopped && cache->waiters_revision_min > vdi_watch_cache_revision(cache) &&
+	    ret_due->ns > now.ns)
 		waiter = NULL;
 	if (waiter) {
 		cache->waiters_last = NULL;
@@ -315,7 +328,8 @@ static struct vdi_fresh_waiter *take_answered(struct vdi_watch_cache *cache, vd_
 		}
 		*answered_end = *place = NULL;
 		cache->waiters_revision_min = least;
-		*ret_due = cache->waiters_first ? vd_mono_add(cache->waiters_first->since, VDI_FRESH_WAIT) : VD_NEVER;
+		*ret_due = cache->waiters_first ? vd_mono_add(cache->waiters_first->since, VDI_FRESH_WAIT) :
+						  VD_NEVER;
 	}
 	vdi_lock_release(&cache->lock);
 	return answered;
@@ -357,7 +371,8 @@ bool vdi_watch_cache_has_waiters(struct vdi_watch_cache *cache, uint64_t *ret_wa
 
 vd_status vdi_too_large_revision(struct vd_error *reterr, vd_rev requested, vd_rev current)
 {
-	vd_error_set(reterr, VD_TOO_LARGE_REVISION, "Too large resource version: %lld, current: %lld", (long long) requested, (long long) current);
+	vd_error_set(reterr, VD_TOO_LARGE_REVISION, "Too large resource version: %lld, current: %lld",
+		     (long long) requested, (long long) current);
 	if (reterr) {
 		reterr->requested = requested;
 		reterr->current = current;
@@ -376,7 +391,8 @@ static vd_status too_old(struct vd_error *reterr, vd_rev revision)
 	return VD_EXPIRED;
 }
 
-static const struct vdi_retained_snapshot *find_exact_locked(const struct vdi_watch_cache *cache, vd_rev revision)
+static const struct vdi_retained_snapshot *find_exact_locked(const struct vdi_watch_cache *cache,
+							     vd_rev			   revision)
 {
 	for (size_t i = 0; i < cache->store.retained_count; i++)
 		if (cache->store.retained[i].revision == revision)
@@ -402,7 +418,8 @@ bool vdi_watch_cache_has_revision(struct vdi_watch_cache *cache, vd_rev revision
 }
 
 /* The first one gives the actor something to drop after a compaction; it may have had nothing to wait for. */
-static void retain_locked(struct vdi_watch_cache *cache, const struct vdi_btree_snapshot *snapshot, vd_rev revision, uint64_t position)
+static void retain_locked(struct vdi_watch_cache *cache, const struct vdi_btree_snapshot *snapshot,
+			  vd_rev revision, uint64_t position)
 {
 	if (cache->store.retained_count == 0 && cache->actor)
 		vd_actor_wake(cache->actor);
@@ -412,7 +429,8 @@ static void retain_locked(struct vdi_watch_cache *cache, const struct vdi_btree_
 void vdi_watch_cache_retain_newest_locked(struct vdi_watch_cache *cache)
 {
 	if (!cache->is_inconsistent)
-		retain_locked(cache, vdi_btree_view(&cache->store.objects), vdi_watch_cache_revision(cache), cache->history.end);
+		retain_locked(cache, vdi_btree_view(&cache->store.objects), vdi_watch_cache_revision(cache),
+			      cache->history.end);
 }
 
 /* Takes events [to, from) back, newest first. */
@@ -439,8 +457,8 @@ static vd_status undo(struct vdi_watch_cache *cache, struct vdi_btree *objects, 
 	return status;
 }
 
-vd_status vdi_watch_cache_snapshot_at(struct vdi_watch_cache *cache, vd_rev revision, struct vdi_btree_snapshot *ret_snapshot,
-				      struct vd_error *reterr)
+vd_status vdi_watch_cache_snapshot_at(struct vdi_watch_cache *cache, vd_rev revision,
+				      struct vdi_btree_snapshot *ret_snapshot, struct vd_error *reterr)
 {
 	const struct vdi_retained_snapshot *nearest;
 	struct vdi_btree		    objects;
@@ -471,11 +489,13 @@ vd_status vdi_watch_cache_snapshot_at(struct vdi_watch_cache *cache, vd_rev revi
 	status = undo(cache, &objects, from, to);
 	if (status != VD_OK) {
 		vdi_btree_fini(&objects);
-		return status == VD_EXPIRED ? too_old(reterr, revision) : vd_error_set(reterr, status, "out of memory for a snapshot");
+		return status == VD_EXPIRED ? too_old(reterr, revision) :
+					      vd_error_set(reterr, status, "out of memory for a snapshot");
 	}
 	vdi_lock_acquire(&cache->lock);
 	/* Not across a new generation: there the history starts over behind our positions. */
-	if (to >= cache->history.start && revision >= vdi_history_floor(&cache->history) && has_revision_locked(cache, revision))
+	if (to >= cache->history.start && revision >= vdi_history_floor(&cache->history) &&
+	    has_revision_locked(cache, revision))
 		retain_locked(cache, &objects.live, revision, to);
 	vdi_lock_release(&cache->lock);
 	*ret_snapshot = objects.live;

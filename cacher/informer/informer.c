@@ -1,11 +1,13 @@
-/* How: a WatchList through the ordinary watch, whose events go into a bounded queue; the informer's own actor takes them out, changes the picture and calls the
- * handlers. So one actor owns everything but the picture's trees, which are under a lock, and new handlers, resyncs and changes come one after the other.
+/* How: a WatchList through the ordinary watch, whose events go into a bounded queue; the informer's own actor
+ * takes them out, changes the picture and calls the handlers. So one actor owns everything but the picture's
+ * trees, which are under a lock, and new handlers, resyncs and changes come one after the other.
  *
  *   watch --deliver (takes less when full)--> queue --actor--> picture, indexes, handlers --(room again)--> vd_watcher_resume
  *
- * What the initial state brings is compared with what is known, so that the first fill and every later one are the same code: known and changed -> update,
- * unknown -> add, and at its end what was not seen again -> remove. When a watch ends it is opened again: from the last revision if that may still work, else with
- * the whole state (R-350..R-356).
+ * What the initial state brings is compared with what is known, so that the first fill and every later one
+ * are the same code: known and changed -> update, unknown -> add, and at its end what was not seen again ->
+ * remove. When a watch ends it is opened again: from the last revision if that may still work, else with the
+ * whole state (R-350..R-356).
  */
 #include "actor_poll.h"
 #include "cacher.h"
@@ -193,7 +195,8 @@ static void cache_ready(void *arg)
 	vd_actor_wake(informer->actor);
 }
 
-/* A cache that fills wakes the informer when it is full; everything else that stands in the way takes its time. */
+/* A cache that fills wakes the informer when it is full; everything else that stands in the way takes its
+ * time. */
 static void try_open(struct vd_informer *informer, vd_mono now)
 {
 	vd_status status;
@@ -274,7 +277,8 @@ static vd_status build(struct vd_informer *informer, const struct vd_informer_op
 {
 	struct vd_actor_options actor = { .name = "informer", .run = run, .arg = informer };
 
-	if (!copy_bytes(options->namespace_name, &informer->options.namespace_name) || !copy_bytes(options->label_selector, &informer->options.label_selector) ||
+	if (!copy_bytes(options->namespace_name, &informer->options.namespace_name) ||
+	    !copy_bytes(options->label_selector, &informer->options.label_selector) ||
 	    !copy_bytes(options->field_selector, &informer->options.field_selector))
 		return VD_NOMEM;
 	VDI_TRY(vdi_informer_indexes_new(options->indexes, options->index_count, &informer->indexes));
@@ -282,15 +286,16 @@ static vd_status build(struct vd_informer *informer, const struct vd_informer_op
 	return vd_runner_actor_new(informer->runner, &actor, &informer->actor);
 }
 
-static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer_options *options, struct vd_informer **ret_informer,
-			      struct vd_error *reterr)
+static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer_options *options,
+			      struct vd_informer **ret_informer, struct vd_error *reterr)
 {
 	struct vd_watch_options watch = VD_WATCH_OPTIONS_INIT;
 	struct vd_informer     *informer;
 	vd_status		status;
 
 	if (options->index_count && options->indexes == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "indexes is NULL but index_count is %zu", options->index_count);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "indexes is NULL but index_count is %zu",
+				    options->index_count);
 	VDI_TRY(vdi_cacher_check_scope(cacher, options->namespace_name, VD_BYTES_NONE, reterr));
 	VDI_TRY(vdi_predicate_check(cacher->codec, options->label_selector, options->field_selector, reterr));
 	informer = VDI_NEW(struct vd_informer);
@@ -307,17 +312,23 @@ static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer
 	status = build(informer, options);
 	if (status != VD_OK) {
 		free_informer(informer);
-		return status == VD_INVALID_ARGUMENT ? vd_error_set(reterr, status, "each index of an informer needs a name of its own and a function") :
-						       vd_error_set(reterr, status, "%s for an informer", vd_status_sentence(status));
+		return status == VD_INVALID_ARGUMENT ?
+			       vd_error_set(
+				       reterr, status,
+				       "each index of an informer needs a name of its own and a function") :
+			       vd_error_set(reterr, status, "%s for an informer", vd_status_sentence(status));
 	}
-	informer->usage = (struct vdi_usage) { .kind = "informer of", .name = cacher->options.resource, .closed_by = "vd_informer_close", .env = cacher->env };
+	informer->usage = (struct vdi_usage) { .kind = "informer of",
+					       .name = cacher->options.resource,
+					       .closed_by = "vd_informer_close",
+					       .env = cacher->env };
 	vdi_usage_begin(&informer->usage);
 	*ret_informer = informer;
 	return VD_OK;
 }
 
-vd_status vd_informer_open(struct vd_cacher *cacher, const struct vd_informer_options *options, struct vd_informer **ret_informer,
-			   struct vd_error *reterr)
+vd_status vd_informer_open(struct vd_cacher *cacher, const struct vd_informer_options *options,
+			   struct vd_informer **ret_informer, struct vd_error *reterr)
 {
 	VDI_REQUIRE(cacher, reterr);
 	VDI_REQUIRE(ret_informer, reterr);
@@ -327,8 +338,10 @@ vd_status vd_informer_open(struct vd_cacher *cacher, const struct vd_informer_op
 	return VD_OK;
 }
 
-vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes label_selector, struct vd_bytes field_selector,
-			  const struct vd_informer_handler *handler, struct vd_informer **ret_informer, struct vd_error *reterr)
+vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+			  struct vd_bytes label_selector, struct vd_bytes field_selector,
+			  const struct vd_informer_handler *handler, struct vd_informer **ret_informer,
+			  struct vd_error *reterr)
 {
 	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
 	struct vd_informer	  *informer;
@@ -343,7 +356,8 @@ vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_na
 	VDI_TRY(new_informer(cacher, &options, &informer, reterr));
 	status = vd_informer_add_handler(informer, handler, NULL, reterr);
 	if (status != VD_OK) {
-		vd_actor_close(informer->actor, NULL, NULL); /* it never ran: nothing of it looks at the informer */
+		vd_actor_close(informer->actor, NULL,
+			       NULL); /* it never ran: nothing of it looks at the informer */
 		free_informer(informer);
 		return status;
 	}
@@ -353,11 +367,11 @@ vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_na
 
 vd_status vd_informer_synced_wait(struct vd_informer *informer, vd_dur timeout)
 {
-	struct vdi_wait	     wait;
+	struct vdi_wait		 wait;
 	struct vdi_synced_waiter waiter = { .wait = &wait };
-	vd_mono		     due;
-	bool		     in_time = true;
-	bool		     is_synced;
+	vd_mono			 due;
+	bool			 in_time = true;
+	bool			 is_synced;
 
 	VDI_REQUIRE(informer, NULL);
 	VDI_TRY(vdi_wait_check(informer->env, __func__, NULL));
@@ -369,7 +383,8 @@ vd_status vd_informer_synced_wait(struct vd_informer *informer, vd_dur timeout)
 		vdi_lock_release(&informer->lock);
 		vdi_wait_fini(&wait);
 		vdi_log(informer->env, VD_LOG_ERROR, "misuse",
-			"vd_informer_synced_wait: this thread runs the poller of this informer: run it until the handlers are told that they are synced");
+			"vd_informer_synced_wait: this thread runs the poller of this informer: run it until "
+			"the handlers are told that they are synced");
 		return VD_INVALID_ARGUMENT;
 	}
 	if (!is_synced) {
@@ -417,7 +432,8 @@ struct vd_informer *vd_informer_close_wait(struct vd_informer *informer)
 		return NULL;
 	vdi_wait_check_close(__func__, "vd_informer_close");
 	if (vdi_poller_serves_here(informer->runner))
-		vdi_misuse("vd_informer_close_wait: this thread runs the poller of this informer: use vd_informer_close, and run the poller until its done was told");
+		vdi_misuse("vd_informer_close_wait: this thread runs the poller of this informer: use "
+			   "vd_informer_close, and run the poller until its done was told");
 	vdi_wait_init(&wait, informer->env);
 	vd_informer_close(informer, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);

@@ -1,4 +1,5 @@
-/* The handlers of an informer: they are told of changes, hear what is there when they come, and everything again after each resync period. */
+/* The handlers of an informer: they are told of changes, hear what is there when they come, and everything
+ * again after each resync period. */
 #include "informer_state.h"
 
 #include "env.h"
@@ -20,14 +21,16 @@ void vdi_informer_tell_add(struct vd_informer *informer, struct vd_object *objec
 			to->handler.add(to->handler.arg, object, !to->is_synced);
 }
 
-void vdi_informer_tell_update(struct vd_informer *informer, struct vd_object *old_object, struct vd_object *object)
+void vdi_informer_tell_update(struct vd_informer *informer, struct vd_object *old_object,
+			      struct vd_object *object)
 {
 	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
 		if (to->handler.update && may_call(informer, to))
 			to->handler.update(to->handler.arg, old_object, object);
 }
 
-void vdi_informer_tell_remove(struct vd_informer *informer, struct vd_object *object, bool unknown_final_state)
+void vdi_informer_tell_remove(struct vd_informer *informer, struct vd_object *object,
+			      bool unknown_final_state)
 {
 	for (struct vd_informer_registration *to = informer->registrations; to; to = to->next)
 		if (to->handler.remove && may_call(informer, to))
@@ -78,7 +81,9 @@ void vdi_informer_take_arrivals(struct vd_informer *informer)
 		end = &(*end)->next;
 	*end = in_order;
 	for (struct vd_informer_registration *to = in_order; to; to = to->next) {
-		to->resync_due = to->handler.resync_period.ns ? vd_mono_add(vd_env_now(informer->env), to->handler.resync_period) : VD_NEVER;
+		to->resync_due = to->handler.resync_period.ns ?
+					 vd_mono_add(vd_env_now(informer->env), to->handler.resync_period) :
+					 VD_NEVER;
 		tell_everything(informer, to, false);
 		if (informer->was_filled)
 			vdi_informer_tell_synced(informer, to);
@@ -160,7 +165,8 @@ vd_status vd_informer_add_handler(struct vd_informer *informer, const struct vd_
 	return VD_OK;
 }
 
-void vd_informer_remove_handler(struct vd_informer *informer, struct vd_informer_registration *registration, void (*done)(void *arg), void *arg)
+void vd_informer_remove_handler(struct vd_informer *informer, struct vd_informer_registration *registration,
+				void (*done)(void *arg), void				      *arg)
 {
 	vdi_lock_acquire(&informer->lock);
 	registration->is_removed = true;

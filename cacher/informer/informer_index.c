@@ -1,5 +1,6 @@
-/* How: an entry's key is the size of the value in four bytes, the value, then the object's key: all entries of one value lie together, in key order. A change is
- * tried on copies of the trees' roots, so that it happens in all indexes or in none. */
+/* How: an entry's key is the size of the value in four bytes, the value, then the object's key: all entries
+ * of one value lie together, in key order. A change is tried on copies of the trees' roots, so that it
+ * happens in all indexes or in none. */
 #include "informer_index.h"
 
 #include <stdatomic.h>
@@ -37,7 +38,8 @@ static void entry_unref(void *value)
 
 static const struct vdi_btree_ops entry_ops = { entry_key, entry_ref, entry_unref };
 
-vd_status vdi_informer_indexes_new(const struct vd_informer_index *from, size_t count, struct vdi_informer_index **ret_indexes)
+vd_status vdi_informer_indexes_new(const struct vd_informer_index *from, size_t count,
+				   struct vdi_informer_index **ret_indexes)
 {
 	struct vdi_informer_index *indexes;
 
@@ -48,13 +50,16 @@ vd_status vdi_informer_indexes_new(const struct vd_informer_index *from, size_t 
 		return VD_INVALID_ARGUMENT;
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k <= i; k++)
-			if (from[i].name == NULL || from[i].values == NULL || (k < i && strcmp(from[i].name, from[k].name) == 0))
+			if (from[i].name == NULL || from[i].values == NULL ||
+			    (k < i && strcmp(from[i].name, from[k].name) == 0))
 				return VD_INVALID_ARGUMENT;
 	indexes = vdi_calloc(count, sizeof *indexes);
 	if (indexes == NULL)
 		return VD_NOMEM;
 	for (size_t i = 0; i < count; i++) {
-		indexes[i] = (struct vdi_informer_index) { .name = vdi_strdup(from[i].name), .values = from[i].values, .arg = from[i].arg };
+		indexes[i] = (struct vdi_informer_index) { .name = vdi_strdup(from[i].name),
+							   .values = from[i].values,
+							   .arg = from[i].arg };
 		vdi_btree_init(&indexes[i].entries, &entry_ops);
 		if (indexes[i].name == NULL) {
 			vdi_informer_indexes_free(indexes, i + 1);
@@ -97,7 +102,8 @@ static void emit(void *arg, struct vd_bytes value)
 
 	if (value.size > VD_INDEX_VALUE_MAX)
 		return;
-	if (change->failed || !vdi_grow(&entries, &change->capacity, change->count + 1, sizeof(struct vdi_index_entry *))) {
+	if (change->failed ||
+	    !vdi_grow(&entries, &change->capacity, change->count + 1, sizeof(struct vdi_index_entry *))) {
 		change->failed = true;
 		return;
 	}
@@ -117,7 +123,8 @@ static void emit(void *arg, struct vd_bytes value)
 	change->entries[change->count++] = entry;
 }
 
-vd_status vdi_index_change_prepare(struct vdi_index_change *change, const struct vdi_informer_index *indexes, size_t count, struct vd_object *object)
+vd_status vdi_index_change_prepare(struct vdi_index_change *change, const struct vdi_informer_index *indexes,
+				   size_t count, struct vd_object *object)
 {
 	struct emission emission = { change, object };
 
@@ -147,7 +154,8 @@ void vdi_index_change_fini(struct vdi_index_change *change)
 	*change = (struct vdi_index_change) { 0 };
 }
 
-static vd_status change_one(struct vdi_btree *tree, const struct vdi_index_change *old_entries, const struct vdi_index_change *entries, size_t index)
+static vd_status change_one(struct vdi_btree *tree, const struct vdi_index_change *old_entries,
+			    const struct vdi_index_change *entries, size_t index)
 {
 	for (size_t i = index ? old_entries->ends[index - 1] : 0; i < old_entries->ends[index]; i++)
 		if (vdi_btree_remove(tree, entry_key(old_entries->entries[i]), NULL) == VD_NOMEM)
@@ -157,7 +165,8 @@ static vd_status change_one(struct vdi_btree *tree, const struct vdi_index_chang
 	return VD_OK;
 }
 
-vd_status vdi_index_change_apply(const struct vdi_index_change *old_entries, const struct vdi_index_change *entries, struct vdi_informer_index *indexes,
+vd_status vdi_index_change_apply(const struct vdi_index_change *old_entries,
+				 const struct vdi_index_change *entries, struct vdi_informer_index *indexes,
 				 size_t count)
 {
 	struct vdi_btree_snapshot before[INDEXES_MAX];
@@ -182,7 +191,8 @@ vd_status vdi_index_change_apply(const struct vdi_index_change *old_entries, con
 
 /* ---- Reading ---- */
 
-vd_status vdi_informer_index_snapshot(const struct vdi_informer_index *indexes, size_t count, const char *name, struct vdi_btree_snapshot *ret_snapshot)
+vd_status vdi_informer_index_snapshot(const struct vdi_informer_index *indexes, size_t count,
+				      const char *name, struct vdi_btree_snapshot *ret_snapshot)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(indexes[i].name, name) == 0) {
@@ -192,7 +202,8 @@ vd_status vdi_informer_index_snapshot(const struct vdi_informer_index *indexes, 
 	return VD_NOT_FOUND;
 }
 
-size_t vdi_informer_index_visit(const struct vdi_btree_snapshot *snapshot, struct vd_bytes value, vd_object_visit_fn visit, void *arg)
+size_t vdi_informer_index_visit(const struct vdi_btree_snapshot *snapshot, struct vd_bytes value,
+				vd_object_visit_fn visit, void *arg)
 {
 	char			from[4 + VD_INDEX_VALUE_MAX], end[4 + VD_INDEX_VALUE_MAX];
 	size_t			visited = 0;

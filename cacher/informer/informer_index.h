@@ -1,6 +1,7 @@
 /* The indexes of an informer: (value, key) -> object, one ordered tree per index.
  *
- * Changed by the informer's actor under its lock; read as snapshots by anybody (R-441's idea for callers' own functions; client-go's Indexer).
+ * Changed by the informer's actor under its lock; read as snapshots by anybody (R-441's idea for callers' own
+ * functions; client-go's Indexer).
  */
 #ifndef VDI_INFORMER_INDEX_H
 #define VDI_INFORMER_INDEX_H
@@ -18,7 +19,8 @@ struct vdi_informer_index {
 };
 
 /* VD_NOMEM, VD_INVALID_ARGUMENT: a name twice or missing. */
-VDI_MUST_USE vd_status vdi_informer_indexes_new(const struct vd_informer_index *from, size_t count, struct vdi_informer_index **ret_indexes);
+VDI_MUST_USE vd_status vdi_informer_indexes_new(const struct vd_informer_index *from, size_t count,
+						struct vdi_informer_index **ret_indexes);
 void		       vdi_informer_indexes_free(struct vdi_informer_index *indexes, size_t count);
 
 /* A change in the making: what it needs is allocated before anything is changed. */
@@ -30,16 +32,19 @@ struct vdi_index_change {
 	bool			 failed;
 };
 /* The entries of object (NULL: none). VD_NOMEM. Calls the callers' functions: no lock. */
-VDI_MUST_USE vd_status vdi_index_change_prepare(struct vdi_index_change *change, const struct vdi_informer_index *indexes, size_t count,
+VDI_MUST_USE vd_status vdi_index_change_prepare(struct vdi_index_change		*change,
+						const struct vdi_informer_index *indexes, size_t count,
 						struct vd_object *object);
 /* old_entries leave, entries enter. VD_NOMEM leaves all as before. Under the informer's lock. */
-VDI_MUST_USE vd_status vdi_index_change_apply(const struct vdi_index_change *old_entries, const struct vdi_index_change *entries,
+VDI_MUST_USE vd_status vdi_index_change_apply(const struct vdi_index_change *old_entries,
+					      const struct vdi_index_change *entries,
 					      struct vdi_informer_index *indexes, size_t count);
 void		       vdi_index_change_fini(struct vdi_index_change *change);
 
 /* The objects of one value: VD_NOT_FOUND: no such index. The caller releases the snapshot. */
-VDI_MUST_USE vd_status vdi_informer_index_snapshot(const struct vdi_informer_index *indexes, size_t count, const char *name,
-						   struct vdi_btree_snapshot *ret_snapshot);
-size_t vdi_informer_index_visit(const struct vdi_btree_snapshot *snapshot, struct vd_bytes value, vd_object_visit_fn visit, void *arg);
+VDI_MUST_USE vd_status vdi_informer_index_snapshot(const struct vdi_informer_index *indexes, size_t count,
+						   const char *name, struct vdi_btree_snapshot *ret_snapshot);
+size_t vdi_informer_index_visit(const struct vdi_btree_snapshot *snapshot, struct vd_bytes value,
+				vd_object_visit_fn visit, void *arg);
 
 #endif

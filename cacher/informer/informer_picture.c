@@ -14,7 +14,8 @@ void vdi_informer_wake_waiters_locked(struct vd_informer *informer)
 	}
 }
 
-void vdi_informer_snapshot(struct vd_informer *informer, struct vdi_btree_snapshot *ret_snapshot, struct vdi_btree_cursor *cursor)
+void vdi_informer_snapshot(struct vd_informer *informer, struct vdi_btree_snapshot *ret_snapshot,
+			   struct vdi_btree_cursor *cursor)
 {
 	struct vdi_key_range everything = VDI_KEY_RANGE_ALL;
 
@@ -33,8 +34,10 @@ void vdi_informer_forget_place(struct vd_informer *informer)
 	vdi_btree_clear(&informer->seen);
 }
 
-/* object takes the place of what has its key, or (object NULL) that goes. The caller owns the reference of *ret_old. VD_NOT_FOUND: nothing to remove. */
-static vd_status change(struct vd_informer *informer, struct vd_bytes key, struct vd_object *object, struct vd_object **ret_old)
+/* object takes the place of what has its key, or (object NULL) that goes. The caller owns the reference of
+ * *ret_old. VD_NOT_FOUND: nothing to remove. */
+static vd_status change(struct vd_informer *informer, struct vd_bytes key, struct vd_object *object,
+			struct vd_object **ret_old)
 {
 	struct vdi_index_change	  old_entries, entries;
 	struct vdi_btree_snapshot before;
@@ -55,9 +58,11 @@ static vd_status change(struct vd_informer *informer, struct vd_bytes key, struc
 		vd_object_ref(old);
 	vdi_lock_acquire(&informer->lock);
 	vdi_btree_snapshot(&informer->objects, &before);
-	status = object ? vdi_btree_put(&informer->objects, object, NULL) : vdi_btree_remove(&informer->objects, key, NULL);
+	status = object ? vdi_btree_put(&informer->objects, object, NULL) :
+			  vdi_btree_remove(&informer->objects, key, NULL);
 	if (status == VD_OK)
-		status = vdi_index_change_apply(&old_entries, &entries, informer->indexes, informer->index_count);
+		status = vdi_index_change_apply(&old_entries, &entries, informer->indexes,
+						informer->index_count);
 	if (status != VD_OK) {
 		struct vdi_btree undone = informer->objects;
 
@@ -154,16 +159,12 @@ vd_status vdi_informer_take_event(struct vd_informer *informer, const struct vdi
 			VDI_TRY(vdi_btree_put(&informer->seen, event->object, NULL));
 		status = set_object(informer, event->object);
 		break;
-	case VD_WATCH_DELETED:
-		status = remove_object(informer, vd_object_key(event->object), false);
-		break;
+	case VD_WATCH_DELETED: status = remove_object(informer, vd_object_key(event->object), false); break;
 	case VD_WATCH_BOOKMARK:
 		if (event->initial_events_end)
 			return finish_fill(informer, event->revision);
 		break;
-	case VD_WATCH_ERROR:
-		vdi_informer_forget_place(informer);
-		return VD_OK;
+	case VD_WATCH_ERROR: vdi_informer_forget_place(informer); return VD_OK;
 	}
 	if (status == VD_OK && !informer->is_filling)
 		note_revision(informer, event->revision);
@@ -172,7 +173,8 @@ vd_status vdi_informer_take_event(struct vd_informer *informer, const struct vdi
 
 /* ---- Readers ---- */
 
-struct vd_object *vd_informer_get(struct vd_informer *informer, struct vd_bytes namespace_name, struct vd_bytes name)
+struct vd_object *vd_informer_get(struct vd_informer *informer, struct vd_bytes namespace_name,
+				  struct vd_bytes name)
 {
 	struct vd_cacher *cacher = informer->cacher;
 	char		  buffer[VDI_STORAGE_KEY_MAX];
@@ -180,7 +182,9 @@ struct vd_object *vd_informer_get(struct vd_informer *informer, struct vd_bytes 
 	struct vd_object *object;
 	bool		  is_single;
 
-	if (!vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, namespace_name, name, buffer, &key, &is_single) || !is_single)
+	if (!vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped, namespace_name, name,
+			   buffer, &key, &is_single) ||
+	    !is_single)
 		return NULL;
 	vdi_lock_acquire(&informer->lock);
 	object = vdi_btree_snapshot_get(vdi_btree_view(&informer->objects), key);
@@ -229,7 +233,8 @@ size_t vd_informer_visit(struct vd_informer *informer, vd_object_visit_fn visit,
 	return visited;
 }
 
-size_t vd_informer_visit_index(struct vd_informer *informer, const char *index, struct vd_bytes value, vd_object_visit_fn visit, void *arg)
+size_t vd_informer_visit_index(struct vd_informer *informer, const char *index, struct vd_bytes value,
+			       vd_object_visit_fn visit, void *arg)
 {
 	struct vdi_btree_snapshot snapshot;
 	vd_status		  status;

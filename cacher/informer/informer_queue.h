@@ -1,4 +1,5 @@
-/* The events that a watch has delivered to an informer and its actor has not taken yet: bounded, in order, with a reference of each object. The owner locks. */
+/* The events that a watch has delivered to an informer and its actor has not taken yet: bounded, in order,
+ * with a reference of each object. The owner locks. */
 #ifndef VDI_INFORMER_QUEUE_H
 #define VDI_INFORMER_QUEUE_H
 
@@ -24,8 +25,11 @@ struct vdi_informer_queue {
 };
 
 /* Takes as many of the events as there is room for, and returns how many. */
-size_t vdi_informer_queue_put(struct vdi_informer_queue *queue, const struct vd_watch_event *events, size_t count);
-/* Moves at most max events out, with their references. *ret_has_room_again: the watch was refused room and may be resumed. */
-size_t vdi_informer_queue_take(struct vdi_informer_queue *queue, struct vdi_informer_event *events, size_t max, bool *ret_has_room_again);
+size_t vdi_informer_queue_put(struct vdi_informer_queue *queue, const struct vd_watch_event *events,
+			      size_t count);
+/* Moves at most max events out, with their references. *ret_has_room_again: the watch was refused room and
+ * may be resumed. */
+size_t vdi_informer_queue_take(struct vdi_informer_queue *queue, struct vdi_informer_event *events,
+			       size_t max, bool *ret_has_room_again);
 
 #endif

@@ -50,17 +50,17 @@ struct vd_informer {
 	bool		 is_synced;
 	bool		 is_closed;
 	struct vdi_synced_waiter {
-		struct vdi_wait	     *wait;
+		struct vdi_wait		 *wait;
 		struct vdi_synced_waiter *next;
-	} *waiters;
+	} * waiters;
 	void (*closed)(void *arg);
-	void *closed_arg;
+	void				*closed_arg;
 	struct vd_informer_registration *arrivals; /* not seen by the actor yet, newest first */
-	struct vdi_informer_queue queue;
-	bool	       has_ended;  /* the watch, behind what is queued */
-	vd_status      end_reason;
-	bool	       watch_open; /* a watcher that was not closed yet */
-	struct vd_watcher *watcher;
+	struct vdi_informer_queue	 queue;
+	bool				 has_ended; /* the watch, behind what is queued */
+	vd_status			 end_reason;
+	bool				 watch_open; /* a watcher that was not closed yet */
+	struct vd_watcher		*watcher;
 
 	/* The actor. */
 	struct vd_informer_registration *registrations; /* in the order in which they came */
@@ -76,20 +76,25 @@ struct vd_informer {
 
 /* ---- informer_picture.c ---- */
 
-/* Any thread: the objects as they are now, and a cursor before the first. The caller releases the snapshot. */
-void vdi_informer_snapshot(struct vd_informer *informer, struct vdi_btree_snapshot *ret_snapshot, struct vdi_btree_cursor *cursor);
+/* Any thread: the objects as they are now, and a cursor before the first. The caller releases the
+ * snapshot. */
+void vdi_informer_snapshot(struct vd_informer *informer, struct vdi_btree_snapshot *ret_snapshot,
+			   struct vdi_btree_cursor *cursor);
 /* The watch starts over with the whole state: memory was missing or the stream broke. */
 void vdi_informer_forget_place(struct vd_informer *informer);
 /* Changes the picture and tells the handlers. VD_NOMEM: nothing has changed. */
-VDI_MUST_USE vd_status vdi_informer_take_event(struct vd_informer *informer, const struct vdi_informer_event *event);
+VDI_MUST_USE vd_status vdi_informer_take_event(struct vd_informer	       *informer,
+					       const struct vdi_informer_event *event);
 /* The lock is held. */
 void vdi_informer_wake_waiters_locked(struct vd_informer *informer);
 
 /* ---- informer_handlers.c ---- */
 
 void vdi_informer_tell_add(struct vd_informer *informer, struct vd_object *object);
-void vdi_informer_tell_update(struct vd_informer *informer, struct vd_object *old_object, struct vd_object *object);
-void vdi_informer_tell_remove(struct vd_informer *informer, struct vd_object *object, bool unknown_final_state);
+void vdi_informer_tell_update(struct vd_informer *informer, struct vd_object *old_object,
+			      struct vd_object *object);
+void vdi_informer_tell_remove(struct vd_informer *informer, struct vd_object *object,
+			      bool unknown_final_state);
 /* Once for each handler; later calls do nothing. */
 void vdi_informer_tell_synced(struct vd_informer *informer, struct vd_informer_registration *to);
 /* New handlers hear what is there. */
@@ -98,6 +103,7 @@ void vdi_informer_drop_removed(struct vd_informer *informer);
 /* Tells everything again to those for whom it is time. Returns when the next one is due. */
 vd_mono vdi_informer_resync(struct vd_informer *informer);
 /* Any thread. */
-VDI_MUST_USE vd_status vdi_informer_check_handler(const struct vd_informer_handler *handler, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_informer_check_handler(const struct vd_informer_handler *handler,
+						  struct vd_error		   *reterr);
 
 #endif

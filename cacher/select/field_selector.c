@@ -1,8 +1,11 @@
-/* Field selectors: terms `name=value`, `name==value`, `name!=value` with commas between; `\\`, `\,` and `\=` in values.
+/* Field selectors: terms `name=value`, `name==value`, `name!=value` with commas between; `\\`, `\,` and `\=`
+ * in values.
  *
- * As upstream (k8s.io/apimachinery pkg/fields/selector.go) the terms are sorted by their text before they are parsed, so which error is told of
- * several, and the canonical text, do not depend on their order. A term with empty name and empty value is dropped. What is parsed is a copy of the text, in which
- * values are unescaped where they stand. The finished selector has only places in its canonical text, or, for values that need escapes there, behind it:
+ * As upstream (k8s.io/apimachinery pkg/fields/selector.go) the terms are sorted by their text before they are
+ * parsed, so which error is told of several, and the canonical text, do not depend on their order. A term
+ * with empty name and empty value is dropped. What is parsed is a copy of the text, in which values are
+ * unescaped where they stand. The finished selector has only places in its canonical text, or, for values
+ * that need escapes there, behind it:
  *
  *   header | terms, 16 bytes each | text | values without their escapes
  */
@@ -29,7 +32,8 @@ static vd_status part_append(struct parts *parts, const char *start, const char 
 	if (start == end)
 		return VD_OK; /* empty terms mean nothing */
 	if (parts->count == VDI_SELECTOR_REQUIREMENTS_MAX)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "field selector has more than %d terms", VDI_SELECTOR_REQUIREMENTS_MAX);
+		return vd_error_set(reterr, VD_BAD_REQUEST, "field selector has more than %d terms",
+				    VDI_SELECTOR_REQUIREMENTS_MAX);
 	if (!vdi_grow((void **) &parts->parts, &parts->capacity, parts->count + 1, sizeof *parts->parts))
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	parts->parts[parts->count++] = (struct vd_bytes) { start, (size_t) (end - start) };
@@ -64,16 +68,21 @@ static vd_status value_unescape(struct vd_bytes *value, struct vd_error *reterr)
 
 	for (size_t i = 0; i < value->size; i++) {
 		if (text[i] == '=') /* the number is what upstream prints for the character */
-			return vd_error_set(reterr, VD_BAD_REQUEST, "invalid field selector: unescaped character in value: %d", text[i]);
+			return vd_error_set(reterr, VD_BAD_REQUEST,
+					    "invalid field selector: unescaped character in value: %d",
+					    text[i]);
 		if (text[i] == '\\') {
 			if (++i == value->size)
-				return vd_error_set(reterr, VD_BAD_REQUEST, "invalid field selector: invalid escape sequence: \\");
+				return vd_error_set(reterr, VD_BAD_REQUEST,
+						    "invalid field selector: invalid escape sequence: \\");
 			if (text[i] != '\\' && text[i] != ',' && text[i] != '=') {
 				size_t length = 1;
 
-				while (i + length < value->size && ((unsigned char) text[i + length] & 0xC0) == 0x80)
+				while (i + length < value->size &&
+				       ((unsigned char) text[i + length] & 0xC0) == 0x80)
 					length++;
-				return vd_error_set(reterr, VD_BAD_REQUEST, "invalid field selector: invalid escape sequence: \\%.*s",
+				return vd_error_set(reterr, VD_BAD_REQUEST,
+						    "invalid field selector: invalid escape sequence: \\%.*s",
 						    (int) VDI_MIN(length, (size_t) 4), text + i);
 			}
 		}
@@ -83,17 +92,20 @@ static vd_status value_unescape(struct vd_bytes *value, struct vd_error *reterr)
 	return VD_OK;
 }
 
-static vd_status term_parse(struct terms *terms, struct vd_bytes whole, struct vd_bytes part, struct vd_error *reterr)
+static vd_status term_parse(struct terms *terms, struct vd_bytes whole, struct vd_bytes part,
+			    struct vd_error *reterr)
 {
 	const char	     *text = part.data;
 	struct vdi_field_term term = { 0 };
 	size_t		      i = 0;
 	size_t		      after;
 
-	while (i < part.size && text[i] != '=' && (text[i] != '!' || i + 1 == part.size || text[i + 1] != '='))
+	while (i < part.size && text[i] != '=' &&
+	       (text[i] != '!' || i + 1 == part.size || text[i + 1] != '='))
 		i++;
 	if (i == part.size)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "invalid selector: '%.*s'; can't understand '%.*s'",
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "invalid selector: '%.*s'; can't understand '%.*s'",
 				    (int) VDI_MIN(whole.size, (size_t) 150), (const char *) whole.data,
 				    (int) VDI_MIN(part.size, (size_t) 150), text);
 	term.negated = text[i] == '!';
@@ -137,11 +149,14 @@ static void put(char **at, const void *data, size_t size)
 }
 
 /* Writes the term at *at, and its value at *plain when that differs from what is in the text. */
-static void term_write(const struct vdi_field_term *parsed, const char *start, struct vdi_field_place *place, char **at, char **plain)
+static void term_write(const struct vdi_field_term *parsed, const char *start, struct vdi_field_place *place,
+		       char **at, char **plain)
 {
 	const char *value = parsed->value.data;
 
-	*place = (struct vdi_field_place) { .field_at = (uint32_t) (*at - start), .field_size = (uint32_t) parsed->field.size, .negated = parsed->negated };
+	*place = (struct vdi_field_place) { .field_at = (uint32_t) (*at - start),
+					    .field_size = (uint32_t) parsed->field.size,
+					    .negated = parsed->negated };
 	place->value_size = (uint32_t) parsed->value.size & INT32_MAX;
 	put(at, parsed->field.data, parsed->field.size);
 	put(at, parsed->negated ? "!=" : "=", parsed->negated ? 2 : 1);
@@ -173,10 +188,12 @@ static vd_status selector_write(const struct terms *terms, struct vdi_field_sele
 		text_size += term->field.size + 1 + term->negated + term->value.size + escapes;
 		plain_size += escapes ? term->value.size : 0;
 	}
-	selector = vdi_alloc(sizeof *selector + terms->count * sizeof selector->places[0] + text_size + plain_size);
+	selector = vdi_alloc(sizeof *selector + terms->count * sizeof selector->places[0] + text_size +
+			     plain_size);
 	if (selector == NULL)
 		return VD_NOMEM;
-	*selector = (struct vdi_field_selector) { (uint32_t) text_size, (uint32_t) plain_size, (uint32_t) terms->count };
+	*selector = (struct vdi_field_selector) { (uint32_t) text_size, (uint32_t) plain_size,
+						  (uint32_t) terms->count };
 	at = text_of(selector);
 	plain = at + text_size;
 	for (size_t i = 0; i < terms->count; i++) {
@@ -189,7 +206,8 @@ static vd_status selector_write(const struct terms *terms, struct vdi_field_sele
 	return VD_OK;
 }
 
-vd_status vdi_field_selector_parse(struct vd_bytes text, struct vdi_field_selector **ret_selector, struct vd_error *reterr)
+vd_status vdi_field_selector_parse(struct vd_bytes text, struct vdi_field_selector **ret_selector,
+				   struct vd_error *reterr)
 {
 	struct parts parts = { 0 };
 	struct terms terms = { 0 };
@@ -197,7 +215,8 @@ vd_status vdi_field_selector_parse(struct vd_bytes text, struct vdi_field_select
 	vd_status    status;
 
 	if (text.size > VDI_SELECTOR_SIZE_MAX)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "field selector of %zu bytes is longer than %zu", text.size, VDI_SELECTOR_SIZE_MAX);
+		return vd_error_set(reterr, VD_BAD_REQUEST, "field selector of %zu bytes is longer than %zu",
+				    text.size, VDI_SELECTOR_SIZE_MAX);
 	source = vdi_strndup(text.size ? text.data : "", text.size);
 	if (source == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
@@ -222,10 +241,13 @@ struct vdi_field_selector *vdi_field_selector_free(struct vdi_field_selector *se
 
 size_t vdi_field_selector_size(const struct vdi_field_selector *selector)
 {
-	return selector ? (size_t) (text_of(selector) + selector->text_size + selector->plain_size - (const char *) selector) : 0;
+	return selector ? (size_t) (text_of(selector) + selector->text_size + selector->plain_size -
+				    (const char *) selector) :
+			  0;
 }
 
-bool vdi_field_selector_matches(const struct vdi_field_selector *selector, vdi_field_get_fn get, const void *arg)
+bool vdi_field_selector_matches(const struct vdi_field_selector *selector, vdi_field_get_fn get,
+				const void *arg)
 {
 	for (size_t i = 0; selector && i < selector->term_count; i++) {
 		struct vdi_field_term term = vdi_field_selector_term(selector, i);
@@ -251,7 +273,8 @@ static struct vd_bytes pairs_get(const void *arg, struct vd_bytes name)
 	return VD_BYTES_NONE;
 }
 
-bool vdi_field_selector_matches_pairs(const struct vdi_field_selector *selector, const struct vd_pair *fields, size_t field_count)
+bool vdi_field_selector_matches_pairs(const struct vdi_field_selector *selector, const struct vd_pair *fields,
+				      size_t field_count)
 {
 	struct pairs pairs = { fields, field_count };
 
@@ -263,7 +286,8 @@ bool vdi_field_selector_empty(const struct vdi_field_selector *selector)
 	return selector == NULL || selector->term_count == 0;
 }
 
-bool vdi_field_selector_exact(const struct vdi_field_selector *selector, struct vd_bytes name, struct vd_bytes *ret_value)
+bool vdi_field_selector_exact(const struct vdi_field_selector *selector, struct vd_bytes name,
+			      struct vd_bytes *ret_value)
 {
 	for (size_t i = 0; selector && i < selector->term_count; i++) {
 		struct vdi_field_term term = vdi_field_selector_term(selector, i);
@@ -283,5 +307,7 @@ struct vd_bytes vdi_field_selector_text(const struct vdi_field_selector *selecto
 
 uint64_t vdi_field_selector_hash(const struct vdi_field_selector *selector)
 {
-	return vdi_hash_bytes(selector ? (struct vd_bytes) { text_of(selector), selector->text_size } : vd_bytes_of(""), vdi_hash_seed());
+	return vdi_hash_bytes(selector ? (struct vd_bytes) { text_of(selector), selector->text_size } :
+					 vd_bytes_of(""),
+			      vdi_hash_seed());
 }

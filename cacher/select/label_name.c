@@ -1,9 +1,13 @@
-/* What a label key and a label value may be, with the reasons upstream gives. The regular expressions are short enough to be loops. */
+/* What a label key and a label value may be, with the reasons upstream gives. The regular expressions are
+ * short enough to be loops. */
 #include "selector.h"
 
 #define NAME_FORMAT "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-#define NAME_RULE "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-#define NAME_EXAMPLES "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '" NAME_FORMAT "')"
+#define NAME_RULE                                                                                            \
+	"must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "          \
+	"alphanumeric character"
+#define NAME_EXAMPLES                                                                                        \
+	"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '" NAME_FORMAT "')"
 #define DNS_LABEL_FORMAT "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 struct reasons {
@@ -56,7 +60,8 @@ static bool subdomain_matches(const char *name, size_t size)
 		bool first = i == 0 || name[i - 1] == '.';
 		bool last = i + 1 == size || name[i + 1] == '.';
 
-		if (name[i] == '.' ? first || last : !is_lower_alphanumeric(name[i]) && (name[i] != '-' || first || last))
+		if (name[i] == '.' ? first || last :
+				     !is_lower_alphanumeric(name[i]) && (name[i] != '-' || first || last))
 			return false;
 	}
 	return true;
@@ -71,8 +76,9 @@ bool vdi_label_key_valid(struct vd_bytes key, char *message, size_t size)
 	size_t	       name_size = key.size - (size_t) (name - text);
 
 	if (slash && name_size && memchr(name, '/', name_size)) {
-		reason_add(&reasons, "a valid label key " NAME_RULE " " NAME_EXAMPLES
-				     " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')");
+		reason_add(&reasons,
+			   "a valid label key " NAME_RULE " " NAME_EXAMPLES
+			   " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')");
 		return false;
 	}
 	if (slash == text && slash) {
@@ -81,9 +87,12 @@ bool vdi_label_key_valid(struct vd_bytes key, char *message, size_t size)
 		if (slash - text > 253)
 			reason_add(&reasons, "prefix part must be no more than 253 bytes");
 		if (!subdomain_matches(text, (size_t) (slash - text)))
-			reason_add(&reasons, "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-					     "'-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex "
-					     "used for validation is '" DNS_LABEL_FORMAT "(\\." DNS_LABEL_FORMAT ")*')");
+			reason_add(&reasons, "prefix part a lowercase RFC 1123 subdomain must consist of "
+					     "lower case alphanumeric characters, "
+					     "'-' or '.', and must start and end with an alphanumeric "
+					     "character (e.g. 'example.com', regex "
+					     "used for validation is '" DNS_LABEL_FORMAT
+					     "(\\." DNS_LABEL_FORMAT ")*')");
 	}
 	if (name_size == 0)
 		reason_add(&reasons, "name part must be non-empty");
@@ -101,8 +110,10 @@ bool vdi_label_value_valid(struct vd_bytes value, char *message, size_t size)
 	if (value.size > 63)
 		reason_add(&reasons, "must be no more than 63 bytes");
 	if (value.size && !name_matches(value.data, value.size))
-		reason_add(&reasons, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
-				     "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
+		reason_add(&reasons, "a valid label must be an empty string or consist of alphanumeric "
+				     "characters, '-', '_' or '.', and must start "
+				     "and end with an alphanumeric character (e.g. 'MyValue',  or "
+				     "'my_value',  or '12345', regex used for "
 				     "validation is '(" NAME_FORMAT ")?')");
 	return !reasons.any;
 }

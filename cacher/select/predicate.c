@@ -1,8 +1,8 @@
-/* How: requirements are looked at one by one against the object's own labels, fields by the index that their name was bound to. */
+/* How: requirements are looked at one by one against the object's own labels, fields by the index that their
+ * name was bound to. */
 #include "predicate.h"
 
 #include "hash.h"
-
 
 static int bind_field(const struct vd_codec *codec, struct vd_bytes name)
 {
@@ -16,14 +16,17 @@ static int bind_field(const struct vd_codec *codec, struct vd_bytes name)
 	return VDI_TERM_UNDECLARED;
 }
 
-/* R-692 lets a missing field read as empty; a name that no object can ever have is the caller's mistake, as it is to upstream's REST layer. */
-static vd_status check_fields(const struct vd_codec *codec, const struct vdi_field_selector *fields, struct vd_error *reterr)
+/* R-692 lets a missing field read as empty; a name that no object can ever have is the caller's mistake, as
+ * it is to upstream's REST layer. */
+static vd_status check_fields(const struct vd_codec *codec, const struct vdi_field_selector *fields,
+			      struct vd_error *reterr)
 {
 	for (size_t i = 0; i < vdi_field_selector_count(fields); i++) {
 		struct vd_bytes name = vdi_field_selector_term(fields, i).field;
 
 		if (bind_field(codec, name) == VDI_TERM_UNDECLARED)
-			return vd_error_set(reterr, VD_BAD_REQUEST, "field label not supported: %.*s: the codec does not declare it",
+			return vd_error_set(reterr, VD_BAD_REQUEST,
+					    "field label not supported: %.*s: the codec does not declare it",
 					    (int) VDI_MIN(name.size, (size_t) 150), (const char *) name.data);
 	}
 	return VD_OK;
@@ -32,16 +35,18 @@ static vd_status check_fields(const struct vd_codec *codec, const struct vdi_fie
 static vd_status check_bytes(struct vd_bytes bytes, const char *what, struct vd_error *reterr)
 {
 	if (bytes.size && bytes.data == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s: data is NULL but size is %zu", what, bytes.size);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s: data is NULL but size is %zu", what,
+				    bytes.size);
 	return VD_OK;
 }
 
-static struct vd_bytes scope_of(struct vd_bytes asked, const struct vdi_predicate_options *options, const struct vdi_field_selector *fields,
-				const char *field)
+static struct vd_bytes scope_of(struct vd_bytes asked, const struct vdi_predicate_options *options,
+				const struct vdi_field_selector *fields, const char *field)
 {
 	struct vd_bytes value;
 
-	if (asked.size == 0 && options->narrow_scope && vdi_field_selector_exact(fields, vd_bytes_of(field), &value))
+	if (asked.size == 0 && options->narrow_scope &&
+	    vdi_field_selector_exact(fields, vd_bytes_of(field), &value))
 		return value;
 	return asked;
 }
@@ -61,9 +66,11 @@ static size_t round_up(size_t size)
 
 static uint64_t hash_of(const struct vdi_predicate *predicate)
 {
-	struct vd_bytes namespace_name = vdi_predicate_namespace(predicate), name = vdi_predicate_name(predicate);
+	struct vd_bytes namespace_name = vdi_predicate_namespace(predicate),
+			name = vdi_predicate_name(predicate);
 	struct vd_bytes shards = vdi_shard_selector_text(vdi_predicate_shards(predicate));
-	uint64_t	hash = vdi_label_selector_hash(vdi_predicate_labels(predicate)) * 31 + vdi_field_selector_hash(vdi_predicate_fields(predicate));
+	uint64_t	hash = vdi_label_selector_hash(vdi_predicate_labels(predicate)) * 31 +
+			vdi_field_selector_hash(vdi_predicate_fields(predicate));
 
 	hash = vdi_hash_bytes(namespace_name, hash);
 	hash = vdi_hash_bytes(name, hash);
@@ -78,25 +85,28 @@ struct parsed {
 };
 
 /* Takes over the shards. */
-static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_options *options, struct parsed *parsed,
-		       struct vdi_predicate **ret_predicate)
+static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_options *options,
+		       struct parsed *parsed, struct vdi_predicate **ret_predicate)
 {
-	struct vd_bytes	      namespace_name = scope_of(options->namespace_name, options, parsed->fields, "metadata.namespace");
-	struct vd_bytes	      name = scope_of(options->name, options, parsed->fields, "metadata.name");
-	size_t		      term_count = vdi_field_selector_count(parsed->fields);
-	size_t		      labels_size = round_up(vdi_label_selector_size(parsed->labels));
-	size_t		      fields_at = (parsed->shards ? sizeof(uint64_t) : 0) + labels_size + term_count * sizeof(int);
-	size_t		      scope_at = fields_at + vdi_field_selector_size(parsed->fields);
+	struct vd_bytes namespace_name =
+		scope_of(options->namespace_name, options, parsed->fields, "metadata.namespace");
+	struct vd_bytes name = scope_of(options->name, options, parsed->fields, "metadata.name");
+	size_t		term_count = vdi_field_selector_count(parsed->fields);
+	size_t		labels_size = round_up(vdi_label_selector_size(parsed->labels));
+	size_t fields_at = (parsed->shards ? sizeof(uint64_t) : 0) + labels_size + term_count * sizeof(int);
+	size_t scope_at = fields_at + vdi_field_selector_size(parsed->fields);
 	struct vdi_predicate *predicate;
 	char		     *block, *at;
 
-	/* Objects of a cluster-scoped resource have no namespace; core "namespaces" are asked with namespace == name. */
+	/* Objects of a cluster-scoped resource have no namespace; core "namespaces" are asked with namespace
+	 * == name (R-525). */
 	if (options->cluster_scoped)
 		namespace_name = VD_BYTES_NONE;
 	VDI_CHECK(options->room % 8 == 0 && options->room <= VDI_PREDICATE_ROOM_MAX);
 	block = namespace_name.size > UINT32_MAX || name.size > UINT32_MAX ?
 			NULL :
-			vdi_calloc(1, options->room + sizeof *predicate + scope_at + namespace_name.size + name.size);
+			vdi_calloc(1, options->room + sizeof *predicate + scope_at + namespace_name.size +
+					      name.size);
 	if (block == NULL)
 		return VD_NOMEM;
 	predicate = (struct vdi_predicate *) (block + options->room);
@@ -108,7 +118,8 @@ static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_
 	predicate->has_labels = parsed->labels != NULL;
 	predicate->fields_at = parsed->fields ? (uint32_t) fields_at : 0;
 	predicate->scope_at = (uint32_t) scope_at;
-	predicate->is_empty = vdi_label_selector_empty(parsed->labels) && vdi_field_selector_empty(parsed->fields) && parsed->shards == NULL;
+	predicate->is_empty = vdi_label_selector_empty(parsed->labels) &&
+			      vdi_field_selector_empty(parsed->fields) && parsed->shards == NULL;
 	if (parsed->shards)
 		predicate->data[0] = (uintptr_t) parsed->shards;
 	at = (char *) (predicate->data + predicate->has_shards);
@@ -118,7 +129,8 @@ static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_
 	put(&at, namespace_name.data, namespace_name.size);
 	put(&at, name.data, name.size);
 	for (size_t i = 0; i < term_count; i++)
-		((int *) (uintptr_t) vdi_predicate_fields(predicate))[(ptrdiff_t) i - (ptrdiff_t) term_count] =
+		((int *) (uintptr_t) vdi_predicate_fields(
+			predicate))[(ptrdiff_t) i - (ptrdiff_t) term_count] =
 			bind_field(codec, vdi_field_selector_term(parsed->fields, i).field);
 	predicate->hash = hash_of(predicate);
 	parsed->shards = NULL;
@@ -126,8 +138,8 @@ static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_
 	return VD_OK;
 }
 
-vd_status vdi_predicate_new(const struct vd_codec *codec, const struct vdi_predicate_options *options, struct vdi_predicate **ret_predicate,
-			    struct vd_error *reterr)
+vd_status vdi_predicate_new(const struct vd_codec *codec, const struct vdi_predicate_options *options,
+			    struct vdi_predicate **ret_predicate, struct vd_error *reterr)
 {
 	struct parsed parsed = { 0 };
 	vd_status     status;
@@ -155,9 +167,11 @@ vd_status vdi_predicate_new(const struct vd_codec *codec, const struct vdi_predi
 	return status;
 }
 
-vd_status vdi_predicate_check(const struct vd_codec *codec, struct vd_bytes label_selector, struct vd_bytes field_selector, struct vd_error *reterr)
+vd_status vdi_predicate_check(const struct vd_codec *codec, struct vd_bytes label_selector,
+			      struct vd_bytes field_selector, struct vd_error *reterr)
 {
-	struct vdi_predicate_options options = { .label_selector = label_selector, .field_selector = field_selector };
+	struct vdi_predicate_options options = { .label_selector = label_selector,
+						 .field_selector = field_selector };
 	struct vdi_predicate	    *predicate;
 
 	VDI_TRY(vdi_predicate_new(codec, &options, &predicate, reterr));
@@ -183,12 +197,9 @@ struct vdi_predicate *vdi_predicate_unref(struct vdi_predicate *predicate)
 static struct vd_bytes field_value(const struct vd_object *object, int bound)
 {
 	switch (bound) {
-	case VDI_TERM_NAME:
-		return vd_object_name(object);
-	case VDI_TERM_NAMESPACE:
-		return vd_object_namespace(object);
-	default:
-		return vd_object_field(object, (size_t) bound);
+	case VDI_TERM_NAME: return vd_object_name(object);
+	case VDI_TERM_NAMESPACE: return vd_object_namespace(object);
+	default: return vd_object_field(object, (size_t) bound);
 	}
 }
 
@@ -204,7 +215,8 @@ static bool fields_match(const struct vdi_field_selector *fields, const struct v
 	for (size_t i = 0; i < count; i++) {
 		struct vdi_field_term term = vdi_field_selector_term(fields, i);
 
-		if (vd_bytes_equal(term.value, field_value(object, bound_of(fields, count, i))) == term.negated)
+		if (vd_bytes_equal(term.value, field_value(object, bound_of(fields, count, i))) ==
+		    term.negated)
 			return false;
 	}
 	return true;
@@ -221,7 +233,7 @@ static bool labels_match(const struct vdi_label_selector *labels, const struct v
 		return vdi_label_selector_matches_object(labels, object);
 	for (size_t i = 0; i < count; i++) {
 		struct vd_bytes value;
-		bool		present = vd_object_label_get(object, vdi_label_selector_key(labels, i), &value);
+		bool present = vd_object_label_get(object, vdi_label_selector_key(labels, i), &value);
 
 		if (!vdi_label_selector_takes(labels, i, present ? &value : NULL))
 			return false;
@@ -238,9 +250,11 @@ size_t vdi_predicate_cost(const struct vdi_predicate *predicate)
 
 bool vdi_predicate_has_in_scope(const struct vdi_predicate *predicate, const struct vd_object *object)
 {
-	if (predicate->namespace_size && !vd_bytes_equal(vdi_predicate_namespace(predicate), vd_object_namespace(object)))
+	if (predicate->namespace_size &&
+	    !vd_bytes_equal(vdi_predicate_namespace(predicate), vd_object_namespace(object)))
 		return false;
-	return predicate->name_size == 0 || vd_bytes_equal(vdi_predicate_name(predicate), vd_object_name(object));
+	return predicate->name_size == 0 ||
+	       vd_bytes_equal(vdi_predicate_name(predicate), vd_object_name(object));
 }
 
 bool vdi_predicate_matches(const struct vdi_predicate *predicate, const struct vd_object *object)
@@ -258,13 +272,16 @@ bool vdi_predicate_equal(const struct vdi_predicate *a, const struct vdi_predica
 {
 	return a->hash == b->hash && vd_bytes_equal(vdi_predicate_namespace(a), vdi_predicate_namespace(b)) &&
 	       vd_bytes_equal(vdi_predicate_name(a), vdi_predicate_name(b)) &&
-	       vd_bytes_equal(vdi_label_selector_text(vdi_predicate_labels(a)), vdi_label_selector_text(vdi_predicate_labels(b))) &&
-	       vd_bytes_equal(vdi_field_selector_text(vdi_predicate_fields(a)), vdi_field_selector_text(vdi_predicate_fields(b))) &&
-	       vd_bytes_equal(vdi_shard_selector_text(vdi_predicate_shards(a)), vdi_shard_selector_text(vdi_predicate_shards(b)));
+	       vd_bytes_equal(vdi_label_selector_text(vdi_predicate_labels(a)),
+			      vdi_label_selector_text(vdi_predicate_labels(b))) &&
+	       vd_bytes_equal(vdi_field_selector_text(vdi_predicate_fields(a)),
+			      vdi_field_selector_text(vdi_predicate_fields(b))) &&
+	       vd_bytes_equal(vdi_shard_selector_text(vdi_predicate_shards(a)),
+			      vdi_shard_selector_text(vdi_predicate_shards(b)));
 }
 
-bool vdi_predicate_transition(const struct vdi_predicate *predicate, const struct vd_object *old_object, const struct vd_object *object,
-			      enum vd_watch_type *ret_type)
+bool vdi_predicate_transition(const struct vdi_predicate *predicate, const struct vd_object *old_object,
+			      const struct vd_object *object, enum vd_watch_type *ret_type)
 {
 	bool is = object && vdi_predicate_matches(predicate, object);
 	bool was = old_object && vdi_predicate_matches(predicate, old_object);
@@ -275,7 +292,8 @@ bool vdi_predicate_transition(const struct vdi_predicate *predicate, const struc
 	return true;
 }
 
-bool vdi_predicate_exact_field(const struct vdi_predicate *predicate, int field_index, struct vd_bytes *ret_value)
+bool vdi_predicate_exact_field(const struct vdi_predicate *predicate, int field_index,
+			       struct vd_bytes *ret_value)
 {
 	const struct vdi_field_selector *fields = vdi_predicate_fields(predicate);
 	size_t				 count = vdi_field_selector_count(fields);
@@ -291,7 +309,8 @@ bool vdi_predicate_exact_field(const struct vdi_predicate *predicate, int field_
 	return false;
 }
 
-bool vdi_predicate_exact_label(const struct vdi_predicate *predicate, struct vd_bytes key, struct vd_bytes *ret_value)
+bool vdi_predicate_exact_label(const struct vdi_predicate *predicate, struct vd_bytes key,
+			       struct vd_bytes *ret_value)
 {
 	return vdi_label_selector_exact(vdi_predicate_labels(predicate), key, ret_value);
 }

@@ -1,9 +1,10 @@
 /* Label selectors: the parser and the matcher. Field selectors are in field_selector.c.
  *
- * The parser follows upstream's state by state (k8s.io/apimachinery pkg/labels/selector.go: Lexer, Parser), with its oddities: `in` and
- * `notin` are values where a value is expected; `()` is the set of the empty value; a NUL byte ends the text; `x,` is refused and a text of
- * white space is not. What is parsed are slices of the caller's text. At the end they are sorted and written, once, as the canonical text, and the finished
- * selector has only places in it:
+ * The parser follows upstream's state by state (k8s.io/apimachinery pkg/labels/selector.go: Lexer, Parser),
+ * with its oddities: `in` and `notin` are values where a value is expected; `()` is the set of the empty
+ * value; a NUL byte ends the text; `x,` is refused and a text of white space is not. What is parsed are
+ * slices of the caller's text. At the end they are sorted and written, once, as the canonical text, and the
+ * finished selector has only places in it:
  *
  *   header | requirements, 12 bytes each | values, 4 bytes each | text
  */
@@ -17,7 +18,7 @@
 #include "json_text.h"
 #include "selector.h"
 
-enum operator {
+enum operator{
 	OPERATOR_EQUALS,	/* = */
 	OPERATOR_DOUBLE_EQUALS, /* == */
 	OPERATOR_IN,
@@ -29,7 +30,8 @@ enum operator {
 	OPERATOR_LESS,
 };
 
-/* Places in the text, which has 64 KiB, and what writing it our way adds: a few bytes for each requirement. */
+/* Places in the text, which has 64 KiB, and what writing it our way adds: a few bytes for each
+ * requirement. */
 struct requirement {
 	uint32_t key_at;
 	uint16_t key_size; /* 317 at most */
@@ -47,7 +49,7 @@ struct value {
 struct vdi_label_selector {
 	uint32_t	   text_size;
 	uint16_t	   requirement_count;
-	uint16_t	   value_count; /* of all requirements */
+	uint16_t	   value_count;	 /* of all requirements */
 	uint32_t	   needed_count; /* requirements that an object without their label does not fulfil */
 	struct requirement requirements[];
 };
@@ -57,7 +59,7 @@ _Static_assert(VDI_SELECTOR_SIZE_MAX / 2 + 1 <= UINT16_MAX, "a value has a comma
 /* While it is parsed. */
 struct parsed {
 	struct vd_bytes key;
-	enum operator	operator_kind;
+	enum		operator operator_kind;
 	size_t		value_first;
 	size_t		value_count;
 };
@@ -79,17 +81,17 @@ enum token {
 };
 
 struct parser {
-	struct parsed		  *requirements;
-	size_t			   requirement_count;
-	size_t			   requirement_capacity;
-	struct vd_bytes		  *values; /* of all requirements */
-	size_t			   value_count;
-	size_t			   value_capacity;
-	const char		  *at;
-	const char		  *end;
-	enum token		   token; /* the one ahead */
-	struct vd_bytes		   literal;
-	struct vd_error		  *reterr;
+	struct parsed	*requirements;
+	size_t		 requirement_count;
+	size_t		 requirement_capacity;
+	struct vd_bytes *values; /* of all requirements */
+	size_t		 value_count;
+	size_t		 value_capacity;
+	const char	*at;
+	const char	*end;
+	enum token	 token; /* the one ahead */
+	struct vd_bytes	 literal;
+	struct vd_error *reterr;
 };
 
 static bool is_space(char character)
@@ -100,22 +102,14 @@ static bool is_space(char character)
 static enum token symbol_of(char character)
 {
 	switch (character) {
-	case '=':
-		return TOKEN_EQUALS;
-	case '!':
-		return TOKEN_NOT;
-	case '(':
-		return TOKEN_OPEN;
-	case ')':
-		return TOKEN_CLOSE;
-	case ',':
-		return TOKEN_COMMA;
-	case '>':
-		return TOKEN_GREATER;
-	case '<':
-		return TOKEN_LESS;
-	default:
-		return TOKEN_END;
+	case '=': return TOKEN_EQUALS;
+	case '!': return TOKEN_NOT;
+	case '(': return TOKEN_OPEN;
+	case ')': return TOKEN_CLOSE;
+	case ',': return TOKEN_COMMA;
+	case '>': return TOKEN_GREATER;
+	case '<': return TOKEN_LESS;
+	default: return TOKEN_END;
 	}
 }
 
@@ -132,13 +126,14 @@ static void token_advance(struct parser *parser)
 		parser->token = TOKEN_END;
 	} else if ((parser->token = symbol_of(*parser->at)) != TOKEN_END) {
 		parser->at++;
-		if (parser->at < parser->end && *parser->at == '='
-		    && (parser->token == TOKEN_EQUALS || parser->token == TOKEN_NOT)) {
+		if (parser->at < parser->end && *parser->at == '=' &&
+		    (parser->token == TOKEN_EQUALS || parser->token == TOKEN_NOT)) {
 			parser->token = parser->token == TOKEN_NOT ? TOKEN_NOT_EQUALS : TOKEN_DOUBLE_EQUALS;
 			parser->at++;
 		}
 	} else {
-		while (parser->at < parser->end && *parser->at && !is_space(*parser->at) && symbol_of(*parser->at) == TOKEN_END)
+		while (parser->at < parser->end && *parser->at && !is_space(*parser->at) &&
+		       symbol_of(*parser->at) == TOKEN_END)
 			parser->at++;
 		parser->token = TOKEN_IDENTIFIER;
 	}
@@ -193,7 +188,8 @@ static void quote_go(struct vd_bytes text, char *out, size_t size)
 	out[length] = 0;
 }
 
-static vd_status requirement_error(struct parser *parser, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static vd_status requirement_error(struct parser *parser, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 static vd_status requirement_error(struct parser *parser, const char *format, ...)
 {
 	char	text[VD_ERROR_MESSAGE_SIZE];
@@ -206,7 +202,8 @@ static vd_status requirement_error(struct parser *parser, const char *format, ..
 }
 
 /* snprintf whose cutting is meant. */
-static void text_format(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void text_format(char *text, size_t size, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 static void text_format(char *text, size_t size, const char *format, ...)
 {
 	va_list arguments;
@@ -218,13 +215,15 @@ static void text_format(char *text, size_t size, const char *format, ...)
 
 static vd_status value_append(struct parser *parser, struct vd_bytes value)
 {
-	if (!vdi_grow((void **) &parser->values, &parser->value_capacity, parser->value_count + 1, sizeof *parser->values))
+	if (!vdi_grow((void **) &parser->values, &parser->value_capacity, parser->value_count + 1,
+		      sizeof *parser->values))
 		return vd_error_set(parser->reterr, VD_NOMEM, "out of memory");
 	parser->values[parser->value_count++] = value;
 	return VD_OK;
 }
 
-/* What may stand between parentheses: values, also empty ones, with commas between. The `(` is gone; stops at the `)`. */
+/* What may stand between parentheses: values, also empty ones, with commas between. The `(` is gone; stops at
+ * the `)`. */
 static vd_status identifiers_parse(struct parser *parser, size_t first)
 {
 	for (;;) {
@@ -237,7 +236,8 @@ static vd_status identifiers_parse(struct parser *parser, size_t first)
 			if (value_token(parser) == TOKEN_CLOSE)
 				return VD_OK;
 			if (value_token(parser) != TOKEN_COMMA)
-				return requirement_error(parser, "found '%.*s', expected: ',' or ')'", LITERAL(parser->literal));
+				return requirement_error(parser, "found '%.*s', expected: ',' or ')'",
+							 LITERAL(parser->literal));
 		} else if (token == TOKEN_COMMA) {
 			if (parser->value_count == first)
 				VDI_TRY(value_append(parser, VD_BYTES_NONE));
@@ -246,7 +246,8 @@ static vd_status identifiers_parse(struct parser *parser, size_t first)
 			if (value_token(parser) == TOKEN_COMMA)
 				VDI_TRY(value_append(parser, VD_BYTES_NONE));
 		} else {
-			return requirement_error(parser, "found '%.*s', expected: ',', or identifier", LITERAL(literal));
+			return requirement_error(parser, "found '%.*s', expected: ',', or identifier",
+						 LITERAL(literal));
 		}
 	}
 }
@@ -258,14 +259,11 @@ static vd_status set_parse(struct parser *parser, size_t first)
 	token_advance(parser);
 	switch (value_token(parser)) {
 	case TOKEN_IDENTIFIER:
-	case TOKEN_COMMA:
-		VDI_TRY(identifiers_parse(parser, first));
-		break;
-	case TOKEN_CLOSE:
-		VDI_TRY(value_append(parser, VD_BYTES_NONE));
-		break;
+	case TOKEN_COMMA: VDI_TRY(identifiers_parse(parser, first)); break;
+	case TOKEN_CLOSE: VDI_TRY(value_append(parser, VD_BYTES_NONE)); break;
 	default:
-		return requirement_error(parser, "found '%.*s', expected: ',', ')' or identifier", LITERAL(parser->literal));
+		return requirement_error(parser, "found '%.*s', expected: ',', ')' or identifier",
+					 LITERAL(parser->literal));
 	}
 	token_advance(parser); /* the `)` */
 	return VD_OK;
@@ -277,13 +275,9 @@ static vd_status exact_parse(struct parser *parser)
 
 	switch (value_token(parser)) {
 	case TOKEN_END:
-	case TOKEN_COMMA:
-		return value_append(parser, VD_BYTES_NONE);
-	case TOKEN_IDENTIFIER:
-		token_advance(parser);
-		return value_append(parser, literal);
-	default:
-		return requirement_error(parser, "found '%.*s', expected: identifier", LITERAL(literal));
+	case TOKEN_COMMA: return value_append(parser, VD_BYTES_NONE);
+	case TOKEN_IDENTIFIER: token_advance(parser); return value_append(parser, literal);
+	default: return requirement_error(parser, "found '%.*s', expected: identifier", LITERAL(literal));
 	}
 }
 
@@ -337,18 +331,22 @@ static vd_status values_check(struct parser *parser, struct parsed *requirement)
 	parser->value_count = requirement->value_first + kept;
 	requirement->value_count = kept;
 
-	if ((requirement->operator_kind == OPERATOR_GREATER || requirement->operator_kind == OPERATOR_LESS)
-	    && !number_parse(values[0], &bound)) {
+	if ((requirement->operator_kind == OPERATOR_GREATER || requirement->operator_kind == OPERATOR_LESS) &&
+	    !number_parse(values[0], &bound)) {
 		quote_go(values[0], quoted, sizeof quoted);
 		text_format(errors[error_count++], sizeof errors[0],
-			    "values[0]: Invalid value: %s: for 'Gt', 'Lt' operators, the value must be an integer", quoted);
+			    "values[0]: Invalid value: %s: for 'Gt', 'Lt' operators, the value must be an "
+			    "integer",
+			    quoted);
 	}
 	for (size_t i = 0; i < kept && error_count < 2; i++) {
 		if (vdi_label_value_valid(values[i], reason, sizeof reason))
 			continue;
 		quote_go(values[i], quoted, sizeof quoted);
-		text_format(errors[error_count++], sizeof errors[0], "values[%zu][%.*s]: Invalid value: %s: %s", i,
-			 (int) VDI_MIN(requirement->key.size, (size_t) 100), (const char *) requirement->key.data, quoted, reason);
+		text_format(errors[error_count++], sizeof errors[0],
+			    "values[%zu][%.*s]: Invalid value: %s: %s", i,
+			    (int) VDI_MIN(requirement->key.size, (size_t) 100),
+			    (const char *) requirement->key.data, quoted, reason);
 	}
 	if (error_count == 0)
 		return VD_OK;
@@ -357,32 +355,19 @@ static vd_status values_check(struct parser *parser, struct parsed *requirement)
 	return requirement_error(parser, "[%s, %s]", errors[0], errors[1]);
 }
 
-static vd_status operator_parse(struct parser *parser, enum operator *ret_operator)
+static vd_status operator_parse(struct parser *parser, enum operator* ret_operator)
 {
 	switch (parser->token) {
-	case TOKEN_IN:
-		*ret_operator = OPERATOR_IN;
-		break;
-	case TOKEN_EQUALS:
-		*ret_operator = OPERATOR_EQUALS;
-		break;
-	case TOKEN_DOUBLE_EQUALS:
-		*ret_operator = OPERATOR_DOUBLE_EQUALS;
-		break;
-	case TOKEN_GREATER:
-		*ret_operator = OPERATOR_GREATER;
-		break;
-	case TOKEN_LESS:
-		*ret_operator = OPERATOR_LESS;
-		break;
-	case TOKEN_NOT_IN:
-		*ret_operator = OPERATOR_NOT_IN;
-		break;
-	case TOKEN_NOT_EQUALS:
-		*ret_operator = OPERATOR_NOT_EQUALS;
-		break;
+	case TOKEN_IN: *ret_operator = OPERATOR_IN; break;
+	case TOKEN_EQUALS: *ret_operator = OPERATOR_EQUALS; break;
+	case TOKEN_DOUBLE_EQUALS: *ret_operator = OPERATOR_DOUBLE_EQUALS; break;
+	case TOKEN_GREATER: *ret_operator = OPERATOR_GREATER; break;
+	case TOKEN_LESS: *ret_operator = OPERATOR_LESS; break;
+	case TOKEN_NOT_IN: *ret_operator = OPERATOR_NOT_IN; break;
+	case TOKEN_NOT_EQUALS: *ret_operator = OPERATOR_NOT_EQUALS; break;
 	default:
-		return requirement_error(parser, "found '%.*s', expected: in, notin, =, ==, !=, gt, lt", LITERAL(parser->literal));
+		return requirement_error(parser, "found '%.*s', expected: in, notin, =, ==, !=, gt, lt",
+					 LITERAL(parser->literal));
 	}
 	token_advance(parser);
 	return VD_OK;
@@ -395,16 +380,19 @@ static vd_status requirement_parse(struct parser *parser)
 	char	      quoted[160];
 
 	if (parser->requirement_count == VDI_SELECTOR_REQUIREMENTS_MAX)
-		return vd_error_set(parser->reterr, VD_BAD_REQUEST, "label selector has more than %d requirements",
+		return vd_error_set(parser->reterr, VD_BAD_REQUEST,
+				    "label selector has more than %d requirements",
 				    VDI_SELECTOR_REQUIREMENTS_MAX);
-	if (!vdi_grow((void **) &parser->requirements, &parser->requirement_capacity, parser->requirement_count + 1, sizeof *parser->requirements))
+	if (!vdi_grow((void **) &parser->requirements, &parser->requirement_capacity,
+		      parser->requirement_count + 1, sizeof *parser->requirements))
 		return vd_error_set(parser->reterr, VD_NOMEM, "out of memory");
 	if (parser->token == TOKEN_NOT) {
 		requirement.operator_kind = OPERATOR_NOT_EXISTS;
 		token_advance(parser);
 	}
 	if (value_token(parser) != TOKEN_IDENTIFIER)
-		return requirement_error(parser, "found '%.*s', expected: identifier", LITERAL(parser->literal));
+		return requirement_error(parser, "found '%.*s', expected: identifier",
+					 LITERAL(parser->literal));
 	requirement.key = parser->literal;
 	if (!vdi_label_key_valid(requirement.key, reason, sizeof reason)) {
 		quote_go(requirement.key, quoted, sizeof quoted);
@@ -412,7 +400,8 @@ static vd_status requirement_parse(struct parser *parser)
 		return requirement_error(parser, "<nil>: Invalid value: %s: %s", quoted, reason);
 	}
 	token_advance(parser);
-	if (requirement.operator_kind != OPERATOR_NOT_EXISTS && parser->token != TOKEN_END && parser->token != TOKEN_COMMA) {
+	if (requirement.operator_kind != OPERATOR_NOT_EXISTS && parser->token != TOKEN_END &&
+	    parser->token != TOKEN_COMMA) {
 		VDI_TRY(operator_parse(parser, &requirement.operator_kind));
 		if (requirement.operator_kind == OPERATOR_IN || requirement.operator_kind == OPERATOR_NOT_IN)
 			VDI_TRY(set_parse(parser, requirement.value_first));
@@ -430,18 +419,21 @@ static vd_status selector_parse(struct parser *parser)
 	if (parser->token == TOKEN_END)
 		return VD_OK;
 	if (value_token(parser) != TOKEN_IDENTIFIER && parser->token != TOKEN_NOT)
-		return vd_error_set(parser->reterr, VD_BAD_REQUEST, "found '%.*s', expected: !, identifier, or 'end of string'",
+		return vd_error_set(parser->reterr, VD_BAD_REQUEST,
+				    "found '%.*s', expected: !, identifier, or 'end of string'",
 				    LITERAL(parser->literal));
 	for (;;) {
 		VDI_TRY(requirement_parse(parser));
 		if (parser->token == TOKEN_END)
 			return VD_OK;
 		if (parser->token != TOKEN_COMMA)
-			return vd_error_set(parser->reterr, VD_BAD_REQUEST, "found '%.*s', expected: ',' or 'end of string'",
+			return vd_error_set(parser->reterr, VD_BAD_REQUEST,
+					    "found '%.*s', expected: ',' or 'end of string'",
 					    LITERAL(parser->literal));
 		token_advance(parser);
 		if (value_token(parser) != TOKEN_IDENTIFIER && parser->token != TOKEN_NOT)
-			return vd_error_set(parser->reterr, VD_BAD_REQUEST, "found '%.*s', expected: identifier after ','",
+			return vd_error_set(parser->reterr, VD_BAD_REQUEST,
+					    "found '%.*s', expected: identifier after ','",
 					    LITERAL(parser->literal));
 	}
 }
@@ -459,22 +451,14 @@ static int requirements_order(const void *a, const void *b)
 static const char *operator_text(enum operator operator_kind)
 {
 	switch (operator_kind) {
-	case OPERATOR_EQUALS:
-		return "=";
-	case OPERATOR_DOUBLE_EQUALS:
-		return "==";
-	case OPERATOR_IN:
-		return " in (";
-	case OPERATOR_NOT_EQUALS:
-		return "!=";
-	case OPERATOR_NOT_IN:
-		return " notin (";
-	case OPERATOR_GREATER:
-		return ">";
-	case OPERATOR_LESS:
-		return "<";
-	default:
-		return "";
+	case OPERATOR_EQUALS: return "=";
+	case OPERATOR_DOUBLE_EQUALS: return "==";
+	case OPERATOR_IN: return " in (";
+	case OPERATOR_NOT_EQUALS: return "!=";
+	case OPERATOR_NOT_IN: return " notin (";
+	case OPERATOR_GREATER: return ">";
+	case OPERATOR_LESS: return "<";
+	default: return "";
 	}
 }
 
@@ -488,7 +472,8 @@ static void put(char **at, const void *data, size_t size)
 /* What stands around a requirement's key and values, and between the values. */
 static size_t frame_size(const struct parsed *requirement)
 {
-	return strlen(operator_text(requirement->operator_kind)) + (requirement->operator_kind == OPERATOR_NOT_EXISTS) +
+	return strlen(operator_text(requirement->operator_kind)) +
+	       (requirement->operator_kind == OPERATOR_NOT_EXISTS) +
 	       (requirement->value_count ? requirement->value_count - 1 : 0) +
 	       (requirement->operator_kind == OPERATOR_IN || requirement->operator_kind == OPERATOR_NOT_IN);
 }
@@ -518,7 +503,8 @@ static inline char *text_of(const struct vdi_label_selector *selector)
 }
 
 /* Writes one requirement, its values as the next ones, at *at. */
-static void requirement_write(const struct parser *parser, const struct parsed *parsed, struct vdi_label_selector *selector, struct requirement *requirement, char **at)
+static void requirement_write(const struct parser *parser, const struct parsed *parsed,
+			      struct vdi_label_selector *selector, struct requirement *requirement, char **at)
 {
 	const char   *text = operator_text(parsed->operator_kind);
 	struct value *values = values_of(selector);
@@ -546,18 +532,21 @@ static void requirement_write(const struct parser *parser, const struct parsed *
 static vd_status selector_write(const struct parser *parser, struct vdi_label_selector **ret_selector)
 {
 	size_t			   text_size = text_measure(parser);
-	struct vdi_label_selector *selector = vdi_alloc(sizeof *selector + parser->requirement_count * sizeof selector->requirements[0] +
-							parser->value_count * sizeof(struct value) + text_size);
-	char			  *at;
+	struct vdi_label_selector *selector =
+		vdi_alloc(sizeof *selector + parser->requirement_count * sizeof selector->requirements[0] +
+			  parser->value_count * sizeof(struct value) + text_size);
+	char *at;
 
 	if (selector == NULL)
 		return VD_NOMEM;
-	*selector = (struct vdi_label_selector) { (uint32_t) text_size, (uint16_t) parser->requirement_count, (uint16_t) parser->value_count, 0 };
+	*selector = (struct vdi_label_selector) { (uint32_t) text_size, (uint16_t) parser->requirement_count,
+						  (uint16_t) parser->value_count, 0 };
 	at = text_of(selector);
 	for (size_t i = 0; i < parser->requirement_count; i++) {
 		if (i)
 			put(&at, ",", 1);
-		requirement_write(parser, &parser->requirements[i], selector, &selector->requirements[i], &at);
+		requirement_write(parser, &parser->requirements[i], selector, &selector->requirements[i],
+				  &at);
 		selector->needed_count += !vdi_label_selector_takes(selector, i, NULL);
 	}
 	VDI_CHECK(at == text_of(selector) + text_size);
@@ -565,19 +554,22 @@ static vd_status selector_write(const struct parser *parser, struct vdi_label_se
 	return VD_OK;
 }
 
-vd_status vdi_label_selector_parse(struct vd_bytes text, struct vdi_label_selector **ret_selector, struct vd_error *reterr)
+vd_status vdi_label_selector_parse(struct vd_bytes text, struct vdi_label_selector **ret_selector,
+				   struct vd_error *reterr)
 {
 	struct parser parser = { .reterr = reterr };
 	vd_status     status;
 
 	if (text.size > VDI_SELECTOR_SIZE_MAX)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "label selector of %zu bytes is longer than %zu", text.size, VDI_SELECTOR_SIZE_MAX);
+		return vd_error_set(reterr, VD_BAD_REQUEST, "label selector of %zu bytes is longer than %zu",
+				    text.size, VDI_SELECTOR_SIZE_MAX);
 	parser.at = text.size ? text.data : "";
 	parser.end = parser.at + text.size;
 	status = selector_parse(&parser);
 	if (status == VD_OK) {
 		if (parser.requirement_count > 1)
-			qsort(parser.requirements, parser.requirement_count, sizeof *parser.requirements, requirements_order);
+			qsort(parser.requirements, parser.requirement_count, sizeof *parser.requirements,
+			      requirements_order);
 		status = selector_write(&parser, ret_selector);
 		if (status != VD_OK)
 			(void) vd_error_set(reterr, status, "out of memory");
@@ -605,7 +597,8 @@ static inline struct vd_bytes value_at(const struct vdi_label_selector *selector
 	return (struct vd_bytes) { text_of(selector) + value.at, value.size };
 }
 
-static bool requirement_has_value(const struct vdi_label_selector *selector, const struct requirement *requirement, struct vd_bytes value)
+static bool requirement_has_value(const struct vdi_label_selector *selector,
+				  const struct requirement *requirement, struct vd_bytes value)
 {
 	size_t low = requirement->value_first;
 	size_t high = low + requirement->value_count;
@@ -635,7 +628,8 @@ static int64_t bound_of(const struct vdi_label_selector *selector, const struct 
 	return bound;
 }
 
-bool vdi_label_selector_takes(const struct vdi_label_selector *selector, size_t index, const struct vd_bytes *value)
+bool vdi_label_selector_takes(const struct vdi_label_selector *selector, size_t index,
+			      const struct vd_bytes *value)
 {
 	const struct requirement *requirement = &selector->requirements[index];
 	int64_t			  number;
@@ -643,15 +637,11 @@ bool vdi_label_selector_takes(const struct vdi_label_selector *selector, size_t 
 	switch ((enum operator) requirement->operator_kind) {
 	case OPERATOR_EQUALS:
 	case OPERATOR_DOUBLE_EQUALS:
-	case OPERATOR_IN:
-		return value && requirement_has_value(selector, requirement, *value);
+	case OPERATOR_IN: return value && requirement_has_value(selector, requirement, *value);
 	case OPERATOR_NOT_EQUALS:
-	case OPERATOR_NOT_IN:
-		return !value || !requirement_has_value(selector, requirement, *value);
-	case OPERATOR_EXISTS:
-		return value != NULL;
-	case OPERATOR_NOT_EXISTS:
-		return value == NULL;
+	case OPERATOR_NOT_IN: return !value || !requirement_has_value(selector, requirement, *value);
+	case OPERATOR_EXISTS: return value != NULL;
+	case OPERATOR_NOT_EXISTS: return value == NULL;
 	case OPERATOR_GREATER:
 		return value && number_parse(*value, &number) && number > bound_of(selector, requirement);
 	case OPERATOR_LESS:
@@ -673,7 +663,10 @@ static size_t find_key(const struct vdi_label_selector *selector, struct vd_byte
 		else
 			high = middle;
 	}
-	return low < selector->requirement_count && vd_bytes_equal(vdi_label_selector_key(selector, low), key) ? low : selector->requirement_count;
+	return low < selector->requirement_count &&
+			       vd_bytes_equal(vdi_label_selector_key(selector, low), key) ?
+		       low :
+		       selector->requirement_count;
 }
 
 static struct vd_pair label_of(const struct vd_object *object, const struct vd_pair *labels, size_t index)
@@ -681,8 +674,10 @@ static struct vd_pair label_of(const struct vd_object *object, const struct vd_p
 	return object ? vd_object_label(object, index) : labels[index];
 }
 
-/* object NULL: labels. Looks at the requirements of the labels that are there, and counts those that none of them can fulfil. */
-static bool matches(const struct vdi_label_selector *selector, const struct vd_object *object, const struct vd_pair *labels, size_t label_count)
+/* object NULL: labels. Looks at the requirements of the labels that are there, and counts those that none of
+ * them can fulfil. */
+static bool matches(const struct vdi_label_selector *selector, const struct vd_object *object,
+		    const struct vd_pair *labels, size_t label_count)
 {
 	unsigned char seen[VDI_SELECTOR_REQUIREMENTS_MAX / 8 + 1] = { 0 };
 	size_t	      needed = selector->needed_count;
@@ -694,7 +689,9 @@ static bool matches(const struct vdi_label_selector *selector, const struct vd_o
 		if (i == selector->requirement_count || (seen[i / 8] & 1u << i % 8))
 			continue;
 		seen[i / 8] |= (unsigned char) (1u << i % 8);
-		for (; i < selector->requirement_count && vd_bytes_equal(vdi_label_selector_key(selector, i), label.key); i++) {
+		for (; i < selector->requirement_count &&
+		       vd_bytes_equal(vdi_label_selector_key(selector, i), label.key);
+		     i++) {
 			if (!vdi_label_selector_takes(selector, i, &label.value))
 				return false;
 			needed -= !vdi_label_selector_takes(selector, i, NULL);
@@ -703,12 +700,14 @@ static bool matches(const struct vdi_label_selector *selector, const struct vd_o
 	return needed == 0;
 }
 
-bool vdi_label_selector_matches(const struct vdi_label_selector *selector, const struct vd_pair *labels, size_t label_count)
+bool vdi_label_selector_matches(const struct vdi_label_selector *selector, const struct vd_pair *labels,
+				size_t label_count)
 {
 	return selector == NULL || matches(selector, NULL, labels, label_count);
 }
 
-bool vdi_label_selector_matches_object(const struct vdi_label_selector *selector, const struct vd_object *object)
+bool vdi_label_selector_matches_object(const struct vdi_label_selector *selector,
+				       const struct vd_object	       *object)
 {
 	return selector == NULL || matches(selector, object, NULL, vd_object_label_count(object));
 }
@@ -718,7 +717,8 @@ bool vdi_label_selector_empty(const struct vdi_label_selector *selector)
 	return selector == NULL || selector->requirement_count == 0;
 }
 
-bool vdi_label_selector_exact(const struct vdi_label_selector *selector, struct vd_bytes key, struct vd_bytes *ret_value)
+bool vdi_label_selector_exact(const struct vdi_label_selector *selector, struct vd_bytes key,
+			      struct vd_bytes *ret_value)
 {
 	for (size_t i = 0; selector && i < selector->requirement_count; i++) {
 		const struct requirement *requirement = &selector->requirements[i];
@@ -740,7 +740,8 @@ size_t vdi_label_selector_count(const struct vdi_label_selector *selector)
 
 struct vd_bytes vdi_label_selector_key(const struct vdi_label_selector *selector, size_t index)
 {
-	return (struct vd_bytes) { text_of(selector) + selector->requirements[index].key_at, selector->requirements[index].key_size };
+	return (struct vd_bytes) { text_of(selector) + selector->requirements[index].key_at,
+				   selector->requirements[index].key_size };
 }
 
 struct vd_bytes vdi_label_selector_text(const struct vdi_label_selector *selector)
@@ -750,5 +751,7 @@ struct vd_bytes vdi_label_selector_text(const struct vdi_label_selector *selecto
 
 uint64_t vdi_label_selector_hash(const struct vdi_label_selector *selector)
 {
-	return vdi_hash_bytes(selector ? (struct vd_bytes) { text_of(selector), selector->text_size } : vd_bytes_of(""), vdi_hash_seed());
+	return vdi_hash_bytes(selector ? (struct vd_bytes) { text_of(selector), selector->text_size } :
+					 vd_bytes_of(""),
+			      vdi_hash_seed());
 }

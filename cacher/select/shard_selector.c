@@ -1,5 +1,5 @@
-/* How: recursive descent over a text of at most 64 KiB; parentheses nest at most 16 deep. The canonical text is written from what was understood, so
- * that equal selectors have equal texts however they were spaced. */
+/* How: recursive descent over a text of at most 64 KiB; parentheses nest at most 16 deep. The canonical text
+ * is written from what was understood, so that equal selectors have equal texts however they were spaced. */
 #include "shard_selector.h"
 
 #include <stdio.h>
@@ -14,13 +14,13 @@ static const char uid_path[] = "object.metadata.uid";
 static const char namespace_path[] = "object.metadata.namespace";
 
 struct reader {
-	const char		*at;
-	const char		*end;
-	struct vdi_shard_range	*ranges;
-	size_t			 range_count;
-	size_t			 range_capacity;
-	bool			 by_namespace;
-	struct vd_error		*error;
+	const char	       *at;
+	const char	       *end;
+	struct vdi_shard_range *ranges;
+	size_t			range_count;
+	size_t			range_capacity;
+	bool			by_namespace;
+	struct vd_error	       *error;
 };
 
 uint64_t vdi_fnv1a(struct vd_bytes bytes)
@@ -33,11 +33,14 @@ uint64_t vdi_fnv1a(struct vd_bytes bytes)
 	return hash;
 }
 
-#define REFUSE(reader, ...) vd_error_set((reader)->error, VD_BAD_REQUEST, "invalid shard selector: " __VA_ARGS__)
+#define REFUSE(reader, ...)                                                                                  \
+	vd_error_set((reader)->error, VD_BAD_REQUEST, "invalid shard selector: " __VA_ARGS__)
 
 static void skip_space(struct reader *reader)
 {
-	while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\t' || *reader->at == '\n' || *reader->at == '\r' || *reader->at == '\f'))
+	while (reader->at < reader->end &&
+	       (*reader->at == ' ' || *reader->at == '\t' || *reader->at == '\n' || *reader->at == '\r' ||
+		*reader->at == '\f'))
 		reader->at++;
 }
 
@@ -56,7 +59,8 @@ static vd_status expect(struct reader *reader, const char *token)
 {
 	if (take(reader, token))
 		return VD_OK;
-	return REFUSE(reader, "expected '%s' at '%.*s'", token, (int) VDI_MIN(reader->end - reader->at, (ptrdiff_t) 40), reader->at);
+	return REFUSE(reader, "expected '%s' at '%.*s'", token,
+		      (int) VDI_MIN(reader->end - reader->at, (ptrdiff_t) 40), reader->at);
 }
 
 static bool is_word(char c)
@@ -101,15 +105,18 @@ static vd_status read_bound(struct reader *reader, const char *name, uint64_t *r
 		return REFUSE(reader, "%s: the string does not end", name);
 	text = (struct vd_bytes) { from, (size_t) (reader->at++ - from) };
 	if (text.size < 2 || memcmp(from, "0x", 2) != 0)
-		return REFUSE(reader, "%s must have '0x' prefix, got \"%.*s\"", name, (int) VDI_MIN(text.size, (size_t) 40), from);
+		return REFUSE(reader, "%s must have '0x' prefix, got \"%.*s\"", name,
+			      (int) VDI_MIN(text.size, (size_t) 40), from);
 	*ret_end = vd_bytes_equal(text, vd_bytes_of("0x10000000000000000"));
 	if (!*ret_end && text.size != 18)
-		return REFUSE(reader, "%s must be a 0x-prefixed 16-digit hex value, got \"%.*s\"", name, (int) VDI_MIN(text.size, (size_t) 40), from);
+		return REFUSE(reader, "%s must be a 0x-prefixed 16-digit hex value, got \"%.*s\"", name,
+			      (int) VDI_MIN(text.size, (size_t) 40), from);
 	for (size_t i = 2; i < text.size; i++) {
 		char c = from[i];
 
 		if ((c < '0' || c > '9') && (c < 'a' || c > 'f'))
-			return REFUSE(reader, "%s: invalid hex character \"%c\" in \"%.*s\"", name, c >= ' ' && c <= '~' ? c : '?', (int) text.size, from);
+			return REFUSE(reader, "%s: invalid hex character \"%c\" in \"%.*s\"", name,
+				      c >= ' ' && c <= '~' ? c : '?', (int) text.size, from);
 		value = value << 4 | (uint64_t) (c <= '9' ? c - '0' : c - 'a' + 10);
 	}
 	*ret_value = *ret_end ? 0 : value;
@@ -138,14 +145,17 @@ static vd_status read_call(struct reader *reader)
 	bool		by_namespace;
 
 	if (!vd_bytes_equal(path, vd_bytes_of("shardRange")))
-		return REFUSE(reader, "unsupported function \"%.*s\"; only shardRange() and || are allowed", (int) path.size, (const char *) path.data);
+		return REFUSE(reader, "unsupported function \"%.*s\"; only shardRange() and || are allowed",
+			      (int) path.size, (const char *) path.data);
 	VDI_TRY(expect(reader, "("));
 	path = read_path(reader, buffer, sizeof buffer);
 	by_namespace = vd_bytes_equal(path, vd_bytes_of(namespace_path));
 	if (!by_namespace && !vd_bytes_equal(path, vd_bytes_of(uid_path)))
-		return REFUSE(reader, "unsupported field path \"%.*s\"; supported: %s, %s", (int) path.size, (const char *) path.data, uid_path, namespace_path);
+		return REFUSE(reader, "unsupported field path \"%.*s\"; supported: %s, %s", (int) path.size,
+			      (const char *) path.data, uid_path, namespace_path);
 	if (reader->range_count && by_namespace != reader->by_namespace)
-		return REFUSE(reader, "all shard ranges must use the same field, got \"%s\" and \"%s\"", reader->by_namespace ? namespace_path : uid_path,
+		return REFUSE(reader, "all shard ranges must use the same field, got \"%s\" and \"%s\"",
+			      reader->by_namespace ? namespace_path : uid_path,
 			      by_namespace ? namespace_path : uid_path);
 	reader->by_namespace = by_namespace;
 	VDI_TRY(expect(reader, ","));
@@ -175,7 +185,7 @@ static vd_status read_any(struct reader *reader, unsigned depth)
 
 static vd_status build(const struct reader *reader, struct vdi_shard_selector **ret_selector)
 {
-	size_t			   size = sizeof **ret_selector + reader->range_count * sizeof reader->ranges[0];
+	size_t size = sizeof **ret_selector + reader->range_count * sizeof reader->ranges[0];
 	struct vdi_shard_selector *selector = vdi_calloc(1, size + reader->range_count * RANGE_TEXT_MAX);
 	const char		  *path = reader->by_namespace ? namespace_path : uid_path;
 
@@ -191,16 +201,21 @@ static vd_status build(const struct reader *reader, struct vdi_shard_selector **
 		selector->ranges[i] = *range;
 		if (range->last != UINT64_MAX)
 			snprintf(end, sizeof end, "0x%016llx", (unsigned long long) range->last + 1);
-		selector->text_size += (size_t) snprintf(selector->text + selector->text_size, RANGE_TEXT_MAX, "%sshardRange(%s, '0x%016llx', '%s')",
-							 i ? " || " : "", path, (unsigned long long) range->first, end);
+		selector->text_size +=
+			(size_t) snprintf(selector->text + selector->text_size, RANGE_TEXT_MAX,
+					  "%sshardRange(%s, '0x%016llx', '%s')", i ? " || " : "", path,
+					  (unsigned long long) range->first, end);
 	}
 	*ret_selector = selector;
 	return VD_OK;
 }
 
-vd_status vdi_shard_selector_parse(struct vd_bytes text, struct vdi_shard_selector **ret_selector, struct vd_error *reterr)
+vd_status vdi_shard_selector_parse(struct vd_bytes text, struct vdi_shard_selector **ret_selector,
+				   struct vd_error *reterr)
 {
-	struct reader reader = { .at = text.data, .end = text.size ? (const char *) text.data + text.size : text.data, .error = reterr };
+	struct reader reader = { .at = text.data,
+				 .end = text.size ? (const char *) text.data + text.size : text.data,
+				 .error = reterr };
 	vd_status     status;
 
 	if (text.size == 0) {
@@ -211,11 +226,13 @@ vd_status vdi_shard_selector_parse(struct vd_bytes text, struct vdi_shard_select
 		return REFUSE(&reader, "longer than %zu bytes", VDI_SHARD_SELECTOR_SIZE_MAX);
 	skip_space(&reader);
 	if (reader.at == reader.end)
-		return REFUSE(&reader, "empty shard selector is not allowed; omit the parameter for unfiltered lists");
+		return REFUSE(&reader,
+			      "empty shard selector is not allowed; omit the parameter for unfiltered lists");
 	status = read_any(&reader, 0);
 	skip_space(&reader);
 	if (status == VD_OK && reader.at != reader.end)
-		status = REFUSE(&reader, "only shardRange() and || are allowed, got '%.*s'", (int) VDI_MIN(reader.end - reader.at, (ptrdiff_t) 40), reader.at);
+		status = REFUSE(&reader, "only shardRange() and || are allowed, got '%.*s'",
+				(int) VDI_MIN(reader.end - reader.at, (ptrdiff_t) 40), reader.at);
 	if (status == VD_OK && build(&reader, ret_selector) != VD_OK)
 		status = vd_error_set(reterr, VD_NOMEM, "out of memory for a shard selector");
 	vdi_free(reader.ranges);

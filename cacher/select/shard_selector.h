@@ -2,9 +2,10 @@
  *
  *   shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000') || shardRange(...)
  *
- * An object is wanted when the 64-bit FNV-1a of its uid (or namespace) lies in one of the ranges, lower bound inclusive, upper exclusive; the upper end of the
- * space is '0x10000000000000000'. Immutable; any thread; matching allocates nothing. Mirrors k8s.io/apiserver pkg/sharding (R-5B0), which reads the
- * text as CEL: of that grammar this takes calls, ||, parentheses and plain quoted strings, which is all that can pass there.
+ * An object is wanted when the 64-bit FNV-1a of its uid (or namespace) lies in one of the ranges, lower bound
+ * inclusive, upper exclusive; the upper end of the space is '0x10000000000000000'. Immutable; any thread;
+ * matching allocates nothing. Mirrors k8s.io/apiserver pkg/sharding (R-5B0), which reads the text as CEL: of
+ * that grammar this takes calls, ||, parentheses and plain quoted strings, which is all that can pass there.
  */
 #ifndef VDI_SHARD_SELECTOR_H
 #define VDI_SHARD_SELECTOR_H
@@ -30,7 +31,9 @@ struct vdi_shard_selector {
 };
 
 /* An empty text gives NULL: everything. VD_BAD_REQUEST `invalid shard selector: ...`, VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_shard_selector_parse(struct vd_bytes text, struct vdi_shard_selector **ret_selector, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_shard_selector_parse(struct vd_bytes		    text,
+						struct vdi_shard_selector **ret_selector,
+						struct vd_error		   *reterr);
 /* NULL is fine; returns NULL. */
 struct vdi_shard_selector *vdi_shard_selector_free(struct vdi_shard_selector *selector);
 /* NULL wants everything. */

@@ -1,4 +1,5 @@
-/* How: a watcher lies in the bucket of the second of its next bookmark or deadline, at most 60 s away; a later deadline goes around again. */
+/* How: a watcher lies in the bucket of the second of its next bookmark or deadline, at most 60 s away; a
+ * later deadline goes around again. */
 #include "bookmark.h"
 
 #include "cache_watcher.h"
@@ -37,15 +38,17 @@ void vdi_bookmark_remove(struct vdi_bookmark_wheel *wheel, struct vd_watcher *wa
 
 static void schedule_tick(struct vdi_bookmark_wheel *wheel, vd_mono now)
 {
-	wheel->tick_next = vd_mono_add(now, (vd_dur) { 1000000000 + (int64_t) vd_env_random_below(wheel->env, 250000000) });
+	wheel->tick_next = vd_mono_add(
+		now, (vd_dur) { 1000000000 + (int64_t) vd_env_random_below(wheel->env, 250000000) });
 }
 
 /* in 60 s, or 2 s before the deadline if that is earlier; after that only the deadline is left. */
 static vd_mono next_due(const struct vd_watcher *watcher, vd_mono now)
 {
 	vd_mono regular = watcher->allow_bookmarks ? vd_mono_add(now, VDI_BOOKMARK_PERIOD) : VD_NEVER;
-	vd_mono last = watcher->deadline.ns == INT64_MAX ? VD_NEVER :
-							   (vd_mono) { watcher->deadline.ns - VDI_BOOKMARK_BEFORE_DEADLINE.ns };
+	vd_mono last = watcher->deadline.ns == INT64_MAX ?
+			       VD_NEVER :
+			       (vd_mono) { watcher->deadline.ns - VDI_BOOKMARK_BEFORE_DEADLINE.ns };
 
 	if (!watcher->allow_bookmarks || watcher->had_last_bookmark || last.ns <= now.ns)
 		return watcher->deadline;
@@ -64,7 +67,8 @@ static void file(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher, v
 		wheel->soon_next = VDI_MIN(wheel->soon_next.ns, due.ns) == due.ns ? due : wheel->soon_next;
 		return;
 	}
-	/* A deadline is looked at before, so that it can move to the list of exact ones: two seconds, as ticks are up to 1.25 s apart. */
+	/* A deadline is looked at before, so that it can move to the list of exact ones: two seconds, as
+	 * ticks are up to 1.25 s apart. */
 	second = second_of(due) - (due.ns == watcher->deadline.ns ? 2 : 0);
 	second = VDI_MAX(second, wheel->second + 1);
 	second = VDI_MIN(second, wheel->second + VDI_BOOKMARK_BUCKETS - 1);
@@ -91,11 +95,13 @@ static void run_bucket(struct vdi_bookmark_wheel *wheel, struct vd_watcher **buc
 		vd_mono		   last = { watcher->deadline.ns - VDI_BOOKMARK_BEFORE_DEADLINE.ns };
 
 		vdi_bookmark_remove(wheel, watcher);
-		/* Between the last bookmark and the deadline nothing more is due. A tick may come up to a second early for it, or late. */
+		/* Between the last bookmark and the deadline nothing more is due. A tick may come up to a
+		 * second early for it, or late. */
 		if (watcher->allow_bookmarks && !watcher->had_last_bookmark &&
 		    (now.ns < vd_mono_add(last, VD_MS(1250)).ns || watcher->deadline.ns == INT64_MAX)) {
 			(void) vdi_outlet_post(watcher, VDI_MESSAGE_BOOKMARK);
-			watcher->had_last_bookmark = watcher->deadline.ns != INT64_MAX && vd_mono_add(now, VD_SECONDS(1)).ns > last.ns;
+			watcher->had_last_bookmark = watcher->deadline.ns != INT64_MAX &&
+						     vd_mono_add(now, VD_SECONDS(1)).ns > last.ns;
 		}
 		file(wheel, watcher, now);
 		watcher = next;
@@ -151,5 +157,6 @@ bool vdi_bookmark_is_near(struct vdi_bookmark_wheel *wheel)
 	if (wheel->count == 0 || wheel->asked == second)
 		return false;
 	wheel->asked = second;
-	return wheel->buckets[(second + 1) % VDI_BOOKMARK_BUCKETS] || wheel->buckets[(second + 2) % VDI_BOOKMARK_BUCKETS];
+	return wheel->buckets[(second + 1) % VDI_BOOKMARK_BUCKETS] ||
+	       wheel->buckets[(second + 2) % VDI_BOOKMARK_BUCKETS];
 }

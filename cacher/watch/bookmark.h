@@ -1,7 +1,8 @@
 /* Bookmarks and deadlines: who is due what when (R-556..R-558).
  *
- * A wheel of one-second buckets, turned by one timer of the cacher's actor that ticks every [1, 1.25) s and only while somebody is in the wheel. An idle
- * watcher costs its two links. A deadline that falls before the next tick waits in a list of its own and is met exactly.
+ * A wheel of one-second buckets, turned by one timer of the cacher's actor that ticks every [1, 1.25) s and
+ * only while somebody is in the wheel. An idle watcher costs its two links. A deadline that falls before the
+ * next tick waits in a list of its own and is met exactly.
  */
 #ifndef VDI_BOOKMARK_H
 #define VDI_BOOKMARK_H
@@ -33,8 +34,8 @@ void vdi_bookmark_add(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watch
 void vdi_bookmark_remove(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher);
 /* Posts what is due. Returns when to call again. */
 vd_mono vdi_bookmark_run(struct vdi_bookmark_wheel *wheel);
-/* true, once a tick: somebody is due at one of the next ticks. The time to ask the store how far it is, so that the bookmark of an idle resource moves
- * with writes to others (R-541). */
+/* true, once a tick: somebody is due at one of the next ticks. The time to ask the store how far it is, so
+ * that the bookmark of an idle resource moves with writes to others (R-541). */
 bool vdi_bookmark_is_near(struct vdi_bookmark_wheel *wheel);
 
 #endif

@@ -1,5 +1,6 @@
-/* The public side of a watcher: resume, close, and pulling. A pulled watcher has a sink of its own that keeps up to 32 events with references; taking
- * more makes it less than offered, so it is parked and resumed like any other. */
+/* The public side of a watcher: resume, close, and pulling. A pulled watcher has a sink of its own that keeps
+ * up to 32 events with references; taking more makes it less than offered, so it is parked and resumed like
+ * any other. */
 #include "cache_watcher.h"
 
 #include <sys/eventfd.h>
@@ -103,7 +104,8 @@ void vd_watcher_close(struct vd_watcher *watcher, void (*closed)(void *arg), voi
 		return;
 	outlet = vdi_outlet_ref(watcher->outlet);
 	if (atomic_load(&watcher->is_closing))
-		vdi_misuse("vd_watcher_close: this watcher of cacher %s is closed already", outlet->watchers->usage.name);
+		vdi_misuse("vd_watcher_close: this watcher of cacher %s is closed already",
+			   outlet->watchers->usage.name);
 	atomic_fetch_sub_explicit(&outlet->watchers->usage.watchers, 1, memory_order_relaxed);
 	watcher->closed = closed;
 	watcher->closed_arg = arg;
@@ -283,7 +285,8 @@ int vd_watcher_fd(struct vd_watcher *watcher)
 		return -1;
 	vdi_lock_acquire(&outlet->lock);
 	if (outlet->fd < 0) {
-		bool has = outlet->inbox_first || outlet->dirty_first || outlet->end_wanted || outlet->busy_first || !pull_is_idle(pull);
+		bool has = outlet->inbox_first || outlet->dirty_first || outlet->end_wanted ||
+			   outlet->busy_first || !pull_is_idle(pull);
 
 		outlet->fd = eventfd(has, EFD_NONBLOCK | EFD_CLOEXEC);
 	}

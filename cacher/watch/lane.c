@@ -1,8 +1,9 @@
-/* How: a member of a crowd costs one indirect call per array of events and the 24 bytes that hold it; the array is made once per lane. Only a sink that takes less
- * makes its watcher's own memory be touched. `closing` says whether any watcher of the outlet wants to be left alone; only then flags are looked at.
+/* How: a member of a crowd costs one indirect call per array of events and the 24 bytes that hold it; the
+ * array is made once per lane. Only a sink that takes less makes its watcher's own memory be touched.
+ * `closing` says whether any watcher of the outlet wants to be left alone; only then flags are looked at.
  *
- * A watcher that is behind (parked, catching up, or still at its initial state) is served one array at a time, in turn with the others, until it stands where
- * its lane stands and becomes a member.
+ * A watcher that is behind (parked, catching up, or still at its initial state) is served one array at a
+ * time, in turn with the others, until it stands where its lane stands and becomes a member.
  */
 #include "lane.h"
 
@@ -15,8 +16,9 @@
 #define TAKE_MAX 64
 #define LANE_TAKES_MAX 16
 #define BUSY_TURNS_MAX 64
-#define COMPARISONS_MAX ((size_t) 16384) /* in these turns together: less than a millisecond, whatever selectors clients have */
-#define CROWD_MIN 4 /* members */
+#define COMPARISONS_MAX                                                                                      \
+	((size_t) 16384) /* in these turns together: less than a millisecond, whatever selectors clients have */
+#define CROWD_MIN 4	 /* members */
 
 vd_status vdi_lane_new(struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane)
 {
@@ -185,7 +187,8 @@ void vdi_lane_end_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher,
 }
 
 /* The last event is an ERROR; then the end. */
-static void fail_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, vd_status reason, const struct vd_error *error)
+static void fail_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, vd_status reason,
+			 const struct vd_error *error)
 {
 	if (watcher->state == VDI_WATCHER_MEMBER) {
 		remove_member(watcher->lane, watcher->position);
@@ -213,7 +216,9 @@ static void expire_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher
 	vdi_lock_acquire(&cache->lock);
 	floor = vdi_history_floor(&cache->history);
 	vdi_lock_release(&cache->lock);
-	vd_error_set(&error, VD_EXPIRED, "too old resource version: the watch fell behind the history, which starts after %lld", (long long) floor);
+	vd_error_set(&error, VD_EXPIRED,
+		     "too old resource version: the watch fell behind the history, which starts after %lld",
+		     (long long) floor);
 	error.compacted = floor;
 	fail_watcher(outlet, watcher, VD_EXPIRED, &error);
 }
@@ -241,9 +246,11 @@ void vdi_lane_note_lag_limit(struct vd_watcher *watcher)
 
 	if (crowd == NULL)
 		return; /* few lag: all are looked at */
-	crowd->check_bytes = VDI_MIN(crowd->check_bytes, watcher->base_bytes + (uint64_t) watcher->lag_bytes_max);
+	crowd->check_bytes =
+		VDI_MIN(crowd->check_bytes, watcher->base_bytes + (uint64_t) watcher->lag_bytes_max);
 	if (watcher->lag_events_max)
-		crowd->check_events = VDI_MIN(crowd->check_events, watcher->base_events + (uint64_t) watcher->lag_events_max);
+		crowd->check_events = VDI_MIN(crowd->check_events,
+					      watcher->base_events + (uint64_t) watcher->lag_events_max);
 }
 
 /* A member took `taken` of the matches: it stays behind at the next one. */
@@ -269,7 +276,8 @@ static inline bool any_closes(const struct vdi_outlet *outlet)
 	return __builtin_expect(atomic_load_explicit(&outlet->closing, memory_order_acquire) != 0, 0);
 }
 
-static void deliver_to_crowd(struct vdi_lane *lane, const struct vdi_match *matches, const struct vd_watch_event *events, size_t count)
+static void deliver_to_crowd(struct vdi_lane *lane, const struct vdi_match *matches,
+			     const struct vd_watch_event *events, size_t count)
 {
 	const struct vdi_outlet *outlet = lane->outlet;
 	struct vdi_lane_member	*member = lane->crowd->members, *end = member + lane->member_count;
@@ -301,13 +309,15 @@ static void deliver_to_members(struct vdi_lane *lane, const struct vdi_match *ma
 		vdi_match_to_event(&matches[i], &events[i]);
 	if (lane->has_crowd)
 		deliver_to_crowd(lane, matches, events, count);
-	else if (!(any_closes(lane->outlet) && atomic_load(&single->is_closing)) && (taken = single->deliver(single->arg, events, count)) < count)
+	else if (!(any_closes(lane->outlet) && atomic_load(&single->is_closing)) &&
+		 (taken = single->deliver(single->arg, events, count)) < count)
 		park_member(lane, 0, matches, taken);
 }
 
 static bool lags_too_far(const struct vd_watcher *watcher, uint64_t events, uint64_t bytes)
 {
-	if (events > watcher->base_events && watcher->lag_events_max && events - watcher->base_events > (uint64_t) watcher->lag_events_max)
+	if (events > watcher->base_events && watcher->lag_events_max &&
+	    events - watcher->base_events > (uint64_t) watcher->lag_events_max)
 		return true;
 	return bytes > watcher->base_bytes && bytes - watcher->base_bytes > (uint64_t) watcher->lag_bytes_max;
 }
@@ -385,7 +395,8 @@ static bool end_slow_puller(struct vdi_outlet *outlet, struct vd_watcher *watche
 bool vdi_lane_end_slow_joiner(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 {
 	/* One that waits for a revision of the future is not sent all that was counted. */
-	return outlet->kind == VDI_OUTLET_PULLED && watcher->from_revision == 0 && end_slow_puller(outlet, watcher, watcher->position);
+	return outlet->kind == VDI_OUTLET_PULLED && watcher->from_revision == 0 &&
+	       end_slow_puller(outlet, watcher, watcher->position);
 }
 
 static bool end_slow_member(struct vdi_outlet *outlet, struct vdi_lane *lane)
@@ -397,7 +408,8 @@ static bool end_slow_member(struct vdi_outlet *outlet, struct vdi_lane *lane)
 	return end_slow_puller(outlet, watcher, lane->position);
 }
 
-/* Bookmarks that came due while events were on their way. Posted again, not delivered: the inbox follows in the same round. */
+/* Bookmarks that came due while events were on their way. Posted again, not delivered: the inbox follows in
+ * the same round. */
 static void repost_bookmarks(struct vdi_lane *lane)
 {
 	lane->owes_bookmarks = false;
@@ -421,8 +433,10 @@ static void run_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t 
 	lane->position = VDI_MAX(lane->position, from);
 	if (lane->member_count && outlet->kind == VDI_OUTLET_PULLED && end_slow_member(outlet, lane))
 		return;
-	for (unsigned takes = 0; lane->member_count && lane->position < limit && takes < LANE_TAKES_MAX; takes++) {
-		status = vdi_watch_group_take(lane->group, cache, &lane->position, limit, matches, TAKE_MAX, &count);
+	for (unsigned takes = 0; lane->member_count && lane->position < limit && takes < LANE_TAKES_MAX;
+	     takes++) {
+		status = vdi_watch_group_take(lane->group, cache, &lane->position, limit, matches, TAKE_MAX,
+					      &count);
 		if (status != VD_OK)
 			break;
 		if (count == 0)
@@ -481,7 +495,8 @@ static struct vdi_lane_member member_of(struct vd_watcher *watcher)
 	return (struct vdi_lane_member) { watcher->deliver, watcher->arg, watcher };
 }
 
-/* Room for one more. The crowd stays when all but one are gone: who has had two members will have them again. */
+/* Room for one more. The crowd stays when all but one are gone: who has had two members will have them
+ * again. */
 static bool reserve_member(struct vdi_lane *lane)
 {
 	struct vdi_lane_crowd *crowd = lane->has_crowd ? lane->crowd : NULL;
@@ -526,7 +541,9 @@ static bool become_member(struct vd_watcher *watcher)
 static void deliver_end_bookmark(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 {
 	struct vdi_initial   *initial = watcher->initial;
-	struct vd_watch_event event = { .type = VD_WATCH_BOOKMARK, .revision = initial->revision, .initial_events_end = true };
+	struct vd_watch_event event = { .type = VD_WATCH_BOOKMARK,
+					.revision = initial->revision,
+					.initial_events_end = true };
 
 	if (initial->end_bookmark && watcher->deliver(watcher->arg, &event, 1) == 0) {
 		watcher->is_stuck = true;
@@ -548,9 +565,10 @@ static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher,
 	size_t			taken;
 
 	while (count < TAKE_MAX && (object = vdi_initial_next(initial, comparisons)))
-		events[count++] = (struct vd_watch_event) {
-			.type = VD_WATCH_ADDED, .revision = vd_object_revision(object), .object = object, .initial = true
-		};
+		events[count++] = (struct vd_watch_event) { .type = VD_WATCH_ADDED,
+							    .revision = vd_object_revision(object),
+							    .object = object,
+							    .initial = true };
 	if (count == 0 && *comparisons == 0) {
 		vdi_lane_make_busy(outlet, watcher);
 		return;
@@ -595,7 +613,8 @@ static bool is_early(struct vd_watcher *watcher)
 	if (watcher->from_revision == 0)
 		return false;
 	vdi_lock_acquire(&cache->lock);
-	if (cache->matched_revision >= watcher->from_revision && lane->taken_events == lane->group->matched_events)
+	if (cache->matched_revision >= watcher->from_revision &&
+	    lane->taken_events == lane->group->matched_events)
 		watcher->from_revision = 0;
 	vdi_lock_release(&cache->lock);
 	return watcher->from_revision != 0;
@@ -611,10 +630,13 @@ static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher
 
 	advance_clean_lane(outlet, lane, watcher->position);
 	/* Both states of each event, if the group's ring does not have them. */
-	*comparisons -= VDI_MIN(*comparisons, (size_t) VDI_MIN(lane->position - VDI_MIN(watcher->position, lane->position), (uint64_t) TAKE_MAX) * 2 *
-						      vdi_predicate_cost(vdi_watch_group_predicate(lane->group)));
+	*comparisons -= VDI_MIN(*comparisons,
+				(size_t) VDI_MIN(lane->position - VDI_MIN(watcher->position, lane->position),
+						 (uint64_t) TAKE_MAX) *
+					2 * vdi_predicate_cost(vdi_watch_group_predicate(lane->group)));
 	if (watcher->position < lane->position &&
-	    vdi_watch_group_take(lane->group, outlet->watchers->cache, &watcher->position, lane->position, matches, TAKE_MAX, &count) != VD_OK) {
+	    vdi_watch_group_take(lane->group, outlet->watchers->cache, &watcher->position, lane->position,
+				 matches, TAKE_MAX, &count) != VD_OK) {
 		expire_watcher(outlet, watcher);
 		return;
 	}
@@ -640,7 +662,8 @@ static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher
 		lane->has_early = true;
 		return;
 	}
-	/* Behind the lane, or before a lane that still has to hand out what this watcher must not see: another turn. */
+	/* Behind the lane, or before a lane that still has to hand out what this watcher must not see:
+	 * another turn. */
 	if (watcher->position != lane->position || !become_member(watcher))
 		vdi_lane_make_busy(outlet, watcher);
 }
@@ -656,7 +679,8 @@ void vdi_lane_serve_busy(struct vdi_outlet *outlet)
 			return;
 		if (watcher->state == VDI_WATCHER_ENDED)
 			detach(outlet, watcher);
-		else if (watcher->state == VDI_WATCHER_MEMBER || watcher->is_stuck || atomic_load(&watcher->is_closing))
+		else if (watcher->state == VDI_WATCHER_MEMBER || watcher->is_stuck ||
+			 atomic_load(&watcher->is_closing))
 			continue;
 		else if (watcher->error_due)
 			deliver_error(outlet, watcher);
@@ -689,7 +713,8 @@ void vdi_lane_end_drained(struct vdi_outlet *outlet)
 			continue; /* it is dirty */
 		vdi_lane_ref(lane);
 		while (lane->member_count)
-			vdi_lane_end_watcher(outlet, vdi_lane_member_at(lane, lane->member_count - 1), VD_CLOSED);
+			vdi_lane_end_watcher(outlet, vdi_lane_member_at(lane, lane->member_count - 1),
+					     VD_CLOSED);
 		for (struct vd_watcher *watcher = lane->lagging, *following; watcher; watcher = following) {
 			following = watcher->lagging_next;
 			/* One that waits for a revision of the future, which does not come. */

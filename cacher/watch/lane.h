@@ -1,8 +1,11 @@
-/* A lane: a watch group's share at one outlet. The watchers there that are caught up (members, without a position of their own), and those that lag.
+/* A lane: a watch group's share at one outlet. The watchers there that are caught up (members, without a
+ * position of their own), and those that lag.
  *
- * Belongs to its outlet's thread, but for the parts that say otherwise. Events are taken from the group once per lane and handed to every member.
+ * Belongs to its outlet's thread, but for the parts that say otherwise. Events are taken from the group once
+ * per lane and handed to every member.
  *
- * A lane that never had two members at a time knows its one member itself; with the second comes the crowd, an array of what delivery needs of each.
+ * A lane that never had two members at a time knows its one member itself; with the second comes the crowd,
+ * an array of what delivery needs of each.
  */
 #ifndef VDI_LANE_H
 #define VDI_LANE_H
@@ -60,7 +63,7 @@ struct vdi_lane {
 	struct vdi_lane *dirty_next;
 
 	/* The outlet (before the first join: the cacher's actor). */
-	uint64_t position; /* matches before it were handed to the members */
+	uint64_t position;     /* matches before it were handed to the members */
 	uint64_t taken_events; /* the group's sums up to there */
 	uint64_t taken_bytes;
 	union {
@@ -79,13 +82,15 @@ static inline struct vd_watcher *vdi_lane_member_at(const struct vdi_lane *lane,
 }
 
 /* The group's own, if that was never used, else a new one. Takes references. VD_NOMEM. The cacher's actor. */
-VDI_MUST_USE vd_status vdi_lane_new(struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane);
-struct vdi_lane *vdi_lane_ref(struct vdi_lane *lane);
-struct vdi_lane *vdi_lane_unref(struct vdi_lane *lane);
+VDI_MUST_USE vd_status vdi_lane_new(struct vdi_watch_group *group, struct vdi_outlet *outlet,
+				    struct vdi_lane **ret_lane);
+struct vdi_lane	      *vdi_lane_ref(struct vdi_lane *lane);
+struct vdi_lane	      *vdi_lane_unref(struct vdi_lane *lane);
 
 /* ---- For outlet.c, on the outlet's thread ---- */
 
-/* Live events to the members of the dirty lanes, a list that was taken from the outlet with its references. */
+/* Live events to the members of the dirty lanes, a list that was taken from the outlet with its
+ * references. */
 void vdi_lane_run_dirty(struct vdi_outlet *outlet, struct vdi_lane *lane);
 /* Some turns for the watchers that are behind. */
 void vdi_lane_serve_busy(struct vdi_outlet *outlet);
@@ -97,7 +102,8 @@ void vdi_lane_add_lagging(struct vd_watcher *watcher);
 void vdi_lane_list(struct vdi_outlet *outlet, struct vdi_lane *lane);
 /* Its lag is watched from where it stands. */
 void vdi_lane_note_lag_limit(struct vd_watcher *watcher);
-/* Ends a watcher that joins and was not pulled for longer than its lag limit allows (VD_TOO_SLOW). true: it ended, and may be gone. */
+/* Ends a watcher that joins and was not pulled for longer than its lag limit allows (VD_TOO_SLOW). true: it
+ * ended, and may be gone. */
 bool vdi_lane_end_slow_joiner(struct vdi_outlet *outlet, struct vd_watcher *watcher);
 /* The sink hears of it unless it does not want to. Afterwards the watcher may be gone. */
 void vdi_lane_end_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, vd_status reason);

@@ -1,5 +1,5 @@
-/* How one round goes: dirty lanes first (live events to members), then the inbox, then the watchers that are behind, one array of events each in turn.
- * What happens in a lane is in lane.c.
+/* How one round goes: dirty lanes first (live events to members), then the inbox, then the watchers that are
+ * behind, one array of events each in turn. What happens in a lane is in lane.c.
  *
  * The order of lanes and inbox matters once: a bookmark posted after a batch finds the batch delivered.
  */
@@ -21,7 +21,8 @@ static void run_actor(void *arg)
 		vd_actor_wake(outlet->actor);
 }
 
-vd_status vdi_outlet_new(struct vdi_watchers *watchers, enum vdi_outlet_kind kind, struct vdi_outlet **ret_outlet)
+vd_status vdi_outlet_new(struct vdi_watchers *watchers, enum vdi_outlet_kind kind,
+			 struct vdi_outlet **ret_outlet)
 {
 	struct vdi_outlet *outlet = VDI_NEW(struct vdi_outlet);
 
@@ -69,7 +70,8 @@ static struct vdi_outlet *find_locked(struct vdi_watchers *watchers, const struc
 	return outlet;
 }
 
-static vd_status new_on_runner(struct vdi_watchers *watchers, const struct vd_runner *runner, struct vdi_outlet **ret_outlet)
+static vd_status new_on_runner(struct vdi_watchers *watchers, const struct vd_runner *runner,
+			       struct vdi_outlet **ret_outlet)
 {
 	struct vdi_outlet      *outlet;
 	struct vd_actor_options options = { .name = "outlet", .run = run_actor };
@@ -93,7 +95,8 @@ static void unref_outlet(void *arg)
 	vdi_outlet_unref(arg);
 }
 
-vd_status vdi_outlet_get(struct vdi_watchers *watchers, const struct vd_runner *runner, struct vdi_outlet **ret_outlet)
+vd_status vdi_outlet_get(struct vdi_watchers *watchers, const struct vd_runner *runner,
+			 struct vdi_outlet **ret_outlet)
 {
 	struct vdi_outlet *made = NULL;
 	struct vdi_outlet *outlet;
@@ -148,15 +151,9 @@ static void wake_locked(struct vdi_outlet *outlet)
 	if (outlet->is_shut)
 		return;
 	switch (outlet->kind) {
-	case VDI_OUTLET_ACTOR:
-		vd_actor_wake(outlet->actor);
-		break;
-	case VDI_OUTLET_INLINE:
-		vd_actor_wake(outlet->watchers->actor);
-		break;
-	case VDI_OUTLET_PULLED:
-		tell_locked(outlet);
-		break;
+	case VDI_OUTLET_ACTOR: vd_actor_wake(outlet->actor); break;
+	case VDI_OUTLET_INLINE: vd_actor_wake(outlet->watchers->actor); break;
+	case VDI_OUTLET_PULLED: tell_locked(outlet); break;
 	}
 }
 
@@ -271,7 +268,8 @@ static bool join(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint32_t
 	return true;
 }
 
-/* All that matched up to which revision has reached a member of the lane? 0: something is still on its way. */
+/* All that matched up to which revision has reached a member of the lane? 0: something is still on its
+ * way. */
 static vd_rev bookmark_revision(struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
 	struct vdi_watch_cache *cache = outlet->watchers->cache;
@@ -292,7 +290,8 @@ static void deliver_bookmark(struct vdi_outlet *outlet, struct vd_watcher *watch
 		return; /* busy or stuck: it misses this one */
 	event.revision = bookmark_revision(outlet, watcher->lane);
 	if (event.revision == 0)
-		watcher->is_owed_bookmark = watcher->lane->owes_bookmarks = true; /* events matched meanwhile: the lane is dirty, or will be in a moment */
+		watcher->is_owed_bookmark = watcher->lane->owes_bookmarks =
+			true; /* events matched meanwhile: the lane is dirty, or will be in a moment */
 	else
 		(void) watcher->deliver(watcher->arg, &event, 1); /* not taken: missed as well */
 }
@@ -305,7 +304,8 @@ static void close_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 	outlet->closed = watcher;
 }
 
-static void handle(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint8_t messages, uint32_t end_generation)
+static void handle(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint8_t messages,
+		   uint32_t end_generation)
 {
 	if (messages & VDI_MESSAGE_JOIN && !join(outlet, watcher, end_generation))
 		return;
@@ -355,8 +355,9 @@ static void end_generation_of(struct vdi_outlet *outlet, uint32_t generation)
 	}
 }
 
-/* The end of a generation was posted before anything of the next one: who finds something of the next one finds the end too, in the same hold of
- * the lock, and handles it first. Else a watcher would go on across the gap between the two. */
+/* The end of a generation was posted before anything of the next one: who finds something of the next one
+ * finds the end too, in the same hold of the lock, and handles it first. Else a watcher would go on across
+ * the gap between the two. */
 static bool take_end_locked(struct vdi_outlet *outlet, uint32_t *ret_generation)
 {
 	bool end_wanted = outlet->end_wanted;
@@ -432,8 +433,8 @@ static void call_closed(void *arg)
 /* The actor is gone. outlet->closed is not used any more by anybody else. */
 static void after_shut(void *arg)
 {
-	struct vdi_outlet *outlet = arg;
-	struct vd_watcher *closed = outlet->closed;
+	struct vdi_outlet   *outlet = arg;
+	struct vd_watcher   *closed = outlet->closed;
 	struct vdi_watchers *watchers = outlet->watchers;
 
 	outlet->closed = NULL;
@@ -450,7 +451,7 @@ static void after_shut(void *arg)
 static bool shut_if_unused(struct vdi_outlet *outlet)
 {
 	struct vdi_watchers *watchers = outlet->watchers;
-	bool		  is_unused;
+	bool		     is_unused;
 
 	if (outlet->kind != VDI_OUTLET_ACTOR)
 		return false;

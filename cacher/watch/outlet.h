@@ -1,10 +1,13 @@
-/* An outlet: where the watchers of one cacher that live on one runner get their events, on that runner's thread.
+/* An outlet: where the watchers of one cacher that live on one runner get their events, on that runner's
+ * thread.
  *
- * The cacher's actor marks lanes dirty and posts messages; the outlet's actor does the rest: it takes each event once per lane, hands arrays to the
- * sinks, parks who takes less, walks initial states, ends watchers. A sink without a runner belongs to the inline outlet, run by the cacher's own
- * actor after each batch; a pulled watcher is the only one of its own outlet, run by whoever calls vd_watcher_next.
+ * The cacher's actor marks lanes dirty and posts messages; the outlet's actor does the rest: it takes each
+ * event once per lane, hands arrays to the sinks, parks who takes less, walks initial states, ends watchers.
+ * A sink without a runner belongs to the inline outlet, run by the cacher's own actor after each batch; a
+ * pulled watcher is the only one of its own outlet, run by whoever calls vd_watcher_next.
  *
- * An outlet on a runner ends with its last watcher, and the last watcher's `closed` comes when its actor is gone, so a runner may be freed then.
+ * An outlet on a runner ends with its last watcher, and the last watcher's `closed` comes when its actor is
+ * gone, so a runner may be freed then.
  */
 #ifndef VDI_OUTLET_H
 #define VDI_OUTLET_H
@@ -35,12 +38,13 @@ struct vdi_outlet {
 	struct vd_runner     runner;
 	struct vd_actor	    *actor;
 	atomic_uint	     closing; /* CLOSE messages posted and not handled */
-	struct vdi_dump_part *_Atomic dumps; /* who wants to know what is here; posted under the registry lock */
+	struct vdi_dump_part
+		*_Atomic dumps; /* who wants to know what is here; posted under the registry lock */
 
 	/* Registry lock. */
 	struct vdi_outlet  *next;
-	struct vdi_outlet **place; /* PULLED */
-	size_t		   attached; /* watchers opened and not detached */
+	struct vdi_outlet **place;    /* PULLED */
+	size_t		    attached; /* watchers opened and not detached */
 
 	struct vdi_lock lock; /* VDI_LOCK_CACHE_WATCHER */
 
@@ -64,12 +68,15 @@ struct vdi_outlet {
 	struct vd_watcher *closed; /* their callback is due when the run is over */
 };
 
-/* For watchers of a runner (NULL: inline); creates it if there is none. Counts one watcher as attached. Any thread. VD_NOMEM, VD_FULL, VD_CLOSED. */
-VDI_MUST_USE vd_status vdi_outlet_get(struct vdi_watchers *watchers, const struct vd_runner *runner, struct vdi_outlet **ret_outlet);
+/* For watchers of a runner (NULL: inline); creates it if there is none. Counts one watcher as attached. Any
+ * thread. VD_NOMEM, VD_FULL, VD_CLOSED. */
+VDI_MUST_USE vd_status vdi_outlet_get(struct vdi_watchers *watchers, const struct vd_runner *runner,
+				      struct vdi_outlet **ret_outlet);
 /* For one pulled watcher. */
-VDI_MUST_USE vd_status vdi_outlet_new(struct vdi_watchers *watchers, enum vdi_outlet_kind kind, struct vdi_outlet **ret_outlet);
-struct vdi_outlet *vdi_outlet_ref(struct vdi_outlet *outlet);
-struct vdi_outlet *vdi_outlet_unref(struct vdi_outlet *outlet);
+VDI_MUST_USE vd_status vdi_outlet_new(struct vdi_watchers *watchers, enum vdi_outlet_kind kind,
+				      struct vdi_outlet **ret_outlet);
+struct vdi_outlet     *vdi_outlet_ref(struct vdi_outlet *outlet);
+struct vdi_outlet     *vdi_outlet_unref(struct vdi_outlet *outlet);
 /* A watcher was never joined and is not going to be: undo of _get. */
 void vdi_outlet_put(struct vdi_outlet *outlet);
 

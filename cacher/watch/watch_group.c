@@ -1,5 +1,6 @@
-/* How: the ring holds 8 bytes per match, starts with 4 entries when the first match comes and ends at 128: enough for what piles up between two runs of
- * an outlet. A watcher that lags further pays for its own evaluation, outside of the lock, in steps of one array of events. */
+/* How: the ring holds 8 bytes per match, starts with 4 entries when the first match comes and ends at 128:
+ * enough for what piles up between two runs of an outlet. A watcher that lags further pays for its own
+ * evaluation, outside of the lock, in steps of one array of events. */
 #include "watch_group.h"
 
 #include "watch_cache.h"
@@ -51,7 +52,8 @@ static void grow_ring(struct vdi_watch_group *group)
 	group->ring_capacity = (uint8_t) capacity;
 }
 
-void vdi_watch_group_append_locked(struct vdi_watch_group *group, uint64_t position, enum vd_watch_type type, uint32_t size_bytes)
+void vdi_watch_group_append_locked(struct vdi_watch_group *group, uint64_t position, enum vd_watch_type type,
+				   uint32_t size_bytes)
 {
 	group->matched_events++;
 	group->matched_bytes += size_bytes;
@@ -87,9 +89,11 @@ static unsigned find_entry(const struct vdi_watch_group *group, uint64_t positio
 	return low;
 }
 
-/* What was taken ends in front of an event of next_revision: a revision that would be cut is left for the next time, so that a client that
- * goes on from the last revision it saw misses nothing. Only a revision that is larger than the whole array is handed out in parts. */
-static size_t whole_revisions(struct vdi_match *matches, size_t count, vd_rev next_revision, uint64_t *position)
+/* What was taken ends in front of an event of next_revision: a revision that would be cut is left for the
+ * next time, so that a client that goes on from the last revision it saw misses nothing. Only a revision that
+ * is larger than the whole array is handed out in parts. */
+static size_t whole_revisions(struct vdi_match *matches, size_t count, vd_rev next_revision,
+			      uint64_t *position)
 {
 	size_t whole = count;
 
@@ -102,8 +106,8 @@ static size_t whole_revisions(struct vdi_match *matches, size_t count, vd_rev ne
 	return whole;
 }
 
-static size_t take_from_ring(struct vdi_watch_group *group, struct vdi_watch_cache *cache, uint64_t *position, uint64_t limit,
-			     struct vdi_match *matches, size_t max)
+static size_t take_from_ring(struct vdi_watch_group *group, struct vdi_watch_cache *cache, uint64_t *position,
+			     uint64_t limit, struct vdi_match *matches, size_t max)
 {
 	size_t count = 0;
 
@@ -113,7 +117,9 @@ static size_t take_from_ring(struct vdi_watch_group *group, struct vdi_watch_cac
 		if (entry / 4 >= limit)
 			break;
 		if (count == max)
-			return whole_revisions(matches, count, vdi_history_at(&cache->history, entry / 4)->revision, position);
+			return whole_revisions(matches, count,
+					       vdi_history_at(&cache->history, entry / 4)->revision,
+					       position);
 		matches[count].event = vdi_event_ref(vdi_history_at(&cache->history, entry / 4));
 		matches[count].position = entry / 4;
 		matches[count++].type = entry % 4;
@@ -131,7 +137,8 @@ static size_t evaluate(const struct vdi_watch_group *group, struct vdi_match *ma
 	for (size_t i = 0; i < count; i++) {
 		struct vdi_match match = matches[i];
 
-		if (vdi_predicate_transition(vdi_watch_group_predicate(group), match.event->old_object, match.event->object, &match.type))
+		if (vdi_predicate_transition(vdi_watch_group_predicate(group), match.event->old_object,
+					     match.event->object, &match.type))
 			matches[kept++] = match;
 		else
 			vdi_event_unref(match.event);
@@ -139,8 +146,9 @@ static size_t evaluate(const struct vdi_watch_group *group, struct vdi_match *ma
 	return kept;
 }
 
-vd_status vdi_watch_group_take(struct vdi_watch_group *group, struct vdi_watch_cache *cache, uint64_t *position, uint64_t limit,
-			       struct vdi_match *matches, size_t max, size_t *ret_count)
+vd_status vdi_watch_group_take(struct vdi_watch_group *group, struct vdi_watch_cache *cache,
+			       uint64_t *position, uint64_t limit, struct vdi_match *matches, size_t max,
+			       size_t *ret_count)
 {
 	struct vdi_history *history = &cache->history;
 	size_t		    count = 0;
@@ -163,7 +171,8 @@ vd_status vdi_watch_group_take(struct vdi_watch_group *group, struct vdi_watch_c
 			matches[count].position = *position;
 		}
 		if (*position < limit)
-			count = whole_revisions(matches, count, vdi_history_at(history, *position)->revision, position);
+			count = whole_revisions(matches, count, vdi_history_at(history, *position)->revision,
+						position);
 		vdi_lock_release(&cache->lock);
 		count = evaluate(group, matches, count);
 	}

@@ -1,13 +1,16 @@
-/* A watch group: all watches of one cacher with equal scope and selectors. Matched once per event, framed once, shared by all.
+/* A watch group: all watches of one cacher with equal scope and selectors. Matched once per event, framed
+ * once, shared by all.
  *
- * The group keeps a small ring of the positions (of the history) that matched. A reader is a position: "everything matched before it was handed
- * out". While the ring reaches back to it, reading costs nothing per event that did not match; when the ring has overflowed, the reader
- * evaluates the history's events itself until it is inside the ring again.
+ * The group keeps a small ring of the positions (of the history) that matched. A reader is a position:
+ * "everything matched before it was handed out". While the ring reaches back to it, reading costs nothing per
+ * event that did not match; when the ring has overflowed, the reader evaluates the history's events itself
+ * until it is inside the ring again.
  *
- * A lane is the group's share at one outlet: the caught-up watchers there, who have no position of their own, and those who lag.
+ * A lane is the group's share at one outlet: the caught-up watchers there, who have no position of their own,
+ * and those who lag.
  *
- * Most groups are those of one watcher with selectors that nobody else has. So group, first lane, predicate and selectors are one block: the group lies in the
- * room in front of its predicate.
+ * Most groups are those of one watcher with selectors that nobody else has. So group, first lane, predicate
+ * and selectors are one block: the group lies in the room in front of its predicate.
  */
 #ifndef VDI_WATCH_GROUP_H
 #define VDI_WATCH_GROUP_H
@@ -44,15 +47,18 @@ struct vdi_watch_group {
 	uint64_t  matched_events;
 	uint64_t  matched_bytes;
 
-	/* The first one and, by its group_next, the others. Of the first outlet that has watchers of the group; when they are gone it stays unused. */
+	/* The first one and, by its group_next, the others. Of the first outlet that has watchers of the
+	 * group; when they are gone it stays unused. */
 	struct vdi_lane lane;
 	/* The predicate. */
 };
 
-_Static_assert(VDI_GROUP_RING_MAX <= UINT8_MAX && sizeof(struct vdi_watch_group) % 8 == 0 && sizeof(struct vdi_watch_group) <= VDI_PREDICATE_ROOM_MAX,
+_Static_assert(VDI_GROUP_RING_MAX <= UINT8_MAX && sizeof(struct vdi_watch_group) % 8 == 0 &&
+		       sizeof(struct vdi_watch_group) <= VDI_PREDICATE_ROOM_MAX,
 	       "the ring is counted in bytes, and the group has room in front of its predicate");
 _Static_assert(sizeof(struct vdi_watch_group) + sizeof(struct vdi_predicate) <= 224,
-	       "100,000 watchers may have a selector each: group, first lane and predicate are one block of at most 224 bytes and the selectors");
+	       "100,000 watchers may have a selector each: group, first lane and predicate are one block of "
+	       "at most 224 bytes and the selectors");
 
 static inline struct vdi_predicate *vdi_watch_group_predicate(const struct vdi_watch_group *group)
 {
@@ -66,20 +72,24 @@ struct vdi_match {
 	enum vd_watch_type type;
 };
 
-/* In the predicate's room, which must be that of a group; one group at a time. Takes a reference of predicate. position: where the history is matched
- * up to. */
+/* In the predicate's room, which must be that of a group; one group at a time. Takes a reference of
+ * predicate. position: where the history is matched up to. */
 struct vdi_watch_group *vdi_watch_group_new(struct vdi_predicate *predicate, uint64_t position);
 struct vdi_watch_group *vdi_watch_group_ref(struct vdi_watch_group *group);
 struct vdi_watch_group *vdi_watch_group_unref(struct vdi_watch_group *group);
 
-/* A match was found. The watch cache's lock is held. Cannot fail: without memory the ring starts over behind it. */
-void vdi_watch_group_append_locked(struct vdi_watch_group *group, uint64_t position, enum vd_watch_type type, uint32_t size_bytes);
+/* A match was found. The watch cache's lock is held. Cannot fail: without memory the ring starts over behind
+ * it. */
+void vdi_watch_group_append_locked(struct vdi_watch_group *group, uint64_t position, enum vd_watch_type type,
+				   uint32_t size_bytes);
 
-/* Hands out what matched from *position on, below limit, at most max, in order; moves *position behind what it looked at. 0 with VD_OK: nothing
- * more below limit (*position == limit), or nothing yet, ask again (*position < limit). VD_EXPIRED: the history no longer has *position.
- * Takes the watch cache's lock itself; any thread. */
-VDI_MUST_USE vd_status vdi_watch_group_take(struct vdi_watch_group *group, struct vdi_watch_cache *cache, uint64_t *position, uint64_t limit,
-					    struct vdi_match *matches, size_t max, size_t *ret_count);
+/* Hands out what matched from *position on, below limit, at most max, in order; moves *position behind what
+ * it looked at. 0 with VD_OK: nothing more below limit (*position == limit), or nothing yet, ask again
+ * (*position < limit). VD_EXPIRED: the history no longer has *position. Takes the watch cache's lock itself;
+ * any thread. */
+VDI_MUST_USE vd_status vdi_watch_group_take(struct vdi_watch_group *group, struct vdi_watch_cache *cache,
+					    uint64_t *position, uint64_t limit, struct vdi_match *matches,
+					    size_t max, size_t *ret_count);
 /* Drops the references. */
 void vdi_matches_release(struct vdi_match *matches, size_t count);
 /* As the receiver sees it; all pointers lent while the match is held. */

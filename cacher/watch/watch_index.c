@@ -1,8 +1,8 @@
-/* How: two chained hash tables over the same groups, which remember 32 bits of their key and of the last visit. Counters per kind of key let an event skip the lookups that nobody is filed under. */
+/* How: two chained hash tables over the same groups, which remember 32 bits of their key and of the last
+ * visit. Counters per kind of key let an event skip the lookups that nobody is filed under. */
 #include "watch_index.h"
 
 #include "hash.h"
-
 
 enum { KEY_NAME = 1, KEY_LABEL, KEY_NAMESPACE, KEY_EVERYTHING, KEY_FIELD /* + index, last */ };
 
@@ -13,7 +13,8 @@ static uint64_t hash_bytes(struct vd_bytes bytes, uint64_t seed)
 
 static uint32_t key_hash(uint64_t kind, uint64_t namespace_hash, struct vd_bytes value, uint64_t label_hash)
 {
-	return (uint32_t) hash_bytes(value, kind * UINT64_C(0x9E3779B97F4A7C15) + namespace_hash * 3 + label_hash);
+	return (uint32_t) hash_bytes(value,
+				     kind * UINT64_C(0x9E3779B97F4A7C15) + namespace_hash * 3 + label_hash);
 }
 
 static uint64_t namespace_hash(struct vd_bytes namespace_name)
@@ -23,9 +24,10 @@ static uint64_t namespace_hash(struct vd_bytes namespace_name)
 
 void vdi_watch_index_init(struct vdi_watch_index *index, const struct vd_codec *codec, int trigger_index)
 {
-	*index = (struct vdi_watch_index) { .codec = codec,
-					    .trigger_index = trigger_index,
-					    .everything_hash = key_hash(KEY_EVERYTHING, 0, VD_BYTES_NONE, 0) };
+	*index =
+		(struct vdi_watch_index) { .codec = codec,
+					   .trigger_index = trigger_index,
+					   .everything_hash = key_hash(KEY_EVERYTHING, 0, VD_BYTES_NONE, 0) };
 }
 
 void vdi_watch_index_fini(struct vdi_watch_index *index)
@@ -38,16 +40,19 @@ void vdi_watch_index_fini(struct vdi_watch_index *index)
 	index->bucket_count = 0;
 }
 
-struct vdi_watch_group *vdi_watch_index_find(const struct vdi_watch_index *index, const struct vdi_predicate *predicate)
+struct vdi_watch_group *vdi_watch_index_find(const struct vdi_watch_index *index,
+					     const struct vdi_predicate	  *predicate)
 {
-	struct vdi_watch_group *group = index->bucket_count ? index->equals[predicate->hash & (index->bucket_count - 1)] : NULL;
+	struct vdi_watch_group *group =
+		index->bucket_count ? index->equals[predicate->hash & (index->bucket_count - 1)] : NULL;
 
 	while (group && !vdi_predicate_equal(vdi_watch_group_predicate(group), predicate))
 		group = group->equal_next;
 	return group;
 }
 
-static void link_group(struct vdi_watch_group **buckets, struct vdi_watch_group **equals, size_t bucket_count, struct vdi_watch_group *group)
+static void link_group(struct vdi_watch_group **buckets, struct vdi_watch_group **equals, size_t bucket_count,
+		       struct vdi_watch_group *group)
 {
 	struct vdi_watch_group **bucket = &buckets[group->index_hash & (bucket_count - 1)];
 	struct vdi_watch_group **equal = &equals[vdi_watch_group_predicate(group)->hash & (bucket_count - 1)];
@@ -83,9 +88,11 @@ static vd_status grow(struct vdi_watch_index *index)
 }
 
 /* The declared field to file under; -1: none has an exact requirement. */
-static int filing_field(const struct vdi_watch_index *index, const struct vdi_predicate *predicate, struct vd_bytes *ret_value)
+static int filing_field(const struct vdi_watch_index *index, const struct vdi_predicate *predicate,
+			struct vd_bytes *ret_value)
 {
-	if (index->trigger_index >= 0 && vdi_predicate_exact_field(predicate, index->trigger_index, ret_value))
+	if (index->trigger_index >= 0 &&
+	    vdi_predicate_exact_field(predicate, index->trigger_index, ret_value))
 		return index->trigger_index;
 	for (int i = 0; i < (int) VDI_MIN(index->codec->field_count, (size_t) VD_FIELDS_MAX); i++)
 		if (vdi_predicate_exact_field(predicate, i, ret_value))
@@ -93,7 +100,8 @@ static int filing_field(const struct vdi_watch_index *index, const struct vdi_pr
 	return -1;
 }
 
-static bool filing_label(const struct vdi_predicate *predicate, struct vd_bytes *ret_key, struct vd_bytes *ret_value)
+static bool filing_label(const struct vdi_predicate *predicate, struct vd_bytes *ret_key,
+			 struct vd_bytes *ret_value)
 {
 	const struct vdi_label_selector *labels = vdi_predicate_labels(predicate);
 
@@ -160,22 +168,23 @@ void vdi_watch_index_remove(struct vdi_watch_index *index, struct vdi_watch_grou
 
 struct search {
 	const struct vdi_watch_index *index;
-	uint32_t			visit;
-	vdi_candidate_fn		found;
-	void			       *arg;
+	uint32_t		      visit;
+	vdi_candidate_fn	      found;
+	void			     *arg;
 };
 
 static void look_up(const struct search *search, uint32_t hash)
 {
-	for (struct vdi_watch_group *group = search->index->buckets[hash & (search->index->bucket_count - 1)]; group; group = group->index_next)
+	for (struct vdi_watch_group *group = search->index->buckets[hash & (search->index->bucket_count - 1)];
+	     group; group = group->index_next)
 		if (group->index_hash == hash && group->visit != search->visit) {
 			group->visit = search->visit;
 			search->found(search->arg, group);
 		}
 }
 
-static void look_up_kind(const struct search *search, const struct vdi_index_kind *kind, uint64_t tag, uint64_t scope, struct vd_bytes value,
-			 uint64_t label_hash)
+static void look_up_kind(const struct search *search, const struct vdi_index_kind *kind, uint64_t tag,
+			 uint64_t scope, struct vd_bytes value, uint64_t label_hash)
 {
 	if (kind->scoped && scope)
 		look_up(search, key_hash(tag, scope, value, label_hash));
@@ -186,18 +195,20 @@ static void look_up_kind(const struct search *search, const struct vdi_index_kin
 static void search_object(const struct search *search, const struct vd_object *object)
 {
 	const struct vdi_watch_index *index = search->index;
-	uint64_t			scope = namespace_hash(vd_object_namespace(object));
+	uint64_t		      scope = namespace_hash(vd_object_namespace(object));
 
 	if (index->names.scoped || index->names.open)
 		look_up_kind(search, &index->names, KEY_NAME, scope, vd_object_name(object), 0);
 	for (size_t i = 0; i < VDI_MIN(index->codec->field_count, (size_t) VD_FIELDS_MAX); i++)
 		if (index->fields[i].scoped || index->fields[i].open)
-			look_up_kind(search, &index->fields[i], KEY_FIELD + i, scope, vd_object_field(object, i), 0);
+			look_up_kind(search, &index->fields[i], KEY_FIELD + i, scope,
+				     vd_object_field(object, i), 0);
 	if (index->labels.scoped || index->labels.open)
 		for (size_t i = 0; i < vd_object_label_count(object); i++) {
 			struct vd_pair label = vd_object_label(object, i);
 
-			look_up_kind(search, &index->labels, KEY_LABEL, scope, label.value, hash_bytes(label.key, 1));
+			look_up_kind(search, &index->labels, KEY_LABEL, scope, label.value,
+				     hash_bytes(label.key, 1));
 		}
 	if (index->namespaces && scope)
 		look_up(search, key_hash(KEY_NAMESPACE, scope, VD_BYTES_NONE, 0));
@@ -211,7 +222,8 @@ static void forget_visits(struct vdi_watch_index *index)
 			group->visit = UINT32_MAX;
 }
 
-void vdi_watch_index_candidates(struct vdi_watch_index *index, const struct vdi_event *event, uint64_t visit, vdi_candidate_fn found, void *arg)
+void vdi_watch_index_candidates(struct vdi_watch_index *index, const struct vdi_event *event, uint64_t visit,
+				vdi_candidate_fn found, void *arg)
 {
 	struct search search = { index, (uint32_t) visit, found, arg };
 

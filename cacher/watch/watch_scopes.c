@@ -1,9 +1,11 @@
-/* How: each namespace has a list of counts, one for each shard selector, and nearly always there is one. The first count of a list stays, even at 0, until the
- * list is empty, so that the hash table changes only with the set of namespaces. */
+/* How: each namespace has a list of counts, one for each shard selector, and nearly always there is one. The
+ * first count of a list stays, even at 0, until the list is empty, so that the hash table changes only with
+ * the set of namespaces. */
 #include "watch_scopes.h"
 
 struct vdi_watch_scope {
-	struct vdi_predicate   *predicate; /* a reference: its namespace and shard selector are those of all watchers counted here */
+	/* a reference: its namespace and shard selector are those of all watchers counted here */
+	struct vdi_predicate   *predicate;
 	struct vdi_watch_scope *next;
 	size_t			watchers;
 };
@@ -25,11 +27,13 @@ static struct vdi_watch_scope *first_of(const struct vdi_watch_scopes *scopes, s
 	return vdi_hash_get(&scopes->by_namespace, hash_of(namespace_name), &namespace_name);
 }
 
-static struct vdi_watch_scope *with_shards_of(struct vdi_watch_scope *scope, const struct vdi_predicate *predicate)
+static struct vdi_watch_scope *with_shards_of(struct vdi_watch_scope	 *scope,
+					      const struct vdi_predicate *predicate)
 {
 	struct vd_bytes text = vdi_shard_selector_text(vdi_predicate_shards(predicate));
 
-	while (scope && !vd_bytes_equal(vdi_shard_selector_text(vdi_predicate_shards(scope->predicate)), text))
+	while (scope &&
+	       !vd_bytes_equal(vdi_shard_selector_text(vdi_predicate_shards(scope->predicate)), text))
 		scope = scope->next;
 	return scope;
 }
@@ -56,7 +60,8 @@ static void free_scope(struct vdi_watch_scope *scope)
 	vdi_free(scope);
 }
 
-static vd_status add_scope(struct vdi_watch_scopes *scopes, struct vdi_watch_scope *first, struct vdi_predicate *predicate)
+static vd_status add_scope(struct vdi_watch_scopes *scopes, struct vdi_watch_scope *first,
+			   struct vdi_predicate *predicate)
 {
 	struct vd_bytes		namespace_name = vdi_predicate_namespace(predicate);
 	struct vdi_watch_scope *scope = VDI_NEW(struct vdi_watch_scope);
@@ -69,7 +74,8 @@ static vd_status add_scope(struct vdi_watch_scopes *scopes, struct vdi_watch_sco
 		scope->next = first->next;
 		first->next = scope;
 	} else {
-		status = vdi_hash_put(&scopes->by_namespace, hash_of(namespace_name), &namespace_name, scope, NULL);
+		status = vdi_hash_put(&scopes->by_namespace, hash_of(namespace_name), &namespace_name, scope,
+				      NULL);
 	}
 	if (status != VD_OK)
 		free_scope(scope);
@@ -112,17 +118,20 @@ void vdi_watch_scopes_leave(struct vdi_watch_scopes *scopes, const struct vdi_pr
 	}
 }
 
-static void count_namespace(const struct vdi_watch_scopes *scopes, struct vd_bytes namespace_name, const struct vd_object *object, size_t *watchers,
-			    size_t *other_shards)
+static void count_namespace(const struct vdi_watch_scopes *scopes, struct vd_bytes namespace_name,
+			    const struct vd_object *object, size_t *watchers, size_t *other_shards)
 {
-	for (const struct vdi_watch_scope *scope = first_of(scopes, namespace_name); scope; scope = scope->next) {
+	for (const struct vdi_watch_scope *scope = first_of(scopes, namespace_name); scope;
+	     scope = scope->next) {
 		*watchers += scope->watchers;
-		if (scope->watchers && !vdi_shard_selector_matches(vdi_predicate_shards(scope->predicate), object))
+		if (scope->watchers &&
+		    !vdi_shard_selector_matches(vdi_predicate_shards(scope->predicate), object))
 			*other_shards += scope->watchers;
 	}
 }
 
-void vdi_watch_scopes_count(const struct vdi_watch_scopes *scopes, const struct vd_object *object, size_t *ret_watchers, size_t *ret_other_shards)
+void vdi_watch_scopes_count(const struct vdi_watch_scopes *scopes, const struct vd_object *object,
+			    size_t *ret_watchers, size_t *ret_other_shards)
 {
 	struct vd_bytes namespace_name = vd_object_namespace(object);
 

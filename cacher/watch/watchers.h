@@ -1,7 +1,8 @@
-/* The watchers of one cacher: its outlets, the watchers on their way in and out, and what outlets and watchers need of the cacher.
+/* The watchers of one cacher: its outlets, the watchers on their way in and out, and what outlets and
+ * watchers need of the cacher.
  *
- * The cacher embeds this struct and outlives every reference of it: outlets and watchers know the cacher only through it. `gone` is called when the last
- * reference is dropped, by whoever drops it.
+ * The cacher embeds this struct and outlives every reference of it: outlets and watchers know the cacher only
+ * through it. `gone` is called when the last reference is dropped, by whoever drops it.
  */
 #ifndef VDI_WATCHERS_H
 #define VDI_WATCHERS_H
@@ -22,10 +23,11 @@ struct vdi_watchers {
 	struct vd_actor		  *actor; /* the cacher's */
 	struct vdi_watch_cache	  *cache;
 	struct vdi_cacher_metrics *metrics;
-	void (*dump)(struct vdi_outlet *outlet); /* fills the parts in outlet->dumps; on the outlet's thread */
+	void (*dump)(
+		struct vdi_outlet *outlet); /* fills the parts in outlet->dumps; on the outlet's thread */
 	void (*gone)(struct vdi_watchers *watchers);
 
-	atomic_bool	 is_draining; /* the cache has all that watchers are to be told; who has taken it ends */
+	atomic_bool is_draining; /* the cache has all that watchers are to be told; who has taken it ends */
 	_Atomic uint32_t references;
 
 	struct vdi_lock lock; /* VDI_LOCK_CACHER; the cacher guards more with it */
@@ -33,7 +35,7 @@ struct vdi_watchers {
 	/* Registry lock. */
 	struct vdi_outlet *outlets;
 	size_t		   outlet_count; /* with an actor of their own, not ended */
-	struct vdi_outlet *pulled; /* of all attached pulled watchers */
+	struct vdi_outlet *pulled;	 /* of all attached pulled watchers */
 	struct vd_watcher *opening_first;
 	struct vd_watcher *opening_last;
 	struct vd_watcher *left;

@@ -1,5 +1,6 @@
-/* See the header. A permission covers a half-open interval of keys; a single key is [key, key + "\0"). Whether several together cover a range is found by
- * walking from its start: the furthest end of a permission that contains the point reached is the next point (upstream asks an interval tree). */
+/* See the header. A permission covers a half-open interval of keys; a single key is [key, key + "\0").
+ * Whether several together cover a range is found by walking from its start: the furthest end of a permission
+ * that contains the point reached is the next point (upstream asks an interval tree). */
 #include "auth_data.h"
 
 /* ---- Names ---- */
@@ -175,20 +176,15 @@ static vd_status read_account(struct vd_bytes bytes, struct vdi_auth_data *data)
 	vdi_wire_reader_init(&reader, bytes);
 	while (vdi_wire_next(&reader)) {
 		switch (reader.tag) {
-		case VDI_WIRE_BYTES(2):
-			VDI_TRY(vdi_auth_account_set_password(account, reader.bytes));
-			break;
-		case VDI_WIRE_BYTES(3):
-			VDI_TRY(vdi_auth_account_add_role(account, reader.bytes));
-			break;
+		case VDI_WIRE_BYTES(2): VDI_TRY(vdi_auth_account_set_password(account, reader.bytes)); break;
+		case VDI_WIRE_BYTES(3): VDI_TRY(vdi_auth_account_add_role(account, reader.bytes)); break;
 		case VDI_WIRE_BYTES(4):
 			vdi_wire_reader_init(&options, reader.bytes);
 			while (vdi_wire_next(&options))
 				if (options.tag == VDI_WIRE_VARINT(1))
 					account->no_password = options.number != 0;
 			break;
-		default:
-			break;
+		default: break;
 		}
 	}
 	return reader.is_bad ? VD_CORRUPT : VD_OK;
@@ -205,20 +201,11 @@ vd_status vdi_auth_data_read(struct vd_bytes bytes, struct vdi_auth_data **ret_d
 	status = VD_OK;
 	while (status == VD_OK && vdi_wire_next(&reader)) {
 		switch (reader.tag) {
-		case VDI_WIRE_VARINT(1):
-			data->is_enabled = reader.number != 0;
-			break;
-		case VDI_WIRE_VARINT(2):
-			data->revision = reader.number;
-			break;
-		case VDI_WIRE_BYTES(3):
-			status = read_account(reader.bytes, data);
-			break;
-		case VDI_WIRE_BYTES(4):
-			status = read_role(reader.bytes, data);
-			break;
-		default:
-			break;
+		case VDI_WIRE_VARINT(1): data->is_enabled = reader.number != 0; break;
+		case VDI_WIRE_VARINT(2): data->revision = reader.number; break;
+		case VDI_WIRE_BYTES(3): status = read_account(reader.bytes, data); break;
+		case VDI_WIRE_BYTES(4): status = read_role(reader.bytes, data); break;
+		default: break;
 		}
 	}
 	if (status == VD_OK && reader.is_bad)
@@ -277,7 +264,8 @@ static struct border border_of_end(struct vd_bytes key, struct vd_bytes range_en
 
 static bool is_successor(struct vd_bytes bytes, struct vd_bytes successor)
 {
-	return successor.size == bytes.size + 1 && vd_bytes_has_prefix(successor, bytes) && ((const char *) successor.data)[bytes.size] == 0;
+	return successor.size == bytes.size + 1 && vd_bytes_has_prefix(successor, bytes) &&
+	       ((const char *) successor.data)[bytes.size] == 0;
 }
 
 static int compare_borders(const struct border *a, const struct border *b)
@@ -298,24 +286,29 @@ static int compare_borders(const struct border *a, const struct border *b)
 
 static bool is_of_kind(const struct vdi_auth_permission *permission, bool write)
 {
-	return permission->type == VDI_PERMISSION_READWRITE || permission->type == (write ? VDI_PERMISSION_WRITE : VDI_PERMISSION_READ);
+	return permission->type == VDI_PERMISSION_READWRITE ||
+	       permission->type == (write ? VDI_PERMISSION_WRITE : VDI_PERMISSION_READ);
 }
 
 /* The furthest border that one permission reaches from *at; false: none contains it. */
-static bool advance(const struct vdi_auth_data *data, const struct vdi_auth_account *account, bool write, struct border *at)
+static bool advance(const struct vdi_auth_data *data, const struct vdi_auth_account *account, bool write,
+		    struct border *at)
 {
 	struct border best = *at;
 
 	for (size_t i = 0; i < account->role_count; i++) {
-		const struct vdi_auth_role *role = vdi_auth_data_role(data, vdi_auth_name_bytes(&account->roles[i]));
+		const struct vdi_auth_role *role =
+			vdi_auth_data_role(data, vdi_auth_name_bytes(&account->roles[i]));
 
 		for (size_t j = 0; role && j < role->permission_count; j++) {
 			const struct vdi_auth_permission *permission = &role->permissions[j];
 			struct vd_bytes			  key = { permission->key, permission->key_size };
 			struct border			  from = { key, false, false };
-			struct border			  to = border_of_end(key, (struct vd_bytes) { permission->range_end, permission->range_end_size });
+			struct border			  to = border_of_end(
+						    key, (struct vd_bytes) { permission->range_end, permission->range_end_size });
 
-			if (is_of_kind(permission, write) && compare_borders(&from, at) <= 0 && compare_borders(&to, &best) > 0)
+			if (is_of_kind(permission, write) && compare_borders(&from, at) <= 0 &&
+			    compare_borders(&to, &best) > 0)
 				best = to;
 		}
 	}
@@ -325,8 +318,8 @@ static bool advance(const struct vdi_auth_data *data, const struct vdi_auth_acco
 	return true;
 }
 
-bool vdi_auth_data_permits(const struct vdi_auth_data *data, const struct vdi_auth_account *account, struct vd_bytes key, struct vd_bytes range_end,
-			   bool write)
+bool vdi_auth_data_permits(const struct vdi_auth_data *data, const struct vdi_auth_account *account,
+			   struct vd_bytes key, struct vd_bytes range_end, bool write)
 {
 	struct border at = { key, false, false };
 	struct border to = border_of_end(key, range_end);
@@ -350,13 +343,15 @@ static bool grow(void **array, size_t *capacity, size_t count, size_t element_si
 	return vdi_grow(array, capacity, count + 1, element_size);
 }
 
-vd_status vdi_auth_data_add_account(struct vdi_auth_data *data, struct vd_bytes name, struct vd_bytes password, bool no_password)
+vd_status vdi_auth_data_add_account(struct vdi_auth_data *data, struct vd_bytes name,
+				    struct vd_bytes password, bool no_password)
 {
 	struct vdi_auth_account account = { .no_password = no_password };
 	size_t			place = 0;
 	vd_status		status;
 
-	if (!grow((void **) &data->accounts, &data->account_capacity, data->account_count, sizeof account, &status))
+	if (!grow((void **) &data->accounts, &data->account_capacity, data->account_count, sizeof account,
+		  &status))
 		return status;
 	status = copy_name(name, &account.name);
 	if (status == VD_OK)
@@ -365,9 +360,11 @@ vd_status vdi_auth_data_add_account(struct vdi_auth_data *data, struct vd_bytes 
 		fini_account(&account);
 		return status;
 	}
-	while (place < data->account_count && vd_bytes_compare(vdi_auth_name_bytes(&data->accounts[place].name), name) < 0)
+	while (place < data->account_count &&
+	       vd_bytes_compare(vdi_auth_name_bytes(&data->accounts[place].name), name) < 0)
 		place++;
-	memmove(&data->accounts[place + 1], &data->accounts[place], (data->account_count - place) * sizeof account);
+	memmove(&data->accounts[place + 1], &data->accounts[place],
+		(data->account_count - place) * sizeof account);
 	data->accounts[place] = account;
 	data->account_count++;
 	return VD_OK;
@@ -382,7 +379,8 @@ vd_status vdi_auth_data_add_role(struct vdi_auth_data *data, struct vd_bytes nam
 	if (!grow((void **) &data->roles, &data->role_capacity, data->role_count, sizeof role, &status))
 		return status;
 	VDI_TRY(copy_name(name, &role.name));
-	while (place < data->role_count && vd_bytes_compare(vdi_auth_name_bytes(&data->roles[place].name), name) < 0)
+	while (place < data->role_count &&
+	       vd_bytes_compare(vdi_auth_name_bytes(&data->roles[place].name), name) < 0)
 		place++;
 	memmove(&data->roles[place + 1], &data->roles[place], (data->role_count - place) * sizeof role);
 	data->roles[place] = role;
@@ -406,30 +404,36 @@ vd_status vdi_auth_account_add_role(struct vdi_auth_account *account, struct vd_
 	size_t		     place = 0;
 	vd_status	     status;
 
-	if (!grow((void **) &account->roles, &account->role_capacity, account->role_count, sizeof copy, &status))
+	if (!grow((void **) &account->roles, &account->role_capacity, account->role_count, sizeof copy,
+		  &status))
 		return status;
 	VDI_TRY(copy_name(role, &copy));
-	while (place < account->role_count && vd_bytes_compare(vdi_auth_name_bytes(&account->roles[place]), role) < 0)
+	while (place < account->role_count &&
+	       vd_bytes_compare(vdi_auth_name_bytes(&account->roles[place]), role) < 0)
 		place++;
-	memmove(&account->roles[place + 1], &account->roles[place], (account->role_count - place) * sizeof copy);
+	memmove(&account->roles[place + 1], &account->roles[place],
+		(account->role_count - place) * sizeof copy);
 	account->roles[place] = copy;
 	account->role_count++;
 	return VD_OK;
 }
 
-static struct vdi_auth_permission *find_permission(struct vdi_auth_role *role, struct vd_bytes key, struct vd_bytes range_end)
+static struct vdi_auth_permission *find_permission(struct vdi_auth_role *role, struct vd_bytes key,
+						   struct vd_bytes range_end)
 {
 	for (size_t i = 0; i < role->permission_count; i++) {
 		struct vdi_auth_permission *permission = &role->permissions[i];
 
 		if (vd_bytes_equal((struct vd_bytes) { permission->key, permission->key_size }, key) &&
-		    vd_bytes_equal((struct vd_bytes) { permission->range_end, permission->range_end_size }, range_end))
+		    vd_bytes_equal((struct vd_bytes) { permission->range_end, permission->range_end_size },
+				   range_end))
 			return permission;
 	}
 	return NULL;
 }
 
-vd_status vdi_auth_role_add_permission(struct vdi_auth_role *role, int type, struct vd_bytes key, struct vd_bytes range_end)
+vd_status vdi_auth_role_add_permission(struct vdi_auth_role *role, int type, struct vd_bytes key,
+				       struct vd_bytes range_end)
 {
 	struct vdi_auth_permission *found = find_permission(role, key, range_end);
 	struct vdi_auth_name	    key_copy;
@@ -441,7 +445,8 @@ vd_status vdi_auth_role_add_permission(struct vdi_auth_role *role, int type, str
 		found->type = type;
 		return VD_OK;
 	}
-	if (!grow((void **) &role->permissions, &role->permission_capacity, role->permission_count, sizeof *found, &status))
+	if (!grow((void **) &role->permissions, &role->permission_capacity, role->permission_count,
+		  sizeof *found, &status))
 		return status;
 	VDI_TRY(copy_name(key, &key_copy));
 	status = copy_name(range_end, &end_copy);
@@ -450,15 +455,20 @@ vd_status vdi_auth_role_add_permission(struct vdi_auth_role *role, int type, str
 		return status;
 	}
 	while (place < role->permission_count &&
-	       vd_bytes_compare((struct vd_bytes) { role->permissions[place].key, role->permissions[place].key_size }, key) <= 0)
+	       vd_bytes_compare(
+		       (struct vd_bytes) { role->permissions[place].key, role->permissions[place].key_size },
+		       key) <= 0)
 		place++;
-	memmove(&role->permissions[place + 1], &role->permissions[place], (role->permission_count - place) * sizeof *found);
-	role->permissions[place] = (struct vdi_auth_permission) { type, key_copy.data, key_copy.size, end_copy.data, end_copy.size };
+	memmove(&role->permissions[place + 1], &role->permissions[place],
+		(role->permission_count - place) * sizeof *found);
+	role->permissions[place] = (struct vdi_auth_permission) { type, key_copy.data, key_copy.size,
+								  end_copy.data, end_copy.size };
 	role->permission_count++;
 	return VD_OK;
 }
 
-bool vdi_auth_role_remove_permission(struct vdi_auth_role *role, struct vd_bytes key, struct vd_bytes range_end)
+bool vdi_auth_role_remove_permission(struct vdi_auth_role *role, struct vd_bytes key,
+				     struct vd_bytes range_end)
 {
 	struct vdi_auth_permission *found = find_permission(role, key, range_end);
 
@@ -466,7 +476,8 @@ bool vdi_auth_role_remove_permission(struct vdi_auth_role *role, struct vd_bytes
 		return false;
 	fini_permission(found);
 	role->permission_count--;
-	memmove(found, found + 1, (size_t) (role->permissions + role->permission_count - found) * sizeof *found);
+	memmove(found, found + 1,
+		(size_t) (role->permissions + role->permission_count - found) * sizeof *found);
 	return true;
 }
 
@@ -477,7 +488,8 @@ bool vdi_auth_account_remove_role(struct vdi_auth_account *account, struct vd_by
 			continue;
 		vdi_free(account->roles[i].data);
 		account->role_count--;
-		memmove(&account->roles[i], &account->roles[i + 1], (account->role_count - i) * sizeof account->roles[0]);
+		memmove(&account->roles[i], &account->roles[i + 1],
+			(account->role_count - i) * sizeof account->roles[0]);
 		return true;
 	}
 	return false;
@@ -487,13 +499,15 @@ void vdi_auth_data_remove_account(struct vdi_auth_data *data, struct vdi_auth_ac
 {
 	fini_account(account);
 	data->account_count--;
-	memmove(account, account + 1, (size_t) (data->accounts + data->account_count - account) * sizeof *account);
+	memmove(account, account + 1,
+		(size_t) (data->accounts + data->account_count - account) * sizeof *account);
 }
 
 void vdi_auth_data_remove_role(struct vdi_auth_data *data, struct vdi_auth_role *role)
 {
 	for (size_t i = 0; i < data->account_count; i++)
-		(void) vdi_auth_account_remove_role(&data->accounts[i], vdi_auth_name_bytes(&role->name)); /* most do not have it */
+		(void) vdi_auth_account_remove_role(
+			&data->accounts[i], vdi_auth_name_bytes(&role->name)); /* most do not have it */
 	fini_role(role);
 	data->role_count--;
 	memmove(role, role + 1, (size_t) (data->roles + data->role_count - role) * sizeof *role);

@@ -1,6 +1,8 @@
-/* Users and roles as plain data: stored, copied, asked (authpb of E-116; etcd server/auth/store.go and range_perm_cache.go).
+/* Users and roles as plain data: stored, copied, asked (authpb of E-116; etcd server/auth/store.go and
+ * range_perm_cache.go).
  *
- * One owner; whoever shares it between threads has a lock. Names and keys are bytes of any kind. Lists are kept sorted bytewise.
+ * One owner; whoever shares it between threads has a lock. Names and keys are bytes of any kind. Lists are
+ * kept sorted bytewise.
  */
 #ifndef VDI_AUTH_DATA_H
 #define VDI_AUTH_DATA_H
@@ -14,11 +16,11 @@
 enum vdi_permission { VDI_PERMISSION_READ, VDI_PERMISSION_WRITE, VDI_PERMISSION_READWRITE };
 
 struct vdi_auth_permission {
-	int	type; /* enum vdi_permission */
-	char   *key;
-	size_t	key_size;
-	char   *range_end;
-	size_t	range_end_size;
+	int    type; /* enum vdi_permission */
+	char  *key;
+	size_t key_size;
+	char  *range_end;
+	size_t range_end_size;
 };
 
 struct vdi_auth_name {
@@ -73,19 +75,24 @@ VDI_MUST_USE vd_status vdi_auth_data_read(struct vd_bytes bytes, struct vdi_auth
 /* NULL: none. */
 struct vdi_auth_account *vdi_auth_data_account(const struct vdi_auth_data *data, struct vd_bytes name);
 struct vdi_auth_role	*vdi_auth_data_role(const struct vdi_auth_data *data, struct vd_bytes name);
-bool			 vdi_auth_account_has_role(const struct vdi_auth_account *account, struct vd_bytes role);
-/* Whether what the account's roles permit covers [key, range_end), written as etcd does; the root role is not looked at. */
-bool vdi_auth_data_permits(const struct vdi_auth_data *data, const struct vdi_auth_account *account, struct vd_bytes key, struct vd_bytes range_end,
-			   bool write);
+bool vdi_auth_account_has_role(const struct vdi_auth_account *account, struct vd_bytes role);
+/* Whether what the account's roles permit covers [key, range_end), written as etcd does; the root role is not
+ * looked at. */
+bool vdi_auth_data_permits(const struct vdi_auth_data *data, const struct vdi_auth_account *account,
+			   struct vd_bytes key, struct vd_bytes range_end, bool write);
 
 /* Changes. All VD_NOMEM or VD_FULL; on failure the data may only be freed. */
-VDI_MUST_USE vd_status vdi_auth_data_add_account(struct vdi_auth_data *data, struct vd_bytes name, struct vd_bytes password, bool no_password);
+VDI_MUST_USE vd_status vdi_auth_data_add_account(struct vdi_auth_data *data, struct vd_bytes name,
+						 struct vd_bytes password, bool no_password);
 VDI_MUST_USE vd_status vdi_auth_data_add_role(struct vdi_auth_data *data, struct vd_bytes name);
-VDI_MUST_USE vd_status vdi_auth_account_set_password(struct vdi_auth_account *account, struct vd_bytes password);
+VDI_MUST_USE vd_status vdi_auth_account_set_password(struct vdi_auth_account *account,
+						     struct vd_bytes	      password);
 VDI_MUST_USE vd_status vdi_auth_account_add_role(struct vdi_auth_account *account, struct vd_bytes role);
-VDI_MUST_USE vd_status vdi_auth_role_add_permission(struct vdi_auth_role *role, int type, struct vd_bytes key, struct vd_bytes range_end);
+VDI_MUST_USE vd_status vdi_auth_role_add_permission(struct vdi_auth_role *role, int type, struct vd_bytes key,
+						    struct vd_bytes range_end);
 /* False: there was none. */
-bool vdi_auth_role_remove_permission(struct vdi_auth_role *role, struct vd_bytes key, struct vd_bytes range_end);
+bool vdi_auth_role_remove_permission(struct vdi_auth_role *role, struct vd_bytes key,
+				     struct vd_bytes range_end);
 bool vdi_auth_account_remove_role(struct vdi_auth_account *account, struct vd_bytes role);
 void vdi_auth_data_remove_account(struct vdi_auth_data *data, struct vdi_auth_account *account);
 /* From all accounts too. */

@@ -1,4 +1,5 @@
-/* See the header. A walk goes down at most DEPTH_MAX levels and enters each page at most once, whatever the page numbers say. */
+/* See the header. A walk goes down at most DEPTH_MAX levels and enters each page at most once, whatever the
+ * page numbers say. */
 #include "bolt_read.h"
 
 #define PAGE_HEADER 16
@@ -36,15 +37,19 @@ static uint64_t fnv1a(const uint8_t *bytes, size_t size)
 
 /* ---- Meta ---- */
 
-static bool read_meta(struct vd_bytes bytes, uint64_t offset, struct vdi_bolt_file *file, uint64_t *ret_transaction)
+static bool read_meta(struct vd_bytes bytes, uint64_t offset, struct vdi_bolt_file *file,
+		      uint64_t *ret_transaction)
 {
 	const uint8_t *meta = (const uint8_t *) bytes.data + offset + PAGE_HEADER;
 
-	if (offset + PAGE_HEADER + 64 > bytes.size || get_u32(meta) != MAGIC || get_u32(meta + 4) != VERSION || get_u64(meta + 56) != fnv1a(meta, 56))
+	if (offset + PAGE_HEADER + 64 > bytes.size || get_u32(meta) != MAGIC ||
+	    get_u32(meta + 4) != VERSION || get_u64(meta + 56) != fnv1a(meta, 56))
 		return false;
-	*file = (struct vdi_bolt_file) { bytes.data, bytes.size, get_u32(meta + 8), get_u64(meta + 16), get_u64(meta + 40) };
+	*file = (struct vdi_bolt_file) { bytes.data, bytes.size, get_u32(meta + 8), get_u64(meta + 16),
+					 get_u64(meta + 40) };
 	*ret_transaction = get_u64(meta + 48);
-	return file->page_size >= 512 && file->page_size <= 65536 && (file->page_size & (file->page_size - 1)) == 0;
+	return file->page_size >= 512 && file->page_size <= 65536 &&
+	       (file->page_size & (file->page_size - 1)) == 0;
 }
 
 vd_status vdi_bolt_file_init(struct vd_bytes bytes, struct vdi_bolt_file *ret_file, struct vd_error *reterr)
@@ -54,14 +59,19 @@ vd_status vdi_bolt_file_init(struct vd_bytes bytes, struct vdi_bolt_file *ret_fi
 	bool		     is_good[2] = { false, false };
 
 	is_good[0] = read_meta(bytes, 0, &found[0], &transaction[0]);
-	/* The second meta page lies one page further on; of which size only the first one says, if it is good. */
+	/* The second meta page lies one page further on; of which size only the first one says, if it is
+	 * good. */
 	for (uint32_t size = 1024; !is_good[1] && size <= 65536; size *= 2)
-		is_good[1] = (!is_good[0] || found[0].page_size == size) && read_meta(bytes, size, &found[1], &transaction[1]) && found[1].page_size == size;
+		is_good[1] = (!is_good[0] || found[0].page_size == size) &&
+			     read_meta(bytes, size, &found[1], &transaction[1]) && found[1].page_size == size;
 	if (!is_good[0] && !is_good[1])
-		return vd_error_set(reterr, VD_CORRUPT, "not a database of etcd: neither of its two heads is sound");
+		return vd_error_set(reterr, VD_CORRUPT,
+				    "not a database of etcd: neither of its two heads is sound");
 	*ret_file = is_good[1] && (!is_good[0] || transaction[1] > transaction[0]) ? found[1] : found[0];
 	if (ret_file->page_count > ret_file->size / ret_file->page_size)
-		return vd_error_set(reterr, VD_CORRUPT, "the database is cut off: it has %llu pages, and %llu of them are here", (unsigned long long) ret_file->page_count,
+		return vd_error_set(reterr, VD_CORRUPT,
+				    "the database is cut off: it has %llu pages, and %llu of them are here",
+				    (unsigned long long) ret_file->page_count,
 				    (unsigned long long) (ret_file->size / ret_file->page_size));
 	return VD_OK;
 }
@@ -79,12 +89,14 @@ struct walk {
 
 static vd_status damaged(struct walk *walk, uint64_t page)
 {
-	return vd_error_set(walk->reterr, VD_CORRUPT, "the database is damaged at page %llu", (unsigned long long) page);
+	return vd_error_set(walk->reterr, VD_CORRUPT, "the database is damaged at page %llu",
+			    (unsigned long long) page);
 }
 
 static vd_status walk_page(struct walk *walk, uint64_t page, unsigned depth);
 
-static vd_status walk_leaf(struct walk *walk, const uint8_t *bytes, uint64_t size, uint64_t page, size_t count)
+static vd_status walk_leaf(struct walk *walk, const uint8_t *bytes, uint64_t size, uint64_t page,
+			   size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		uint64_t       place = PAGE_HEADER + i * ELEMENT;
@@ -97,7 +109,8 @@ static vd_status walk_leaf(struct walk *walk, const uint8_t *bytes, uint64_t siz
 		if (place > size || key_size > size - place || value_size > size - place - key_size)
 			return damaged(walk, page);
 		if (is_bucket == walk->wants_buckets)
-			VDI_TRY(walk->each(walk->arg, (struct vd_bytes) { bytes + place, key_size }, (struct vd_bytes) { bytes + place + key_size, value_size }));
+			VDI_TRY(walk->each(walk->arg, (struct vd_bytes) { bytes + place, key_size },
+					   (struct vd_bytes) { bytes + place + key_size, value_size }));
 	}
 	return VD_OK;
 }
@@ -156,17 +169,21 @@ static vd_status walk_bucket(struct walk *walk, const struct lookup *lookup)
 	if (root)
 		return walk_page(walk, root, 0);
 	/* A small bucket lies in the value itself: a leaf behind the 16 bytes. */
-	if (lookup->value.size < 16 + PAGE_HEADER || PAGE_HEADER + (uint64_t) get_u16(value + 16 + 10) * ELEMENT > lookup->value.size - 16 ||
+	if (lookup->value.size < 16 + PAGE_HEADER ||
+	    PAGE_HEADER + (uint64_t) get_u16(value + 16 + 10) * ELEMENT > lookup->value.size - 16 ||
 	    !(get_u16(value + 16 + 8) & FLAG_LEAF))
 		return damaged(walk, 0);
 	return walk_leaf(walk, value + 16, lookup->value.size - 16, 0, get_u16(value + 16 + 10));
 }
 
-vd_status vdi_bolt_each(const struct vdi_bolt_file *file, const char *bucket, vdi_bolt_each_fn each, void *arg, struct vd_error *reterr)
+vd_status vdi_bolt_each(const struct vdi_bolt_file *file, const char *bucket, vdi_bolt_each_fn each,
+			void *arg, struct vd_error *reterr)
 {
 	struct lookup lookup = { .name = bucket };
-	struct walk   walk = { .file = file, .each = look_for, .arg = &lookup, .reterr = reterr, .wants_buckets = true };
-	vd_status     status;
+	struct walk   walk = {
+		  .file = file, .each = look_for, .arg = &lookup, .reterr = reterr, .wants_buckets = true
+	};
+	vd_status status;
 
 	walk.seen = vdi_calloc(file->page_count / 8 + 1, 1);
 	if (walk.seen == NULL)

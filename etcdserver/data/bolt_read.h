@@ -1,5 +1,5 @@
-/* A bbolt database, read: an etcd snapshot, or the member/snap/db of a stopped etcd. Nothing in the file is trusted: every page, place and size is checked
- * against its length, and no page is entered twice.
+/* A bbolt database, read: an etcd snapshot, or the member/snap/db of a stopped etcd. Nothing in the file is
+ * trusted: every page, place and size is checked against its length, and no page is entered twice.
  *
  * One thread; pure functions over bytes (mapped or read by the caller).
  */
@@ -22,8 +22,11 @@ struct vdi_bolt_file {
 typedef vd_status (*vdi_bolt_each_fn)(void *arg, struct vd_bytes key, struct vd_bytes value);
 
 /* VD_CORRUPT with a sentence: it is no such file. */
-VDI_MUST_USE vd_status vdi_bolt_file_init(struct vd_bytes bytes, struct vdi_bolt_file *ret_file, struct vd_error *reterr);
-/* All pairs of a bucket at the top, in order. A bucket that is not there has none. VD_CORRUPT, VD_NOMEM, or what each answered. */
-VDI_MUST_USE vd_status vdi_bolt_each(const struct vdi_bolt_file *file, const char *bucket, vdi_bolt_each_fn each, void *arg, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_bolt_file_init(struct vd_bytes bytes, struct vdi_bolt_file *ret_file,
+					  struct vd_error *reterr);
+/* All pairs of a bucket at the top, in order. A bucket that is not there has none. VD_CORRUPT, VD_NOMEM, or
+ * what each answered. */
+VDI_MUST_USE vd_status vdi_bolt_each(const struct vdi_bolt_file *file, const char *bucket,
+				     vdi_bolt_each_fn each, void *arg, struct vd_error *reterr);
 
 #endif

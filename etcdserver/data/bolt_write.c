@@ -1,4 +1,5 @@
-/* See the header. A page is written when the next pair does not fit; a pair larger than a page gets one with overflow for itself. */
+/* See the header. A page is written when the next pair does not fit; a pair larger than a page gets one with
+ * overflow for itself. */
 #include "bolt_write.h"
 
 #define PAGE_HEADER 16
@@ -113,7 +114,8 @@ struct vdi_bolt_writer *vdi_bolt_writer_free(struct vdi_bolt_writer *writer)
 
 static vd_status add_child(struct level *level, uint64_t page, struct vd_bytes key)
 {
-	if (!vdi_grow((void **) &level->children, &level->capacity, level->count + 1, sizeof level->children[0]) ||
+	if (!vdi_grow((void **) &level->children, &level->capacity, level->count + 1,
+		      sizeof level->children[0]) ||
 	    !vdi_grow((void **) &level->keys, &level->keys_capacity, level->keys_size + key.size, 1))
 		return VD_NOMEM;
 	level->children[level->count++] = (struct child) { page, level->keys_size, key.size };
@@ -161,25 +163,32 @@ static vd_status write_page(struct vdi_bolt_writer *writer, uint32_t kind, struc
 		}
 	}
 	if (writer->data_size)
-		memcpy(writer->page + PAGE_HEADER + writer->element_count * ELEMENT, writer->data, writer->data_size);
-	VDI_TRY(writer->sink.write(writer->sink.arg, (int64_t) page * VDI_BOLT_PAGE_SIZE, writer->page, pages * VDI_BOLT_PAGE_SIZE));
+		memcpy(writer->page + PAGE_HEADER + writer->element_count * ELEMENT, writer->data,
+		       writer->data_size);
+	VDI_TRY(writer->sink.write(writer->sink.arg, (int64_t) page * VDI_BOLT_PAGE_SIZE, writer->page,
+				   pages * VDI_BOLT_PAGE_SIZE));
 	writer->next_page += pages;
 	VDI_TRY(add_child(above, page,
-			  writer->element_count ? (struct vd_bytes) { writer->data + writer->elements[0].key, writer->elements[0].key_size } : VD_BYTES_NONE));
+			  writer->element_count ? (struct vd_bytes) { writer->data + writer->elements[0].key,
+								      writer->elements[0].key_size } :
+						  VD_BYTES_NONE));
 	writer->element_count = 0;
 	writer->data_size = 0;
 	return VD_OK;
 }
 
-static vd_status add_element(struct vdi_bolt_writer *writer, uint32_t kind, struct element element, struct vd_bytes key, struct vd_bytes value,
-			     struct level *above)
+static vd_status add_element(struct vdi_bolt_writer *writer, uint32_t kind, struct element element,
+			     struct vd_bytes key, struct vd_bytes value, struct level *above)
 {
 	size_t size = ELEMENT + key.size + value.size;
 
-	if (writer->element_count && (filled_size(writer) + size > VDI_BOLT_PAGE_SIZE || writer->element_count >= ELEMENTS_MAX))
+	if (writer->element_count &&
+	    (filled_size(writer) + size > VDI_BOLT_PAGE_SIZE || writer->element_count >= ELEMENTS_MAX))
 		VDI_TRY(write_page(writer, kind, above));
-	if (!vdi_grow((void **) &writer->elements, &writer->element_capacity, writer->element_count + 1, sizeof element) ||
-	    !vdi_grow((void **) &writer->data, &writer->data_capacity, writer->data_size + key.size + value.size, 1))
+	if (!vdi_grow((void **) &writer->elements, &writer->element_capacity, writer->element_count + 1,
+		      sizeof element) ||
+	    !vdi_grow((void **) &writer->data, &writer->data_capacity,
+		      writer->data_size + key.size + value.size, 1))
 		return VD_NOMEM;
 	element.key = writer->data_size;
 	element.key_size = (uint32_t) key.size;
@@ -205,7 +214,9 @@ static vd_status close_levels(struct vdi_bolt_writer *writer, uint64_t *ret_root
 		for (size_t i = 0; status == VD_OK && i < lower.count; i++) {
 			struct element element = { .page = lower.children[i].page };
 
-			status = add_element(writer, FLAG_BRANCH, element, (struct vd_bytes) { lower.keys + lower.children[i].key, lower.children[i].key_size },
+			status = add_element(writer, FLAG_BRANCH, element,
+					     (struct vd_bytes) { lower.keys + lower.children[i].key,
+								 lower.children[i].key_size },
 					     VD_BYTES_NONE, &writer->level);
 		}
 		if (status == VD_OK)
@@ -277,13 +288,15 @@ vd_status vdi_bolt_finish(struct vdi_bolt_writer *writer, int64_t *ret_size)
 		char	       value[16] = { 0 };
 
 		put_u64(value, writer->buckets[i].root);
-		VDI_TRY(add_element(writer, FLAG_LEAF, element, vd_bytes_of(writer->buckets[i].name), (struct vd_bytes) { value, sizeof value }, &writer->level));
+		VDI_TRY(add_element(writer, FLAG_LEAF, element, vd_bytes_of(writer->buckets[i].name),
+				    (struct vd_bytes) { value, sizeof value }, &writer->level));
 	}
 	VDI_TRY(write_page(writer, FLAG_LEAF, &writer->level));
 	VDI_TRY(close_levels(writer, &root));
 	put_u64(page, FIRST_PAGE - 1);
 	put_u16(page + 8, FLAG_FREELIST);
-	VDI_TRY(writer->sink.write(writer->sink.arg, (int64_t) (FIRST_PAGE - 1) * VDI_BOLT_PAGE_SIZE, page, sizeof page));
+	VDI_TRY(writer->sink.write(writer->sink.arg, (int64_t) (FIRST_PAGE - 1) * VDI_BOLT_PAGE_SIZE, page,
+				   sizeof page));
 	VDI_TRY(write_meta(writer, 0, root));
 	VDI_TRY(write_meta(writer, 1, root));
 	*ret_size = (int64_t) writer->next_page * VDI_BOLT_PAGE_SIZE;

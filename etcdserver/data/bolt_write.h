@@ -1,11 +1,13 @@
-/* A bbolt database, written from front to back: what etcd's snapshot files are (etcd-io/bbolt page.go, node.go, tx.go).
+/* A bbolt database, written from front to back: what etcd's snapshot files are (etcd-io/bbolt page.go,
+ * node.go, tx.go).
  *
  *   page 0, 1   meta: magic, version, page size, root bucket, freelist, high-water mark, transaction, FNV-1a of it
  *   page 2      an empty freelist
  *   then        leaves and branches of one bucket after the other, each from its leaves up, and the root bucket that names them
  *
- * Pairs come in key order, bucket after bucket. Memory: one page being filled, and a key and a number for each leaf of the bucket. The two meta pages are known
- * last, so the sink must be able to write at a place. One thread; blocks as the sink does.
+ * Pairs come in key order, bucket after bucket. Memory: one page being filled, and a key and a number for
+ * each leaf of the bucket. The two meta pages are known last, so the sink must be able to write at a place.
+ * One thread; blocks as the sink does.
  */
 #ifndef VDI_BOLT_WRITE_H
 #define VDI_BOLT_WRITE_H
@@ -24,12 +26,15 @@ struct vdi_bolt_sink {
 
 struct vdi_bolt_writer;
 
-VDI_MUST_USE vd_status vdi_bolt_writer_new(const struct vdi_bolt_sink *sink, struct vdi_bolt_writer **ret_writer);
+VDI_MUST_USE vd_status vdi_bolt_writer_new(const struct vdi_bolt_sink *sink,
+					   struct vdi_bolt_writer    **ret_writer);
 /* NULL is fine; returns NULL. */
 struct vdi_bolt_writer *vdi_bolt_writer_free(struct vdi_bolt_writer *writer);
-/* Buckets in bytewise order of their names (literals), each: begin, pairs in bytewise order of their keys, end. After a failure only free. */
+/* Buckets in bytewise order of their names (literals), each: begin, pairs in bytewise order of their keys,
+ * end. After a failure only free. */
 VDI_MUST_USE vd_status vdi_bolt_bucket_begin(struct vdi_bolt_writer *writer, const char *name);
-VDI_MUST_USE vd_status vdi_bolt_put(struct vdi_bolt_writer *writer, struct vd_bytes key, struct vd_bytes value);
+VDI_MUST_USE vd_status vdi_bolt_put(struct vdi_bolt_writer *writer, struct vd_bytes key,
+				    struct vd_bytes value);
 VDI_MUST_USE vd_status vdi_bolt_bucket_end(struct vdi_bolt_writer *writer);
 /* The root, the freelist and the meta pages. *ret_size: of the file, a multiple of the page size. */
 VDI_MUST_USE vd_status vdi_bolt_finish(struct vdi_bolt_writer *writer, int64_t *ret_size);

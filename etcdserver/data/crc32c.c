@@ -1,4 +1,5 @@
-/* Eight bytes a step, with tables that are made when a hash begins: 2048 entries against hashes of megabytes. */
+/* Eight bytes a step, with tables that are made when a hash begins: 2048 entries against hashes of
+ * megabytes. */
 #include "crc32c.h"
 
 #include <string.h>
@@ -17,7 +18,8 @@ void vdi_crc32c_init(struct vdi_crc32c *crc)
 	}
 	for (uint32_t i = 0; i < 256; i++)
 		for (int slice = 1; slice < 8; slice++)
-			crc->table[slice][i] = crc->table[slice - 1][i] >> 8 ^ crc->table[0][crc->table[slice - 1][i] & 0xff];
+			crc->table[slice][i] = crc->table[slice - 1][i] >> 8 ^
+					       crc->table[0][crc->table[slice - 1][i] & 0xff];
 }
 
 void vdi_crc32c_add(struct vdi_crc32c *crc, const void *bytes, size_t size)
@@ -26,10 +28,12 @@ void vdi_crc32c_add(struct vdi_crc32c *crc, const void *bytes, size_t size)
 	uint32_t       state = crc->state;
 
 	for (; size >= 8; size -= 8, at += 8) {
-		uint32_t low = state ^ ((uint32_t) at[0] | (uint32_t) at[1] << 8 | (uint32_t) at[2] << 16 | (uint32_t) at[3] << 24);
+		uint32_t low = state ^ ((uint32_t) at[0] | (uint32_t) at[1] << 8 | (uint32_t) at[2] << 16 |
+					(uint32_t) at[3] << 24);
 
-		state = crc->table[7][low & 0xff] ^ crc->table[6][low >> 8 & 0xff] ^ crc->table[5][low >> 16 & 0xff] ^ crc->table[4][low >> 24] ^
-			crc->table[3][at[4]] ^ crc->table[2][at[5]] ^ crc->table[1][at[6]] ^ crc->table[0][at[7]];
+		state = crc->table[7][low & 0xff] ^ crc->table[6][low >> 8 & 0xff] ^
+			crc->table[5][low >> 16 & 0xff] ^ crc->table[4][low >> 24] ^ crc->table[3][at[4]] ^
+			crc->table[2][at[5]] ^ crc->table[1][at[6]] ^ crc->table[0][at[7]];
 	}
 	for (; size; size--, at++)
 		state = state >> 8 ^ crc->table[0][(state ^ *at) & 0xff];

@@ -11,47 +11,20 @@ bool vdi_serve_range_decode(struct vd_bytes message, struct vdi_serve_range *ret
 	vdi_wire_reader_init(&reader, message);
 	while (vdi_wire_next(&reader)) {
 		switch (reader.tag) {
-		case VDI_WIRE_BYTES(1):
-			range.key = reader.bytes;
-			break;
-		case VDI_WIRE_BYTES(2):
-			range.range_end = reader.bytes;
-			break;
-		case VDI_WIRE_VARINT(3):
-			range.limit = (int64_t) reader.number;
-			break;
-		case VDI_WIRE_VARINT(4):
-			range.revision = (int64_t) reader.number;
-			break;
-		case VDI_WIRE_VARINT(5):
-			range.sort_order = (int32_t) reader.number;
-			break;
-		case VDI_WIRE_VARINT(6):
-			range.sort_target = (int32_t) reader.number;
-			break;
-		case VDI_WIRE_VARINT(7):
-			range.serializable = reader.number != 0;
-			break;
-		case VDI_WIRE_VARINT(8):
-			range.keys_only = reader.number != 0;
-			break;
-		case VDI_WIRE_VARINT(9):
-			range.count_only = reader.number != 0;
-			break;
-		case VDI_WIRE_VARINT(10):
-			range.min_mod_revision = (int64_t) reader.number;
-			break;
-		case VDI_WIRE_VARINT(11):
-			range.max_mod_revision = (int64_t) reader.number;
-			break;
-		case VDI_WIRE_VARINT(12):
-			range.min_create_revision = (int64_t) reader.number;
-			break;
-		case VDI_WIRE_VARINT(13):
-			range.max_create_revision = (int64_t) reader.number;
-			break;
-		default:
-			break;
+		case VDI_WIRE_BYTES(1): range.key = reader.bytes; break;
+		case VDI_WIRE_BYTES(2): range.range_end = reader.bytes; break;
+		case VDI_WIRE_VARINT(3): range.limit = (int64_t) reader.number; break;
+		case VDI_WIRE_VARINT(4): range.revision = (int64_t) reader.number; break;
+		case VDI_WIRE_VARINT(5): range.sort_order = (int32_t) reader.number; break;
+		case VDI_WIRE_VARINT(6): range.sort_target = (int32_t) reader.number; break;
+		case VDI_WIRE_VARINT(7): range.serializable = reader.number != 0; break;
+		case VDI_WIRE_VARINT(8): range.keys_only = reader.number != 0; break;
+		case VDI_WIRE_VARINT(9): range.count_only = reader.number != 0; break;
+		case VDI_WIRE_VARINT(10): range.min_mod_revision = (int64_t) reader.number; break;
+		case VDI_WIRE_VARINT(11): range.max_mod_revision = (int64_t) reader.number; break;
+		case VDI_WIRE_VARINT(12): range.min_create_revision = (int64_t) reader.number; break;
+		case VDI_WIRE_VARINT(13): range.max_create_revision = (int64_t) reader.number; break;
+		default: break;
 		}
 	}
 	*ret_range = range;
@@ -60,19 +33,22 @@ bool vdi_serve_range_decode(struct vd_bytes message, struct vdi_serve_range *ret
 
 bool vdi_serve_range_has_valid_sort(const struct vdi_serve_range *range)
 {
-	return range->sort_order >= VDI_SORT_NONE && range->sort_order <= VDI_SORT_DESCEND && range->sort_target >= VDI_SORT_KEY &&
-	       range->sort_target <= VDI_SORT_VALUE;
+	return range->sort_order >= VDI_SORT_NONE && range->sort_order <= VDI_SORT_DESCEND &&
+	       range->sort_target >= VDI_SORT_KEY && range->sort_target <= VDI_SORT_VALUE;
 }
 
 bool vdi_serve_range_has_filters(const struct vdi_serve_range *range)
 {
-	return range->min_mod_revision || range->max_mod_revision || range->min_create_revision || range->max_create_revision;
+	return range->min_mod_revision || range->max_mod_revision || range->min_create_revision ||
+	       range->max_create_revision;
 }
 
-/* Upstream's "default ordering" decides who applies the limit: with order NONE the store does, and what it gave is then sorted (E-428). */
+/* Upstream's "default ordering" decides who applies the limit: with order NONE the store does, and what it
+ * gave is then sorted (E-428). */
 static bool is_default_ordering(const struct vdi_serve_range *range)
 {
-	return range->sort_order == VDI_SORT_NONE || (range->sort_target == VDI_SORT_KEY && range->sort_order == VDI_SORT_ASCEND);
+	return range->sort_order == VDI_SORT_NONE ||
+	       (range->sort_target == VDI_SORT_KEY && range->sort_order == VDI_SORT_ASCEND);
 }
 
 static bool needs_sort(const struct vdi_serve_range *range)
@@ -123,20 +99,11 @@ static int compare_kvs(const void *a, const void *b, void *arg)
 	int			      order = 0;
 
 	switch (range->sort_target) {
-	case VDI_SORT_VERSION:
-		order = compare_numbers(left->version, right->version);
-		break;
-	case VDI_SORT_CREATE:
-		order = compare_numbers(left->create_rev, right->create_rev);
-		break;
-	case VDI_SORT_MOD:
-		order = compare_numbers(left->mod_rev, right->mod_rev);
-		break;
-	case VDI_SORT_VALUE:
-		order = vd_bytes_compare(vd_kv_value(left), vd_kv_value(right));
-		break;
-	default:
-		break;
+	case VDI_SORT_VERSION: order = compare_numbers(left->version, right->version); break;
+	case VDI_SORT_CREATE: order = compare_numbers(left->create_rev, right->create_rev); break;
+	case VDI_SORT_MOD: order = compare_numbers(left->mod_rev, right->mod_rev); break;
+	case VDI_SORT_VALUE: order = vd_bytes_compare(vd_kv_value(left), vd_kv_value(right)); break;
+	default: break;
 	}
 	if (range->sort_target == VDI_SORT_KEY)
 		order = vd_bytes_compare(vd_kv_key(left), vd_kv_key(right));

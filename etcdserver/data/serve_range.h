@@ -1,6 +1,8 @@
-/* A RangeRequest: decoding, what the store is asked for it, and what of the store's answer is sent (E-420..E-431).
+/* A RangeRequest: decoding, what the store is asked for it, and what of the store's answer is sent
+ * (E-420..E-431).
  *
- * Filters, sorting and their limits are done here, over the records that the store lends. Mirrors etcd server/etcdserver/txn/range.go.
+ * Filters, sorting and their limits are done here, over the records that the store lends. Mirrors etcd
+ * server/etcdserver/txn/range.go.
  */
 #ifndef VDI_SERVE_RANGE_H
 #define VDI_SERVE_RANGE_H
@@ -16,7 +18,7 @@ struct vdi_serve_range {
 	struct vd_bytes range_end;
 	int64_t		limit;
 	vd_rev		revision;
-	int64_t		sort_order;  /* any number until checked */
+	int64_t		sort_order; /* any number until checked */
 	int64_t		sort_target;
 	bool		serializable;
 	bool		keys_only;
@@ -47,9 +49,10 @@ struct vdi_serve_range_view {
 };
 
 /* VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_serve_range_view_init(const struct vdi_serve_range *range, const struct vd_range_result *result,
-						 struct vdi_serve_range_view *ret_view);
-void vdi_serve_range_view_fini(struct vdi_serve_range_view *view);
+VDI_MUST_USE vd_status vdi_serve_range_view_init(const struct vdi_serve_range *range,
+						 const struct vd_range_result *result,
+						 struct vdi_serve_range_view  *ret_view);
+void		       vdi_serve_range_view_fini(struct vdi_serve_range_view *view);
 /* RangeResponse without its header: fields 2 to 4. */
 void vdi_serve_range_view_write(struct vdi_wire_out *out, const struct vdi_serve_range_view *view);
 

@@ -1,5 +1,5 @@
-/* See the header. Decoding a level takes two walks over its bytes: one counts the entries of its three lists, so that what is too much is refused before
- * anything is allocated for it; one fills them. */
+/* See the header. Decoding a level takes two walks over its bytes: one counts the entries of its three lists,
+ * so that what is too much is refused before anything is allocated for it; one fills them. */
 #include "serve_txn.h"
 
 /* ---- Puts and deletes ---- */
@@ -12,26 +12,13 @@ bool vdi_serve_put_decode(struct vd_bytes message, struct vd_op *ret_op)
 	vdi_wire_reader_init(&reader, message);
 	while (vdi_wire_next(&reader)) {
 		switch (reader.tag) {
-		case VDI_WIRE_BYTES(1):
-			op.key = reader.bytes;
-			break;
-		case VDI_WIRE_BYTES(2):
-			op.value = reader.bytes;
-			break;
-		case VDI_WIRE_VARINT(3):
-			op.lease = (int64_t) reader.number;
-			break;
-		case VDI_WIRE_VARINT(4):
-			op.previous = reader.number != 0;
-			break;
-		case VDI_WIRE_VARINT(5):
-			op.ignore_value = reader.number != 0;
-			break;
-		case VDI_WIRE_VARINT(6):
-			op.ignore_lease = reader.number != 0;
-			break;
-		default:
-			break;
+		case VDI_WIRE_BYTES(1): op.key = reader.bytes; break;
+		case VDI_WIRE_BYTES(2): op.value = reader.bytes; break;
+		case VDI_WIRE_VARINT(3): op.lease = (int64_t) reader.number; break;
+		case VDI_WIRE_VARINT(4): op.previous = reader.number != 0; break;
+		case VDI_WIRE_VARINT(5): op.ignore_value = reader.number != 0; break;
+		case VDI_WIRE_VARINT(6): op.ignore_lease = reader.number != 0; break;
+		default: break;
 		}
 	}
 	*ret_op = op;
@@ -46,17 +33,10 @@ bool vdi_serve_delete_decode(struct vd_bytes message, struct vd_op *ret_op)
 	vdi_wire_reader_init(&reader, message);
 	while (vdi_wire_next(&reader)) {
 		switch (reader.tag) {
-		case VDI_WIRE_BYTES(1):
-			op.key = reader.bytes;
-			break;
-		case VDI_WIRE_BYTES(2):
-			op.range_end = reader.bytes;
-			break;
-		case VDI_WIRE_VARINT(3):
-			op.previous = reader.number != 0;
-			break;
-		default:
-			break;
+		case VDI_WIRE_BYTES(1): op.key = reader.bytes; break;
+		case VDI_WIRE_BYTES(2): op.range_end = reader.bytes; break;
+		case VDI_WIRE_VARINT(3): op.previous = reader.number != 0; break;
+		default: break;
 		}
 	}
 	*ret_op = op;
@@ -107,31 +87,34 @@ struct decoder {
 /* All operations of a transaction together, as the store bounds them. */
 #define TXN_OPS_TOTAL_MAX 4096
 
-static vd_status decode_level(struct decoder *decoder, struct vd_bytes message, unsigned depth, struct vdi_serve_txn **ret_txn);
+static vd_status decode_level(struct decoder *decoder, struct vd_bytes message, unsigned depth,
+			      struct vdi_serve_txn **ret_txn);
 
-/* A field of the union that does not belong to the target counts as absent (E-452): it is dropped when all is read. */
+/* A field of the union that does not belong to the target counts as absent (E-452): it is dropped when all is
+ * read. */
 static bool decode_compare(struct vd_bytes message, struct vd_compare *ret_compare)
 {
-	static const unsigned char field_of_target[] = { [VD_COMPARE_VERSION] = 4, [VD_COMPARE_CREATE] = 5, [VD_COMPARE_MOD] = 6,
-							 [VD_COMPARE_VALUE] = 7,   [VD_COMPARE_LEASE] = 8 };
-	struct vd_compare      compare = { .key = { "", 0 }, .range_end = { "", 0 }, .value = { "", 0 } };
-	struct vdi_wire_reader reader;
-	uint32_t	       target = 0;
-	unsigned	       field = 0;
+	static const unsigned char field_of_target[] = { [VD_COMPARE_VERSION] = 4,
+							 [VD_COMPARE_CREATE] = 5,
+							 [VD_COMPARE_MOD] = 6,
+							 [VD_COMPARE_VALUE] = 7,
+							 [VD_COMPARE_LEASE] = 8 };
+	struct vd_compare	   compare = { .key = { "", 0 }, .range_end = { "", 0 }, .value = { "", 0 } };
+	struct vdi_wire_reader	   reader;
+	uint32_t		   target = 0;
+	unsigned		   field = 0;
 
 	vdi_wire_reader_init(&reader, message);
 	while (vdi_wire_next(&reader)) {
 		switch (reader.tag) {
 		case VDI_WIRE_VARINT(1):
 			/* An unknown result holds always (E-452); so it does in the store. */
-			compare.result = (uint32_t) reader.number > VD_COMPARE_NOT_EQUAL ? VD_COMPARE_NOT_EQUAL + 1 : (enum vd_compare_result) (uint32_t) reader.number;
+			compare.result = (uint32_t) reader.number > VD_COMPARE_NOT_EQUAL ?
+						 VD_COMPARE_NOT_EQUAL + 1 :
+						 (enum vd_compare_result)(uint32_t) reader.number;
 			break;
-		case VDI_WIRE_VARINT(2):
-			target = (uint32_t) reader.number;
-			break;
-		case VDI_WIRE_BYTES(3):
-			compare.key = reader.bytes;
-			break;
+		case VDI_WIRE_VARINT(2): target = (uint32_t) reader.number; break;
+		case VDI_WIRE_BYTES(3): compare.key = reader.bytes; break;
 		case VDI_WIRE_VARINT(4):
 		case VDI_WIRE_VARINT(5):
 		case VDI_WIRE_VARINT(6):
@@ -143,11 +126,8 @@ static bool decode_compare(struct vd_bytes message, struct vd_compare *ret_compa
 			compare.value = reader.bytes;
 			field = 7;
 			break;
-		case VDI_WIRE_BYTES(64):
-			compare.range_end = reader.bytes;
-			break;
-		default:
-			break;
+		case VDI_WIRE_BYTES(64): compare.range_end = reader.bytes; break;
+		default: break;
 		}
 	}
 	if (target > VD_COMPARE_LEASE) {
@@ -168,7 +148,8 @@ static bool decode_compare(struct vd_bytes message, struct vd_compare *ret_compa
 	return !reader.is_bad;
 }
 
-static vd_status decode_op(struct decoder *decoder, struct vd_bytes message, unsigned depth, struct vd_op *op, struct vdi_serve_op *more)
+static vd_status decode_op(struct decoder *decoder, struct vd_bytes message, unsigned depth, struct vd_op *op,
+			   struct vdi_serve_op *more)
 {
 	struct vdi_wire_reader reader;
 	uint32_t	       kind = 0;
@@ -178,7 +159,8 @@ static vd_status decode_op(struct decoder *decoder, struct vd_bytes message, uns
 	/* The last one wins, as in any oneof. */
 	vdi_wire_reader_init(&reader, message);
 	while (vdi_wire_next(&reader))
-		if (reader.tag >= VDI_WIRE_BYTES(1) && reader.tag <= VDI_WIRE_BYTES(4) && (reader.tag & 7) == 2) {
+		if (reader.tag >= VDI_WIRE_BYTES(1) && reader.tag <= VDI_WIRE_BYTES(4) &&
+		    (reader.tag & 7) == 2) {
 			kind = reader.tag;
 			body = reader.bytes;
 		}
@@ -191,20 +173,14 @@ static vd_status decode_op(struct decoder *decoder, struct vd_bytes message, uns
 		is_good = vdi_serve_range_decode(body, &more->range);
 		vdi_serve_range_ask(&more->range, &op->range);
 		break;
-	case VDI_WIRE_BYTES(2):
-		is_good = vdi_serve_put_decode(body, op);
-		break;
-	case VDI_WIRE_BYTES(3):
-		is_good = vdi_serve_delete_decode(body, op);
-		break;
+	case VDI_WIRE_BYTES(2): is_good = vdi_serve_put_decode(body, op); break;
+	case VDI_WIRE_BYTES(3): is_good = vdi_serve_delete_decode(body, op); break;
 	case VDI_WIRE_BYTES(4):
 		op->kind = VD_OP_TXN;
 		VDI_TRY(decode_level(decoder, body, depth + 1, &more->txn));
 		op->txn = &more->txn->request;
 		break;
-	default:
-		more->is_empty = true;
-		break;
+	default: more->is_empty = true; break;
 	}
 	return is_good ? VD_OK : VD_BAD_REQUEST;
 }
@@ -215,7 +191,8 @@ static vd_status count_lists(struct decoder *decoder, struct vd_bytes message, s
 
 	vdi_wire_reader_init(&reader, message);
 	while (vdi_wire_next(&reader))
-		if (reader.tag == VDI_WIRE_BYTES(1) || reader.tag == VDI_WIRE_BYTES(2) || reader.tag == VDI_WIRE_BYTES(3)) {
+		if (reader.tag == VDI_WIRE_BYTES(1) || reader.tag == VDI_WIRE_BYTES(2) ||
+		    reader.tag == VDI_WIRE_BYTES(3)) {
 			counts[(reader.tag >> 3) - 1]++;
 			decoder->total++;
 		}
@@ -230,7 +207,9 @@ static vd_status count_lists(struct decoder *decoder, struct vd_bytes message, s
 static vd_status allocate_level(const size_t counts[3], struct vdi_serve_txn **ret_txn)
 {
 	size_t		      ops = counts[1] + counts[2];
-	struct vdi_serve_txn *txn = vdi_calloc(1, sizeof *txn + counts[0] * sizeof(struct vd_compare) + ops * (sizeof(struct vd_op) + sizeof(struct vdi_serve_op)));
+	struct vdi_serve_txn *txn =
+		vdi_calloc(1, sizeof *txn + counts[0] * sizeof(struct vd_compare) +
+				      ops * (sizeof(struct vd_op) + sizeof(struct vdi_serve_op)));
 
 	if (txn == NULL)
 		return VD_NOMEM;
@@ -243,7 +222,8 @@ static vd_status allocate_level(const size_t counts[3], struct vdi_serve_txn **r
 	return VD_OK;
 }
 
-static vd_status fill_level(struct decoder *decoder, struct vd_bytes message, unsigned depth, struct vdi_serve_txn *txn)
+static vd_status fill_level(struct decoder *decoder, struct vd_bytes message, unsigned depth,
+			    struct vdi_serve_txn *txn)
 {
 	struct vdi_wire_reader reader;
 
@@ -258,21 +238,24 @@ static vd_status fill_level(struct decoder *decoder, struct vd_bytes message, un
 			break;
 		case VDI_WIRE_BYTES(2):
 			place = txn->success_count++;
-			VDI_TRY(decode_op(decoder, reader.bytes, depth, &txn->success[place], &txn->success_ops[place]));
+			VDI_TRY(decode_op(decoder, reader.bytes, depth, &txn->success[place],
+					  &txn->success_ops[place]));
 			break;
 		case VDI_WIRE_BYTES(3):
 			place = txn->failure_count++;
-			VDI_TRY(decode_op(decoder, reader.bytes, depth, &txn->failure[place], &txn->failure_ops[place]));
+			VDI_TRY(decode_op(decoder, reader.bytes, depth, &txn->failure[place],
+					  &txn->failure_ops[place]));
 			break;
-		default:
-			break;
+		default: break;
 		}
 	}
-	txn->request = (struct vd_txn_request) { txn->compares, txn->compare_count, txn->success, txn->success_count, txn->failure, txn->failure_count };
+	txn->request = (struct vd_txn_request) { txn->compares,	     txn->compare_count, txn->success,
+						 txn->success_count, txn->failure,	 txn->failure_count };
 	return VD_OK;
 }
 
-static vd_status decode_level(struct decoder *decoder, struct vd_bytes message, unsigned depth, struct vdi_serve_txn **ret_txn)
+static vd_status decode_level(struct decoder *decoder, struct vd_bytes message, unsigned depth,
+			      struct vdi_serve_txn **ret_txn)
 {
 	size_t		      counts[3] = { 0 };
 	struct vdi_serve_txn *txn;
@@ -323,21 +306,17 @@ static enum vd_etcd_code check_op(const struct vd_op *op, const struct vdi_serve
 	if (more->is_empty)
 		return VD_ETCD_KEY_NOT_FOUND;
 	switch (op->kind) {
-	case VD_OP_PUT:
-		return vdi_serve_put_check(op);
-	case VD_OP_DELETE:
-		return op->key.size ? VD_ETCD_OTHER : VD_ETCD_EMPTY_KEY;
-	case VD_OP_RANGE:
-		return vdi_serve_range_check(&more->range);
-	case VD_OP_TXN:
-		return vdi_serve_txn_check(more->txn, ops_max);
+	case VD_OP_PUT: return vdi_serve_put_check(op);
+	case VD_OP_DELETE: return op->key.size ? VD_ETCD_OTHER : VD_ETCD_EMPTY_KEY;
+	case VD_OP_RANGE: return vdi_serve_range_check(&more->range);
+	case VD_OP_TXN: return vdi_serve_txn_check(more->txn, ops_max);
 	}
 	return VD_ETCD_OTHER;
 }
 
 enum vd_etcd_code vdi_serve_txn_check(const struct vdi_serve_txn *txn, unsigned ops_max)
 {
-	size_t		  widest = VDI_MAX(txn->compare_count, VDI_MAX(txn->success_count, txn->failure_count));
+	size_t widest = VDI_MAX(txn->compare_count, VDI_MAX(txn->success_count, txn->failure_count));
 	enum vd_etcd_code code = VD_ETCD_OTHER;
 
 	if (widest > ops_max)
@@ -388,13 +367,15 @@ static bool level_has_range(const struct vdi_serve_txn *txn, size_t *left)
 	for (size_t i = 0; i < txn->compare_count; i++)
 		if (txn->compares[i].range_end.size)
 			return true;
-	return has_range(txn->success, txn->success_ops, txn->success_count, left) || has_range(txn->failure, txn->failure_ops, txn->failure_count, left);
+	return has_range(txn->success, txn->success_ops, txn->success_count, left) ||
+	       has_range(txn->failure, txn->failure_ops, txn->failure_count, left);
 }
 
 static bool has_range(const struct vd_op *ops, const struct vdi_serve_op *more, size_t count, size_t *left)
 {
 	for (size_t i = 0; i < count; i++)
-		if ((ops[i].kind == VD_OP_RANGE && ops[i].range.range_end.size) || (ops[i].kind == VD_OP_TXN && level_has_range(more[i].txn, left)))
+		if ((ops[i].kind == VD_OP_RANGE && ops[i].range.range_end.size) ||
+		    (ops[i].kind == VD_OP_TXN && level_has_range(more[i].txn, left)))
 			return true;
 	return false;
 }
@@ -422,14 +403,16 @@ bool vdi_serve_txn_is_read_only(const struct vdi_serve_txn *txn)
 static bool has_lease(const struct vd_op *ops, const struct vdi_serve_op *more, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if ((ops[i].kind == VD_OP_PUT && ops[i].lease) || (ops[i].kind == VD_OP_TXN && vdi_serve_txn_has_leases(more[i].txn)))
+		if ((ops[i].kind == VD_OP_PUT && ops[i].lease) ||
+		    (ops[i].kind == VD_OP_TXN && vdi_serve_txn_has_leases(more[i].txn)))
 			return true;
 	return false;
 }
 
 bool vdi_serve_txn_has_leases(const struct vdi_serve_txn *txn)
 {
-	return has_lease(txn->success, txn->success_ops, txn->success_count) || has_lease(txn->failure, txn->failure_ops, txn->failure_count);
+	return has_lease(txn->success, txn->success_ops, txn->success_count) ||
+	       has_lease(txn->failure, txn->failure_ops, txn->failure_count);
 }
 
 /* ---- Answers ---- */
@@ -440,7 +423,8 @@ vd_status vdi_serve_txn_prepare(struct vdi_serve_txn *txn, const struct vd_txn_r
 
 	for (size_t i = 0; i < result->result_count; i++) {
 		if (result->results[i].kind == VD_OP_RANGE)
-			VDI_TRY(vdi_serve_range_view_init(&ops[i].range, &result->results[i].range, &ops[i].view));
+			VDI_TRY(vdi_serve_range_view_init(&ops[i].range, &result->results[i].range,
+							  &ops[i].view));
 		else if (result->results[i].kind == VD_OP_TXN)
 			VDI_TRY(vdi_serve_txn_prepare(ops[i].txn, result->results[i].txn));
 	}
@@ -449,7 +433,7 @@ vd_status vdi_serve_txn_prepare(struct vdi_serve_txn *txn, const struct vd_txn_r
 
 static void write_revision(struct vdi_wire_out *out, const void *arg)
 {
-	vdi_wire_number(out, 3, (uint64_t) *(const vd_rev *) arg);
+	vdi_wire_number(out, 3, (uint64_t) * (const vd_rev *) arg);
 }
 
 void vdi_serve_write_sub_header(struct vdi_wire_out *out, vd_rev revision)
@@ -469,30 +453,25 @@ static void write_answer(struct vdi_wire_out *out, const void *arg)
 	/* E-122: a nested transaction's header has no revision. */
 	vdi_serve_write_sub_header(out, answer->result->kind == VD_OP_TXN ? 0 : answer->result->revision);
 	switch (answer->result->kind) {
-	case VD_OP_PUT:
-		vdi_serve_put_write(out, answer->result);
-		break;
-	case VD_OP_DELETE:
-		vdi_serve_delete_write(out, answer->result);
-		break;
-	case VD_OP_RANGE:
-		vdi_serve_range_view_write(out, &answer->op->view);
-		break;
-	case VD_OP_TXN:
-		vdi_serve_txn_write(out, answer->op->txn, answer->result->txn);
-		break;
+	case VD_OP_PUT: vdi_serve_put_write(out, answer->result); break;
+	case VD_OP_DELETE: vdi_serve_delete_write(out, answer->result); break;
+	case VD_OP_RANGE: vdi_serve_range_view_write(out, &answer->op->view); break;
+	case VD_OP_TXN: vdi_serve_txn_write(out, answer->op->txn, answer->result->txn); break;
 	}
 }
 
 static void write_response_op(struct vdi_wire_out *out, const void *arg)
 {
-	static const unsigned char field_of_kind[] = { [VD_OP_RANGE] = 1, [VD_OP_PUT] = 2, [VD_OP_DELETE] = 3, [VD_OP_TXN] = 4 };
-	const struct op_answer	  *answer = arg;
+	static const unsigned char field_of_kind[] = {
+		[VD_OP_RANGE] = 1, [VD_OP_PUT] = 2, [VD_OP_DELETE] = 3, [VD_OP_TXN] = 4
+	};
+	const struct op_answer *answer = arg;
 
 	vdi_wire_message(out, field_of_kind[answer->result->kind], write_answer, answer);
 }
 
-void vdi_serve_txn_write(struct vdi_wire_out *out, const struct vdi_serve_txn *txn, const struct vd_txn_result *result)
+void vdi_serve_txn_write(struct vdi_wire_out *out, const struct vdi_serve_txn *txn,
+			 const struct vd_txn_result *result)
 {
 	const struct vdi_serve_op *ops = result->succeeded ? txn->success_ops : txn->failure_ops;
 

@@ -1,7 +1,8 @@
-/* A TxnRequest: decoded by hand into what the store takes, checked as etcd checks it (E-450, E-451), and its answer (E-452..E-458).
+/* A TxnRequest: decoded by hand into what the store takes, checked as etcd checks it (E-450, E-451), and its
+ * answer (E-452..E-458).
  *
- * Mirrors etcd server/etcdserver/api/v3rpc/key.go. The decoder recurses at most VDI_SERVE_TXN_DEPTH_MAX levels and allocates in proportion to the
- * operations it accepts, whatever the bytes say.
+ * Mirrors etcd server/etcdserver/api/v3rpc/key.go. The decoder recurses at most VDI_SERVE_TXN_DEPTH_MAX
+ * levels and allocates in proportion to the operations it accepts, whatever the bytes say.
  */
 #ifndef VDI_SERVE_TXN_H
 #define VDI_SERVE_TXN_H
@@ -39,8 +40,10 @@ struct vdi_serve_op {
 /* The header of a part: the revision alone (E-122). */
 void vdi_serve_write_sub_header(struct vdi_wire_out *out, vd_rev revision);
 
-/* VD_OK; VD_BAD_REQUEST: the bytes are no message; VD_TOO_BIG: more operations or levels than can be allowed; VD_NOMEM. Slices point into message. */
-VDI_MUST_USE vd_status vdi_serve_txn_decode(struct vd_bytes message, unsigned ops_max, struct vdi_serve_txn **ret_txn);
+/* VD_OK; VD_BAD_REQUEST: the bytes are no message; VD_TOO_BIG: more operations or levels than can be allowed;
+ * VD_NOMEM. Slices point into message. */
+VDI_MUST_USE vd_status vdi_serve_txn_decode(struct vd_bytes message, unsigned ops_max,
+					    struct vdi_serve_txn **ret_txn);
 /* NULL is fine; returns NULL. */
 struct vdi_serve_txn *vdi_serve_txn_free(struct vdi_serve_txn *txn);
 /* E-450. VD_ETCD_OTHER: nothing is wrong. */
@@ -58,7 +61,8 @@ bool vdi_serve_txn_has_leases(const struct vdi_serve_txn *txn);
 /* Views of the ranges of the chosen path; then write. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_serve_txn_prepare(struct vdi_serve_txn *txn, const struct vd_txn_result *result);
 /* TxnResponse without its header: fields 2 and 3. */
-void vdi_serve_txn_write(struct vdi_wire_out *out, const struct vdi_serve_txn *txn, const struct vd_txn_result *result);
+void vdi_serve_txn_write(struct vdi_wire_out *out, const struct vdi_serve_txn *txn,
+			 const struct vd_txn_result *result);
 
 /* Shared with the unary calls. False: no message. */
 bool vdi_serve_put_decode(struct vd_bytes message, struct vd_op *ret_op);

@@ -1,5 +1,5 @@
-/* See the header. Tags of fields below 16 are one byte, and all fields of etcd's messages but Compare.range_end (64) are below 16; the writer takes
- * any. */
+/* See the header. Tags of fields below 16 are one byte, and all fields of etcd's messages but
+ * Compare.range_end (64) are below 16; the writer takes any. */
 #include "serve_wire.h"
 
 #define WIRE_SIZE_MAX ((size_t) INT32_MAX)
@@ -68,18 +68,13 @@ static bool skip_group(struct vdi_wire_reader *reader)
 			if (!read_length(reader))
 				return false;
 			break;
-		case 3:
-			depth++;
-			break;
-		case 4:
-			depth--;
-			break;
+		case 3: depth++; break;
+		case 4: depth--; break;
 		case 5:
 			if (!skip(reader, 4))
 				return false;
 			break;
-		default:
-			return false;
+		default: return false;
 		}
 	}
 	return true;
@@ -88,18 +83,12 @@ static bool skip_group(struct vdi_wire_reader *reader)
 static bool read_value(struct vdi_wire_reader *reader)
 {
 	switch (reader->tag & 7) {
-	case 0:
-		return read_varint(reader, &reader->number);
-	case 1:
-		return skip(reader, 8);
-	case 2:
-		return read_length(reader);
-	case 3:
-		return skip_group(reader);
-	case 5:
-		return skip(reader, 4);
-	default:
-		return false;
+	case 0: return read_varint(reader, &reader->number);
+	case 1: return skip(reader, 8);
+	case 2: return read_length(reader);
+	case 3: return skip_group(reader);
+	case 5: return skip(reader, 4);
+	default: return false;
 	}
 }
 
@@ -151,7 +140,12 @@ bool vdi_wire_is_utf8(struct vd_bytes text)
 	const uint8_t *end = at + text.size;
 
 	while (at < end) {
-		unsigned more = *at < 0x80 ? 0 : *at < 0xc2 ? 9 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : *at < 0xf5 ? 3 : 9;
+		unsigned more = *at < 0x80 ? 0 :
+				*at < 0xc2 ? 9 :
+				*at < 0xe0 ? 1 :
+				*at < 0xf0 ? 2 :
+				*at < 0xf5 ? 3 :
+					     9;
 		uint32_t point = more ? *at & (0x3fu >> more) : *at;
 
 		if (more > 3 || more > (size_t) (end - at) - 1)
@@ -161,7 +155,8 @@ bool vdi_wire_is_utf8(struct vd_bytes text)
 				return false;
 			point = point << 6 | (at[i] & 0x3f);
 		}
-		if ((more == 2 && (point < 0x800 || (point >= 0xd800 && point < 0xe000))) || (more == 3 && (point < 0x10000 || point > 0x10ffff)))
+		if ((more == 2 && (point < 0x800 || (point >= 0xd800 && point < 0xe000))) ||
+		    (more == 3 && (point < 0x10000 || point > 0x10ffff)))
 			return false;
 		at += 1 + more;
 	}
@@ -241,7 +236,8 @@ void vdi_wire_kv_body(struct vdi_wire_out *out, const struct vd_kv *kv, bool key
 		vdi_wire_number(out, 6, (uint64_t) kv->lease);
 }
 
-void vdi_wire_kv(struct vdi_wire_out *out, unsigned field, const struct vd_kv *kv, bool keys_only, bool with_lease)
+void vdi_wire_kv(struct vdi_wire_out *out, unsigned field, const struct vd_kv *kv, bool keys_only,
+		 bool with_lease)
 {
 	size_t size = vdi_wire_kv_size(kv, keys_only, with_lease);
 

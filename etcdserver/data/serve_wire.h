@@ -1,10 +1,11 @@
-/* Protobuf on the wire, as the etcd server reads and writes it: by hand, because requests nest without bound (protobuf-c recurses), and because
- * records go from the store to the socket with one copy.
+/* Protobuf on the wire, as the etcd server reads and writes it: by hand, because requests nest without bound
+ * (protobuf-c recurses), and because records go from the store to the socket with one copy.
  *
- * Reading walks the fields of one message and points into its bytes; nothing is allocated, nothing recurses. A field of a wire type that is not
- * the expected one is an unknown field and skipped, as Go does (E-104).
+ * Reading walks the fields of one message and points into its bytes; nothing is allocated, nothing recurses.
+ * A field of a wire type that is not the expected one is an unknown field and skipped, as Go does (E-104).
  *
- * Writing runs the same function twice: once to count, once into a blob of exactly that size. No function here blocks; any thread.
+ * Writing runs the same function twice: once to count, once into a blob of exactly that size. No function
+ * here blocks; any thread.
  */
 #ifndef VDI_SERVE_WIRE_H
 #define VDI_SERVE_WIRE_H
@@ -23,7 +24,7 @@ struct vdi_wire_reader {
 	const uint8_t  *at;
 	const uint8_t  *end;
 	bool		is_bad; /* the bytes are no message */
-	uint32_t	tag;	/* VDI_WIRE_VARINT(n), VDI_WIRE_BYTES(n), or another type of an unknown field */
+	uint32_t	tag; /* VDI_WIRE_VARINT(n), VDI_WIRE_BYTES(n), or another type of an unknown field */
 	uint64_t	number; /* of a varint */
 	struct vd_bytes bytes;
 };
@@ -38,7 +39,8 @@ static inline void vdi_wire_reader_init(struct vdi_wire_reader *reader, struct v
 bool vdi_wire_next(struct vdi_wire_reader *reader);
 /* Reads the varints of a packed field (reader over its bytes); false at the end. */
 bool vdi_wire_next_packed(struct vdi_wire_reader *reader, uint64_t *ret_number);
-/* A message whose field 1 is a number and whose field 2 a flag, as most requests are; what is absent is 0. ret_flag may be NULL. False: the bytes are no message. */
+/* A message whose field 1 is a number and whose field 2 a flag, as most requests are; what is absent is 0.
+ * ret_flag may be NULL. False: the bytes are no message. */
 bool vdi_wire_read_number(struct vd_bytes message, int64_t *ret_number, bool *ret_flag);
 /* Whether a string field holds what Go accepts. */
 bool vdi_wire_is_utf8(struct vd_bytes text);
@@ -83,13 +85,17 @@ void vdi_wire_bytes_always(struct vdi_wire_out *out, unsigned field, struct vd_b
 /* A message inside; written even when empty. */
 void vdi_wire_message(struct vdi_wire_out *out, unsigned field, vdi_wire_write_fn write, const void *arg);
 
-/* mvccpb.KeyValue (E-106) as a field. keys_only leaves value and lease out (E-429); with_lease brings the lease back. */
-void   vdi_wire_kv(struct vdi_wire_out *out, unsigned field, const struct vd_kv *kv, bool keys_only, bool with_lease);
+/* mvccpb.KeyValue (E-106) as a field. keys_only leaves value and lease out (E-429); with_lease brings the
+ * lease back. */
+void   vdi_wire_kv(struct vdi_wire_out *out, unsigned field, const struct vd_kv *kv, bool keys_only,
+		   bool with_lease);
 size_t vdi_wire_kv_size(const struct vd_kv *kv, bool keys_only, bool with_lease);
-/* Only the KeyValue itself, without tag and length: what the hash is made of (E-402). A tombstone has its key alone. */
+/* Only the KeyValue itself, without tag and length: what the hash is made of (E-402). A tombstone has its key
+ * alone. */
 void vdi_wire_kv_body(struct vdi_wire_out *out, const struct vd_kv *kv, bool keys_only, bool with_lease);
 
 /* Runs write twice. VD_NOMEM, VD_TOO_BIG (2 GiB and more). */
-VDI_MUST_USE vd_status vdi_wire_encode(vdi_wire_write_fn write, const void *arg, struct vdi_rpc_blob **ret_blob);
+VDI_MUST_USE vd_status vdi_wire_encode(vdi_wire_write_fn write, const void *arg,
+				       struct vdi_rpc_blob **ret_blob);
 
 #endif

@@ -1,4 +1,5 @@
-/* See the header. Records lie in revision order; those of one revision are gathered and imported as one transaction, places and leases as they were. */
+/* See the header. Records lie in revision order; those of one revision are gathered and imported as one
+ * transaction, places and leases as they were. */
 #include "snapshot_restore.h"
 
 #include "auth_data.h"
@@ -56,7 +57,8 @@ static void drop_changes(struct restore *restore)
 
 static vd_status import_gathered(struct restore *restore)
 {
-	vd_status status = vdi_mvcc_import_commit(restore->import, restore->changes, restore->count, restore->reterr);
+	vd_status status =
+		vdi_mvcc_import_commit(restore->import, restore->changes, restore->count, restore->reterr);
 
 	drop_changes(restore);
 	return status;
@@ -68,7 +70,8 @@ static vd_status gather(void *arg, bool is_delete, struct vd_kv *kv)
 
 	if (restore->count && restore->changes[0].kv->mod_rev != kv->mod_rev)
 		VDI_TRY(import_gathered(restore));
-	if (!vdi_grow((void **) &restore->changes, &restore->capacity, restore->count + 1, sizeof restore->changes[0]))
+	if (!vdi_grow((void **) &restore->changes, &restore->capacity, restore->count + 1,
+		      sizeof restore->changes[0]))
 		return vd_error_set(restore->reterr, VD_NOMEM, "no memory");
 	restore->changes[restore->count++] = (struct vdi_import_change) { is_delete, vd_kv_ref(kv) };
 	restore->report.records++;
@@ -118,10 +121,12 @@ static vd_status read_role(void *arg, struct vd_bytes key, struct vd_bytes value
 
 /* ---- All of it ---- */
 
-/* Where an etcd stands that starts on this file: at its newest record or its compaction, whichever is newer. No record of a key may be there (E-409). */
+/* Where an etcd stands that starts on this file: at its newest record or its compaction, whichever is newer.
+ * No record of a key may be there (E-409). */
 static vd_status compact(struct restore *restore)
 {
-	vd_rev compacted = restore->report.revision > restore->last ? restore->report.revision : restore->report.compacted;
+	vd_rev compacted = restore->report.revision > restore->last ? restore->report.revision :
+								      restore->report.compacted;
 
 	return compacted > 0 ? vdi_mvcc_import_compact(restore->import, compacted, restore->reterr) : VD_OK;
 }
@@ -144,8 +149,10 @@ static vd_status run(void *arg, struct vdi_mvcc_import *import, struct vd_error 
 	return vdi_buffer_status(&restore->auth);
 }
 
-vd_status vdi_snapshot_restore(const struct vd_env *env, const struct vd_mvcc_options *options, struct vd_bytes bytes, struct vd_store **ret_store, void **ret_auth,
-			       size_t *ret_auth_size, struct vdi_snapshot_report *ret_report, struct vd_error *reterr)
+vd_status vdi_snapshot_restore(const struct vd_env *env, const struct vd_mvcc_options *options,
+			       struct vd_bytes bytes, struct vd_store **ret_store, void **ret_auth,
+			       size_t *ret_auth_size, struct vdi_snapshot_report *ret_report,
+			       struct vd_error *reterr)
 {
 	struct restore		 restore = { .report = { .compacted = -1 } };
 	struct vdi_mvcc_importer importer = { .is_exact = true, .run = run, .arg = &restore };

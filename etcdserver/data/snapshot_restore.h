@@ -1,5 +1,6 @@
-/* An etcd snapshot (bbolt, with or without the digest that etcdctl appends; also the db file of a stopped etcd) becomes the first content of an embedded store: keys
- * with their whole history since its compaction, leases, users and roles. */
+/* An etcd snapshot (bbolt, with or without the digest that etcdctl appends; also the db file of a stopped
+ * etcd) becomes the first content of an embedded store: keys with their whole history since its compaction,
+ * leases, users and roles. */
 #ifndef VDI_SNAPSHOT_RESTORE_H
 #define VDI_SNAPSHOT_RESTORE_H
 
@@ -12,9 +13,11 @@ struct vdi_snapshot_report {
 	vd_rev	compacted; /* -1: never */
 };
 
-/* Blocks. bytes: the whole file. *ret_auth (vdi_free) is for vdi_auth_restore. VD_CORRUPT, VD_INVALID (with a sentence), VD_EXISTS: the store is not empty;
- * and what vdi_mvcc_open_importing answers. */
-VDI_MUST_USE vd_status vdi_snapshot_restore(const struct vd_env *env, const struct vd_mvcc_options *options, struct vd_bytes bytes, struct vd_store **ret_store,
-					    void **ret_auth, size_t *ret_auth_size, struct vdi_snapshot_report *ret_report, struct vd_error *reterr);
+/* Blocks. bytes: the whole file. *ret_auth (vdi_free) is for vdi_auth_restore. VD_CORRUPT, VD_INVALID (with a
+ * sentence), VD_EXISTS: the store is not empty; and what vdi_mvcc_open_importing answers. */
+VDI_MUST_USE vd_status vdi_snapshot_restore(const struct vd_env *env, const struct vd_mvcc_options *options,
+					    struct vd_bytes bytes, struct vd_store **ret_store,
+					    void **ret_auth, size_t *ret_auth_size,
+					    struct vdi_snapshot_report *ret_report, struct vd_error *reterr);
 
 #endif

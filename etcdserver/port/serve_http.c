@@ -1,5 +1,6 @@
-/* As etcd's server/etcdserver/api/etcdhttp and the mux of Go's net/http in front of it: paths are cleaned by a redirect, each handler looks at the method by itself, and what is no
- * answer of a handler is an error text. Bodies and headers are those of etcd 3.7, but that checks come in one order. */
+/* As etcd's server/etcdserver/api/etcdhttp and the mux of Go's net/http in front of it: paths are cleaned by
+ * a redirect, each handler looks at the method by itself, and what is no answer of a handler is an error
+ * text. Bodies and headers are those of etcd 3.7, but that checks come in one order. */
 #include "serve_http.h"
 
 #include <stdio.h>
@@ -52,7 +53,8 @@ static bool is_text(struct vd_bytes encoded, const char *text)
 	char   room[64];
 	size_t size;
 
-	return encoded.size <= sizeof room && vdi_percent_decode(encoded, true, room, &size) && size == strlen(text) && memcmp(room, text, size) == 0;
+	return encoded.size <= sizeof room && vdi_percent_decode(encoded, true, room, &size) &&
+	       size == strlen(text) && memcmp(room, text, size) == 0;
 }
 
 /* value NULL: whatever it is, and "?verbose" without one. A pair with a semicolon is none, as in Go. */
@@ -67,8 +69,11 @@ static bool query_has(const struct vdi_rpc_http *http, const char *key, const ch
 		const char *equals = memchr(at, '=', (size_t) (pair_end - at));
 		const char *name_end = equals ? equals : pair_end;
 
-		if (memchr(at, ';', (size_t) (pair_end - at)) == NULL && is_text((struct vd_bytes) { at, (size_t) (name_end - at) }, key) &&
-		    (value == NULL || (equals && is_text((struct vd_bytes) { equals + 1, (size_t) (pair_end - equals - 1) }, value))))
+		if (memchr(at, ';', (size_t) (pair_end - at)) == NULL &&
+		    is_text((struct vd_bytes) { at, (size_t) (name_end - at) }, key) &&
+		    (value == NULL ||
+		     (equals &&
+		      is_text((struct vd_bytes) { equals + 1, (size_t) (pair_end - equals - 1) }, value))))
 			return true;
 		at = pair_end + 1;
 	}
@@ -83,7 +88,8 @@ static void answer_version(struct vdi_etcdserver *server, struct vdi_rpc_http *h
 	if (!is_get(http))
 		return;
 	add_type(http, "application/json");
-	vdi_buffer_append_text(&http->body, "{\"etcdserver\":\"" VDI_ETCD_VERSION "\",\"etcdcluster\":\"" VDI_ETCD_CLUSTER_VERSION
+	vdi_buffer_append_text(&http->body, "{\"etcdserver\":\"" VDI_ETCD_VERSION
+					    "\",\"etcdcluster\":\"" VDI_ETCD_CLUSTER_VERSION
 					    ".0\",\"storage\":\"" VDI_ETCD_STORAGE_VERSION "\"}");
 }
 
@@ -107,8 +113,10 @@ static void answer_health(struct vdi_etcdserver *server, struct vdi_rpc_http *ht
 		reason = "ALARM CORRUPT";
 	else if (vd_store_status_get(server->store, &store) != VD_OK)
 		reason = "RANGE ERROR:etcdserver: server stopped";
-	atomic_fetch_add_explicit(reason ? &server->health_failures : &server->health_successes, 1, memory_order_relaxed);
-	(void) snprintf(text, sizeof text, "{\"health\":\"%s\",\"reason\":\"%s\"}", reason ? "false" : "true", reason ? reason : "");
+	atomic_fetch_add_explicit(reason ? &server->health_failures : &server->health_successes, 1,
+				  memory_order_relaxed);
+	(void) snprintf(text, sizeof text, "{\"health\":\"%s\",\"reason\":\"%s\"}", reason ? "false" : "true",
+			reason ? reason : "");
 	if (reason) {
 		fail(http, 503, text);
 		return;
@@ -148,7 +156,8 @@ static const struct check ready_checks[] = { { "data_corruption", check_corrupti
 					     { "non_learner", check_nothing },
 					     { NULL, NULL } };
 
-static void run_checks(struct vdi_etcdserver *server, struct vdi_rpc_http *http, const struct check *checks, const char *only)
+static void run_checks(struct vdi_etcdserver *server, struct vdi_rpc_http *http, const struct check *checks,
+		       const char *only)
 {
 	struct vdi_buffer lines;
 	bool		  has_failed = false;
@@ -197,7 +206,10 @@ static void append_server_metrics(struct vdi_etcdserver *server, struct vdi_buff
 	struct vdi_process_stat stat;
 
 	vdi_process_stat_read(&stat);
-	vdi_buffer_printf(body, "# HELP process_cpu_seconds_total Processor time of the process.\n# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total %.2f\n", stat.cpu_seconds);
+	vdi_buffer_printf(body,
+			  "# HELP process_cpu_seconds_total Processor time of the process.\n# TYPE "
+			  "process_cpu_seconds_total counter\nprocess_cpu_seconds_total %.2f\n",
+			  stat.cpu_seconds);
 	vdi_serve_clients_render(&server->clients, body);
 }
 
@@ -211,7 +223,8 @@ static void answer_metrics(struct vdi_etcdserver *server, struct vdi_rpc_http *h
 
 /* ---- Paths ---- */
 
-/* Go's path.Clean of an absolute path, but that the slash at its end stays. In place; answers the new size. */
+/* Go's path.Clean of an absolute path, but that the slash at its end stays. In place; answers the new
+ * size. */
 static size_t clean(char *path, size_t size)
 {
 	bool   has_slash = path[size - 1] == '/';
@@ -246,7 +259,8 @@ static void append_encoded(struct vdi_buffer *out, struct vd_bytes path)
 	const unsigned char *at = path.data;
 
 	for (size_t i = 0; i < path.size; i++) {
-		bool is_letter = (at[i] >= 'A' && at[i] <= 'Z') || (at[i] >= 'a' && at[i] <= 'z') || (at[i] >= '0' && at[i] <= '9');
+		bool is_letter = (at[i] >= 'A' && at[i] <= 'Z') || (at[i] >= 'a' && at[i] <= 'z') ||
+				 (at[i] >= '0' && at[i] <= '9');
 
 		if (is_letter || (at[i] && strchr("-_.~$&+,/:;=@", at[i])))
 			vdi_buffer_append_char(out, (char) at[i]);
@@ -341,12 +355,15 @@ static bool is_well_encoded(struct vd_bytes path)
 	size_t	    size;
 
 	for (size_t i = 0; i < path.size; i++)
-		if (at[i] == '%' && !vdi_percent_decode((struct vd_bytes) { at + i, VDI_MIN(path.size - i, sizeof room) }, false, room, &size))
+		if (at[i] == '%' &&
+		    !vdi_percent_decode((struct vd_bytes) { at + i, VDI_MIN(path.size - i, sizeof room) },
+					false, room, &size))
 			return false;
 	return path.size && at[0] == '/';
 }
 
-/* The mux looks at parts between slashes as they were sent and compares them decoded: a slash that was encoded is in nobody's name. */
+/* The mux looks at parts between slashes as they were sent and compares them decoded: a slash that was
+ * encoded is in nobody's name. */
 static bool decode(struct vd_bytes path, char *text, size_t size)
 {
 	const char *at = path.data;
@@ -398,9 +415,10 @@ void vdi_serve_http_fill(struct vdi_etcdserver *server, bool with_cors, struct v
 		return;
 	}
 	if (with_cors)
-		vdi_buffer_append_text(&http->headers, "Access-Control-Allow-Headers: accept, content-type, authorization\r\n"
-						       "Access-Control-Allow-Methods: POST, GET, OPTIONS, PUT, DELETE\r\n"
-						       "Access-Control-Allow-Origin: *\r\n");
+		vdi_buffer_append_text(&http->headers,
+				       "Access-Control-Allow-Headers: accept, content-type, authorization\r\n"
+				       "Access-Control-Allow-Methods: POST, GET, OPTIONS, PUT, DELETE\r\n"
+				       "Access-Control-Allow-Origin: *\r\n");
 	if (!with_cors || http->method != VDI_HTTP_OPTIONS)
 		find(server, http);
 }
@@ -409,5 +427,6 @@ bool vdi_serve_http_is_slow(const struct vdi_rpc_http *http)
 {
 	char text[32];
 
-	return is_well_encoded(http->path) && decode(http->path, text, sizeof text) && strcmp(text, "/metrics") == 0;
+	return is_well_encoded(http->path) && decode(http->path, text, sizeof text) &&
+	       strcmp(text, "/metrics") == 0;
 }

@@ -15,9 +15,9 @@
 #include "wait.h"
 
 #define REQUEST_BYTES_MAX 16384
-#define HEADER_BYTES_MAX  4096
-#define BODY_BYTES_MAX	  (64u << 20)
-#define IDLE_SECONDS	  60
+#define HEADER_BYTES_MAX 4096
+#define BODY_BYTES_MAX (64u << 20)
+#define IDLE_SECONDS 60
 
 struct vdi_serve_http_port {
 	struct vdi_etcdserver *server;
@@ -33,12 +33,9 @@ struct vdi_serve_http_port {
 static enum vdi_http_method method_of(const struct evhttp_request *request)
 {
 	switch (evhttp_request_get_command(request)) {
-	case EVHTTP_REQ_GET:
-		return VDI_HTTP_GET;
-	case EVHTTP_REQ_HEAD:
-		return VDI_HTTP_HEAD;
-	default:
-		return VDI_HTTP_OTHER;
+	case EVHTTP_REQ_GET: return VDI_HTTP_GET;
+	case EVHTTP_REQ_HEAD: return VDI_HTTP_HEAD;
+	default: return VDI_HTTP_OTHER;
 	}
 }
 
@@ -66,7 +63,10 @@ static void on_request(struct evhttp_request *request, void *arg)
 	const struct evhttp_uri	   *uri = evhttp_request_get_evhttp_uri(request);
 	const char		   *path = evhttp_uri_get_path(uri);
 	const char		   *query = evhttp_uri_get_query(uri);
-	struct vdi_rpc_http	    http = { .method = method_of(request), .path = vd_bytes_of(path && *path ? path : "/"), .query = vd_bytes_of(query ? query : ""), .code = 200 };
+	struct vdi_rpc_http	    http = { .method = method_of(request),
+					     .path = vd_bytes_of(path && *path ? path : "/"),
+					     .query = vd_bytes_of(query ? query : ""),
+					     .code = 200 };
 	struct vd_bytes		    body;
 
 	vdi_buffer_init(&http.headers, HEADER_BYTES_MAX);
@@ -75,7 +75,8 @@ static void on_request(struct evhttp_request *request, void *arg)
 	add_headers(request, &http.headers);
 	body = vdi_buffer_bytes(&http.body);
 	if (vdi_buffer_status(&http.headers) != VD_OK || vdi_buffer_status(&http.body) != VD_OK ||
-	    (body.size && http.method != VDI_HTTP_HEAD && evbuffer_add(evhttp_request_get_output_buffer(request), body.data, body.size) != 0))
+	    (body.size && http.method != VDI_HTTP_HEAD &&
+	     evbuffer_add(evhttp_request_get_output_buffer(request), body.data, body.size) != 0))
 		http.code = 503;
 	evhttp_send_reply(request, http.code, NULL, NULL);
 	vdi_buffer_fini(&http.headers);
@@ -95,8 +96,10 @@ static vd_status bind_address(struct vdi_serve_http_port *port, const char *list
 	unsigned long		    number = colon ? strtoul(colon + 1, &end, 10) : 0;
 	size_t			    host_size = colon ? (size_t) (colon - listen) : 0;
 
-	if (colon == NULL || colon[1] == 0 || *end || number > 65535 || host_size == 0 || host_size >= sizeof host)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "\"%s\" is no address: ADDR:PORT is wanted", listen);
+	if (colon == NULL || colon[1] == 0 || *end || number > 65535 || host_size == 0 ||
+	    host_size >= sizeof host)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "\"%s\" is no address: ADDR:PORT is wanted",
+				    listen);
 	memcpy(host, listen, host_size);
 	host[host_size] = 0;
 	if (host[0] == '[' && host_size > 2 && host[host_size - 1] == ']') {
@@ -104,9 +107,11 @@ static vd_status bind_address(struct vdi_serve_http_port *port, const char *list
 		host[host_size - 2] = 0;
 	}
 	socket = evhttp_bind_socket_with_handle(port->http, host, (uint16_t) number);
-	if (socket == NULL || getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *) &bound, &size) != 0)
+	if (socket == NULL ||
+	    getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *) &bound, &size) != 0)
 		return vd_error_set(reterr, VD_IO, "cannot listen on %s", listen);
-	number = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *) &bound)->sin6_port : ((struct sockaddr_in *) &bound)->sin_port);
+	number = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *) &bound)->sin6_port :
+						     ((struct sockaddr_in *) &bound)->sin_port);
 	(void) snprintf(port->address, sizeof port->address, "%.*s:%lu", (int) host_size, listen, number);
 	return VD_OK;
 }
@@ -117,7 +122,9 @@ static void set_routes(struct vdi_serve_http_port *port)
 	evhttp_set_max_headers_size(port->http, REQUEST_BYTES_MAX);
 	evhttp_set_max_body_size(port->http, REQUEST_BYTES_MAX);
 	evhttp_set_timeout(port->http, IDLE_SECONDS);
-	evhttp_set_allowed_methods(port->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS);
+	evhttp_set_allowed_methods(port->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST |
+						       EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
+						       EVHTTP_REQ_OPTIONS);
 }
 
 static void stop(void *arg)
@@ -136,7 +143,8 @@ static vd_status make_stopper(struct vdi_serve_http_port *port)
 	return vd_runner_actor_new(vdi_loop_runner(port->loop), &options, &port->stopper);
 }
 
-vd_status vdi_serve_http_port_new(struct vdi_etcdserver *server, const char *listen, struct vdi_serve_http_port **ret_port, struct vd_error *reterr)
+vd_status vdi_serve_http_port_new(struct vdi_etcdserver *server, const char *listen,
+				  struct vdi_serve_http_port **ret_port, struct vd_error *reterr)
 {
 	struct vdi_serve_http_port *port = VDI_NEW(struct vdi_serve_http_port);
 	vd_status		    status;

@@ -9,7 +9,8 @@
 
 /* How long calls under way may take when the server ends. */
 #define ANSWERS_GRACE VD_SECONDS(2)
-/* What a client that does not read costs, with the message that did not fit: of a thousand such it is some 300 MiB. */
+/* What a client that does not read costs, with the message that did not fit: of a thousand such it is some
+ * 300 MiB. */
 #define SEND_BYTES_MAX ((size_t) 256 << 10)
 
 /* A request of plain HTTP that the worker will answer. */
@@ -23,7 +24,7 @@ struct vdi_serve_rpc {
 	struct vdi_rpc_server *transport;
 	struct vd_actor	      *worker; /* renders metrics, off the transport's threads */
 	bool		       without_calls;
-	struct vdi_lock	       lock;   /* "queue" */
+	struct vdi_lock	       lock; /* "queue" */
 
 	/* Under the lock. */
 	struct slow_http  *first;
@@ -101,7 +102,8 @@ static void on_accepted(void *arg, struct vdi_rpc_server_call *transport, const 
 
 	vdi_rpc_server_call_set_arg(transport, call);
 	if (rpc->without_calls) {
-		vdi_rpc_server_finish(transport, VDI_RPC_UNIMPLEMENTED, "this address is for health and metrics");
+		vdi_rpc_server_finish(transport, VDI_RPC_UNIMPLEMENTED,
+				      "this address is for health and metrics");
 		return;
 	}
 	if (call == NULL) {
@@ -200,11 +202,13 @@ static void free_rpc(struct vdi_serve_rpc *rpc)
 	vdi_free(rpc);
 }
 
-vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serve_rpc_options *options, struct vdi_serve_rpc **ret_rpc,
-			    struct vd_error *reterr)
+vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serve_rpc_options *options,
+			    struct vdi_serve_rpc **ret_rpc, struct vd_error *reterr)
 {
-	static const char *const      stream_methods[] = { "/etcdserverpb.Watch/Watch", "/etcdserverpb.Lease/LeaseKeepAlive" };
-	static const char *const      unary_methods[] = { "/etcdserverpb.KV/Range", "/etcdserverpb.KV/Put", "/etcdserverpb.KV/DeleteRange", "/etcdserverpb.KV/Txn" };
+	static const char *const      stream_methods[] = { "/etcdserverpb.Watch/Watch",
+							   "/etcdserverpb.Lease/LeaseKeepAlive" };
+	static const char *const      unary_methods[] = { "/etcdserverpb.KV/Range", "/etcdserverpb.KV/Put",
+							  "/etcdserverpb.KV/DeleteRange", "/etcdserverpb.KV/Txn" };
 	struct vdi_rpc_server_options transport = {
 		.listen = options->listen,
 		.listen_count = options->listen_count,
@@ -218,9 +222,11 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 		.stream_method_count = VDI_ARRAY_SIZE(stream_methods),
 		.unary_methods = unary_methods,
 		.unary_method_count = VDI_ARRAY_SIZE(unary_methods),
-		.ping_interval_min = options->ping_interval_min.ns ? options->ping_interval_min : VD_SECONDS(5),
+		.ping_interval_min =
+			options->ping_interval_min.ns ? options->ping_interval_min : VD_SECONDS(5),
 		.keepalive_time = options->keepalive_time.ns ? options->keepalive_time : VD_SECONDS(7200),
-		.keepalive_timeout = options->keepalive_timeout.ns ? options->keepalive_timeout : VD_SECONDS(20),
+		.keepalive_timeout =
+			options->keepalive_timeout.ns ? options->keepalive_timeout : VD_SECONDS(20),
 		.handlers = &handlers,
 		.http = options->without_http ? NULL : on_http,
 	};
@@ -237,7 +243,8 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 	transport.arg = rpc;
 	status = vd_actor_new(server->env, &worker, &rpc->worker);
 	if (status == VD_OK)
-		status = vdi_rpc_transport_of(options->transport)->server_new(server->env, &transport, &rpc->transport, reterr);
+		status = vdi_rpc_transport_of(options->transport)
+				 ->server_new(server->env, &transport, &rpc->transport, reterr);
 	else
 		(void) vd_error_set(reterr, status, "etcd: no memory");
 	if (status == VD_OK)
@@ -260,7 +267,8 @@ static bool is_answered(struct vdi_etcdserver *server)
 	return atomic_load_explicit(&server->unary_count, memory_order_relaxed) == 0 && counts.streams == 0;
 }
 
-/* What was asked is answered: a put that is on its way to disk should not look as if it had failed; and watches learn why they end. */
+/* What was asked is answered: a put that is on its way to disk should not look as if it had failed; and
+ * watches learn why they end. */
 static void wait_for_answers(struct vdi_serve_rpc *rpc)
 {
 	vd_mono		due = vd_mono_add(vd_env_now(rpc->server->env), ANSWERS_GRACE);
@@ -279,8 +287,8 @@ struct vdi_serve_rpc *vdi_serve_rpc_close(struct vdi_serve_rpc *rpc)
 
 	if (rpc == NULL)
 		return NULL;
-	/* In this order: a call that comes now is told why it fails. Core cancels those that come to a server that is shut down, and clientv3 repeats what was
-	 * canceled, writes too (E-208). */
+	/* In this order: a call that comes now is told why it fails. Core cancels those that come to a server
+	 * that is shut down, and clientv3 repeats what was canceled, writes too (E-208). */
 	vdi_etcdserver_stop(rpc->server);
 	wait_for_answers(rpc);
 	vdi_rpc_server_drain(rpc->transport);

@@ -1,5 +1,7 @@
-/* The Auth service (E-116, E-167): changes go to the worker for slow work, one after the other, logins to a queue of their own (serve_logins.h); what only reads is answered at once. Mirrors etcd
- * server/auth/store.go: which error comes first, what a change does to tokens, that nothing may be done that leaves an enabled store without root. */
+/* The Auth service (E-116, E-167): changes go to the worker for slow work, one after the other, logins to a
+ * queue of their own (serve_logins.h); what only reads is answered at once. Mirrors etcd
+ * server/auth/store.go: which error comes first, what a change does to tokens, that nothing may be done that
+ * leaves an enabled store without root. */
 #include "auth.h"
 #include "env.h"
 #include "etcdserver.h"
@@ -8,7 +10,8 @@
 
 #define LOGIN_ATTEMPTS 8
 
-/* The fields that any of the requests has. Numbers are those of the message; the same field means different things in different ones. */
+/* The fields that any of the requests has. Numbers are those of the message; the same field means different
+ * things in different ones. */
 struct request {
 	struct vd_bytes field[4]; /* 1, 2, 3 */
 	bool		has_permission;
@@ -55,7 +58,8 @@ static bool decode(struct vd_bytes message, struct request *request)
 		request->field[i].data = "";
 	vdi_wire_reader_init(&reader, message);
 	while (vdi_wire_next(&reader))
-		if (reader.tag >= VDI_WIRE_BYTES(1) && reader.tag <= VDI_WIRE_BYTES(3) && (reader.tag & 7) == 2)
+		if (reader.tag >= VDI_WIRE_BYTES(1) && reader.tag <= VDI_WIRE_BYTES(3) &&
+		    (reader.tag & 7) == 2)
 			request->field[reader.tag >> 3] = reader.bytes;
 	return !reader.is_bad;
 }
@@ -71,10 +75,12 @@ static void reply_header(struct vdi_serve_call *call)
 
 /* ---- Changes ---- */
 
-static enum vd_etcd_code delete_user(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed);
+static enum vd_etcd_code delete_user(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+				     bool *ret_changed);
 
 /* Runs a change on behalf of an administrator, and answers. */
-static void run_change(struct vdi_serve_call *call, vdi_auth_change_fn change, void *arg, struct vd_bytes forget_user)
+static void run_change(struct vdi_serve_call *call, vdi_auth_change_fn change, void *arg,
+		       struct vd_bytes forget_user)
 {
 	enum vd_etcd_code code = VD_ETCD_OTHER;
 	vd_status	  status;
@@ -97,7 +103,8 @@ static void run_change(struct vdi_serve_call *call, vdi_auth_change_fn change, v
 	reply_header(call);
 }
 
-static enum vd_etcd_code enable(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed)
+static enum vd_etcd_code enable(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+				bool *ret_changed)
 {
 	const struct vdi_auth_account *account = vdi_auth_data_account(data, root);
 
@@ -119,7 +126,8 @@ static void work_enable(struct vdi_serve_call *call)
 	run_change(call, enable, NULL, VD_BYTES_NONE);
 }
 
-static enum vd_etcd_code disable(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed)
+static enum vd_etcd_code disable(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+				 bool *ret_changed)
 {
 	(void) arg;
 	(void) ret_status;
@@ -142,7 +150,8 @@ struct user_change {
 	char		      hash[VDI_AUTH_HASH_SIZE];
 };
 
-static enum vd_etcd_code add_user(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed)
+static enum vd_etcd_code add_user(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+				  bool *ret_changed)
 {
 	const struct user_change *change = arg;
 	const struct request	 *request = change->request;
@@ -152,13 +161,15 @@ static enum vd_etcd_code add_user(struct vdi_auth_data *data, void *arg, vd_stat
 		return VD_ETCD_USER_EMPTY;
 	if (vdi_auth_data_account(data, request->field[1]))
 		return VD_ETCD_USER_ALREADY_EXIST;
-	*ret_status = vdi_auth_data_add_account(data, request->field[1], vd_bytes_of(change->hash), request->no_password);
+	*ret_status = vdi_auth_data_add_account(data, request->field[1], vd_bytes_of(change->hash),
+						request->no_password);
 	data->revision++;
 	return VD_ETCD_OTHER;
 }
 
 /* Who may not add a user must not make us hash passwords either. */
-static bool hash_password(struct vdi_serve_call *call, struct vd_bytes password, char ret_hash[VDI_AUTH_HASH_SIZE])
+static bool hash_password(struct vdi_serve_call *call, struct vd_bytes password,
+			  char ret_hash[VDI_AUTH_HASH_SIZE])
 {
 	vd_status status;
 
@@ -175,7 +186,8 @@ static void work_user_add(struct vdi_serve_call *call)
 	struct request	   request;
 	struct user_change change = { .request = &request };
 
-	if (!decode(call->request.bytes, &request) || !decode_options(request.field[3], &request) || !vdi_wire_is_utf8(request.field[1])) {
+	if (!decode(call->request.bytes, &request) || !decode_options(request.field[3], &request) ||
+	    !vdi_wire_is_utf8(request.field[1])) {
 		vdi_serve_fail_malformed(call);
 		return;
 	}
@@ -187,7 +199,8 @@ static void work_user_add(struct vdi_serve_call *call)
 		run_change(call, add_user, &change, VD_BYTES_NONE);
 }
 
-static enum vd_etcd_code change_password(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed)
+static enum vd_etcd_code change_password(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+					 bool *ret_changed)
 {
 	const struct user_change *change = arg;
 	struct vdi_auth_account	 *account = vdi_auth_data_account(data, change->request->field[1]);
@@ -215,7 +228,8 @@ static void work_user_change_password(struct vdi_serve_call *call)
 		run_change(call, change_password, &change, request.field[1]);
 }
 
-static enum vd_etcd_code delete_user(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed)
+static enum vd_etcd_code delete_user(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+				     bool *ret_changed)
 {
 	const struct request	*request = arg;
 	struct vdi_auth_account *account = vdi_auth_data_account(data, request->field[1]);
@@ -231,7 +245,8 @@ static enum vd_etcd_code delete_user(struct vdi_auth_data *data, void *arg, vd_s
 	return VD_ETCD_OTHER;
 }
 
-static enum vd_etcd_code grant_role(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed)
+static enum vd_etcd_code grant_role(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+				    bool *ret_changed)
 {
 	const struct request	*request = arg;
 	struct vdi_auth_account *account = vdi_auth_data_account(data, request->field[1]);
@@ -248,14 +263,16 @@ static enum vd_etcd_code grant_role(struct vdi_auth_data *data, void *arg, vd_st
 	return VD_ETCD_OTHER;
 }
 
-static enum vd_etcd_code revoke_role(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed)
+static enum vd_etcd_code revoke_role(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+				     bool *ret_changed)
 {
 	const struct request	*request = arg;
 	struct vdi_auth_account *account = vdi_auth_data_account(data, request->field[1]);
 
 	(void) ret_status;
 	(void) ret_changed;
-	if (data->is_enabled && vd_bytes_equal(request->field[1], root) && vd_bytes_equal(request->field[2], root))
+	if (data->is_enabled && vd_bytes_equal(request->field[1], root) &&
+	    vd_bytes_equal(request->field[2], root))
 		return VD_ETCD_INVALID_AUTH_MANAGEMENT;
 	if (account == NULL)
 		return VD_ETCD_USER_NOT_FOUND;
@@ -265,7 +282,8 @@ static enum vd_etcd_code revoke_role(struct vdi_auth_data *data, void *arg, vd_s
 	return VD_ETCD_OTHER;
 }
 
-static enum vd_etcd_code add_role(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed)
+static enum vd_etcd_code add_role(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+				  bool *ret_changed)
 {
 	const struct request *request = arg;
 
@@ -279,7 +297,8 @@ static enum vd_etcd_code add_role(struct vdi_auth_data *data, void *arg, vd_stat
 	return VD_ETCD_OTHER;
 }
 
-static enum vd_etcd_code delete_role(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed)
+static enum vd_etcd_code delete_role(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+				     bool *ret_changed)
 {
 	const struct request *request = arg;
 	struct vdi_auth_role *role = vdi_auth_data_role(data, request->field[1]);
@@ -304,7 +323,8 @@ static bool is_valid_range(struct vd_bytes key, struct vd_bytes range_end)
 	return vd_bytes_compare(key, range_end) < 0;
 }
 
-static enum vd_etcd_code grant_permission(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed)
+static enum vd_etcd_code grant_permission(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+					  bool *ret_changed)
 {
 	const struct request *request = arg;
 	struct vdi_auth_role *role;
@@ -317,12 +337,14 @@ static enum vd_etcd_code grant_permission(struct vdi_auth_data *data, void *arg,
 	role = vdi_auth_data_role(data, request->field[1]);
 	if (role == NULL)
 		return VD_ETCD_ROLE_NOT_FOUND;
-	*ret_status = vdi_auth_role_add_permission(role, request->permission_type, request->permission_key, request->permission_end);
+	*ret_status = vdi_auth_role_add_permission(role, request->permission_type, request->permission_key,
+						   request->permission_end);
 	data->revision++;
 	return VD_ETCD_OTHER;
 }
 
-static enum vd_etcd_code revoke_permission(struct vdi_auth_data *data, void *arg, vd_status *ret_status, bool *ret_changed)
+static enum vd_etcd_code revoke_permission(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
+					   bool *ret_changed)
 {
 	const struct request *request = arg;
 	struct vdi_auth_role *role = vdi_auth_data_role(data, request->field[1]);
@@ -393,11 +415,11 @@ static void work_role_revoke_permission(struct vdi_serve_call *call)
 	change_decoded(call, revoke_permission, false);
 }
 
-#define SLOW(name)                                                                                                                                \
-	static void name##_begin(struct vdi_serve_call *call, struct vd_bytes message)                                                            \
-	{                                                                                                                                         \
-		(void) message;                                                                                                                   \
-		vdi_serve_defer(call, VDI_SERVE_WORKER_SLOW, work_##name);                                                                        \
+#define SLOW(name)                                                                                           \
+	static void name##_begin(struct vdi_serve_call *call, struct vd_bytes message)                       \
+	{                                                                                                    \
+		(void) message;                                                                              \
+		vdi_serve_defer(call, VDI_SERVE_WORKER_SLOW, work_##name);                                   \
 	}
 SLOW(enable)
 SLOW(disable)
@@ -429,7 +451,9 @@ static void write_token(struct vdi_wire_out *out, const void *arg)
 
 /* What a login begins with, copied: checking takes long. */
 struct account_facts {
-	char	 hash[VDI_AUTH_HASH_SIZE]; /* without an account or password: one that nothing matches, as costly as others, so that the time taken does not tell which users exist */
+	/* without an account or password: one that nothing matches, as costly as others, so that the time
+	 * taken does not tell which users exist */
+	char	 hash[VDI_AUTH_HASH_SIZE];
 	uint64_t revision;
 	bool	 no_password;
 };
@@ -449,7 +473,8 @@ static void copy_account(struct vdi_auth *auth, struct vd_bytes name, struct acc
 }
 
 /* Of the users as they are while it runs: a password that was changed meanwhile is tried again. */
-static vd_status log_in(struct vdi_auth *auth, const struct request *request, bool *ret_no_password, bool *ret_matches, char token[VDI_AUTH_TOKEN_SIZE])
+static vd_status log_in(struct vdi_auth *auth, const struct request *request, bool *ret_no_password,
+			bool *ret_matches, char token[VDI_AUTH_TOKEN_SIZE])
 {
 	struct account_facts facts;
 	vd_status	     status = VD_AGAIN;
@@ -458,7 +483,9 @@ static vd_status log_in(struct vdi_auth *auth, const struct request *request, bo
 		copy_account(auth, request->field[1], &facts);
 		*ret_no_password = facts.no_password;
 		VDI_TRY(vdi_auth_password_matches(request->field[2], facts.hash, ret_matches));
-		status = *ret_matches && !facts.no_password ? vdi_auth_token_new(auth, request->field[1], facts.revision, token) : VD_OK;
+		status = *ret_matches && !facts.no_password ?
+				 vdi_auth_token_new(auth, request->field[1], facts.revision, token) :
+				 VD_OK;
 	}
 	return status;
 }
@@ -478,7 +505,8 @@ static void work_authenticate(struct vdi_serve_call *call)
 	} else if (status != VD_OK) {
 		vdi_serve_fail_status(call, status);
 	} else if (no_password) {
-		vdi_serve_finish(call, VDI_RPC_UNKNOWN, "auth: authentication failed, password was given for no password user");
+		vdi_serve_finish(call, VDI_RPC_UNKNOWN,
+				 "auth: authentication failed, password was given for no password user");
 	} else if (!matches) {
 		vdi_serve_fail(call, VD_ETCD_AUTH_FAILED);
 	} else {
@@ -558,8 +586,9 @@ static void write_permission(struct vdi_wire_out *out, const void *arg)
 static void write_role(struct vdi_wire_out *out, const void *arg)
 {
 	/* The root role may do everything, whatever it was given. */
-	static const struct vdi_auth_permission everything = { VDI_PERMISSION_READWRITE, (char *) "", 0, (char *) "\0", 1 };
-	const struct look_answer		*answer = arg;
+	static const struct vdi_auth_permission everything = { VDI_PERMISSION_READWRITE, (char *) "", 0,
+							       (char *) "\0", 1 };
+	const struct look_answer	       *answer = arg;
 
 	vdi_serve_write_header(out, answer->server, answer->revision);
 	if (vd_bytes_equal(vdi_auth_name_bytes(&answer->role->name), root))
@@ -570,7 +599,8 @@ static void write_role(struct vdi_wire_out *out, const void *arg)
 }
 
 /* Encodes under the lock of the data and answers after it. found: VD_ETCD_OTHER when write may be called. */
-static void reply_looked(struct vdi_serve_call *call, struct look_answer *answer, enum vd_etcd_code found, vdi_wire_write_fn write)
+static void reply_looked(struct vdi_serve_call *call, struct look_answer *answer, enum vd_etcd_code found,
+			 vdi_wire_write_fn write)
 {
 	struct vdi_rpc_blob *blob = NULL;
 	vd_status	     status = VD_OK;
@@ -645,7 +675,9 @@ static void user_get_begin(struct vdi_serve_call *call, struct vd_bytes message)
 		return;
 	code = vdi_auth_check_admin(call->server->auth, &user);
 	/* Everybody may ask for themselves. */
-	if (code != VD_ETCD_OTHER && !(user.is_given && vd_bytes_equal(request.field[1], (struct vd_bytes) { user.name, user.name_size }))) {
+	if (code != VD_ETCD_OTHER &&
+	    !(user.is_given &&
+	      vd_bytes_equal(request.field[1], (struct vd_bytes) { user.name, user.name_size }))) {
 		vdi_serve_fail(call, code);
 		return;
 	}
@@ -670,7 +702,9 @@ static void role_get_begin(struct vdi_serve_call *call, struct vd_bytes message)
 		return;
 	code = vdi_auth_check_admin(call->server->auth, &user);
 	look(call, &answer);
-	account = user.is_given ? vdi_auth_data_account(answer.data, (struct vd_bytes) { user.name, user.name_size }) : NULL;
+	account = user.is_given ? vdi_auth_data_account(answer.data,
+							(struct vd_bytes) { user.name, user.name_size }) :
+				  NULL;
 	if (code != VD_ETCD_OTHER && account && vdi_auth_account_has_role(account, request.field[1]))
 		code = VD_ETCD_OTHER; /* and for their own roles */
 	answer.role = vdi_auth_data_role(answer.data, request.field[1]);

@@ -1,4 +1,5 @@
-/* The Cluster service of a store that is one member and stays one (E-160, E-166), and grpc.health.v1 (E-155). */
+/* The Cluster service of a store that is one member and stays one (E-160, E-166), and grpc.health.v1
+ * (E-155). */
 #include "auth.h"
 #include "buffer.h"
 #include "etcdserver.h"
@@ -9,14 +10,15 @@
 
 struct members {
 	const struct vdi_etcdserver *server;
-	struct vdi_buffer	     peer_urls; /* of MemberUpdate, each with a NUL at its end; empty: those of the options */
+	struct vdi_buffer
+		peer_urls; /* of MemberUpdate, each with a NUL at its end; empty: those of the options */
 };
 
 static void write_member(struct vdi_wire_out *out, const void *arg)
 {
 	const struct members	    *members = arg;
 	const struct vdi_etcdserver *server = members->server;
-	const char		    *client_url = atomic_load_explicit(&server->client_url, memory_order_acquire);
+	const char *client_url = atomic_load_explicit(&server->client_url, memory_order_acquire);
 
 	vdi_wire_number(out, 1, server->member_id);
 	vdi_wire_bytes(out, 2, vd_bytes_of(server->options.name));
@@ -66,13 +68,15 @@ static void change_member(struct vdi_serve_call *call, struct vd_bytes message, 
 	if (!vdi_wire_read_number(message, &id, NULL))
 		vdi_serve_fail_malformed(call);
 	else if (vdi_auth_require_admin(call))
-		vdi_serve_fail(call, (uint64_t) id == call->server->member_id ? own : VD_ETCD_MEMBER_NOT_FOUND);
+		vdi_serve_fail(call,
+			       (uint64_t) id == call->server->member_id ? own : VD_ETCD_MEMBER_NOT_FOUND);
 }
 
 static void member_add_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	(void) message;
-	/* Upstream with its strict reconfiguration check refuses in these words when a member cannot be reached; here none ever can. */
+	/* Upstream with its strict reconfiguration check refuses in these words when a member cannot be
+	 * reached; here none ever can. */
 	if (vdi_auth_require_admin(call))
 		vdi_serve_fail(call, VD_ETCD_UNHEALTHY);
 }
@@ -82,7 +86,8 @@ static void member_remove_begin(struct vdi_serve_call *call, struct vd_bytes mes
 	change_member(call, message, VD_ETCD_MEMBER_NOT_ENOUGH_STARTED);
 }
 
-/* As clientv3 checks it before it sends anything: a scheme that is known, a host with a port or the path of a socket, and nothing behind it. */
+/* As clientv3 checks it before it sends anything: a scheme that is known, a host with a port or the path of a
+ * socket, and nothing behind it. */
 static bool is_peer_url(struct vd_bytes bytes)
 {
 	struct vdi_rpc_endpoint endpoint;
@@ -93,9 +98,11 @@ static bool is_peer_url(struct vd_bytes bytes)
 		return false;
 	memcpy(url, bytes.data, bytes.size);
 	url[bytes.size] = 0;
-	if (strstr(url, ":/") == NULL || strpbrk(url, " \t\r\n?#") || vdi_rpc_endpoint_parse(url, &endpoint, NULL) != VD_OK)
+	if (strstr(url, ":/") == NULL || strpbrk(url, " \t\r\n?#") ||
+	    vdi_rpc_endpoint_parse(url, &endpoint, NULL) != VD_OK)
 		return false;
-	fine = endpoint.is_socket || (endpoint.scheme != VDI_RPC_AS_CONFIGURED && strchr(strstr(url, "://") + 3, '/') == NULL);
+	fine = endpoint.is_socket ||
+	       (endpoint.scheme != VDI_RPC_AS_CONFIGURED && strchr(strstr(url, "://") + 3, '/') == NULL);
 	vdi_free(endpoint.address);
 	return fine;
 }
@@ -214,7 +221,8 @@ static void health_watch_begin(struct vdi_serve_call *call, struct vd_bytes mess
 	health = service.size ? HEALTH_SERVICE_UNKNOWN : HEALTH_SERVING;
 	status = vdi_wire_encode(write_health, &health, &blob);
 	if (status == VD_OK) {
-		(void) vdi_serve_send(call, VD_BYTES_NONE, blob); /* the first one has room, or the call has ended */
+		(void) vdi_serve_send(call, VD_BYTES_NONE,
+				      blob); /* the first one has room, or the call has ended */
 		vdi_rpc_blob_unref(blob);
 	} else {
 		vdi_serve_fail_status(call, status);

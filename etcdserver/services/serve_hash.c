@@ -1,7 +1,8 @@
 /* HashKV and Hash. A hash is computed over one state of the store, on the worker for what is slow.
  *
- * After a compaction the records below are gone, and so the hash at its revision would be another one than before. An etcd computes it while it compacts and remembers the ten newest
- * (E-471); here what was asked before is remembered, which costs nothing when nobody asks.
+ * After a compaction the records below are gone, and so the hash at its revision would be another one than
+ * before. An etcd computes it while it compacts and remembers the ten newest (E-471); here what was asked
+ * before is remembered, which costs nothing when nobody asks.
  */
 #include "serve_hash.h"
 
@@ -90,13 +91,15 @@ static void write_hash(struct vdi_wire_out *out, const void *arg)
 
 /* ---- Hashes of before a compaction ---- */
 
-/* What HashKV answered at the revision to which the store was compacted since; NULL: nothing, or it is forgotten. */
+/* What HashKV answered at the revision to which the store was compacted since; NULL: nothing, or it is
+ * forgotten. */
 static const struct vdi_known_hash *find_known(const struct vdi_etcdserver *server, vd_rev revision)
 {
 	const struct vdi_serve_hashes *hashes = &server->hashes;
 	struct vd_store_status	       store;
 
-	if (revision <= 0 || vd_store_status_get(server->store, &store) != VD_OK || store.compacted != revision)
+	if (revision <= 0 || vd_store_status_get(server->store, &store) != VD_OK ||
+	    store.compacted != revision)
 		return NULL;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(hashes->known); i++)
 		if (hashes->known[i].revision == revision && hashes->known[i].compacted < revision)
@@ -122,7 +125,8 @@ static void remember(struct vdi_etcdserver *server, struct hash *hash)
 		if (known->number < place->number)
 			place = known;
 	}
-	*place = (struct vdi_known_hash) { hash->walk.revision, hash->walk.compacted, vdi_crc32c_value(&hash->crc), ++hashes->last_number };
+	*place = (struct vdi_known_hash) { hash->walk.revision, hash->walk.compacted,
+					   vdi_crc32c_value(&hash->crc), ++hashes->last_number };
 }
 
 struct known_answer {
@@ -134,7 +138,8 @@ static void write_known(struct vdi_wire_out *out, const void *arg)
 {
 	const struct known_answer *answer = arg;
 
-	vdi_serve_write_header(out, answer->server, vdi_serve_revision((struct vdi_etcdserver *) (uintptr_t) answer->server));
+	vdi_serve_write_header(out, answer->server,
+			       vdi_serve_revision((struct vdi_etcdserver *) (uintptr_t) answer->server));
 	vdi_wire_number(out, 2, answer->known.hash);
 	vdi_wire_number(out, 3, (uint64_t) answer->known.compacted);
 	vdi_wire_number(out, 4, (uint64_t) answer->known.revision);
@@ -151,12 +156,12 @@ static void answer_known(struct vdi_serve_call *call, const struct vdi_known_has
 
 static void work_hash_kv(struct vdi_serve_call *call)
 {
-	struct vdi_wire_reader reader;
-	struct hash	       hash = { 0 };
+	struct vdi_wire_reader	     reader;
+	struct hash		     hash = { 0 };
 	const struct vdi_known_hash *known;
-	vd_rev		       revision = 0;
-	vd_mono		       begun = vd_env_now(call->server->env);
-	vd_status	       status;
+	vd_rev			     revision = 0;
+	vd_mono			     begun = vd_env_now(call->server->env);
+	vd_status		     status;
 
 	vdi_wire_reader_init(&reader, call->request.bytes);
 	while (vdi_wire_next(&reader))

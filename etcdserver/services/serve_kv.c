@@ -1,7 +1,9 @@
 /* The KV service: Range, Put, DeleteRange, Txn, Compact (E-4xx). RangeStream is in serve_range_stream.c.
  *
- * Reads are answered on the transport's thread when they are small, and on a worker when they are not, so that a list of a million keys does not stand in
- * the way of a put; transactions with ranges are handed to a worker, too. Writes are answered by the store's writer; encoding there is a few dozen bytes, unless previous records were asked for.
+ * Reads are answered on the transport's thread when they are small, and on a worker when they are not, so
+ * that a list of a million keys does not stand in the way of a put; transactions with ranges are handed to a
+ * worker, too. Writes are answered by the store's writer; encoding there is a few dozen bytes, unless
+ * previous records were asked for.
  */
 #include "auth.h"
 #include "etcdserver.h"
@@ -28,7 +30,8 @@ static void write_range(struct vdi_wire_out *out, const void *arg)
 	vdi_serve_range_view_write(out, answer->view);
 }
 
-static void range_done(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void range_done(void *arg, vd_status status, const struct vd_range_result *result,
+		       const struct vd_error *error)
 {
 	struct vdi_serve_call	   *call = arg;
 	struct vdi_serve_range	    range;
@@ -64,14 +67,16 @@ static void do_range(struct vdi_serve_call *call)
 		range_done(call, status, NULL, NULL);
 }
 
-static void take_count(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void take_count(void *arg, vd_status status, const struct vd_range_result *result,
+		       const struct vd_error *error)
 {
 	(void) error;
 	if (status == VD_OK)
 		*(int64_t *) arg = result->count;
 }
 
-/* Whether the answer is so long that a worker should make it. Asking for the count costs two paths in a tree. */
+/* Whether the answer is so long that a worker should make it. Asking for the count costs two paths in a
+ * tree. */
 static bool is_long(struct vdi_etcdserver *server, const struct vdi_serve_range *range)
 {
 	struct vd_range_request request;
@@ -84,7 +89,8 @@ static bool is_long(struct vdi_etcdserver *server, const struct vdi_serve_range 
 		return false;
 	request.count_only = true;
 	request.revision = 0;
-	return vd_store_range(server->store, &request, take_count, &count) == VD_OK && count > INLINE_KEYS_MAX;
+	return vd_store_range(server->store, &request, take_count, &count) == VD_OK &&
+	       count > INLINE_KEYS_MAX;
 }
 
 static void range_begin(struct vdi_serve_call *call, struct vd_bytes message)
@@ -134,7 +140,8 @@ static void write_delete(struct vdi_wire_out *out, const void *arg)
 	vdi_serve_delete_write(out, &answer->result->results[0]);
 }
 
-static void op_done(struct vdi_serve_call *call, vd_status status, const struct vd_txn_result *result, vdi_wire_write_fn write)
+static void op_done(struct vdi_serve_call *call, vd_status status, const struct vd_txn_result *result,
+		    vdi_wire_write_fn write)
 {
 	struct op_answer answer = { call->server, result };
 
@@ -145,13 +152,15 @@ static void op_done(struct vdi_serve_call *call, vd_status status, const struct 
 	vdi_serve_call_unref(call);
 }
 
-static void put_done(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void put_done(void *arg, vd_status status, const struct vd_txn_result *result,
+		     const struct vd_error *error)
 {
 	(void) error;
 	op_done(arg, status, result, write_put);
 }
 
-static void delete_done(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void delete_done(void *arg, vd_status status, const struct vd_txn_result *result,
+			const struct vd_error *error)
 {
 	(void) error;
 	op_done(arg, status, result, write_delete);
@@ -168,7 +177,8 @@ static void submit_op(struct vdi_serve_call *call, const struct vd_op *op, vd_tx
 		done(call, status, NULL, NULL);
 }
 
-static enum vd_etcd_code check_put_permission(struct vdi_etcdserver *server, const struct vdi_auth_user *user, const struct vd_op *op)
+static enum vd_etcd_code check_put_permission(struct vdi_etcdserver *server, const struct vdi_auth_user *user,
+					      const struct vd_op *op)
 {
 	enum vd_etcd_code code = vdi_auth_check_write(server->auth, user, op->key, VD_BYTES_NONE);
 
@@ -179,7 +189,8 @@ static enum vd_etcd_code check_put_permission(struct vdi_etcdserver *server, con
 	return code;
 }
 
-static enum vd_etcd_code check_delete_permission(struct vdi_etcdserver *server, const struct vdi_auth_user *user, const struct vd_op *op)
+static enum vd_etcd_code check_delete_permission(struct vdi_etcdserver	    *server,
+						 const struct vdi_auth_user *user, const struct vd_op *op)
 {
 	enum vd_etcd_code code = vdi_auth_check_write(server->auth, user, op->key, op->range_end);
 
@@ -240,7 +251,8 @@ static void delete_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	if (op.key.size == 0)
 		code = VD_ETCD_EMPTY_KEY;
 	if (code == VD_ETCD_OTHER) {
-		if (!vdi_serve_check_size(call, message) || !vdi_auth_identify(call, &user) || !vdi_serve_check_corrupt(call))
+		if (!vdi_serve_check_size(call, message) || !vdi_auth_identify(call, &user) ||
+		    !vdi_serve_check_corrupt(call))
 			return;
 		code = check_delete_permission(call->server, &user, &op);
 	}
@@ -266,7 +278,8 @@ static void write_txn(struct vdi_wire_out *out, const void *arg)
 	vdi_serve_txn_write(out, answer->txn, answer->result);
 }
 
-static void txn_done(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void txn_done(void *arg, vd_status status, const struct vd_txn_result *result,
+		     const struct vd_error *error)
 {
 	struct vdi_serve_call *call = arg;
 
@@ -288,37 +301,36 @@ static void txn_free(struct vdi_serve_call *call)
 	call->state = vdi_serve_txn_free(call->state);
 }
 
-static enum vd_etcd_code check_txn_permission(struct vdi_etcdserver *server, const struct vdi_auth_user *user, const struct vd_txn_request *request);
+static enum vd_etcd_code check_txn_permission(struct vdi_etcdserver *server, const struct vdi_auth_user *user,
+					      const struct vd_txn_request *request);
 
-static enum vd_etcd_code check_ops_permission(struct vdi_etcdserver *server, const struct vdi_auth_user *user, const struct vd_op *ops, size_t count)
+static enum vd_etcd_code check_ops_permission(struct vdi_etcdserver *server, const struct vdi_auth_user *user,
+					      const struct vd_op *ops, size_t count)
 {
 	enum vd_etcd_code code = VD_ETCD_OTHER;
 
 	for (size_t i = 0; code == VD_ETCD_OTHER && i < count; i++) {
 		switch (ops[i].kind) {
 		case VD_OP_RANGE:
-			code = vdi_auth_check_range(server->auth, user, ops[i].range.key, ops[i].range.range_end);
+			code = vdi_auth_check_range(server->auth, user, ops[i].range.key,
+						    ops[i].range.range_end);
 			break;
-		case VD_OP_PUT:
-			code = check_put_permission(server, user, &ops[i]);
-			break;
-		case VD_OP_DELETE:
-			code = check_delete_permission(server, user, &ops[i]);
-			break;
-		case VD_OP_TXN:
-			code = check_txn_permission(server, user, ops[i].txn);
-			break;
+		case VD_OP_PUT: code = check_put_permission(server, user, &ops[i]); break;
+		case VD_OP_DELETE: code = check_delete_permission(server, user, &ops[i]); break;
+		case VD_OP_TXN: code = check_txn_permission(server, user, ops[i].txn); break;
 		}
 	}
 	return code;
 }
 
-static enum vd_etcd_code check_txn_permission(struct vdi_etcdserver *server, const struct vdi_auth_user *user, const struct vd_txn_request *request)
+static enum vd_etcd_code check_txn_permission(struct vdi_etcdserver *server, const struct vdi_auth_user *user,
+					      const struct vd_txn_request *request)
 {
 	enum vd_etcd_code code = VD_ETCD_OTHER;
 
 	for (size_t i = 0; code == VD_ETCD_OTHER && i < request->compare_count; i++)
-		code = vdi_auth_check_range(server->auth, user, request->compares[i].key, request->compares[i].range_end);
+		code = vdi_auth_check_range(server->auth, user, request->compares[i].key,
+					    request->compares[i].range_end);
 	if (code == VD_ETCD_OTHER)
 		code = check_ops_permission(server, user, request->success, request->success_count);
 	if (code == VD_ETCD_OTHER)
@@ -344,7 +356,8 @@ static void do_txn(struct vdi_serve_call *call)
 	struct vdi_auth_user	    user;
 	enum vd_etcd_code	    code = VD_ETCD_OTHER;
 
-	if (!vdi_auth_identify(call, &user) || (!vdi_serve_txn_is_read_only(txn) && !vdi_serve_check_corrupt(call)))
+	if (!vdi_auth_identify(call, &user) ||
+	    (!vdi_serve_txn_is_read_only(txn) && !vdi_serve_check_corrupt(call)))
 		return;
 	if (vdi_auth_is_enabled(call->server->auth))
 		code = check_txn_permission(call->server, &user, &txn->request);
@@ -400,8 +413,8 @@ static void start_compact(struct vdi_serve_call *call)
 		vdi_serve_header_done(call, status, 0, NULL);
 }
 
-/* Upstream has the events of a write in the queues of all watchers before it answers the write (E-328), so a compaction to that revision ends none that keeps
- * up. Here they are sent first. */
+/* Upstream has the events of a write in the queues of all watchers before it answers the write (E-328), so a
+ * compaction to that revision ends none that keeps up. Here they are sent first. */
 static void compact_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	vd_rev revision;

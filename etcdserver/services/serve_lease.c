@@ -1,7 +1,8 @@
-/* The Lease service (E-5xx). Answers that only read come at once; grants and revocations when the store's writer calls back.
+/* The Lease service (E-5xx). Answers that only read come at once; grants and revocations when the store's
+ * writer calls back.
  *
- * A keep-alive stream handles one request at a time: the next one is read when the answer is on its way, so a client that does not read its answers is not
- * read either.
+ * A keep-alive stream handles one request at a time: the next one is read when the answer is on its way, so a
+ * client that does not read its answers is not read either.
  */
 #include "auth.h"
 #include "etcdserver.h"
@@ -23,7 +24,8 @@ static void write_id_and_ttl(struct vdi_wire_out *out, const void *arg)
 	vdi_wire_number(out, 3, (uint64_t) answer->result->ttl_s);
 }
 
-static void finish(struct vdi_serve_call *call, vd_status status, const struct vd_lease_result *result, vdi_wire_write_fn write)
+static void finish(struct vdi_serve_call *call, vd_status status, const struct vd_lease_result *result,
+		   vdi_wire_write_fn write)
 {
 	if (status == VD_OK) {
 		struct lease_answer answer = { call->server, result, result->revision };
@@ -35,7 +37,8 @@ static void finish(struct vdi_serve_call *call, vd_status status, const struct v
 	vdi_serve_call_unref(call);
 }
 
-static void grant_done(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void grant_done(void *arg, vd_status status, const struct vd_lease_result *result,
+		       const struct vd_error *error)
 {
 	(void) error;
 	finish(arg, status, result, write_id_and_ttl);
@@ -59,7 +62,8 @@ static void grant_begin(struct vdi_serve_call *call, struct vd_bytes message)
 		vdi_serve_fail_malformed(call);
 		return;
 	}
-	if (!vdi_serve_check_quota(call, 64) || !vdi_auth_require_somebody(call) || !vdi_serve_check_corrupt(call))
+	if (!vdi_serve_check_quota(call, 64) || !vdi_auth_require_somebody(call) ||
+	    !vdi_serve_check_corrupt(call))
 		return;
 	if (ttl_s > VDI_ETCD_LEASE_TTL_MAX_S) {
 		vdi_serve_fail(call, VD_ETCD_LEASE_TTL_TOO_LARGE);
@@ -122,7 +126,8 @@ static void write_time_to_live(struct vdi_wire_out *out, const void *arg)
 		vdi_wire_bytes_always(out, 5, answer->result->keys[i]);
 }
 
-static void time_to_live_done(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void time_to_live_done(void *arg, vd_status status, const struct vd_lease_result *result,
+			      const struct vd_error *error)
 {
 	(void) error;
 	finish(arg, status, result, write_time_to_live);
@@ -177,7 +182,7 @@ struct leases_answer {
 
 static void write_lease_id(struct vdi_wire_out *out, const void *arg)
 {
-	vdi_wire_number(out, 1, (uint64_t) *(const int64_t *) arg);
+	vdi_wire_number(out, 1, (uint64_t) * (const int64_t *) arg);
 }
 
 static void write_leases(struct vdi_wire_out *out, const void *arg)
@@ -257,7 +262,8 @@ static void keep_alive_send(struct vdi_serve_call *call)
 		call->ops->receive(call);
 }
 
-static void keep_alive_done(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void keep_alive_done(void *arg, vd_status status, const struct vd_lease_result *result,
+			    const struct vd_error *error)
 {
 	struct vdi_serve_call *call = arg;
 	struct keep_alive     *stream = call->state;

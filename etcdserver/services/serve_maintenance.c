@@ -1,4 +1,5 @@
-/* The Maintenance service of one member that always leads (E-161..E-164, E-470). Snapshot is in serve_snapshot.c. */
+/* The Maintenance service of one member that always leads (E-161..E-164, E-470). Snapshot is in
+ * serve_snapshot.c. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,9 +30,11 @@ static void write_alarm_text(struct vdi_wire_out *out, const struct vdi_serve_al
 	if (alarm->member_id)
 		size = snprintf(text, sizeof text, "memberID:%llu", (unsigned long long) alarm->member_id);
 	if (alarm->kind > 0 && alarm->kind < (int64_t) VDI_ARRAY_SIZE(names))
-		(void) snprintf(text + size, sizeof text - (size_t) size, "%salarm:%s", size ? " " : "", names[alarm->kind]);
+		(void) snprintf(text + size, sizeof text - (size_t) size, "%salarm:%s", size ? " " : "",
+				names[alarm->kind]);
 	else if (alarm->kind)
-		(void) snprintf(text + size, sizeof text - (size_t) size, "%salarm:%lld", size ? " " : "", (long long) alarm->kind);
+		(void) snprintf(text + size, sizeof text - (size_t) size, "%salarm:%lld", size ? " " : "",
+				(long long) alarm->kind);
 	vdi_wire_bytes_always(out, 8, vd_bytes_of(text));
 }
 
@@ -45,7 +48,7 @@ static void write_status(struct vdi_wire_out *out, const void *arg)
 {
 	const struct status_answer  *answer = arg;
 	const struct vdi_etcdserver *server = answer->server;
-	int64_t			     quota = server->options.quota_bytes ? server->options.quota_bytes : VDI_ETCD_QUOTA_DEFAULT;
+	int64_t quota = server->options.quota_bytes ? server->options.quota_bytes : VDI_ETCD_QUOTA_DEFAULT;
 	/* What a log of proposals would have: grows with every revision and never goes back. */
 	uint64_t index = (uint64_t) answer->store.current + 3;
 
@@ -65,7 +68,8 @@ static void write_status(struct vdi_wire_out *out, const void *arg)
 }
 
 /* *ret_alarms is the caller's; NULL when there are none. */
-static vd_status copy_alarms(struct vdi_etcdserver *server, int64_t kind, struct vdi_serve_alarm **ret_alarms, size_t *ret_count)
+static vd_status copy_alarms(struct vdi_etcdserver *server, int64_t kind, struct vdi_serve_alarm **ret_alarms,
+			     size_t *ret_count)
 {
 	struct vdi_serve_alarm *alarms = NULL;
 	size_t			room = vdi_serve_state_alarms(server->state, kind, NULL, 0);
@@ -110,8 +114,8 @@ struct alarm_request {
 };
 
 struct alarm_answer {
-	struct vdi_etcdserver	     *server;
-	vd_rev			      revision; /* read once: it must not change between counting and writing */
+	struct vdi_etcdserver *server;
+	vd_rev		       revision; /* read once: it must not change between counting and writing */
 	const struct vdi_serve_alarm *alarms;
 	size_t			      count;
 };
@@ -165,11 +169,14 @@ static void work_alarm(struct vdi_serve_call *call)
 
 	(void) decode_alarm(call->request.bytes, &request);
 	if (request.alarm.kind != VDI_ALARM_NONE)
-		status = vdi_serve_state_set_alarm(call->server->state, &request.alarm, request.action == ALARM_ACTIVATE, &changed);
+		status = vdi_serve_state_set_alarm(call->server->state, &request.alarm,
+						   request.action == ALARM_ACTIVATE, &changed);
 	if (status != VD_OK)
 		vdi_serve_fail_status(call, status);
 	else /* activating is answered with the alarm, again and again; ending it once */
-		reply_alarms(call, &request.alarm, request.alarm.kind != VDI_ALARM_NONE && (changed || request.action == ALARM_ACTIVATE));
+		reply_alarms(call, &request.alarm,
+			     request.alarm.kind != VDI_ALARM_NONE &&
+				     (changed || request.action == ALARM_ACTIVATE));
 }
 
 static void alarm_begin(struct vdi_serve_call *call, struct vd_bytes message)
@@ -189,7 +196,9 @@ static void alarm_begin(struct vdi_serve_call *call, struct vd_bytes message)
 		vdi_serve_defer(call, VDI_SERVE_WORKER_SLOW, work_alarm);
 		return;
 	}
-	status = request.action == ALARM_GET ? copy_alarms(call->server, request.alarm.kind, &alarms, &count) : VD_OK;
+	status = request.action == ALARM_GET ?
+			 copy_alarms(call->server, request.alarm.kind, &alarms, &count) :
+			 VD_OK;
 	if (status != VD_OK) {
 		vdi_serve_fail_status(call, status);
 		return;
@@ -202,7 +211,8 @@ static void alarm_begin(struct vdi_serve_call *call, struct vd_bytes message)
 
 /* ---- What one member has little to do for ---- */
 
-/* The store gives its room back by itself (journal files, free pages of the checkpoint): there is nothing to stop anybody for. */
+/* The store gives its room back by itself (journal files, free pages of the checkpoint): there is nothing to
+ * stop anybody for. */
 static void defragment_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	(void) message;

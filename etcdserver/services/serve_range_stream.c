@@ -1,6 +1,8 @@
-/* See the header. Each turn of a worker makes one chunk; the next turn begins when it was sent. A client that does not read costs the bytes that the
- * transport holds and the position here. A stream that is sorted by something other than the key reads its whole range in the first turn, and then costs a reference for each record.
- * (Upstream sorts each chunk by itself and goes on behind the key that it finds last: records are lost or sent twice.) */
+/* See the header. Each turn of a worker makes one chunk; the next turn begins when it was sent. A client that
+ * does not read costs the bytes that the transport holds and the position here. A stream that is sorted by
+ * something other than the key reads its whole range in the first turn, and then costs a reference for each
+ * record. (Upstream sorts each chunk by itself and goes on behind the key that it finds last: records are
+ * lost or sent twice.) */
 #include "serve_range_stream.h"
 
 #include "auth.h"
@@ -50,7 +52,8 @@ static void write_chunk(struct vdi_wire_out *out, const void *arg)
 	vdi_wire_message(out, 1, write_inner, arg);
 }
 
-static void take_count(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void take_count(void *arg, vd_status status, const struct vd_range_result *result,
+		       const struct vd_error *error)
 {
 	struct chunk *chunk = arg;
 
@@ -122,7 +125,8 @@ static vd_status keep_sorted(struct range_stream *stream, const struct vd_range_
 	return stream->sorted ? VD_OK : VD_NOMEM;
 }
 
-static void sorted_done(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void sorted_done(void *arg, vd_status status, const struct vd_range_result *result,
+			const struct vd_error *error)
 {
 	struct vdi_serve_call *call = arg;
 
@@ -154,7 +158,8 @@ static void make_sorted_chunk(struct vdi_serve_call *call, struct range_stream *
 		vdi_serve_fail_status(call, status);
 }
 
-static void chunk_done(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void chunk_done(void *arg, vd_status status, const struct vd_range_result *result,
+		       const struct vd_error *error)
 {
 	struct vdi_serve_call *call = arg;
 	struct range_stream   *stream = call->state;
@@ -289,12 +294,15 @@ void vdi_serve_range_stream_begin(struct vdi_serve_call *call, struct vd_bytes m
 		return;
 	}
 	code = vdi_serve_range_check(&range);
-	if (code == VD_ETCD_OTHER && range.sort_order != VDI_SORT_NONE && !(range.sort_order == VDI_SORT_ASCEND && range.sort_target == VDI_SORT_KEY)) {
-		vdi_serve_finish(call, VDI_RPC_UNIMPLEMENTED, "RangeStream does not support custom sort orders");
+	if (code == VD_ETCD_OTHER && range.sort_order != VDI_SORT_NONE &&
+	    !(range.sort_order == VDI_SORT_ASCEND && range.sort_target == VDI_SORT_KEY)) {
+		vdi_serve_finish(call, VDI_RPC_UNIMPLEMENTED,
+				 "RangeStream does not support custom sort orders");
 		return;
 	}
 	if (code == VD_ETCD_OTHER && vdi_serve_range_has_filters(&range)) {
-		vdi_serve_finish(call, VDI_RPC_UNIMPLEMENTED, "RangeStream does not support revision filters");
+		vdi_serve_finish(call, VDI_RPC_UNIMPLEMENTED,
+				 "RangeStream does not support revision filters");
 		return;
 	}
 	if (code == VD_ETCD_OTHER) {

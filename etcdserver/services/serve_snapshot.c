@@ -1,5 +1,6 @@
-/* See the header. The file is made first, beside the persistent state (or in memory when there is none) and without a name, then sent in pieces as the client
- * takes them. It is one state of the store, whatever is written meanwhile; the writer does not notice. */
+/* See the header. The file is made first, beside the persistent state (or in memory when there is none) and
+ * without a name, then sent in pieces as the client takes them. It is one state of the store, whatever is
+ * written meanwhile; the writer does not notice. */
 #include "serve_snapshot.h"
 
 #include <openssl/evp.h>
@@ -18,16 +19,16 @@
 #define MEMORY_SIZE_MAX ((int64_t) 4 << 30)
 
 struct snapshot {
-	struct vdi_file *file;	 /* NULL: in memory */
-	char		*memory;
-	size_t		 memory_capacity;
-	int64_t		 size;
-	int64_t		 sent;
-	EVP_MD_CTX	*digest;
-	char		*piece;
+	struct vdi_file	    *file; /* NULL: in memory */
+	char		    *memory;
+	size_t		     memory_capacity;
+	int64_t		     size;
+	int64_t		     sent;
+	EVP_MD_CTX	    *digest;
+	char		    *piece;
 	struct vdi_rpc_blob *waiting; /* made, and not taken by the transport */
-	bool		 digest_is_sent;
-	atomic_bool	 is_blocked;
+	bool		     digest_is_sent;
+	atomic_bool	     is_blocked;
 };
 
 /* ---- Making the file ---- */
@@ -57,7 +58,8 @@ struct content {
 };
 
 /* A pair whose value is a message. */
-static vd_status put_message(struct content *content, struct vd_bytes key, vdi_wire_write_fn write, const void *arg)
+static vd_status put_message(struct content *content, struct vd_bytes key, vdi_wire_write_fn write,
+			     const void *arg)
 {
 	struct vdi_wire_out out = { 0 };
 
@@ -111,7 +113,8 @@ static void write_lease(struct vdi_wire_out *out, const void *arg)
 	vdi_wire_number(out, 3, (uint64_t) VDI_MAX(lease->ttl_s, 1));
 }
 
-static void put_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void put_lease(void *arg, vd_status status, const struct vd_lease_result *result,
+		      const struct vd_error *error)
 {
 	struct content *content = arg;
 	unsigned char	key[8];
@@ -125,8 +128,8 @@ static void put_lease(void *arg, vd_status status, const struct vd_lease_result 
 
 static int compare_ids(const void *a, const void *b)
 {
-	uint64_t left = (uint64_t) *(const int64_t *) a;
-	uint64_t right = (uint64_t) *(const int64_t *) b;
+	uint64_t left = (uint64_t) * (const int64_t *) a;
+	uint64_t right = (uint64_t) * (const int64_t *) b;
 
 	return VDI_ORDER(left, right);
 }
@@ -159,7 +162,8 @@ static vd_status put_leases(struct content *content)
 	qsort(list.ids, list.count, sizeof list.ids[0], compare_ids);
 	content->status = VD_OK;
 	for (size_t i = 0; content->status == VD_OK && i < list.count; i++)
-		if (vd_store_lease_time_to_live(content->server->store, list.ids[i], false, put_lease, content) != VD_OK)
+		if (vd_store_lease_time_to_live(content->server->store, list.ids[i], false, put_lease,
+						content) != VD_OK)
 			content->status = VD_UNAVAILABLE;
 	vdi_free(list.ids);
 	return content->status == VD_OK ? vdi_bolt_bucket_end(content->writer) : content->status;
@@ -179,15 +183,18 @@ static vd_status put_auth(struct content *content, const struct vdi_auth_data *d
 	vdi_put_big_endian(revision, data->revision);
 	VDI_TRY(vdi_bolt_bucket_begin(content->writer, "auth"));
 	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("authEnabled"), (struct vd_bytes) { &enabled, 1 }));
-	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("authRevision"), (struct vd_bytes) { revision, sizeof revision }));
+	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("authRevision"),
+			     (struct vd_bytes) { revision, sizeof revision }));
 	VDI_TRY(vdi_bolt_bucket_end(content->writer));
 	VDI_TRY(vdi_bolt_bucket_begin(content->writer, "authRoles"));
 	for (size_t i = 0; i < data->role_count; i++)
-		VDI_TRY(put_message(content, vdi_auth_name_bytes(&data->roles[i].name), vdi_auth_role_write, &data->roles[i]));
+		VDI_TRY(put_message(content, vdi_auth_name_bytes(&data->roles[i].name), vdi_auth_role_write,
+				    &data->roles[i]));
 	VDI_TRY(vdi_bolt_bucket_end(content->writer));
 	VDI_TRY(vdi_bolt_bucket_begin(content->writer, "authUsers"));
 	for (size_t i = 0; i < data->account_count; i++)
-		VDI_TRY(put_message(content, vdi_auth_name_bytes(&data->accounts[i].name), vdi_auth_account_write, &data->accounts[i]));
+		VDI_TRY(put_message(content, vdi_auth_name_bytes(&data->accounts[i].name),
+				    vdi_auth_account_write, &data->accounts[i]));
 	return vdi_bolt_bucket_end(content->writer);
 }
 
@@ -215,12 +222,15 @@ static vd_status put_cluster(struct content *content)
 	char			     member[512];
 
 	VDI_TRY(vdi_bolt_bucket_begin(content->writer, "cluster"));
-	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("clusterVersion"), vd_bytes_of(VDI_ETCD_CLUSTER_VERSION ".0")));
+	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("clusterVersion"),
+			     vd_bytes_of(VDI_ETCD_CLUSTER_VERSION ".0")));
 	VDI_TRY(vdi_bolt_bucket_end(content->writer));
 	VDI_TRY(put_keys(content));
 	VDI_TRY(put_leases(content));
 	(void) snprintf(id, sizeof id, "%llx", (unsigned long long) server->member_id);
-	(void) snprintf(member, sizeof member, "{\"id\":%llu,\"peerURLs\":[\"http://localhost:2380\"],\"name\":\"default\"}", (unsigned long long) server->member_id);
+	(void) snprintf(member, sizeof member,
+			"{\"id\":%llu,\"peerURLs\":[\"http://localhost:2380\"],\"name\":\"default\"}",
+			(unsigned long long) server->member_id);
 	VDI_TRY(vdi_bolt_bucket_begin(content->writer, "members"));
 	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of(id), vd_bytes_of(member)));
 	VDI_TRY(vdi_bolt_bucket_end(content->writer));
@@ -237,12 +247,16 @@ static vd_status put_meta(struct content *content)
 	vdi_put_big_endian(index, (uint64_t) content->revision + 3);
 	vdi_put_big_endian(term, content->server->term);
 	VDI_TRY(vdi_bolt_bucket_begin(content->writer, "meta"));
-	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("consistent_index"), (struct vd_bytes) { index, sizeof index }));
+	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("consistent_index"),
+			     (struct vd_bytes) { index, sizeof index }));
 	if (content->compacted > 0) {
-		VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("finishedCompactRev"), (struct vd_bytes) { compacted, sizeof compacted }));
-		VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("scheduledCompactRev"), (struct vd_bytes) { compacted, sizeof compacted }));
+		VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("finishedCompactRev"),
+				     (struct vd_bytes) { compacted, sizeof compacted }));
+		VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("scheduledCompactRev"),
+				     (struct vd_bytes) { compacted, sizeof compacted }));
 	}
-	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("storageVersion"), vd_bytes_of(VDI_ETCD_STORAGE_VERSION)));
+	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("storageVersion"),
+			     vd_bytes_of(VDI_ETCD_STORAGE_VERSION)));
 	VDI_TRY(vdi_bolt_put(content->writer, vd_bytes_of("term"), (struct vd_bytes) { term, sizeof term }));
 	return vdi_bolt_bucket_end(content->writer);
 }
@@ -263,7 +277,8 @@ static vd_status open_file(struct vdi_etcdserver *server, struct snapshot *snaps
 
 	if (dir == NULL)
 		return VD_OK;
-	(void) snprintf(name, sizeof name, "snapshot-%016llx.tmp", (unsigned long long) vd_env_random(server->env));
+	(void) snprintf(name, sizeof name, "snapshot-%016llx.tmp",
+			(unsigned long long) vd_env_random(server->env));
 	VDI_TRY(vdi_file_open(dir, name, VDI_FILE_CREATE, &snapshot->file, NULL));
 	/* It needs no name: it is gone when we are. */
 	return vdi_dir_unlink(dir, name, NULL);
@@ -277,7 +292,8 @@ static vd_status make(struct vdi_etcdserver *server, struct snapshot *snapshot)
 
 	snapshot->piece = vdi_alloc(PIECE_SIZE);
 	snapshot->digest = EVP_MD_CTX_new();
-	if (status == VD_OK && (snapshot->piece == NULL || snapshot->digest == NULL || EVP_DigestInit_ex(snapshot->digest, EVP_sha256(), NULL) != 1))
+	if (status == VD_OK && (snapshot->piece == NULL || snapshot->digest == NULL ||
+				EVP_DigestInit_ex(snapshot->digest, EVP_sha256(), NULL) != 1))
 		status = VD_NOMEM;
 	if (status == VD_OK)
 		status = vdi_bolt_writer_new(&sink, &content.writer);
@@ -360,7 +376,9 @@ static void turn(struct vdi_serve_call *call)
 	struct snapshot *snapshot = call->state;
 	vd_status	 status;
 
-	for (unsigned pieces = 0; pieces < PIECES_PER_TURN && !atomic_load_explicit(&call->is_ended, memory_order_acquire); pieces++) {
+	for (unsigned pieces = 0;
+	     pieces < PIECES_PER_TURN && !atomic_load_explicit(&call->is_ended, memory_order_acquire);
+	     pieces++) {
 		status = snapshot->waiting ? VD_OK : next_piece(snapshot);
 		if (status != VD_OK) {
 			vdi_serve_fail_status(call, status);
@@ -402,7 +420,8 @@ static void work_snapshot(struct vdi_serve_call *call)
 	if (status == VD_OK)
 		vdi_serve_defer(call, vdi_serve_any_range_worker(call->server), turn);
 	else
-		vdi_serve_fail_status(call, status == VD_EXPIRED ? VD_UNAVAILABLE : status); /* compaction overtook it */
+		vdi_serve_fail_status(call, status == VD_EXPIRED ? VD_UNAVAILABLE :
+								   status); /* compaction overtook it */
 }
 
 void vdi_serve_snapshot_begin(struct vdi_serve_call *call, struct vd_bytes message)

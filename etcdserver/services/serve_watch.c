@@ -4,19 +4,22 @@
  *   store --ready()------> ready list ----+--> stream_run --> send (events, control answers: one queue, in order)
  *   transport --writable--> flag --------/
  *
- * Everything a stream does happens in stream_run, so control answers and events cannot overtake each other: Created goes out before the watcher is
- * looked at for the first time, Canceled when it is not looked at any more. The next request is taken when the answer to the last one is out.
+ * Everything a stream does happens in stream_run, so control answers and events cannot overtake each other:
+ * Created goes out before the watcher is looked at for the first time, Canceled when it is not looked at any
+ * more. The next request is taken when the answer to the last one is out.
  *
- * A client that does not read: send answers VD_FULL, and the stream stops. What a watcher had in its hands is not kept: its watch of the store is closed
- * and opened again at the first event that was not sent. So a stuck client costs the bytes the transport holds and a revision for each watcher,
- * whatever is written meanwhile; if that is compacted, the watcher ends, as it would upstream (E-334).
+ * A client that does not read: send answers VD_FULL, and the stream stops. What a watcher had in its hands is
+ * not kept: its watch of the store is closed and opened again at the first event that was not sent. So a
+ * stuck client costs the bytes the transport holds and a revision for each watcher, whatever is written
+ * meanwhile; if that is compacted, the watcher ends, as it would upstream (E-334).
  *
- * Upstream's groups, as they are found here: synced = the store's watch waits (is_live); unsynced and victim = it has more, or is closed for a while. A live
- * watcher gets one answer for each revision (E-329); one that does not keep up gets many revisions in one answer, with the store's current revision in the
- * header (E-336, E-337).
+ * Upstream's groups, as they are found here: synced = the store's watch waits (is_live); unsynced and victim
+ * = it has more, or is closed for a while. A live watcher gets one answer for each revision (E-329); one that
+ * does not keep up gets many revisions in one answer, with the store's current revision in the header (E-336,
+ * E-337).
  *
- * Progress is asked of the store's watches, which answer when all before it was delivered. The answer for the whole stream (-1) is made of the lowest of
- * those of all its watchers (E-317, E-1007).
+ * Progress is asked of the store's watches, which answer when all before it was delivered. The answer for the
+ * whole stream (-1) is made of the lowest of those of all its watchers (E-317, E-1007).
  */
 #include "env.h"
 #include "serve_watch_state.h"
@@ -59,7 +62,8 @@ static void write_control(struct vdi_wire_out *out, const void *arg)
 		vdi_wire_bytes(out, 6, vd_bytes_of(control->reason));
 }
 
-/* Sent, or kept until there is room; nothing else is sent before it. Without memory the stream ends: an answer that is missing would be worse. */
+/* Sent, or kept until there is room; nothing else is sent before it. Without memory the stream ends: an
+ * answer that is missing would be worse. */
 void vdi_watch_stream_send_control(struct vdi_watch_stream *stream, struct vdi_watch_control *control)
 {
 	struct vdi_rpc_blob *blob;
@@ -93,10 +97,10 @@ bool vdi_watch_stream_flush_control(struct vdi_watch_stream *stream)
 
 static void tick(struct vdi_watch_stream *stream)
 {
-	vd_mono		now = vd_env_now(stream->server->env);
-	vd_rev		current;
+	vd_mono			  now = vd_env_now(stream->server->env);
+	vd_rev			  current;
 	struct vdi_serve_watcher *watcher;
-	size_t		position = 0;
+	size_t			  position = 0;
 
 	if (stream->tick_due.ns > now.ns)
 		return;
@@ -109,9 +113,11 @@ static void tick(struct vdi_watch_stream *stream)
 	while ((watcher = vdi_hash_next(&stream->watchers, &position)) != NULL) {
 		if (!watcher->progress_notify || watcher->is_dead)
 			continue;
-		if (watcher->progress_due && watcher->watch && watcher->is_live && !vdi_serve_watcher_is_future(watcher, current)) {
+		if (watcher->progress_due && watcher->watch && watcher->is_live &&
+		    !vdi_serve_watcher_is_future(watcher, current)) {
 			watcher->tick_wanted = true;
-			(void) vd_store_watch_progress(watcher->watch); /* fails when it has ended; the next look at it says so */
+			(void) vd_store_watch_progress(
+				watcher->watch); /* fails when it has ended; the next look at it says so */
 		}
 		watcher->progress_due = true;
 	}
@@ -155,8 +161,8 @@ static void take_news(struct vdi_watch_stream *stream, struct news *news)
 
 static void stream_gone(void *arg)
 {
-	struct vdi_watch_stream   *stream = arg;
-	struct vdi_serve_call *call = stream->call;
+	struct vdi_watch_stream *stream = arg;
+	struct vdi_serve_call	*call = stream->call;
 
 	vdi_lock_fini(&stream->lock);
 	vdi_free(stream);
@@ -166,7 +172,7 @@ static void stream_gone(void *arg)
 static void tear_down(struct vdi_watch_stream *stream)
 {
 	struct vdi_serve_watcher *watcher;
-	size_t		position = 0;
+	size_t			  position = 0;
 
 	vdi_serve_watches_remove(stream->server->watches, &stream->link);
 	while (position = 0, (watcher = vdi_hash_next(&stream->watchers, &position)) != NULL)
@@ -206,7 +212,8 @@ static void serve_watchers(struct vdi_watch_stream *stream)
 	struct vdi_serve_watcher *watcher;
 	unsigned		  batches = 0;
 
-	while (!stream->is_blocked && !stream->is_finished && batches++ < RUN_BATCHES_MAX && (watcher = TAILQ_FIRST(&stream->active)) != NULL) {
+	while (!stream->is_blocked && !stream->is_finished && batches++ < RUN_BATCHES_MAX &&
+	       (watcher = TAILQ_FIRST(&stream->active)) != NULL) {
 		vdi_serve_watcher_serve(watcher);
 		if (!stream->is_blocked && !stream->is_finished)
 			vdi_watch_stream_send_progress(stream);
@@ -216,8 +223,8 @@ static void serve_watchers(struct vdi_watch_stream *stream)
 static void stream_run(void *arg)
 {
 	struct vdi_watch_stream *stream = arg;
-	struct news	     news;
-	bool		     is_flushing = atomic_load_explicit(&stream->link.is_flushing, memory_order_acquire);
+	struct news		 news;
+	bool is_flushing = atomic_load_explicit(&stream->link.is_flushing, memory_order_acquire);
 
 	take_news(stream, &news);
 	if (news.is_ended) {
@@ -301,7 +308,8 @@ static void watch_revoke(struct vdi_watch_stream_link *link, struct vd_bytes use
 	struct vdi_watch_stream *stream = VDI_CONTAINER_OF(link, struct vdi_watch_stream, link);
 
 	vdi_lock_acquire(&stream->lock);
-	if (stream->user.is_given && vd_bytes_equal(user, (struct vd_bytes) { stream->user.name, stream->user.name_size })) {
+	if (stream->user.is_given &&
+	    vd_bytes_equal(user, (struct vd_bytes) { stream->user.name, stream->user.name_size })) {
 		stream->is_revoked = true;
 		vd_actor_wake(stream->actor);
 	}
@@ -315,7 +323,7 @@ static void watch_flush(struct vdi_watch_stream_link *link)
 
 static vd_status start_stream(struct vdi_serve_call *call, struct vdi_watch_stream *stream)
 {
-	struct vdi_etcdserver *server = call->server;
+	struct vdi_etcdserver  *server = call->server;
 	struct vd_actor_options options = { .name = "etcd watch", .run = stream_run, .arg = stream };
 	vd_dur			interval = server->options.progress_interval;
 
@@ -330,7 +338,9 @@ static vd_status start_stream(struct vdi_serve_call *call, struct vdi_watch_stre
 	TAILQ_INIT(&stream->active);
 	vdi_hash_init(&stream->watchers, vdi_serve_watcher_equals, 0);
 	stream->seed = vd_env_random(server->env);
-	stream->tick_interval = (vd_dur) { interval.ns + (int64_t) vd_env_random_below(server->env, (uint64_t) (interval.ns / 10) + 1) };
+	stream->tick_interval =
+		(vd_dur) { interval.ns +
+			   (int64_t) vd_env_random_below(server->env, (uint64_t) (interval.ns / 10) + 1) };
 	stream->tick_due = VD_NEVER;
 	vdi_serve_watches_add(server->watches, &stream->link);
 	return VD_OK;
@@ -339,7 +349,7 @@ static vd_status start_stream(struct vdi_serve_call *call, struct vdi_watch_stre
 static void watch_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	struct vdi_watch_stream *stream = VDI_NEW(struct vdi_watch_stream);
-	vd_status	     status = VD_NOMEM;
+	vd_status		 status = VD_NOMEM;
 
 	(void) message;
 	if (stream)

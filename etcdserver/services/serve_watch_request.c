@@ -1,7 +1,9 @@
-/* What a client asks of its Watch stream: create, cancel, progress (E-310..E-318). One request at a time; its answer is out, or kept, before the next one.
+/* What a client asks of its Watch stream: create, cancel, progress (E-310..E-318). One request at a time; its
+ * answer is out, or kept, before the next one.
  *
- * Progress of the whole stream is asked of the watches of all its watchers, which answer when all before it was delivered; the answer (-1) has the lowest of
- * their revisions (E-317). Upstream drops the request when one of them is behind; here it waits (E-1007), except for watchers whose start is in the future.
+ * Progress of the whole stream is asked of the watches of all its watchers, which answer when all before it
+ * was delivered; the answer (-1) has the lowest of their revisions (E-317). Upstream drops the request when
+ * one of them is behind; here it waits (E-1007), except for watchers whose start is in the future.
  */
 #include <stdio.h>
 
@@ -19,7 +21,7 @@ struct vdi_serve_watcher *vdi_watch_stream_find(struct vdi_watch_stream *stream,
 static void forget_all_progress(struct vdi_watch_stream *stream)
 {
 	struct vdi_serve_watcher *watcher;
-	size_t		position = 0;
+	size_t			  position = 0;
 
 	while ((watcher = vdi_hash_next(&stream->watchers, &position)) != NULL)
 		watcher->all_waiting = false;
@@ -38,7 +40,8 @@ static void ask_all_progress(struct vdi_watch_stream *stream, struct vdi_serve_w
 	watcher->all_waiting = true;
 	stream->all_missing++;
 	if (watcher->watch)
-		(void) vd_store_watch_progress(watcher->watch); /* fails when the watch has ended, and then it is retired */
+		(void) vd_store_watch_progress(
+			watcher->watch); /* fails when the watch has ended, and then it is retired */
 }
 
 /* ---- Requests: create (E-311..E-315) ---- */
@@ -72,21 +75,11 @@ static bool decode_create(struct vd_bytes message, struct create_request *reques
 	vdi_wire_reader_init(&reader, message);
 	while (vdi_wire_next(&reader)) {
 		switch (reader.tag) {
-		case VDI_WIRE_BYTES(1):
-			request->key = reader.bytes;
-			break;
-		case VDI_WIRE_BYTES(2):
-			request->range_end = reader.bytes;
-			break;
-		case VDI_WIRE_VARINT(3):
-			request->start_revision = (int64_t) reader.number;
-			break;
-		case VDI_WIRE_VARINT(4):
-			request->progress_notify = reader.number != 0;
-			break;
-		case VDI_WIRE_VARINT(5):
-			add_filter(request, reader.number);
-			break;
+		case VDI_WIRE_BYTES(1): request->key = reader.bytes; break;
+		case VDI_WIRE_BYTES(2): request->range_end = reader.bytes; break;
+		case VDI_WIRE_VARINT(3): request->start_revision = (int64_t) reader.number; break;
+		case VDI_WIRE_VARINT(4): request->progress_notify = reader.number != 0; break;
+		case VDI_WIRE_VARINT(5): add_filter(request, reader.number); break;
 		case VDI_WIRE_BYTES(5):
 			vdi_wire_reader_init(&packed, reader.bytes);
 			while (vdi_wire_next_packed(&packed, &filter))
@@ -94,17 +87,10 @@ static bool decode_create(struct vd_bytes message, struct create_request *reques
 			if (packed.is_bad)
 				return false;
 			break;
-		case VDI_WIRE_VARINT(6):
-			request->previous = reader.number != 0;
-			break;
-		case VDI_WIRE_VARINT(7):
-			request->watch_id = (int64_t) reader.number;
-			break;
-		case VDI_WIRE_VARINT(8):
-			request->fragment = reader.number != 0;
-			break;
-		default:
-			break;
+		case VDI_WIRE_VARINT(6): request->previous = reader.number != 0; break;
+		case VDI_WIRE_VARINT(7): request->watch_id = (int64_t) reader.number; break;
+		case VDI_WIRE_VARINT(8): request->fragment = reader.number != 0; break;
+		default: break;
 		}
 	}
 	return !reader.is_bad;
@@ -112,7 +98,11 @@ static bool decode_create(struct vd_bytes message, struct create_request *reques
 
 static void refuse_create(struct vdi_watch_stream *stream, const char *reason)
 {
-	struct vdi_watch_control control = { .revision = vdi_serve_revision(stream->server), .watch_id = -1, .created = true, .canceled = true, .reason = reason };
+	struct vdi_watch_control control = { .revision = vdi_serve_revision(stream->server),
+					     .watch_id = -1,
+					     .created = true,
+					     .canceled = true,
+					     .reason = reason };
 
 	vdi_watch_stream_send_control(stream, &control);
 }
@@ -120,15 +110,19 @@ static void refuse_create(struct vdi_watch_stream *stream, const char *reason)
 /* As Go prints a status (E-133). */
 static void refuse_create_for(struct vdi_watch_stream *stream, enum vd_etcd_code code)
 {
-	const char *name = code == VD_ETCD_PERMISSION_DENIED ? "PermissionDenied" : code == VD_ETCD_INVALID_AUTH_TOKEN ? "Unauthenticated" : "InvalidArgument";
+	const char *name = code == VD_ETCD_PERMISSION_DENIED  ? "PermissionDenied" :
+			   code == VD_ETCD_INVALID_AUTH_TOKEN ? "Unauthenticated" :
+								"InvalidArgument";
 	char	    text[192];
 
-	(void) snprintf(text, sizeof text, "rpc error: code = %s desc = %s", name, vdi_serve_code_message(code));
+	(void) snprintf(text, sizeof text, "rpc error: code = %s desc = %s", name,
+			vdi_serve_code_message(code));
 	refuse_create(stream, text);
 }
 
 /* The token is looked at anew for each watcher. */
-static enum vd_etcd_code check_permission(struct vdi_watch_stream *stream, const struct create_request *request, struct vd_bytes key)
+static enum vd_etcd_code check_permission(struct vdi_watch_stream     *stream,
+					  const struct create_request *request, struct vd_bytes key)
 {
 	struct vdi_auth_user user;
 	enum vd_etcd_code    code;
@@ -142,7 +136,9 @@ static enum vd_etcd_code check_permission(struct vdi_watch_stream *stream, const
 		stream->user = user;
 	vdi_lock_release(&stream->lock);
 	/* The range as it came (E-312). */
-	return code == VD_ETCD_OTHER ? vdi_auth_check_range(stream->server->auth, &user, key, request->range_end) : code;
+	return code == VD_ETCD_OTHER ?
+		       vdi_auth_check_range(stream->server->auth, &user, key, request->range_end) :
+		       code;
 }
 
 static int64_t choose_id(struct vdi_watch_stream *stream)
@@ -152,10 +148,12 @@ static int64_t choose_id(struct vdi_watch_stream *stream)
 	return stream->next_id++;
 }
 
-static vd_status new_watcher(struct vdi_watch_stream *stream, const struct create_request *request, struct vd_bytes key, int64_t id, struct vdi_serve_watcher **ret_watcher)
+static vd_status new_watcher(struct vdi_watch_stream *stream, const struct create_request *request,
+			     struct vd_bytes key, int64_t id, struct vdi_serve_watcher **ret_watcher)
 {
-	struct vdi_serve_watcher *watcher = vdi_calloc(1, sizeof *watcher + key.size + request->range_end.size);
-	vd_status	status;
+	struct vdi_serve_watcher *watcher =
+		vdi_calloc(1, sizeof *watcher + key.size + request->range_end.size);
+	vd_status status;
 
 	if (watcher == NULL)
 		return VD_NOMEM;
@@ -190,14 +188,17 @@ static vd_status new_watcher(struct vdi_watch_stream *stream, const struct creat
 
 static void start_watcher(struct vdi_watch_stream *stream, struct vdi_serve_watcher *watcher)
 {
-	struct vdi_watch_control control = { .revision = watcher->watch->opened, .watch_id = watcher->id, .created = true };
-	vd_rev	       current = vdi_serve_revision(stream->server);
+	struct vdi_watch_control control = { .revision = watcher->watch->opened,
+					     .watch_id = watcher->id,
+					     .created = true };
+	vd_rev			 current = vdi_serve_revision(stream->server);
 
 	if (control.revision == 0)
 		control.revision = current;
 	vdi_watch_stream_send_control(stream, &control);
 	/* Behind unless it begins with what is still to come. */
-	vdi_serve_watcher_set_live(watcher, watcher->start_revision == 0 || watcher->start_revision > control.revision);
+	vdi_serve_watcher_set_live(watcher, watcher->start_revision == 0 ||
+						    watcher->start_revision > control.revision);
 	if (watcher->progress_notify && stream->notify_count++ == 0 && stream->tick_due.ns == VD_NEVER.ns)
 		stream->tick_due = vd_mono_add(vd_env_now(stream->server->env), stream->tick_interval);
 	vdi_serve_watcher_activate(watcher);
@@ -207,13 +208,13 @@ static void start_watcher(struct vdi_watch_stream *stream, struct vdi_serve_watc
 
 static void create(struct vdi_watch_stream *stream, struct vd_bytes message)
 {
-	static const char     zero[1];
-	struct create_request request;
-	struct vd_bytes	      key;
-	struct vdi_serve_watcher	     *watcher;
-	enum vd_etcd_code     code;
-	bool		      to_infinity;
-	vd_status	      status;
+	static const char	  zero[1];
+	struct create_request	  request;
+	struct vd_bytes		  key;
+	struct vdi_serve_watcher *watcher;
+	enum vd_etcd_code	  code;
+	bool			  to_infinity;
+	vd_status		  status;
 
 	if (!decode_create(message, &request)) {
 		stream->is_finished = true;
@@ -243,13 +244,16 @@ static void create(struct vdi_watch_stream *stream, struct vd_bytes message)
 		refuse_create(stream, vdi_serve_code_message(VD_ETCD_TOO_MANY_REQUESTS));
 		return;
 	}
-	status = new_watcher(stream, &request, key, request.watch_id ? request.watch_id : choose_id(stream), &watcher);
+	status = new_watcher(stream, &request, key, request.watch_id ? request.watch_id : choose_id(stream),
+			     &watcher);
 	if (status == VD_OK)
 		start_watcher(stream, watcher);
 	else if (status == VD_CLOSED)
 		vdi_watch_stream_fail(stream, VD_ETCD_STOPPED);
 	else
-		refuse_create(stream, status == VD_TOO_BIG ? vdi_serve_code_message(VD_ETCD_REQUEST_TOO_LARGE) : vd_status_sentence(status));
+		refuse_create(stream, status == VD_TOO_BIG ?
+					      vdi_serve_code_message(VD_ETCD_REQUEST_TOO_LARGE) :
+					      vd_status_sentence(status));
 }
 
 /* ---- Requests: cancel and progress (E-316, E-317) ---- */
@@ -259,7 +263,8 @@ static void cancel(struct vdi_watch_stream *stream, struct vd_bytes message)
 	struct vdi_watch_control  control = { .canceled = true };
 	struct vdi_serve_watcher *watcher;
 
-	(void) vdi_wire_read_number(message, &control.watch_id, NULL); /* 0, or what came before the bytes that are none */
+	(void) vdi_wire_read_number(message, &control.watch_id,
+				    NULL); /* 0, or what came before the bytes that are none */
 	watcher = vdi_watch_stream_find(stream, control.watch_id);
 	if (watcher == NULL)
 		return;
@@ -270,10 +275,10 @@ static void cancel(struct vdi_watch_stream *stream, struct vd_bytes message)
 
 static void progress(struct vdi_watch_stream *stream)
 {
-	vd_rev		current = vdi_serve_revision(stream->server);
+	vd_rev			  current = vdi_serve_revision(stream->server);
 	struct vdi_serve_watcher *watcher;
-	size_t		position = 0;
-	size_t		alive = 0;
+	size_t			  position = 0;
+	size_t			  alive = 0;
 
 	if (stream->all_wanted)
 		return; /* one answer will do for both */
@@ -312,7 +317,8 @@ void vdi_watch_stream_handle(struct vdi_watch_stream *stream, struct vd_bytes me
 
 	vdi_wire_reader_init(&reader, message);
 	while (vdi_wire_next(&reader))
-		if (reader.tag == VDI_WIRE_BYTES(1) || reader.tag == VDI_WIRE_BYTES(2) || reader.tag == VDI_WIRE_BYTES(3)) {
+		if (reader.tag == VDI_WIRE_BYTES(1) || reader.tag == VDI_WIRE_BYTES(2) ||
+		    reader.tag == VDI_WIRE_BYTES(3)) {
 			kind = reader.tag;
 			body = reader.bytes;
 		}

@@ -1,7 +1,8 @@
-/* A Watch stream and its watchers, as the files that serve them see them: serve_watch.c (the stream and its actor), serve_watch_request.c (what clients ask),
- * serve_watcher.c (what one watcher is sent).
+/* A Watch stream and its watchers, as the files that serve them see them: serve_watch.c (the stream and its
+ * actor), serve_watch_request.c (what clients ask), serve_watcher.c (what one watcher is sent).
  *
- * All of it belongs to the stream's actor, but for the few fields under the stream's lock. Functions here are the actor's; none blocks.
+ * All of it belongs to the stream's actor, but for the few fields under the stream's lock. Functions here are
+ * the actor's; none blocks.
  */
 #ifndef VDI_SERVE_WATCH_STATE_H
 #define VDI_SERVE_WATCH_STATE_H
@@ -14,16 +15,16 @@
 struct vdi_watch_stream;
 
 struct vdi_serve_watcher {
-	struct vdi_watch_stream   *stream;
-	struct vd_store_watch *watch; /* NULL: dead, or to be opened again */
-	int64_t		       id;
-	bool		       previous;
-	bool		       progress_notify;
-	bool		       fragment;
-	bool		       no_put;
-	bool		       no_delete;
-	bool		       is_dead; /* compacted: known until it is canceled */
-	vd_rev		       start_revision;
+	struct vdi_watch_stream *stream;
+	struct vd_store_watch	*watch; /* NULL: dead, or to be opened again */
+	int64_t			 id;
+	bool			 previous;
+	bool			 progress_notify;
+	bool			 fragment;
+	bool			 no_put;
+	bool			 no_delete;
+	bool			 is_dead; /* compacted: known until it is canceled */
+	vd_rev			 start_revision;
 
 	/* Where to go on when it is opened again: behind so many events of that revision. */
 	vd_rev	 resume_revision;
@@ -31,10 +32,10 @@ struct vdi_serve_watcher {
 
 	bool	 is_live;
 	unsigned burst;
-	bool	 progress_due;	/* nothing was sent since the last tick */
-	bool	 tick_wanted;	/* progress of its own was asked for */
-	bool	 all_waiting;	/* the stream's progress waits for it */
-	bool	 is_active;	/* in the list of those that may have something */
+	bool	 progress_due; /* nothing was sent since the last tick */
+	bool	 tick_wanted;  /* progress of its own was asked for */
+	bool	 all_waiting;  /* the stream's progress waits for it */
+	bool	 is_active;    /* in the list of those that may have something */
 	TAILQ_ENTRY(vdi_serve_watcher) active_node;
 
 	/* Under the stream's lock. */
@@ -57,31 +58,31 @@ struct vdi_watch_stream {
 	struct vdi_lock lock; /* "queue" */
 
 	/* Under the lock. */
-	struct vdi_serve_watcher_list    ready;
-	struct vdi_rpc_message inbox;
-	bool		       has_inbox;
-	bool		       was_writable;
-	bool		       is_ended;
-	bool		       is_stopping;
-	bool		       is_revoked; /* the user was deleted */
-	struct vdi_auth_user   user;	   /* who its watches were permitted to */
+	struct vdi_serve_watcher_list ready;
+	struct vdi_rpc_message	      inbox;
+	bool			      has_inbox;
+	bool			      was_writable;
+	bool			      is_ended;
+	bool			      is_stopping;
+	bool			      is_revoked; /* the user was deleted */
+	struct vdi_auth_user	      user;	  /* who its watches were permitted to */
 
 	/* Actor only. */
-	struct vdi_hash	     watchers; /* by id */
-	uint64_t	     seed;     /* of their hashes: clients choose the ids. Of the env, because the table is walked */
-	struct vdi_serve_watcher_list  active;
-	int64_t		     next_id;
-	struct vdi_rpc_blob *control;	 /* did not fit */
-	bool		     wants_message; /* when control is out */
-	bool		     is_blocked;
-	bool		     is_finished;
-	vd_mono		     tick_due;
-	vd_dur		     tick_interval;
-	size_t		     notify_count;
-	bool		     all_wanted;
-	size_t		     all_missing;
-	vd_rev		     all_revision;
-	unsigned	     flush_runs; /* that did not send everything */
+	struct vdi_hash watchers; /* by id */
+	uint64_t seed; /* of their hashes: clients choose the ids. Of the env, because the table is walked */
+	struct vdi_serve_watcher_list active;
+	int64_t			      next_id;
+	struct vdi_rpc_blob	     *control;	     /* did not fit */
+	bool			      wants_message; /* when control is out */
+	bool			      is_blocked;
+	bool			      is_finished;
+	vd_mono			      tick_due;
+	vd_dur			      tick_interval;
+	size_t			      notify_count;
+	bool			      all_wanted;
+	size_t			      all_missing;
+	vd_rev			      all_revision;
+	unsigned		      flush_runs; /* that did not send everything */
 };
 
 /* What is not an event: created, canceled, progress. */
@@ -97,12 +98,13 @@ struct vdi_watch_control {
 
 /* ---- Sending: all of it in one order ---- */
 
-/* False: it was not sent; stream->is_blocked says whether it may be later, is_finished that nothing will be. */
+/* False: it was not sent; stream->is_blocked says whether it may be later, is_finished that nothing will
+ * be. */
 bool vdi_watch_stream_send(struct vdi_watch_stream *stream, struct vd_bytes head, struct vdi_rpc_blob *blob);
 /* Ends the stream. */
 void vdi_watch_stream_fail(struct vdi_watch_stream *stream, enum vd_etcd_code code);
-/* Sent, or kept until there is room; nothing else is sent before it. Without memory the stream ends: an answer that is missing would be worse. Not while one is
- * kept. */
+/* Sent, or kept until there is room; nothing else is sent before it. Without memory the stream ends: an
+ * answer that is missing would be worse. Not while one is kept. */
 void vdi_watch_stream_send_control(struct vdi_watch_stream *stream, struct vdi_watch_control *control);
 /* False: there is still no room, or the stream is over. */
 bool vdi_watch_stream_flush_control(struct vdi_watch_stream *stream);
@@ -111,7 +113,7 @@ bool vdi_watch_stream_flush_control(struct vdi_watch_stream *stream);
 
 void vdi_watch_stream_handle(struct vdi_watch_stream *stream, struct vd_bytes message);
 /* The progress of the whole stream, if it was asked for and all watchers have said theirs. */
-void vdi_watch_stream_send_progress(struct vdi_watch_stream *stream);
+void			  vdi_watch_stream_send_progress(struct vdi_watch_stream *stream);
 struct vdi_serve_watcher *vdi_watch_stream_find(struct vdi_watch_stream *stream, int64_t id);
 
 /* ---- Watchers ---- */

@@ -1,4 +1,5 @@
-/* What one watcher is sent: its events as the store gives them, progress, its end; and how a client that does not read is endured (see serve_watch.c). */
+/* What one watcher is sent: its events as the store gives them, progress, its end; and how a client that does
+ * not read is endured (see serve_watch.c). */
 #include "env.h"
 #include "serve_watch_state.h"
 
@@ -44,8 +45,8 @@ void vdi_serve_watcher_set_live(struct vdi_serve_watcher *watcher, bool live)
 
 static void watch_ready(void *arg)
 {
-	struct vdi_serve_watcher	    *watcher = arg;
-	struct vdi_watch_stream *stream = watcher->stream;
+	struct vdi_serve_watcher *watcher = arg;
+	struct vdi_watch_stream	 *stream = watcher->stream;
 
 	vdi_lock_acquire(&stream->lock);
 	if (!watcher->is_ready)
@@ -58,7 +59,8 @@ static void watch_ready(void *arg)
 vd_status vdi_serve_watcher_open(struct vdi_serve_watcher *watcher, vd_rev start_revision)
 {
 	struct vd_store_watch_request request = { .key = { watcher->text, watcher->key_size },
-						  .range_end = { watcher->text + watcher->key_size, watcher->range_end_size },
+						  .range_end = { watcher->text + watcher->key_size,
+								 watcher->range_end_size },
 						  .start_revision = start_revision,
 						  .previous = watcher->previous,
 						  .no_put = watcher->no_put,
@@ -130,9 +132,10 @@ static struct vd_bytes encode_head(int64_t id, uint8_t head[16])
 	return (struct vd_bytes) { head, out.size };
 }
 
-/* To be opened again behind the events that were sent: those before *next. A batch begins with a whole revision, so what was sent of the revision of *next
- * stands before it. */
-static void suspend(struct vdi_serve_watcher *watcher, const struct vd_store_event *events, const struct vd_store_event *next)
+/* To be opened again behind the events that were sent: those before *next. A batch begins with a whole
+ * revision, so what was sent of the revision of *next stands before it. */
+static void suspend(struct vdi_serve_watcher *watcher, const struct vd_store_event *events,
+		    const struct vd_store_event *next)
 {
 	watcher->resume_revision = next->kv->mod_rev;
 	watcher->resume_skip = 0;
@@ -144,13 +147,14 @@ static void suspend(struct vdi_serve_watcher *watcher, const struct vd_store_eve
 }
 
 /* One message; false: it was not sent. */
-static bool send_piece(struct vdi_serve_watcher *watcher, const struct vd_store_event *events, size_t count, vd_rev revision, bool is_fragment)
+static bool send_piece(struct vdi_serve_watcher *watcher, const struct vd_store_event *events, size_t count,
+		       vd_rev revision, bool is_fragment)
 {
-	struct vdi_watch_stream   *stream = watcher->stream;
-	struct vdi_watch_frame frame = { events, count, revision, watcher->previous, is_fragment };
-	struct vdi_rpc_blob   *blob;
-	uint8_t		       head[16];
-	bool		       sent;
+	struct vdi_watch_stream *stream = watcher->stream;
+	struct vdi_watch_frame	 frame = { events, count, revision, watcher->previous, is_fragment };
+	struct vdi_rpc_blob	*blob;
+	uint8_t			 head[16];
+	bool			 sent;
 
 	if (vdi_serve_watches_frame(stream->server->watches, &frame, &blob) != VD_OK) {
 		stream->is_finished = true;
@@ -167,8 +171,10 @@ static bool send_piece(struct vdi_serve_watcher *watcher, const struct vd_store_
 	return sent;
 }
 
-/* How many events go into the next message (E-345, and our own bound: whole revisions up to MESSAGE_BYTES_MAX). */
-static size_t piece_count(const struct vdi_serve_watcher *watcher, const struct vd_store_event *events, size_t count, bool *ret_fragment)
+/* How many events go into the next message (E-345, and our own bound: whole revisions up to
+ * MESSAGE_BYTES_MAX). */
+static size_t piece_count(const struct vdi_serve_watcher *watcher, const struct vd_store_event *events,
+			  size_t count, bool *ret_fragment)
 {
 	size_t threshold = watcher->stream->server->options.request_bytes_max + VDI_ETCD_RECEIVE_EXTRA;
 	size_t size = 40; /* header and flags */
@@ -189,7 +195,8 @@ static size_t piece_count(const struct vdi_serve_watcher *watcher, const struct 
 	return count;
 }
 
-static void send_events(struct vdi_serve_watcher *watcher, const struct vd_store_batch *batch, vd_rev revision)
+static void send_events(struct vdi_serve_watcher *watcher, const struct vd_store_batch *batch,
+			vd_rev revision)
 {
 	const struct vd_store_event *events = batch->events;
 	const struct vd_store_event *end = events + batch->event_count;
@@ -229,7 +236,7 @@ static void send_progress(struct vdi_serve_watcher *watcher, vd_rev revision)
 static void watch_ended(struct vdi_serve_watcher *watcher, vd_status status, const struct vd_error *error)
 {
 	struct vdi_watch_stream *stream = watcher->stream;
-	struct vdi_watch_control	     control = { .watch_id = watcher->id, .canceled = true };
+	struct vdi_watch_control control = { .watch_id = watcher->id, .canceled = true };
 
 	if (status == VD_CLOSED) {
 		vdi_watch_stream_fail(stream, VD_ETCD_STOPPED);
@@ -248,11 +255,11 @@ static void watch_ended(struct vdi_serve_watcher *watcher, vd_status status, con
 /* One batch of one watcher. */
 void vdi_serve_watcher_serve(struct vdi_serve_watcher *watcher)
 {
-	struct vdi_watch_stream  *stream = watcher->stream;
-	bool		      is_single = watcher->is_live && watcher->burst < LIVE_BURST_MAX;
-	struct vd_store_batch batch;
-	struct vd_error	      error = { .code = VD_OK };
-	vd_status	      status = VD_OK;
+	struct vdi_watch_stream *stream = watcher->stream;
+	bool			 is_single = watcher->is_live && watcher->burst < LIVE_BURST_MAX;
+	struct vd_store_batch	 batch;
+	struct vd_error		 error = { .code = VD_OK };
+	vd_status		 status = VD_OK;
 
 	if (watcher->watch == NULL) {
 		status = vdi_serve_watcher_open(watcher, watcher->resume_revision);
@@ -262,7 +269,8 @@ void vdi_serve_watcher_serve(struct vdi_serve_watcher *watcher)
 			(void) vd_store_watch_progress(watcher->watch);
 	}
 	if (status == VD_OK)
-		status = vd_store_watch_next(watcher->watch, is_single ? 1 : BATCH_REVISIONS_MAX, &batch, &error);
+		status = vd_store_watch_next(watcher->watch, is_single ? 1 : BATCH_REVISIONS_MAX, &batch,
+					     &error);
 	if (status == VD_AGAIN) {
 		deactivate(watcher);
 		watcher->burst = 0;
@@ -283,5 +291,6 @@ void vdi_serve_watcher_serve(struct vdi_serve_watcher *watcher)
 	watcher->burst++;
 	if (!is_single)
 		vdi_serve_watcher_set_live(watcher, false);
-	send_events(watcher, &batch, is_single ? batch.revision : VDI_MAX(batch.revision, vdi_serve_revision(stream->server)));
+	send_events(watcher, &batch,
+		    is_single ? batch.revision : VDI_MAX(batch.revision, vdi_serve_revision(stream->server)));
 }

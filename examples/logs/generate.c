@@ -1,10 +1,12 @@
-/* Writes the sample logs: a small cluster that lives through something. The same program writes the same logs, always.
+/* Writes the sample logs: a small cluster that lives through something. The same program writes the same
+ * logs, always.
  *
- *	generate FOLDER		writes FOLDER/rolling-update.ndjson.zst and the others
- *	generate --check FOLDER	says what in FOLDER differs from what would be written
+ * 	generate FOLDER		writes FOLDER/rolling-update.ndjson.zst and the others
+ * 	generate --check FOLDER	says what in FOLDER differs from what would be written
  *
- * Each begins with a snapshot of the cluster: three nodes, two namespaces, a deployment "web" of six pods, and, where the story wants it, more. Then every change that a
- * real cluster would have made, a transaction each, with its time.
+ * Each begins with a snapshot of the cluster: three nodes, two namespaces, a deployment "web" of six pods,
+ * and, where the story wants it, more. Then every change that a real cluster would have made, a transaction
+ * each, with its time.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,7 +42,8 @@ static void must(vd_status status, const struct vd_error *error)
 {
 	if (status == VD_OK)
 		return;
-	(void) fprintf(stderr, "generate: %s\n", error->message[0] ? error->message : vd_status_sentence(status));
+	(void) fprintf(stderr, "generate: %s\n",
+		       error->message[0] ? error->message : vd_status_sentence(status));
 	exit(1);
 }
 
@@ -59,7 +62,8 @@ static void change(struct story *story, bool is_delete, const char *key, const c
 	vd_kv_unref(kv);
 }
 
-__attribute__((format(printf, 3, 4))) static void put(struct story *story, const char *key, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void put(struct story *story, const char *key,
+						      const char *format, ...)
 {
 	char	value[4096];
 	va_list arguments;
@@ -104,8 +108,10 @@ static const char *uid_of(const char *kind, const char *name)
 	(void) snprintf(whole, sizeof whole, "%s/%s", kind, name);
 	high = vdi_hash_bytes(vd_bytes_of(whole), 1);
 	low = vdi_hash_bytes(vd_bytes_of(whole), 2);
-	(void) snprintf(at, 40, "%08x-%04x-4%03x-%04x-%012llx", (unsigned) (high >> 32), (unsigned) (high >> 16 & 0xffff), (unsigned) (high & 0xfff),
-			(unsigned) (low >> 48 & 0x3fff) | 0x8000, (unsigned long long) (low & 0xffffffffffff));
+	(void) snprintf(at, 40, "%08x-%04x-4%03x-%04x-%012llx", (unsigned) (high >> 32),
+			(unsigned) (high >> 16 & 0xffff), (unsigned) (high & 0xfff),
+			(unsigned) (low >> 48 & 0x3fff) | 0x8000,
+			(unsigned long long) (low & 0xffffffffffff));
 	return at;
 }
 
@@ -117,10 +123,14 @@ static void put_namespace(struct story *story, const char *name, const char *pha
 
 	(void) snprintf(key, sizeof key, "/registry/namespaces/%s", name);
 	put(story, key,
-	    "{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\",\"creationTimestamp\":\"2026-05-28T20:00:00Z\"%s%s%s,"
-	    "\"labels\":{\"kubernetes.io/metadata.name\":\"%s\"}},\"spec\":{\"finalizers\":[\"kubernetes\"]},\"status\":{\"phase\":\"%s\"}}",
-	    name, uid_of("namespace", name), strcmp(phase, "Active") ? ",\"deletionTimestamp\":\"" : "", strcmp(phase, "Active") ? time_text(story->now) : "",
-	    strcmp(phase, "Active") ? "\"" : "", name, phase);
+	    "{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\","
+	    "\"creationTimestamp\":\"2026-05-28T20:00:00Z\"%s%s%s,"
+	    "\"labels\":{\"kubernetes.io/"
+	    "metadata.name\":\"%s\"}},\"spec\":{\"finalizers\":[\"kubernetes\"]},\"status\":{\"phase\":\"%"
+	    "s\"}}",
+	    name, uid_of("namespace", name), strcmp(phase, "Active") ? ",\"deletionTimestamp\":\"" : "",
+	    strcmp(phase, "Active") ? time_text(story->now) : "", strcmp(phase, "Active") ? "\"" : "", name,
+	    phase);
 }
 
 static void put_node(struct story *story, int number, const char *ready)
@@ -131,13 +141,17 @@ static void put_node(struct story *story, int number, const char *ready)
 	(void) snprintf(name, sizeof name, "node-%d", number);
 	(void) snprintf(key, sizeof key, "/registry/minions/%s", name);
 	put(story, key,
-	    "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\",\"creationTimestamp\":\"2026-05-28T20:00:00Z\",\"labels\":{"
-	    "\"kubernetes.io/hostname\":\"%s\",\"kubernetes.io/os\":\"linux\",\"topology.kubernetes.io/zone\":\"z%d\"}},\"spec\":{\"podCIDR\":\"10.1.%d.0/24\"%s},"
-	    "\"status\":{\"capacity\":{\"cpu\":\"8\",\"memory\":\"32Gi\",\"pods\":\"110\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\",\"reason\":\"%s\","
-	    "\"lastHeartbeatTime\":\"%s\"}],\"nodeInfo\":{\"kubeletVersion\":\"v1.36.3\",\"osImage\":\"Debian GNU/Linux 12\"}}}",
+	    "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\","
+	    "\"creationTimestamp\":\"2026-05-28T20:00:00Z\",\"labels\":{"
+	    "\"kubernetes.io/hostname\":\"%s\",\"kubernetes.io/os\":\"linux\",\"topology.kubernetes.io/"
+	    "zone\":\"z%d\"}},\"spec\":{\"podCIDR\":\"10.1.%d.0/24\"%s},"
+	    "\"status\":{\"capacity\":{\"cpu\":\"8\",\"memory\":\"32Gi\",\"pods\":\"110\"},\"conditions\":[{"
+	    "\"type\":\"Ready\",\"status\":\"%s\",\"reason\":\"%s\","
+	    "\"lastHeartbeatTime\":\"%s\"}],\"nodeInfo\":{\"kubeletVersion\":\"v1.36.3\",\"osImage\":"
+	    "\"Debian GNU/Linux 12\"}}}",
 	    name, uid_of("node", name), name, number % 3, number,
-	    lost ? ",\"taints\":[{\"key\":\"node.kubernetes.io/unreachable\",\"effect\":\"NoExecute\"}]" : "", ready,
-	    lost ? "NodeStatusUnknown" : "KubeletReady", time_text(story->now));
+	    lost ? ",\"taints\":[{\"key\":\"node.kubernetes.io/unreachable\",\"effect\":\"NoExecute\"}]" : "",
+	    ready, lost ? "NodeStatusUnknown" : "KubeletReady", time_text(story->now));
 }
 
 static void put_lease(struct story *story, int number)
@@ -147,8 +161,10 @@ static void put_lease(struct story *story, int number)
 	(void) snprintf(name, sizeof name, "node-%d", number);
 	(void) snprintf(key, sizeof key, "/registry/leases/kube-node-lease/%s", name);
 	put(story, key,
-	    "{\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"kube-node-lease\",\"uid\":\"%s\","
-	    "\"creationTimestamp\":\"2026-05-28T20:00:00Z\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"%s\",\"uid\":\"%s\"}]},"
+	    "{\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/"
+	    "v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"kube-node-lease\",\"uid\":\"%s\","
+	    "\"creationTimestamp\":\"2026-05-28T20:00:00Z\",\"ownerReferences\":[{\"apiVersion\":\"v1\","
+	    "\"kind\":\"Node\",\"name\":\"%s\",\"uid\":\"%s\"}]},"
 	    "\"spec\":{\"holderIdentity\":\"%s\",\"leaseDurationSeconds\":40,\"renewTime\":\"%s\"}}",
 	    name, uid_of("lease", name), name, uid_of("node", name), name, time_text(story->now));
 }
@@ -156,10 +172,14 @@ static void put_lease(struct story *story, int number)
 static void put_deployment(struct story *story, const char *image, int updated, int ready)
 {
 	put(story, "/registry/deployments/shop/web",
-	    "{\"kind\":\"Deployment\",\"apiVersion\":\"apps/v1\",\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\",\"uid\":\"%s\",\"generation\":%d,"
-	    "\"creationTimestamp\":\"2026-05-28T20:10:00Z\",\"labels\":{\"app\":\"web\"}},\"spec\":{\"replicas\":6,\"selector\":{\"matchLabels\":{\"app\":\"web\"}},"
-	    "\"strategy\":{\"type\":\"RollingUpdate\",\"rollingUpdate\":{\"maxSurge\":1,\"maxUnavailable\":0}},\"template\":{\"metadata\":{\"labels\":{\"app\":"
-	    "\"web\"}},\"spec\":{\"containers\":[{\"name\":\"main\",\"image\":\"%s\"}]}}},\"status\":{\"observedGeneration\":%d,\"replicas\":6,"
+	    "{\"kind\":\"Deployment\",\"apiVersion\":\"apps/"
+	    "v1\",\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\",\"uid\":\"%s\",\"generation\":%d,"
+	    "\"creationTimestamp\":\"2026-05-28T20:10:00Z\",\"labels\":{\"app\":\"web\"}},\"spec\":{"
+	    "\"replicas\":6,\"selector\":{\"matchLabels\":{\"app\":\"web\"}},"
+	    "\"strategy\":{\"type\":\"RollingUpdate\",\"rollingUpdate\":{\"maxSurge\":1,\"maxUnavailable\":0}"
+	    "},\"template\":{\"metadata\":{\"labels\":{\"app\":"
+	    "\"web\"}},\"spec\":{\"containers\":[{\"name\":\"main\",\"image\":\"%s\"}]}}},\"status\":{"
+	    "\"observedGeneration\":%d,\"replicas\":6,"
 	    "\"updatedReplicas\":%d,\"readyReplicas\":%d}}",
 	    uid_of("deployment", "web"), image[5] - '0', image, image[5] - '0', updated, ready);
 }
@@ -170,11 +190,17 @@ static void put_replicaset(struct story *story, const char *hash, const char *im
 
 	(void) snprintf(key, sizeof key, "/registry/replicasets/shop/web-%s", hash);
 	put(story, key,
-	    "{\"kind\":\"ReplicaSet\",\"apiVersion\":\"apps/v1\",\"metadata\":{\"name\":\"web-%s\",\"namespace\":\"shop\",\"uid\":\"%s\",\"labels\":{\"app\":\"web\","
-	    "\"pod-template-hash\":\"%s\"},\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"web\",\"uid\":\"%s\","
-	    "\"controller\":true}]},\"spec\":{\"replicas\":%d,\"selector\":{\"matchLabels\":{\"app\":\"web\",\"pod-template-hash\":\"%s\"}},\"template\":{"
-	    "\"spec\":{\"containers\":[{\"name\":\"main\",\"image\":\"%s\"}]}}},\"status\":{\"replicas\":%d,\"readyReplicas\":%d}}",
-	    hash, uid_of("replicaset", hash), hash, uid_of("deployment", "web"), replicas, hash, image, replicas, ready);
+	    "{\"kind\":\"ReplicaSet\",\"apiVersion\":\"apps/"
+	    "v1\",\"metadata\":{\"name\":\"web-%s\",\"namespace\":\"shop\",\"uid\":\"%s\",\"labels\":{"
+	    "\"app\":\"web\","
+	    "\"pod-template-hash\":\"%s\"},\"ownerReferences\":[{\"apiVersion\":\"apps/"
+	    "v1\",\"kind\":\"Deployment\",\"name\":\"web\",\"uid\":\"%s\","
+	    "\"controller\":true}]},\"spec\":{\"replicas\":%d,\"selector\":{\"matchLabels\":{\"app\":\"web\","
+	    "\"pod-template-hash\":\"%s\"}},\"template\":{"
+	    "\"spec\":{\"containers\":[{\"name\":\"main\",\"image\":\"%s\"}]}}},\"status\":{\"replicas\":%d,"
+	    "\"readyReplicas\":%d}}",
+	    hash, uid_of("replicaset", hash), hash, uid_of("deployment", "web"), replicas, hash, image,
+	    replicas, ready);
 }
 
 /* ---- Pods ---- */
@@ -187,15 +213,22 @@ static void put_pod(struct story *story, const struct pod *pod)
 	if (pod->node)
 		(void) snprintf(node, sizeof node, "\"nodeName\":\"node-%d\",", pod->node);
 	if (pod->deleting)
-		(void) snprintf(deletion, sizeof deletion, ",\"deletionGracePeriodSeconds\":30,\"deletionTimestamp\":\"%s\"", time_text(story->now));
+		(void) snprintf(deletion, sizeof deletion,
+				",\"deletionGracePeriodSeconds\":30,\"deletionTimestamp\":\"%s\"",
+				time_text(story->now));
 	put(story, key,
-	    "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"%s\",\"creationTimestamp\":\"%s\"%s,\"labels\":{"
-	    "\"app\":\"%s\",\"pod-template-hash\":\"%s\"},\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\",\"name\":\"%s-%s\",\"uid\":\"%s\","
-	    "\"controller\":true}]},\"spec\":{%s\"containers\":[{\"name\":\"main\",\"image\":\"%s\",\"resources\":{\"requests\":{\"cpu\":\"100m\"}}}],"
-	    "\"restartPolicy\":\"Always\",\"terminationGracePeriodSeconds\":30},\"status\":{\"phase\":\"%s\",\"qosClass\":\"Burstable\",\"conditions\":[{\"type\":"
+	    "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\","
+	    "\"uid\":\"%s\",\"creationTimestamp\":\"%s\"%s,\"labels\":{"
+	    "\"app\":\"%s\",\"pod-template-hash\":\"%s\"},\"ownerReferences\":[{\"apiVersion\":\"apps/"
+	    "v1\",\"kind\":\"ReplicaSet\",\"name\":\"%s-%s\",\"uid\":\"%s\","
+	    "\"controller\":true}]},\"spec\":{%s\"containers\":[{\"name\":\"main\",\"image\":\"%s\","
+	    "\"resources\":{\"requests\":{\"cpu\":\"100m\"}}}],"
+	    "\"restartPolicy\":\"Always\",\"terminationGracePeriodSeconds\":30},\"status\":{\"phase\":\"%s\","
+	    "\"qosClass\":\"Burstable\",\"conditions\":[{\"type\":"
 	    "\"PodScheduled\",\"status\":\"%s\"},{\"type\":\"Ready\",\"status\":\"%s\"}]}}",
-	    pod->name, pod->namespace_name, uid_of("pod", pod->name), time_text(pod->created), deletion, pod->app, pod->hash, pod->app, pod->hash,
-	    uid_of("replicaset", pod->hash), node, pod->app, pod->phase, pod->node ? "True" : "False", pod->ready ? "True" : "False");
+	    pod->name, pod->namespace_name, uid_of("pod", pod->name), time_text(pod->created), deletion,
+	    pod->app, pod->hash, pod->app, pod->hash, uid_of("replicaset", pod->hash), node, pod->app,
+	    pod->phase, pod->node ? "True" : "False", pod->ready ? "True" : "False");
 }
 
 static struct pod *new_pod(struct story *story, const char *namespace_name, const char *app, const char *hash)
@@ -206,7 +239,8 @@ static struct pod *new_pod(struct story *story, const char *namespace_name, cons
 	(void) snprintf(pod->namespace_name, sizeof pod->namespace_name, "%s", namespace_name);
 	(void) snprintf(pod->app, sizeof pod->app, "%s", app);
 	(void) snprintf(pod->hash, sizeof pod->hash, "%s", hash);
-	(void) snprintf(pod->name, sizeof pod->name, "%s-%s-%05x", app, hash, (unsigned) (vdi_hash_bytes(vd_bytes_of(hash), ++story->named) & 0xfffff));
+	(void) snprintf(pod->name, sizeof pod->name, "%s-%s-%05x", app, hash,
+			(unsigned) (vdi_hash_bytes(vd_bytes_of(hash), ++story->named) & 0xfffff));
 	return pod;
 }
 
@@ -353,7 +387,8 @@ static void node_failure(struct story *story)
 			put_lease(story, node);
 }
 
-/* A namespace with thirty config maps and twelve pods goes, in the order in which the namespace controller takes it apart. */
+/* A namespace with thirty config maps and twelve pods goes, in the order in which the namespace controller
+ * takes it apart. */
 static void namespace_deletion(struct story *story)
 {
 	char key[96];
@@ -363,8 +398,10 @@ static void namespace_deletion(struct story *story)
 	for (int i = 0; i < 30; i++) {
 		(void) snprintf(key, sizeof key, "/registry/configmaps/trial/settings-%02d", i);
 		put(story, key,
-		    "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"settings-%02d\",\"namespace\":\"trial\",\"uid\":\"%s\","
-		    "\"creationTimestamp\":\"2026-05-28T20:20:00Z\"},\"data\":{\"number\":\"%d\",\"text\":\"what the trial needs to know\"}}",
+		    "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"settings-%02d\","
+		    "\"namespace\":\"trial\",\"uid\":\"%s\","
+		    "\"creationTimestamp\":\"2026-05-28T20:20:00Z\"},\"data\":{\"number\":\"%d\",\"text\":"
+		    "\"what the trial needs to know\"}}",
 		    i, uid_of("configmap", key), i);
 	}
 	for (int i = 0; i < 12; i++) {
@@ -414,9 +451,10 @@ static void lease_storm(struct story *story)
 static const struct {
 	const char *name;
 	void (*tell)(struct story *story);
-} stories[] = {
-	{ "rolling-update", rolling_update }, { "node-failure", node_failure }, { "namespace-deletion", namespace_deletion }, { "lease-storm", lease_storm }
-};
+} stories[] = { { "rolling-update", rolling_update },
+		{ "node-failure", node_failure },
+		{ "namespace-deletion", namespace_deletion },
+		{ "lease-storm", lease_storm } };
 
 static void write_story(const char *path, void (*tell)(struct story *story))
 {
@@ -432,13 +470,15 @@ static void write_story(const char *path, void (*tell)(struct story *story))
 
 static bool same_change(const struct vdi_log_change *a, const struct vdi_log_change *b)
 {
-	return a->is_delete == b->is_delete && a->kv->mod_rev == b->kv->mod_rev && vd_bytes_equal(vd_kv_key(a->kv), vd_kv_key(b->kv)) &&
+	return a->is_delete == b->is_delete && a->kv->mod_rev == b->kv->mod_rev &&
+	       vd_bytes_equal(vd_kv_key(a->kv), vd_kv_key(b->kv)) &&
 	       vd_bytes_equal(vd_kv_value(a->kv), vd_kv_value(b->kv));
 }
 
 static bool same_step(const struct vdi_log_step *a, const struct vdi_log_step *b)
 {
-	if (a->kind != b->kind || a->revision != b->revision || a->count != b->count || a->time.ns != b->time.ns)
+	if (a->kind != b->kind || a->revision != b->revision || a->count != b->count ||
+	    a->time.ns != b->time.ns)
 		return false;
 	for (size_t i = 0; i < a->count; i++)
 		if (!same_change(&a->changes[i], &b->changes[i]))
@@ -462,7 +502,9 @@ static bool same_log(const char *path, const char *other)
 		same = status[0] == status[1] && (status[0] != VD_OK || same_step(&steps[0], &steps[1]));
 	} while (same && status[0] == VD_OK);
 	if (!same)
-		(void) fprintf(stderr, "%s differs from what examples/logs/generate.c writes, at revision %lld\n", path, (long long) steps[0].revision);
+		(void) fprintf(stderr,
+			       "%s differs from what examples/logs/generate.c writes, at revision %lld\n",
+			       path, (long long) steps[0].revision);
 	vdi_log_steps_close(logs[0]);
 	vdi_log_steps_close(logs[1]);
 	return same;

@@ -43,7 +43,8 @@ static inline int vd_bytes_compare(struct vd_bytes a, struct vd_bytes b)
 }
 static inline bool vd_bytes_has_prefix(struct vd_bytes bytes, struct vd_bytes prefix)
 {
-	return bytes.size >= prefix.size && (prefix.size == 0 || memcmp(bytes.data, prefix.data, prefix.size) == 0);
+	return bytes.size >= prefix.size &&
+	       (prefix.size == 0 || memcmp(bytes.data, prefix.data, prefix.size) == 0);
 }
 
 struct vd_blob;

@@ -36,55 +36,56 @@ enum vd_on_inconsistency {
 	VD_ON_INCONSISTENCY_REPORT, /* no further reaction, as in Kubernetes */
 	/* Invalidates the cache and lists again; all watches end (VD_CLOSED) and cannot resume across it. */
 	VD_ON_INCONSISTENCY_RELIST,
-	VD_ON_INCONSISTENCY_PANIC,  /* aborts the program: for tests */
+	VD_ON_INCONSISTENCY_PANIC, /* aborts the program: for tests */
 };
 
 struct vd_cacher_options {
-	size_t		 size;		/* sizeof(struct vd_cacher_options) */
+	size_t size; /* sizeof(struct vd_cacher_options) */
 	/* such as "pods" or "deployments.apps", for messages and metrics; copied */
-	const char	*resource;
-	const char	*group;		/* API group; "" or NULL: core; copied */
+	const char *resource;
+	const char *group; /* API group; "" or NULL: core; copied */
 	/* such as "/registry/pods/": starts and ends with '/', not "/" alone; copied */
-	const char	*key_prefix;
+	const char *key_prefix;
 	/* keys are prefix + name; if false: prefix + namespace + "/" + name */
-	bool		 cluster_scoped;
+	bool cluster_scoped;
 	/* Borrowed; must outlive the cacher, otherwise vd_codec_free aborts the program. */
 	struct vd_codec *codec;
 	/* Declared field with one watcher index, such as "spec.nodeName": a watch that requires one value
 	 * of it sees only events of that value; copied; NULL: none. Lists have an index of this field,
 	 * too; those of other fields are built while lists use them. */
-	const char	*trigger;
-	int64_t		 history_bytes;	 /* size limit of the history in bytes; default 64 MiB */
+	const char *trigger;
+	int64_t	    history_bytes; /* size limit of the history in bytes; default 64 MiB */
 	/* minimum time that events stay resumable, within history_bytes; default and minimum 75 s */
-	vd_dur		 history_window;
+	vd_dur history_window;
 	/* maximum size of undelivered events per watcher, in bytes; default 16 MiB */
-	int64_t		 lag_bytes_max;
-	uint32_t	 watcher_count_max; /* maximum number of watchers; more: VD_FULL; default 1,000,000 */
-	unsigned	 decode_workers;    /* threads that decode; 0 (default): the feeding actor decodes */
+	int64_t	 lag_bytes_max;
+	uint32_t watcher_count_max; /* maximum number of watchers; more: VD_FULL; default 1,000,000 */
+	unsigned decode_workers;    /* threads that decode; 0 (default): the feeding actor decodes */
 	/* true: an undecodable object is omitted and counted, and its key is quarantined; if the cache had
 	 * the object, watchers get DELETED with its last readable state. false: the cache lists again
 	 * until the object is readable or deleted. */
-	bool		 skip_undecodable;
+	bool skip_undecodable;
 	/* label keys with a list index; NULL-terminated, copied; NULL: none */
 	const char *const *index_labels;
 	/* start with an empty history even if the store has older revisions */
-	bool		   no_backfill;
+	bool no_backfill;
 	/* Time between two comparisons with the store, times a random factor of 1 to 1.5; default 5 min;
 	 * 0: none. */
-	vd_dur		   consistency_interval;
+	vd_dur			 consistency_interval;
 	enum vd_on_inconsistency on_inconsistency;
 };
-#define VD_CACHER_OPTIONS_INIT                                                                                                   \
-	{                                                                                                                        \
-		sizeof(struct vd_cacher_options), 0, 0, 0, false, 0, 0, (int64_t) 64 << 20, { (int64_t) 75 * 1000000000 },       \
-			(int64_t) 16 << 20, 1000000, 0, false, 0, false, { (int64_t) 300 * 1000000000 },                         \
-			VD_ON_INCONSISTENCY_REPORT                                                                               \
+#define VD_CACHER_OPTIONS_INIT                                                                               \
+	{                                                                                                    \
+		sizeof(struct vd_cacher_options), 0, 0, 0, false, 0, 0, (int64_t) 64 << 20,                  \
+			{ (int64_t) 75 * 1000000000 }, (int64_t) 16 << 20, 1000000, 0, false, 0, false,      \
+			{ (int64_t) 300 * 1000000000 }, VD_ON_INCONSISTENCY_REPORT                           \
 	}
 
 /* Creates a cacher, which starts to fill itself; does not block. The caller owns it and closes it. store
  * must outlive the cacher until done of vd_cacher_close; otherwise vd_store_close aborts the program and
  * names the cacher. Errors: VD_INVALID_ARGUMENT with an explanation, VD_NOMEM. */
-VD_API VD_MUST_USE vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store, const struct vd_cacher_options *options,
+VD_API VD_MUST_USE vd_status vd_cacher_new(const struct vd_env *env, struct vd_store *store,
+					   const struct vd_cacher_options *options,
 					   struct vd_cacher **ret_cacher, struct vd_error *reterr);
 /* Closes the cacher: ends all watches (VD_CLOSED), answers outstanding calls, frees the cacher. done (may
  * be NULL) is called when it is freed. A second call aborts the program. Watchers stay valid until they
@@ -99,7 +100,8 @@ VD_API struct vd_cacher *vd_cacher_close_wait(struct vd_cacher *cacher);
 VD_API VD_MUST_USE vd_status vd_cacher_ready(struct vd_cacher *cacher, struct vd_error *reterr);
 /* Blocks until the cacher is ready or closed, at most for timeout (negative: for ever). Returns VD_OK,
  * VD_NOT_READY or VD_CLOSED. */
-VD_API VD_MUST_USE vd_status vd_cacher_ready_wait(struct vd_cacher *cacher, vd_dur timeout, struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_cacher_ready_wait(struct vd_cacher *cacher, vd_dur timeout,
+						  struct vd_error *reterr);
 /* Returns the revision of the cache; 0 before it is first filled. */
 VD_API vd_rev vd_cacher_revision(const struct vd_cacher *cacher);
 
@@ -107,13 +109,15 @@ VD_API vd_rev vd_cacher_revision(const struct vd_cacher *cacher);
 
 /* Receives one object. object is borrowed for the call; NULL if status is not VD_OK. revision: that of the
  * cache, or of the store if the store answered. */
-typedef void (*vd_object_fn)(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error);
+typedef void (*vd_object_fn)(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			     const struct vd_error *error);
 
 /* Reads one object. revision VD_REVISION_UNSET: the most recent state, from the store. VD_REVISION_ANY:
  * the state of the cache. N: a state not older than N; waits at most 3 s for it, then
  * VD_TOO_LARGE_REVISION. A cacher that is not ready asks the store. Error: VD_NOT_FOUND. */
-VD_API VD_MUST_USE vd_status vd_cacher_get(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, vd_rev revision,
-					   vd_object_fn done, void *arg);
+VD_API VD_MUST_USE vd_status vd_cacher_get(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+					   struct vd_bytes name, vd_rev revision, vd_object_fn done,
+					   void *arg);
 
 /* ---- List ---- */
 
@@ -130,12 +134,15 @@ struct vd_list_options {
 	int64_t		       limit; /* maximum number of objects per page; 0: none */
 	struct vd_bytes	       continue_token;
 	/* KEP-5866: "shardRange(object.metadata.uid, '0x...', '0x...') || ..."; empty: all objects */
-	struct vd_bytes	       shard_selector;
+	struct vd_bytes shard_selector;
 };
-#define VD_LIST_OPTIONS_INIT                                                                                                     \
-	{                                                                                                                        \
-		sizeof(struct vd_list_options), { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, VD_REVISION_UNSET, VD_MATCH_UNSET, 0,    \
-			{ 0, 0 }, { 0, 0 }                                                                                                 \
+#define VD_LIST_OPTIONS_INIT                                                                                 \
+	{                                                                                                    \
+		sizeof(struct vd_list_options), { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, VD_REVISION_UNSET,   \
+			VD_MATCH_UNSET, 0, { 0, 0 },                                                         \
+		{                                                                                            \
+			0, 0                                                                                 \
+		}                                                                                            \
 	}
 
 /* A list: an immutable snapshot in key order, walked lazily and without locks. It has one owner, and one
@@ -157,11 +164,11 @@ typedef void (*vd_list_fn)(void *arg, vd_status status, struct vd_list *list, co
  * with a token; VD_MATCH_EXACT with VD_REVISION_ANY); VD_UNDECODABLE. With skip_undecodable, lists omit
  * undecodable objects, also if the store answers. Without it they are VD_UNDECODABLE, as is an undecodable
  * object that is the only key of a list from the store. */
-VD_API VD_MUST_USE vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options *options, vd_list_fn done, void *arg,
-					    struct vd_error *reterr);
-VD_API VD_MUST_USE vd_status vd_cacher_list_wait(struct vd_cacher *cacher, const struct vd_list_options *options, struct vd_list **ret_list,
-						 struct vd_error *reterr);
-
+VD_API VD_MUST_USE vd_status vd_cacher_list(struct vd_cacher *cacher, const struct vd_list_options *options,
+					    vd_list_fn done, void *arg, struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_cacher_list_wait(struct vd_cacher	      *cacher,
+						 const struct vd_list_options *options,
+						 struct vd_list **ret_list, struct vd_error *reterr);
 
 /* Returns the next object that matches the selectors, or NULL at the end. Borrowed until the list is
  * freed. */
@@ -172,7 +179,7 @@ VD_API vd_rev		 vd_list_revision(const struct vd_list *list);
 VD_API struct vd_bytes vd_list_continue(const struct vd_list *list);
 /* Returns Kubernetes' remainingItemCount; -1: not given, because this is the last page or the list has a
  * label, field or shard selector. */
-VD_API int64_t	       vd_list_remaining(const struct vd_list *list);
+VD_API int64_t vd_list_remaining(const struct vd_list *list);
 /* Returns the canonical shard selector of this list; empty if none. Borrowed until the list is freed. */
 VD_API struct vd_bytes vd_list_shard_selector(const struct vd_list *list);
 /* Returns the number of objects that the list will visit: an upper bound of the objects that it returns. */
@@ -184,20 +191,20 @@ VD_API struct vd_list *vd_list_free(struct vd_list *list);
 /* A query of past changes. It reaches as far back as the cache's history, which with the embedded store
  * covers all revisions that the store has retained. */
 struct vd_changes_options {
-	size_t		size; /* sizeof(struct vd_changes_options) */
+	size_t		size;		/* sizeof(struct vd_changes_options) */
 	struct vd_bytes namespace_name; /* empty: all namespaces */
 	struct vd_bytes name;		/* empty: all names */
 	struct vd_bytes label_selector;
 	struct vd_bytes field_selector;
-	vd_rev		after;	  /* changes after this revision; 0: from the oldest retained one */
-	vd_rev		until;	  /* last revision, inclusive; 0: the current one */
+	vd_rev		after; /* changes after this revision; 0: from the oldest retained one */
+	vd_rev		until; /* last revision, inclusive; 0: the current one */
 	/* true: one change per object, in key order: its difference between `after` and `until`. false:
 	 * each change, in revision order. */
-	bool		combined;
+	bool combined;
 };
-#define VD_CHANGES_OPTIONS_INIT                                                                                                  \
-	{                                                                                                                        \
-		sizeof(struct vd_changes_options), { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, 0, 0, false                           \
+#define VD_CHANGES_OPTIONS_INIT                                                                              \
+	{                                                                                                    \
+		sizeof(struct vd_changes_options), { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, 0, 0, false       \
 	}
 
 struct vd_changes;
@@ -205,20 +212,21 @@ struct vd_changes;
  * Borrowed until the changes are freed. */
 struct vd_change {
 	enum vd_watch_type type;
-	vd_rev		   revision;   /* revision of the change; combined: of the object's last change */
+	vd_rev		   revision; /* revision of the change; combined: of the object's last change */
 	/* new state; DELETED: last matching state (combined: the state at `after`) */
-	struct vd_object  *object;
-	struct vd_object  *old_object; /* previous state (combined: at `after`); NULL for ADDED */
+	struct vd_object *object;
+	struct vd_object *old_object; /* previous state (combined: at `after`); NULL for ADDED */
 };
 
 /* Reads changes from the history; never blocks. The caller owns *ret_changes and frees it. Errors:
  * VD_EXPIRED (the history does not reach back to `after`), VD_TOO_LARGE_REVISION (`until` is in the
  * future), VD_NOT_READY, VD_BAD_REQUEST, VD_NOMEM. */
-VD_API VD_MUST_USE vd_status vd_cacher_changes(struct vd_cacher *cacher, const struct vd_changes_options *options, struct vd_changes **ret_changes,
-					       struct vd_error *reterr);
-VD_API size_t		  vd_changes_count(const struct vd_changes *changes);
+VD_API VD_MUST_USE vd_status vd_cacher_changes(struct vd_cacher		       *cacher,
+					       const struct vd_changes_options *options,
+					       struct vd_changes **ret_changes, struct vd_error *reterr);
+VD_API size_t		     vd_changes_count(const struct vd_changes *changes);
 /* index must be less than the count */
-VD_API struct vd_change	  vd_changes_at(const struct vd_changes *changes, size_t index);
+VD_API struct vd_change vd_changes_at(const struct vd_changes *changes, size_t index);
 /* Start revision: as requested, or the oldest retained. */
 VD_API vd_rev		  vd_changes_after(const struct vd_changes *changes);
 VD_API vd_rev		  vd_changes_until(const struct vd_changes *changes);
@@ -232,7 +240,8 @@ VD_API struct vd_changes *vd_changes_free(struct vd_changes *changes);
  * function, nor before *ret_watcher is written. The watch starts after this function returns: without a
  * revision it starts with the state of that moment, which may include writes made after the call. To see
  * each change, give the last revision that you know. */
-VD_API VD_MUST_USE vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink,
+VD_API VD_MUST_USE vd_status vd_cacher_watch(struct vd_cacher *cacher, const struct vd_watch_options *options,
+					     const struct vd_watch_sink *sink,
 					     struct vd_watcher **ret_watcher, struct vd_error *reterr);
 
 /* ---- Writes: pass through to the store; answered when durable; never block unless named _wait ---- */
@@ -245,39 +254,46 @@ struct vd_preconditions {
 /* Creates an object. value: JSON without resourceVersion; one in the value fails with
  * VD_REVISION_ON_CREATE. ttl_s: lifetime in seconds; 0: unlimited; negative: VD_INVALID_ARGUMENT. Error:
  * VD_EXISTS. */
-VD_API VD_MUST_USE vd_status vd_cacher_create(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
-					      struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg);
+VD_API VD_MUST_USE vd_status vd_cacher_create(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+					      struct vd_bytes name, struct vd_bytes value, int64_t ttl_s,
+					      vd_object_fn done, void *arg);
 
 /* Computes the new value for vd_cacher_update. current is NULL if the object is missing (only with
  * create_missing). Writes *ret_value, which stays valid until the next call of update or done, and may
  * write *ret_ttl_s (seconds). Called on a thread of the store, possibly several times, each time with a
  * fresh state; must not block. If it returns an error, the update ends with that error. */
-typedef vd_status (*vd_update_fn)(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr);
+typedef vd_status (*vd_update_fn)(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+				  int64_t *ret_ttl_s, struct vd_error *reterr);
 
 /* Updates an object as Kubernetes' GuaranteedUpdate: reads, calls update, and writes if no other writer
  * changed the object in between; otherwise repeats with the new state. A resourceVersion in the value is
  * removed. Equal bytes write nothing, unless the stored record is stale (vedette/encryption.h).
  * preconditions may be NULL. Errors: VD_NOT_FOUND, VD_PRECONDITION. */
-VD_API VD_MUST_USE vd_status vd_cacher_update(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
-					      bool create_missing, const struct vd_preconditions *preconditions, vd_update_fn update,
-					      vd_object_fn done, void *arg);
+VD_API VD_MUST_USE vd_status vd_cacher_update(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+					      struct vd_bytes name, bool create_missing,
+					      const struct vd_preconditions *preconditions,
+					      vd_update_fn update, vd_object_fn done, void *arg);
 
 /* Deletes an object. validate (may be NULL) receives the state to be deleted and may refuse. done receives
  * the last state and the revision of the deletion. The deletion is repeated with the new state if another
  * writer changed the object in between. */
 typedef vd_status (*vd_validate_fn)(void *arg, struct vd_object *current, struct vd_error *reterr);
-VD_API VD_MUST_USE vd_status vd_cacher_delete(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
-					      const struct vd_preconditions *preconditions, vd_validate_fn validate, vd_object_fn done,
-					      void *arg);
+VD_API VD_MUST_USE vd_status vd_cacher_delete(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+					      struct vd_bytes		     name,
+					      const struct vd_preconditions *preconditions,
+					      vd_validate_fn validate, vd_object_fn done, void *arg);
 
 /* Blocking forms. The caller owns a reference of *ret_object; ret_object may be NULL. put creates or
  * replaces. */
-VD_API VD_MUST_USE vd_status vd_cacher_get_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name, vd_rev revision,
+VD_API VD_MUST_USE vd_status vd_cacher_get_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+						struct vd_bytes name, vd_rev revision,
 						struct vd_object **ret_object, struct vd_error *reterr);
-VD_API VD_MUST_USE vd_status vd_cacher_put_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
-						struct vd_bytes value, struct vd_object **ret_object, struct vd_error *reterr);
-VD_API VD_MUST_USE vd_status vd_cacher_delete_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes name,
-						   vd_rev *ret_revision, struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_cacher_put_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+						struct vd_bytes name, struct vd_bytes value,
+						struct vd_object **ret_object, struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_cacher_delete_wait(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+						   struct vd_bytes name, vd_rev *ret_revision,
+						   struct vd_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -29,15 +29,15 @@ struct vd_pair {
 /* Result of an inspection. Slices point into the value or into the codec's scratch memory. After VD_OK the
  * caller returns that memory with vd_codec_release. */
 struct vd_object_facts {
-	struct vd_bytes name;
-	struct vd_bytes namespace_name; /* empty: cluster-scoped */
-	struct vd_bytes uid;
+	struct vd_bytes	      name;
+	struct vd_bytes	      namespace_name; /* empty: cluster-scoped */
+	struct vd_bytes	      uid;
 	const struct vd_pair *labels;
 	size_t		      label_count;
 	/* one for each field that the codec declares; absent in the object: empty */
 	const struct vd_bytes *fields;
 	size_t		       field_count;
-	uint32_t revision_offset; /* offset at which `"resourceVersion":"N"` is inserted */
+	uint32_t	       revision_offset; /* offset at which `"resourceVersion":"N"` is inserted */
 	/* size of the resourceVersion member at that offset, which is replaced; normally 0, because
 	 * storage removes resourceVersion */
 	uint32_t revision_size;
@@ -45,7 +45,7 @@ struct vd_object_facts {
 	bool	 revision_comma;
 	uint32_t self_link_offset; /* offset of the member metadata.selfLink, which storage removes, too */
 	uint32_t self_link_size;   /* size of that member with its name; 0: absent */
-	uint32_t metadata_offset; /* offset of the value of "metadata", including its braces */
+	uint32_t metadata_offset;  /* offset of the value of "metadata", including its braces */
 	uint32_t metadata_size;
 	void	*scratch; /* private to the codec */
 };
@@ -55,7 +55,8 @@ struct vd_codec;
 struct vd_codec_ops {
 	/* Inspects value. Called on any thread, on several at once. Errors: VD_UNDECODABLE with an
 	 * explanation, VD_NOMEM. */
-	vd_status (*inspect)(const struct vd_codec *codec, struct vd_bytes value, struct vd_object_facts *ret_facts, struct vd_error *reterr);
+	vd_status (*inspect)(const struct vd_codec *codec, struct vd_bytes value,
+			     struct vd_object_facts *ret_facts, struct vd_error *reterr);
 	/* Frees the scratch memory of facts. NULL: the codec never allocates any. */
 	void (*release)(const struct vd_codec *codec, struct vd_object_facts *facts);
 	void (*free)(struct vd_codec *codec);
@@ -63,16 +64,16 @@ struct vd_codec_ops {
 	 * one that inspect understands. *ret_kv: a new record of key and the translated value, owned by
 	 * the caller; NULL: no translation needed. The operation is NULL if no value ever needs one.
 	 * Called on any thread, on several at once. Errors: VD_UNDECODABLE with an explanation, VD_NOMEM. */
-	vd_status (*translate)(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, struct vd_kv **ret_kv,
-			       struct vd_error *reterr);
+	vd_status (*translate)(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value,
+			       struct vd_kv **ret_kv, struct vd_error *reterr);
 };
 
 /* First member of every codec. */
 struct vd_codec {
 	const struct vd_codec_ops *ops;
 	/* declared fields, in addition to metadata.name and metadata.namespace */
-	const char *const	  *field_names;
-	size_t			   field_count;
+	const char *const *field_names;
+	size_t		   field_count;
 };
 
 /* Frees the scratch memory of facts. May be called from any thread. */
@@ -85,7 +86,7 @@ static inline void vd_codec_release(const struct vd_codec *codec, struct vd_obje
 /* A declared field: the string, number or boolean at json_path (such as ".spec.nodeName"), otherwise
  * default_value (NULL: ""). */
 struct vd_field_spec {
-	const char *name;	   /* name in field selectors, such as "spec.nodeName" */
+	const char *name; /* name in field selectors, such as "spec.nodeName" */
 	const char *json_path;
 	const char *default_value;
 };
@@ -96,8 +97,8 @@ struct vd_field_spec {
  * kinds and encrypted values are VD_UNDECODABLE with an explanation. Numbers have no bounds, as in JSON:
  * one that fits neither int64 nor float64 (1e400) is kept as written. No Go client can read a list with
  * such a number, so programs that serve Go clients must reject it on write, as `vedette serve` does. */
-VD_API VD_MUST_USE vd_status vd_codec_json_new(const struct vd_field_spec *fields, size_t field_count, struct vd_codec **ret_codec,
-					       struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_codec_json_new(const struct vd_field_spec *fields, size_t field_count,
+					       struct vd_codec **ret_codec, struct vd_error *reterr);
 /* Frees the codec; codec may be NULL. Returns NULL. All cachers that use it must be gone: otherwise the
  * program aborts with a message that names them. */
 VD_API struct vd_codec *vd_codec_free(struct vd_codec *codec);
@@ -107,10 +108,10 @@ VD_API struct vd_codec *vd_codec_free(struct vd_codec *codec);
 
 /* Decodes kv. The object holds a reference of kv or, if the value had to be translated, of a new record
  * with the same key, revisions and lease. The caller owns one reference. Errors: VD_UNDECODABLE, VD_NOMEM. */
-VD_API VD_MUST_USE vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object,
-					   struct vd_error *reterr);
-VD_API struct vd_object *vd_object_ref(struct vd_object *object);
-VD_API struct vd_object *vd_object_unref(struct vd_object *object);
+VD_API VD_MUST_USE vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv,
+					   struct vd_object **ret_object, struct vd_error *reterr);
+VD_API struct vd_object	    *vd_object_ref(struct vd_object *object);
+VD_API struct vd_object	    *vd_object_unref(struct vd_object *object);
 
 /* All slices below are valid while the object has a reference. */
 VD_API struct vd_kv   *vd_object_kv(const struct vd_object *object); /* borrowed */
@@ -118,11 +119,12 @@ VD_API struct vd_bytes vd_object_key(const struct vd_object *object);
 VD_API struct vd_bytes vd_object_name(const struct vd_object *object);
 VD_API struct vd_bytes vd_object_namespace(const struct vd_object *object);
 /* modification revision: the resourceVersion */
-VD_API vd_rev	       vd_object_revision(const struct vd_object *object);
-VD_API size_t	       vd_object_label_count(const struct vd_object *object);
-VD_API struct vd_pair  vd_object_label(const struct vd_object *object, size_t index);
+VD_API vd_rev	      vd_object_revision(const struct vd_object *object);
+VD_API size_t	      vd_object_label_count(const struct vd_object *object);
+VD_API struct vd_pair vd_object_label(const struct vd_object *object, size_t index);
 /* Finds a label. Returns false if the object does not have it. */
-VD_API bool vd_object_label_get(const struct vd_object *object, struct vd_bytes key, struct vd_bytes *ret_value);
+VD_API bool vd_object_label_get(const struct vd_object *object, struct vd_bytes key,
+				struct vd_bytes *ret_value);
 /* Returns a field: the index counts metadata.name, metadata.namespace, then the declared fields. Absent in
  * the object: empty. */
 VD_API struct vd_bytes vd_object_field(const struct vd_object *object, size_t index);
@@ -134,7 +136,7 @@ struct vd_object_json {
 	struct vd_bytes piece[3];
 	char		text[64];
 };
-VD_API void   vd_object_json(const struct vd_object *object, vd_rev revision, struct vd_object_json *ret_json);
+VD_API void vd_object_json(const struct vd_object *object, vd_rev revision, struct vd_object_json *ret_json);
 VD_API size_t vd_object_json_size(const struct vd_object *object, vd_rev revision);
 
 #ifdef __cplusplus

@@ -29,9 +29,9 @@ struct vd_encryption_rule {
 	const struct vd_encryption_key *keys;	/* the first key encrypts, all keys decrypt */
 	size_t				key_count;
 	/* values are written without encryption, to phase encryption out */
-	bool				writes_plain;
+	bool writes_plain;
 	/* values without encryption are accepted, to phase encryption in */
-	bool				reads_plain;
+	bool reads_plain;
 };
 
 /* Opens an encrypting store over inner and takes ownership of inner: closing the new store closes inner.
@@ -45,8 +45,10 @@ struct vd_encryption_rule {
  * answer VD_UNSUPPORTED.
  *
  * Errors: VD_INVALID_ARGUMENT (an invalid rule, with an explanation), VD_NOMEM. */
-VD_API VD_MUST_USE vd_status vd_store_open_encrypted(const struct vd_env *env, struct vd_store *inner, const struct vd_encryption_rule *rules, size_t rule_count,
-						     struct vd_store **ret_store, struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_store_open_encrypted(const struct vd_env *env, struct vd_store *inner,
+						     const struct vd_encryption_rule *rules,
+						     size_t rule_count, struct vd_store **ret_store,
+						     struct vd_error *reterr);
 
 #ifdef __cplusplus
 }

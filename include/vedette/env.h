@@ -71,12 +71,12 @@ VD_API vd_status vd_allocator_install(const struct vd_allocator *allocator);
 struct vd_actor;
 
 struct vd_actor_options {
-	const char *name;	   /* borrowed for the life of the process: a string literal */
-	void (*run)(void *arg);	   /* handler; see struct vd_runner_ops */
+	const char *name;	/* borrowed for the life of the process: a string literal */
+	void (*run)(void *arg); /* handler; see struct vd_runner_ops */
 	void *arg;
 	/* The handler blocks, in system calls (fdatasync) or in calls named _wait; it gets a thread of its
 	 * own. */
-	bool  blocking;
+	bool blocking;
 };
 
 /* Interface of a runner: a thread pool, an event loop, or the simulator. An embedder may implement its
@@ -88,7 +88,8 @@ struct vd_actor_options {
  * wakes its own actor if work is left. The runner chooses the thread; it can be an event-loop thread that
  * also reads from sockets, which a waiting handler would stall. */
 struct vd_runner_ops {
-	vd_status (*actor_new)(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor);
+	vd_status (*actor_new)(void *runner, const struct vd_actor_options *options,
+			       struct vd_actor **ret_actor);
 	void (*actor_wake)(struct vd_actor *actor);
 	void (*actor_set_timer)(struct vd_actor *actor, vd_mono due);
 	void (*actor_close)(struct vd_actor *actor, void (*done)(void *arg), void *arg);
@@ -106,10 +107,12 @@ struct vd_runner {
 
 /* Creates an actor on the env's runner. Its handler does not run before the first wake or timer. Errors:
  * VD_NOMEM, VD_FULL, VD_CLOSED. */
-VD_API VD_MUST_USE vd_status vd_actor_new(const struct vd_env *env, const struct vd_actor_options *options, struct vd_actor **ret_actor);
+VD_API VD_MUST_USE vd_status vd_actor_new(const struct vd_env *env, const struct vd_actor_options *options,
+					  struct vd_actor **ret_actor);
 /* Creates an actor on the given runner, such as an event loop. Errors as for vd_actor_new. */
-VD_API VD_MUST_USE vd_status vd_runner_actor_new(const struct vd_runner *runner, const struct vd_actor_options *options,
-						 struct vd_actor **ret_actor);
+VD_API VD_MUST_USE vd_status vd_runner_actor_new(const struct vd_runner	       *runner,
+						 const struct vd_actor_options *options,
+						 struct vd_actor	      **ret_actor);
 /* Schedules a run of the handler. May be called from any thread, including the handler, and while locks
  * are held. Never blocks; never runs the handler inside the call. Must not be called after vd_actor_close.
  * If the handler closes its own actor because of a flag, other threads must set the flag and wake the
@@ -128,18 +131,22 @@ VD_API void vd_actor_close(struct vd_actor *actor, void (*done)(void *arg), void
 /* ---- The env ---- */
 
 struct vd_env_options {
-	size_t		  size;		/* sizeof(struct vd_env_options) */
-	unsigned	  threads;	/* size of the thread pool; 0: number of processors, at most 8 */
-	vd_log_fn	  log;		/* NULL: records are discarded */
+	size_t		  size;	   /* sizeof(struct vd_env_options) */
+	unsigned	  threads; /* size of the thread pool; 0: number of processors, at most 8 */
+	vd_log_fn	  log;	   /* NULL: records are discarded */
 	void		 *log_arg;
-	enum vd_log_level log_level;	/* records of a higher level are not built */
-	uint64_t	  seed;		/* seed of the random numbers; 0: from the operating system */
+	enum vd_log_level log_level; /* records of a higher level are not built */
+	uint64_t	  seed;	     /* seed of the random numbers; 0: from the operating system */
 };
-#define VD_ENV_OPTIONS_INIT { sizeof(struct vd_env_options), 0, 0, 0, VD_LOG_INFO, 0 }
+#define VD_ENV_OPTIONS_INIT                                                                                  \
+	{                                                                                                    \
+		sizeof(struct vd_env_options), 0, 0, 0, VD_LOG_INFO, 0                                       \
+	}
 
 /* Creates an env with the real clock and a thread pool. options may be NULL: the defaults. Errors:
  * VD_NOMEM; VD_IO if a thread cannot be started. */
-VD_API VD_MUST_USE vd_status vd_env_new_threads(const struct vd_env_options *options, struct vd_env **ret_env);
+VD_API VD_MUST_USE vd_status vd_env_new_threads(const struct vd_env_options *options,
+						struct vd_env		   **ret_env);
 /* Frees the env; blocks until its threads have ended. env may be NULL. Returns NULL. Everything created
  * with env, including watchers and watches, must be closed before: otherwise the program aborts with a
  * message that names each open object and the call that closes it. An object whose close was called need

@@ -31,7 +31,7 @@ struct vd_informer_handler {
 	/* unknown_final_state: deleted while the watch was down; last_state may be out of date. */
 	void (*remove)(void *arg, struct vd_object *last_state, bool unknown_final_state);
 	void (*synced)(void *arg); /* called once, after the last initial add */
-	void  *arg;
+	void *arg;
 	/* interval at which each object is delivered again as an update; 0: never; at least 1 s */
 	vd_dur resync_period;
 };
@@ -48,39 +48,44 @@ struct vd_informer_index {
 };
 
 struct vd_informer_options {
-	size_t			 size; /* sizeof(struct vd_informer_options) */
-	struct vd_bytes		 namespace_name; /* empty: all namespaces */
-	struct vd_bytes		 label_selector;
-	struct vd_bytes		 field_selector;
+	size_t		size;		/* sizeof(struct vd_informer_options) */
+	struct vd_bytes namespace_name; /* empty: all namespaces */
+	struct vd_bytes label_selector;
+	struct vd_bytes field_selector;
 	/* Runner that calls the handlers; must outlive the informer. NULL: the env's. vd_poller_runner()
 	 * of a poller: the embedder's own event loop. */
-	const struct vd_runner	*runner;
+	const struct vd_runner	       *runner;
 	const struct vd_informer_index *indexes;
-	size_t			 index_count;
+	size_t				index_count;
 };
-#define VD_INFORMER_OPTIONS_INIT                                                                                                 \
-	{                                                                                                                        \
-		sizeof(struct vd_informer_options), { 0, 0 }, { 0, 0 }, { 0, 0 }, 0, 0, 0                                        \
+#define VD_INFORMER_OPTIONS_INIT                                                                             \
+	{                                                                                                    \
+		sizeof(struct vd_informer_options), { 0, 0 }, { 0, 0 }, { 0, 0 }, 0, 0, 0                    \
 	}
 
 /* Opens an informer without handlers; does not block. The caller owns it and closes it. options are
  * copied. Errors: VD_BAD_REQUEST (selectors), VD_INVALID_ARGUMENT (two indexes with one name), VD_NOMEM. */
-VD_API VD_MUST_USE vd_status vd_informer_open(struct vd_cacher *cacher, const struct vd_informer_options *options, struct vd_informer **ret_informer,
-					      struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_informer_open(struct vd_cacher		       *cacher,
+					      const struct vd_informer_options *options,
+					      struct vd_informer **ret_informer, struct vd_error *reterr);
 /* Opens an informer with one handler (copied) and default options. Selectors may be empty. Errors as for
  * vd_informer_open and vd_informer_add_handler. */
-VD_API VD_MUST_USE vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_name, struct vd_bytes label_selector,
-					     struct vd_bytes field_selector, const struct vd_informer_handler *handler,
+VD_API VD_MUST_USE vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_name,
+					     struct vd_bytes label_selector, struct vd_bytes field_selector,
+					     const struct vd_informer_handler *handler,
 					     struct vd_informer **ret_informer, struct vd_error *reterr);
 /* Adds a handler (copied) at any time: it first gets an add for each existing object, then the changes.
  * ret_registration may be NULL. Errors: VD_CLOSED, VD_NOMEM, VD_INVALID_ARGUMENT (resync_period below 1
  * s). */
-VD_API VD_MUST_USE vd_status vd_informer_add_handler(struct vd_informer *informer, const struct vd_informer_handler *handler,
-						     struct vd_informer_registration **ret_registration, struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_informer_add_handler(struct vd_informer		      *informer,
+						     const struct vd_informer_handler *handler,
+						     struct vd_informer_registration **ret_registration,
+						     struct vd_error		      *reterr);
 /* Removes a handler. No call of it begins after done (may be NULL) was called; inside one of its own
  * calls: after this function returned. Must not be called after vd_informer_close. */
-VD_API void vd_informer_remove_handler(struct vd_informer *informer, struct vd_informer_registration *registration, void (*done)(void *arg),
-				       void *arg);
+VD_API void vd_informer_remove_handler(struct vd_informer	       *informer,
+				       struct vd_informer_registration *registration, void (*done)(void *arg),
+				       void			       *arg);
 /* Blocks until the initial state is in the local store and the handlers registered before have received
  * it, at most for timeout (negative: for ever). Errors: VD_TIMEOUT; VD_CLOSED; VD_INVALID_ARGUMENT in an
  * actor's handler, and on the thread that serves the poller of this informer (vedette/poller.h). */
@@ -89,7 +94,8 @@ VD_API VD_MUST_USE vd_status vd_informer_synced_wait(struct vd_informer *informe
 /* ---- The local store, as the handlers last saw it ---- */
 
 /* Returns a reference that the caller owns, or NULL if there is no such object. */
-VD_API struct vd_object *vd_informer_get(struct vd_informer *informer, struct vd_bytes namespace_name, struct vd_bytes name);
+VD_API struct vd_object *vd_informer_get(struct vd_informer *informer, struct vd_bytes namespace_name,
+					 struct vd_bytes name);
 VD_API size_t		 vd_informer_count(struct vd_informer *informer);
 /* Returns the revision of the local store, which bookmarks advance, too; 0 before it is first filled. */
 VD_API vd_rev vd_informer_revision(struct vd_informer *informer);
@@ -99,12 +105,13 @@ VD_API vd_rev vd_informer_revision(struct vd_informer *informer);
 typedef bool (*vd_object_visit_fn)(void *arg, struct vd_object *object);
 VD_API size_t vd_informer_visit(struct vd_informer *informer, vd_object_visit_fn visit, void *arg);
 /* Visits the objects that have the value in the index. Returns 0 if there is no such index. */
-VD_API size_t vd_informer_visit_index(struct vd_informer *informer, const char *index, struct vd_bytes value, vd_object_visit_fn visit, void *arg);
+VD_API size_t vd_informer_visit_index(struct vd_informer *informer, const char *index, struct vd_bytes value,
+				      vd_object_visit_fn visit, void *arg);
 
 /* Closes the informer. No handler is called after done (may be NULL) was called. A second call aborts the
  * program. The close_wait form blocks until done and returns NULL; it aborts the program where
  * vd_informer_synced_wait is refused. */
-VD_API void		   vd_informer_close(struct vd_informer *informer, void (*done)(void *arg), void *arg);
+VD_API void vd_informer_close(struct vd_informer *informer, void (*done)(void *arg), void *arg);
 VD_API struct vd_informer *vd_informer_close_wait(struct vd_informer *informer);
 
 #ifdef __cplusplus

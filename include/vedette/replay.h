@@ -24,32 +24,33 @@ extern "C" {
 struct vd_player;
 
 struct vd_player_options {
-	size_t	    size;	    /* sizeof(struct vd_player_options) */
-	const char *path;	    /* the log, plain or zstd; "-": standard input */
+	size_t	    size; /* sizeof(struct vd_player_options) */
+	const char *path; /* the log, plain or zstd; "-": standard input */
 	/* multiple of the recorded speed; 0 (default): as fast as the watches read. Records without a time
 	 * are applied at once. */
-	double	    speed;
+	double speed;
 	/* apply nothing until vd_player_resume, vd_player_step or vd_player_seek */
-	bool	    paused;
+	bool paused;
 	/* apply the log up to this revision before vd_player_open returns; 0: only its snapshot */
-	vd_rev	    start_revision;
+	vd_rev start_revision;
 	/* accept writes of other callers; a recorded transaction whose revision is taken gets the next one */
 	bool	    writable;
-	uint64_t    seed;	    /* seed of the faults; 0 is a valid seed */
-	const char *faults;	    /* faults as listed below; NULL or "": none */
-	int64_t	    history_bytes;  /* maximum size of retained older revisions, in bytes; default 64 MiB */
+	uint64_t    seed;	   /* seed of the faults; 0 is a valid seed */
+	const char *faults;	   /* faults as listed below; NULL or "": none */
+	int64_t	    history_bytes; /* maximum size of retained older revisions, in bytes; default 64 MiB */
 	/* maximum transactions applied ahead of the slowest open watch; default 4096 */
-	uint32_t    lead_max;
+	uint32_t lead_max;
 	/* Number of times the log is played. At its end, one transaction restores its initial state, and
 	 * the log repeats at later revisions. Default 1; 0: for ever. */
-	uint64_t    rounds;
+	uint64_t rounds;
 	/* A log whose end is torn, or that its writer did not close, ends with VD_BAD_REQUEST. Default:
 	 * vd_player_position reports it. */
-	bool	    strict;
+	bool strict;
 };
-#define VD_PLAYER_OPTIONS_INIT                                                                                                   \
-	{                                                                                                                        \
-		.size = sizeof(struct vd_player_options), .history_bytes = (int64_t) 64 << 20, .lead_max = 4096, .rounds = 1     \
+#define VD_PLAYER_OPTIONS_INIT                                                                               \
+	{                                                                                                    \
+		.size = sizeof(struct vd_player_options), .history_bytes = (int64_t) 64 << 20,               \
+		.lead_max = 4096, .rounds = 1                                                                \
 	}
 
 /* Faults: comma-separated words, each with a probability P (0 to 1), a duration D (10ms, 2s), or a
@@ -77,8 +78,8 @@ struct vd_player_options {
  * applies the log up to start_revision. Errors: VD_NOT_FOUND; VD_IO; VD_BAD_REQUEST (no event log, or a
  * malformed line: file and line are named); VD_NEWER_FORMAT; VD_INVALID_ARGUMENT (an option, or an invalid
  * word of faults); VD_NOMEM. */
-VD_API VD_MUST_USE vd_status vd_player_open(const struct vd_env *env, const struct vd_player_options *options, struct vd_player **ret_player,
-					    struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_player_open(const struct vd_env *env, const struct vd_player_options *options,
+					    struct vd_player **ret_player, struct vd_error *reterr);
 /* Returns the player's store, borrowed until the player is closed; closing the store itself has no effect.
  * Writes answer VD_FORBIDDEN unless the player is writable. */
 VD_API struct vd_store *vd_player_store(struct vd_player *player);
@@ -96,19 +97,19 @@ VD_API void vd_player_seek(struct vd_player *player, vd_rev revision);
 VD_API void vd_player_seek_time(struct vd_player *player, vd_wall time);
 
 struct vd_player_position {
-	vd_rev	 revision;	/* revision applied and visible */
-	uint64_t transactions;	/* transactions applied */
-	uint64_t records;	/* puts and deletes of these transactions */
-	vd_wall	 time;		/* recorded time of the last transaction that has one; 0: none has */
+	vd_rev	 revision;     /* revision applied and visible */
+	uint64_t transactions; /* transactions applied */
+	uint64_t records;      /* puts and deletes of these transactions */
+	vd_wall	 time;	       /* recorded time of the last transaction that has one; 0: none has */
 	bool	 paused;
-	bool	 resting;	/* paused, and all requested transactions (step, seek) are applied */
-	bool	 ended;		/* the log has ended, or an error ended it early */
-	uint64_t rounds;	/* repetitions of the log begun */
-	bool	 was_torn;	/* an incomplete transaction or line at the end was ignored */
+	bool	 resting;  /* paused, and all requested transactions (step, seek) are applied */
+	bool	 ended;	   /* the log has ended, or an error ended it early */
+	uint64_t rounds;   /* repetitions of the log begun */
+	bool	 was_torn; /* an incomplete transaction or line at the end was ignored */
 	/* The log has checksums and no closing line: its writer was killed, or lines at its end are
 	 * missing. */
 	bool	 was_unclosed;
-	uint64_t torn_line;	/* first line of the ignored part */
+	uint64_t torn_line;		   /* first line of the ignored part */
 	uint64_t torn_records, torn_bytes; /* complete records, and bytes of text, in the ignored part */
 	/* injected faults, and those recorded in the log */
 	uint64_t disconnects, compactions, errors, delays, refusals, lost_answers, too_large;
@@ -118,7 +119,8 @@ VD_API void vd_player_position_get(const struct vd_player *player, struct vd_pla
  * waits for the end. Returns VD_OK; VD_NOT_FOUND (the log ended before); VD_TIMEOUT; or the error that
  * ended the log early. With a simulated env this call runs the simulator. */
 #define VD_PLAYER_END INT64_MAX
-VD_API VD_MUST_USE vd_status vd_player_wait(struct vd_player *player, vd_rev revision, vd_dur timeout, struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_player_wait(struct vd_player *player, vd_rev revision, vd_dur timeout,
+					    struct vd_error *reterr);
 
 /* Closes the player and its store: watches end with VD_CLOSED and stay valid until their owners close
  * them. done (may be NULL) is called when the player makes no further calls. The close_wait form blocks
@@ -162,45 +164,49 @@ struct vd_rehearsal_options {
 	const char *faults;	    /* faults as listed above; NULL or "": none */
 	vd_rev	    start_revision; /* as vd_player_options.start_revision */
 	/* refuse writes of the code under test; default: accept them (vd_player_options.writable) */
-	bool	    read_only;
-	int64_t	    history_bytes;  /* as vd_player_options.history_bytes */
+	bool	read_only;
+	int64_t history_bytes; /* as vd_player_options.history_bytes */
 	/* As vd_player_options.speed; default 1: the recorded pace, in simulated time. 0: all at once, in
 	 * bursts. */
-	double	    speed;
+	double speed;
 	/* Maximum of the random duration of each simulator step, so that timers interleave with other
 	 * work; default 1 ms. */
-	vd_dur	    step_delay_max;
+	vd_dur step_delay_max;
 	/* Simulated time at the end of each vd_rehearsal_run, for retries and timers of the code under
 	 * test; default 60 s. */
-	vd_dur	    settle;
-	vd_log_fn   log;	    /* receives log records of all levels; NULL: discarded */
-	void	   *log_arg;
+	vd_dur	  settle;
+	vd_log_fn log; /* receives log records of all levels; NULL: discarded */
+	void	 *log_arg;
 	/* Called if an expectation does not hold; may longjmp, as test frameworks do; NULL: not called. */
 	void (*failed)(void *arg, const char *sentence);
 	void *failed_arg;
 };
-#define VD_REHEARSAL_OPTIONS_INIT                                                                                                \
-	{                                                                                                                        \
-		.size = sizeof(struct vd_rehearsal_options), .history_bytes = (int64_t) 64 << 20, .speed = 1,               \
-		.step_delay_max = { 1000000 }, .settle = { (int64_t) 60 * 1000000000 }                                                                          \
+#define VD_REHEARSAL_OPTIONS_INIT                                                                            \
+	{                                                                                                    \
+		.size = sizeof(struct vd_rehearsal_options), .history_bytes = (int64_t) 64 << 20,            \
+		.speed = 1, .step_delay_max = { 1000000 }, .settle = {                                       \
+			(int64_t) 60 * 1000000000                                                            \
+		}                                                                                            \
 	}
 
 /* Opens a rehearsal. The caller owns it and closes it. Errors as for vd_player_open. */
-VD_API VD_MUST_USE vd_status vd_rehearsal_open(const struct vd_rehearsal_options *options, struct vd_rehearsal **ret_rehearsal, struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_rehearsal_open(const struct vd_rehearsal_options *options,
+					       struct vd_rehearsal **ret_rehearsal, struct vd_error *reterr);
 /* Closes the rehearsal's watches, caches, player and env. The caller must close before what it created
  * with them. rehearsal may be NULL. Returns NULL. */
 VD_API struct vd_rehearsal *vd_rehearsal_close(struct vd_rehearsal *rehearsal);
 
 /* Borrowed until the rehearsal is closed. */
-VD_API struct vd_env	*vd_rehearsal_env(struct vd_rehearsal *rehearsal);
-VD_API struct vd_store	*vd_rehearsal_store(struct vd_rehearsal *rehearsal);
+VD_API struct vd_env   *vd_rehearsal_env(struct vd_rehearsal *rehearsal);
+VD_API struct vd_store *vd_rehearsal_store(struct vd_rehearsal *rehearsal);
 /* paused; vd_rehearsal_run moves it */
 VD_API struct vd_player *vd_rehearsal_player(struct vd_rehearsal *rehearsal);
 /* Returns the cache of the objects under key_prefix (such as "/registry/pods/"), for Kubernetes-shaped
  * JSON of any kind. The first call for a prefix creates it; it is ready when the call returns. The code
  * under test may use it or create its own. Runs the simulator. Errors: VD_INVALID_ARGUMENT; VD_NOMEM;
  * VD_TIMEOUT (faults prevent readiness). */
-VD_API VD_MUST_USE vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal, const char *key_prefix, bool cluster_scoped, struct vd_cacher **ret_cacher,
+VD_API VD_MUST_USE vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal, const char *key_prefix,
+						 bool cluster_scoped, struct vd_cacher **ret_cacher,
 						 struct vd_error *reterr);
 /* Opens a watch that behaves like a reconnecting client: when it ends, it is opened again from the last
  * revision seen, or, if that has expired, with the current state. Its events are checked and kept, at most
@@ -208,34 +214,41 @@ VD_API VD_MUST_USE vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal,
  * outlive vd_rehearsal_close. Watches are numbered from 0. Runs the simulator until the watch is open.
  * Errors: VD_NOMEM; VD_BAD_REQUEST (a selector). */
 #define VD_REHEARSAL_EVENTS_MAX 1000000
-VD_API VD_MUST_USE vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *cacher, const struct vd_watch_options *options,
-						unsigned *ret_watch, struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *cacher,
+						const struct vd_watch_options *options, unsigned *ret_watch,
+						struct vd_error *reterr);
 /* Registers an invariant: holds is called for each new revision of the store from now on; false is a
  * violation with this name (copied). holds may read store with calls that do not block. */
-VD_API VD_MUST_USE vd_status vd_rehearsal_always(struct vd_rehearsal *rehearsal, const char *name, bool (*holds)(void *arg, struct vd_store *store), void *arg);
+VD_API VD_MUST_USE vd_status vd_rehearsal_always(struct vd_rehearsal *rehearsal, const char		*name,
+						 bool (*holds)(void *arg, struct vd_store *store), void *arg);
 
 /* Plays until revision is applied (VD_PLAYER_END: all), waits until caches and watches have seen all of
  * it, then lets `settle` pass. Runs the simulator. Errors: VD_NOT_FOUND (the log ends before that
  * revision); VD_TIMEOUT (a cache or watch did not catch up within an hour of simulated time); the error
  * that ended the log. */
-VD_API VD_MUST_USE vd_status vd_rehearsal_run(struct vd_rehearsal *rehearsal, vd_rev revision, struct vd_error *reterr);
+VD_API VD_MUST_USE vd_status vd_rehearsal_run(struct vd_rehearsal *rehearsal, vd_rev revision,
+					      struct vd_error *reterr);
 /* Lets simulated time pass without playing the log. Runs the simulator. */
 VD_API void vd_rehearsal_pass(struct vd_rehearsal *rehearsal, vd_dur time);
 /* Lets simulated time pass until condition holds; it is called between steps of the simulator. Returns
  * false if limit has passed or no event is left that could change it. */
-VD_API bool vd_rehearsal_until(struct vd_rehearsal *rehearsal, bool (*condition)(void *arg), void *arg, vd_dur limit);
+VD_API bool vd_rehearsal_until(struct vd_rehearsal *rehearsal, bool (*condition)(void *arg), void *arg,
+			       vd_dur limit);
 
 /* Expects an event of this type, key (NULL: any) and revision (0: any) among the watch's events after the
  * one expected last (at first: all). Events before it are skipped. type is an enum vd_watch_type. */
-VD_API bool vd_rehearsal_expect_event(struct vd_rehearsal *rehearsal, unsigned watch, int type, const char *key, vd_rev revision);
+VD_API bool vd_rehearsal_expect_event(struct vd_rehearsal *rehearsal, unsigned watch, int type,
+				      const char *key, vd_rev revision);
 /* Expects no such event after the one expected last. */
-VD_API bool vd_rehearsal_expect_no_event(struct vd_rehearsal *rehearsal, unsigned watch, int type, const char *key);
+VD_API bool vd_rehearsal_expect_no_event(struct vd_rehearsal *rehearsal, unsigned watch, int type,
+					 const char *key);
 /* Expects that the current value of key equals this JSON, regardless of member order and white space;
  * NULL: that the key does not exist. */
 VD_API bool vd_rehearsal_expect_state(struct vd_rehearsal *rehearsal, const char *key, const char *json);
 /* Expects that the member at a dotted path (such as ".spec.nodeName") equals this JSON; NULL: that it does
  * not exist. */
-VD_API bool vd_rehearsal_expect_member(struct vd_rehearsal *rehearsal, const char *key, const char *path, const char *json);
+VD_API bool vd_rehearsal_expect_member(struct vd_rehearsal *rehearsal, const char *key, const char *path,
+				       const char *json);
 /* Expects that count keys have this prefix. */
 VD_API bool vd_rehearsal_expect_count(struct vd_rehearsal *rehearsal, const char *prefix, size_t count);
 /* Returns true if no watch guarantee and no invariant was violated: each watch saw each change once, in

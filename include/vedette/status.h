@@ -38,46 +38,57 @@ extern "C" {
 
 /* The only table of status codes: X(name, text name, HTTP status, HTTP reason, gRPC code, sentence). The
  * enum, the names, the mappings and docs/SEMANTICS.md are generated from it. */
-#define VD_STATUS_MAP(X)                                                                                                         \
-	X(VD_OK, "ok", 200, "", 0, "success")                                                                                    \
-	X(VD_AGAIN, "again", 503, "ServiceUnavailable", 14, "nothing now; the callee signals when to ask again")                 \
-	X(VD_NOMEM, "out_of_memory", 500, "InternalError", 8, "an allocation failed; state is as before")                        \
-	X(VD_INVALID_ARGUMENT, "invalid_argument", 400, "BadRequest", 3, "an argument is outside its contract")                  \
-	X(VD_BAD_REQUEST, "bad_request", 400, "BadRequest", 3, "bytes from outside cannot be understood")                        \
-	X(VD_INVALID, "invalid", 422, "Invalid", 3, "understood, but the content is not allowed")                                \
-	X(VD_NOT_FOUND, "not_found", 404, "NotFound", 5, "no such key or object")                                                \
-	X(VD_EXISTS, "exists", 409, "AlreadyExists", 6, "the key or object exists already")                                      \
-	X(VD_CONFLICT, "conflict", 409, "Conflict", 10, "the object was changed by another writer; read again")                  \
-	X(VD_PRECONDITION, "precondition", 409, "Conflict", 9, "a precondition (uid or resourceVersion) does not hold")          \
-	X(VD_REVISION_ON_CREATE, "revision_on_create", 500, "", 3, "resourceVersion should not be set on objects to be created") \
-	X(VD_EXPIRED, "expired", 410, "Expired", 11, "the revision was compacted or left the history; list again")               \
-	X(VD_TOO_LARGE_REVISION, "too_large_revision", 504, "Timeout", 11, "the revision is in the future; wait or try later")   \
-	X(VD_NOT_READY, "not_ready", 429, "TooManyRequests", 14, "not initialized yet; back off and try again")                  \
-	X(VD_FULL, "full", 429, "TooManyRequests", 8, "a bound was reached; slow down")                                          \
-	X(VD_TOO_SLOW, "too_slow", 429, "TooManyRequests", 8, "a watch lagged beyond its limit and was ended; resume it")        \
-	X(VD_TIMEOUT, "timeout", 504, "Timeout", 4, "the deadline passed")                                                       \
-	X(VD_CANCELED, "canceled", 499, "", 1, "the caller canceled the call")                                                   \
-	X(VD_CLOSED, "closed", 503, "ServiceUnavailable", 14, "the object is being shut down")                                   \
-	X(VD_UNAVAILABLE, "unavailable", 500, "ServerTimeout", 14, "the store cannot be reached")                                \
-	X(VD_UNSUPPORTED, "unsupported", 501, "", 12, "this implementation does not offer the operation")                        \
-	X(VD_FORBIDDEN, "forbidden", 403, "Forbidden", 7, "not permitted")                                                       \
-	X(VD_TOO_BIG, "too_big", 413, "RequestEntityTooLarge", 8, "larger than its documented maximum")                          \
-	X(VD_UNDECODABLE, "undecodable", 500, "InternalError", 15, "stored bytes cannot be decoded")                             \
-	X(VD_CORRUPT, "corrupt", 500, "InternalError", 15, "stored data is damaged")                                             \
-	X(VD_NEWER_FORMAT, "newer_format", 500, "InternalError", 9, "written by a newer version of this program")                \
-	X(VD_LOCKED, "locked", 500, "InternalError", 9, "another process has the store open")                                    \
-	X(VD_NO_SPACE, "no_space", 507, "InternalError", 8, "the disk or the quota is full; nothing was lost")                   \
-	X(VD_IO, "io", 500, "InternalError", 13, "the operating system reported an I/O error")                                   \
-	X(VD_LEASE_NOT_FOUND, "lease_not_found", 404, "NotFound", 5, "no such lease")                                            \
-	X(VD_LEASE_EXISTS, "lease_exists", 409, "AlreadyExists", 9, "the lease id is in use")                                    \
-	X(VD_DUPLICATE_KEY, "duplicate_key", 400, "BadRequest", 3, "one transaction writes a key twice")                         \
+#define VD_STATUS_MAP(X)                                                                                     \
+	X(VD_OK, "ok", 200, "", 0, "success")                                                                \
+	X(VD_AGAIN, "again", 503, "ServiceUnavailable", 14,                                                  \
+	  "nothing now; the callee signals when to ask again")                                               \
+	X(VD_NOMEM, "out_of_memory", 500, "InternalError", 8, "an allocation failed; state is as before")    \
+	X(VD_INVALID_ARGUMENT, "invalid_argument", 400, "BadRequest", 3,                                     \
+	  "an argument is outside its contract")                                                             \
+	X(VD_BAD_REQUEST, "bad_request", 400, "BadRequest", 3, "bytes from outside cannot be understood")    \
+	X(VD_INVALID, "invalid", 422, "Invalid", 3, "understood, but the content is not allowed")            \
+	X(VD_NOT_FOUND, "not_found", 404, "NotFound", 5, "no such key or object")                            \
+	X(VD_EXISTS, "exists", 409, "AlreadyExists", 6, "the key or object exists already")                  \
+	X(VD_CONFLICT, "conflict", 409, "Conflict", 10,                                                      \
+	  "the object was changed by another writer; read again")                                            \
+	X(VD_PRECONDITION, "precondition", 409, "Conflict", 9,                                               \
+	  "a precondition (uid or resourceVersion) does not hold")                                           \
+	X(VD_REVISION_ON_CREATE, "revision_on_create", 500, "", 3,                                           \
+	  "resourceVersion should not be set on objects to be created")                                      \
+	X(VD_EXPIRED, "expired", 410, "Expired", 11,                                                         \
+	  "the revision was compacted or left the history; list again")                                      \
+	X(VD_TOO_LARGE_REVISION, "too_large_revision", 504, "Timeout", 11,                                   \
+	  "the revision is in the future; wait or try later")                                                \
+	X(VD_NOT_READY, "not_ready", 429, "TooManyRequests", 14,                                             \
+	  "not initialized yet; back off and try again")                                                     \
+	X(VD_FULL, "full", 429, "TooManyRequests", 8, "a bound was reached; slow down")                      \
+	X(VD_TOO_SLOW, "too_slow", 429, "TooManyRequests", 8,                                                \
+	  "a watch lagged beyond its limit and was ended; resume it")                                        \
+	X(VD_TIMEOUT, "timeout", 504, "Timeout", 4, "the deadline passed")                                   \
+	X(VD_CANCELED, "canceled", 499, "", 1, "the caller canceled the call")                               \
+	X(VD_CLOSED, "closed", 503, "ServiceUnavailable", 14, "the object is being shut down")               \
+	X(VD_UNAVAILABLE, "unavailable", 500, "ServerTimeout", 14, "the store cannot be reached")            \
+	X(VD_UNSUPPORTED, "unsupported", 501, "", 12, "this implementation does not offer the operation")    \
+	X(VD_FORBIDDEN, "forbidden", 403, "Forbidden", 7, "not permitted")                                   \
+	X(VD_TOO_BIG, "too_big", 413, "RequestEntityTooLarge", 8, "larger than its documented maximum")      \
+	X(VD_UNDECODABLE, "undecodable", 500, "InternalError", 15, "stored bytes cannot be decoded")         \
+	X(VD_CORRUPT, "corrupt", 500, "InternalError", 15, "stored data is damaged")                         \
+	X(VD_NEWER_FORMAT, "newer_format", 500, "InternalError", 9,                                          \
+	  "written by a newer version of this program")                                                      \
+	X(VD_LOCKED, "locked", 500, "InternalError", 9, "another process has the store open")                \
+	X(VD_NO_SPACE, "no_space", 507, "InternalError", 8,                                                  \
+	  "the disk or the quota is full; nothing was lost")                                                 \
+	X(VD_IO, "io", 500, "InternalError", 13, "the operating system reported an I/O error")               \
+	X(VD_LEASE_NOT_FOUND, "lease_not_found", 404, "NotFound", 5, "no such lease")                        \
+	X(VD_LEASE_EXISTS, "lease_exists", 409, "AlreadyExists", 9, "the lease id is in use")                \
+	X(VD_DUPLICATE_KEY, "duplicate_key", 400, "BadRequest", 3, "one transaction writes a key twice")     \
 	X(VD_INTERNAL, "internal", 500, "InternalError", 13, "internal error")
 
 typedef enum vd_status {
 #define VD_STATUS_ENUM(name, text, http, reason, grpc, sentence) name,
 	VD_STATUS_MAP(VD_STATUS_ENUM)
 #undef VD_STATUS_ENUM
-	VD_STATUS_COUNT
+		VD_STATUS_COUNT
 } vd_status;
 
 /* A revision of the store; Kubernetes calls it resourceVersion. One sequence for the whole store, starting
@@ -96,9 +107,9 @@ typedef struct vd_dur {
 } vd_dur;
 
 #define VD_NEVER ((vd_mono) { INT64_MAX })
-#define VD_US(n) ((vd_dur) { (int64_t) (n) * 1000 })
-#define VD_MS(n) ((vd_dur) { (int64_t) (n) * 1000000 })
-#define VD_SECONDS(n) ((vd_dur) { (int64_t) (n) * 1000000000 })
+#define VD_US(n) ((vd_dur) { (int64_t) (n) *1000 })
+#define VD_MS(n) ((vd_dur) { (int64_t) (n) *1000000 })
+#define VD_SECONDS(n) ((vd_dur) { (int64_t) (n) *1000000000 })
 
 static inline vd_mono vd_mono_add(vd_mono t, vd_dur d)
 {
@@ -115,10 +126,10 @@ static inline vd_dur vd_mono_since(vd_mono later, vd_mono earlier)
  * do not apply are zero. */
 struct vd_error {
 	vd_status code;
-	vd_rev	  requested;	 /* requested revision */
-	vd_rev	  current;	 /* newest revision of the store or cache */
-	vd_rev	  compacted;	 /* compact revision of the store (VD_EXPIRED) */
-	uint32_t  retry_after_s; /* seconds to wait before a retry; 0: no advice */
+	vd_rev	  requested;			  /* requested revision */
+	vd_rev	  current;			  /* newest revision of the store or cache */
+	vd_rev	  compacted;			  /* compact revision of the store (VD_EXPIRED) */
+	uint32_t  retry_after_s;		  /* seconds to wait before a retry; 0: no advice */
 	char	  message[VD_ERROR_MESSAGE_SIZE]; /* NUL-terminated, valid UTF-8 */
 };
 

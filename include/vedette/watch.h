@@ -19,7 +19,7 @@ extern "C" {
 
 /* The resourceVersions "" and "0" have different meanings for get, list and watch. */
 #define VD_REVISION_UNSET ((vd_rev) -1)
-#define VD_REVISION_ANY	  ((vd_rev) 0)
+#define VD_REVISION_ANY ((vd_rev) 0)
 
 enum vd_watch_type { VD_WATCH_ADDED, VD_WATCH_MODIFIED, VD_WATCH_DELETED, VD_WATCH_BOOKMARK, VD_WATCH_ERROR };
 /* Returns "ADDED", "MODIFIED", "DELETED", "BOOKMARK" or "ERROR". */
@@ -27,48 +27,51 @@ VD_API const char *vd_watch_type_name(enum vd_watch_type type);
 
 /* One event. Borrowed for the call; take references (vd_object_ref) to keep objects. */
 struct vd_watch_event {
-	enum vd_watch_type     type;
-	vd_rev		       revision;   /* resourceVersion of the event; DELETED: that of the deletion */
+	enum vd_watch_type type;
+	vd_rev		   revision; /* resourceVersion of the event; DELETED: that of the deletion */
 	/* ADDED, MODIFIED: new state. DELETED: last state; encode it with the event's revision. Else NULL. */
 	struct vd_object      *object;
 	struct vd_object      *old_object; /* MODIFIED, DELETED: previous state; else NULL */
 	const struct vd_error *error;	   /* ERROR: the reason; no event follows */
 	/* ADDED event of the initial state, which is sorted by key; revisions may decrease within it */
-	bool		       initial;
+	bool initial;
 	/* BOOKMARK with the annotation k8s.io/initial-events-end */
-	bool		       initial_events_end;
+	bool initial_events_end;
 	/* Private to vedette: cache of encoded frames. NULL for initial events and bookmarks. */
-	struct vdi_event      *shared;
+	struct vdi_event *shared;
 };
 
 enum vd_tristate { VD_UNSET = 0, VD_FALSE = 1, VD_TRUE = 2 };
 
 struct vd_watch_options {
-	size_t		 size; /* sizeof(struct vd_watch_options) */
-	struct vd_bytes	 namespace_name; /* empty: all namespaces */
-	struct vd_bytes	 name;		 /* empty: all names */
-	struct vd_bytes	 label_selector; /* Kubernetes syntax; empty: no selector */
-	struct vd_bytes	 field_selector;
+	size_t		size;		/* sizeof(struct vd_watch_options) */
+	struct vd_bytes namespace_name; /* empty: all namespaces */
+	struct vd_bytes name;		/* empty: all names */
+	struct vd_bytes label_selector; /* Kubernetes syntax; empty: no selector */
+	struct vd_bytes field_selector;
 	/* VD_REVISION_UNSET, VD_REVISION_ANY, or N: events after revision N */
-	vd_rev		 revision;
+	vd_rev revision;
 	/* Kubernetes' sendInitialEvents; VD_TRUE: WatchList. VD_UNSET: the initial state is sent if
 	 * revision is VD_REVISION_ANY or VD_REVISION_UNSET. */
 	enum vd_tristate send_initial_events;
 	bool		 allow_bookmarks;
 	/* End of the watch, with VD_TIMEOUT; VD_NEVER: none; 0 (zeroed options): VD_INVALID_ARGUMENT. With
 	 * allow_bookmarks, a bookmark is sent 2 s before it. */
-	vd_mono		 deadline;
+	vd_mono deadline;
 	/* maximum size of undelivered events, in bytes; beyond it VD_TOO_SLOW; 0: the cacher's default */
-	int64_t		 lag_bytes_max;
+	int64_t lag_bytes_max;
 	/* maximum number of undelivered events; beyond it VD_TOO_SLOW; 0: no limit */
-	int64_t		 lag_events_max;
+	int64_t lag_events_max;
 	/* shard selector as for lists (KEP-5866): only objects in these hash ranges; empty: all */
-	struct vd_bytes	 shard_selector;
+	struct vd_bytes shard_selector;
 };
-#define VD_WATCH_OPTIONS_INIT                                                                                                    \
-	{                                                                                                                        \
-		sizeof(struct vd_watch_options), { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, VD_REVISION_UNSET, VD_UNSET, false,     \
-			{ INT64_MAX }, 0, 0, { 0, 0 }                                                                                      \
+#define VD_WATCH_OPTIONS_INIT                                                                                \
+	{                                                                                                    \
+		sizeof(struct vd_watch_options), { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 }, VD_REVISION_UNSET,  \
+			VD_UNSET, false, { INT64_MAX }, 0, 0,                                                \
+		{                                                                                            \
+			0, 0                                                                                 \
+		}                                                                                            \
 	}
 
 /* Receiver of events. One actor calls both functions, one call at a time; they must not block. */

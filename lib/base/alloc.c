@@ -1,5 +1,6 @@
-/* How: a thin layer over the process-wide allocator. Each thread counts for itself, in a cache line of its own: one line for all, written with each allocation, went back
- * and forth between the processors. The sums are read when the program is quiet. */
+/* How: a thin layer over the process-wide allocator. Each thread counts for itself, in a cache line of its
+ * own: one line for all, written with each allocation, went back and forth between the processors. The sums
+ * are read when the program is quiet. */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -29,20 +30,20 @@ static void os_release(void *arg, void *memory)
 /* One thread's, but for the last, which all further threads share. */
 struct counts {
 	_Alignas(64) _Atomic uint64_t allocations;
-	_Atomic int64_t		      live_blocks; /* less than 0 where others' blocks are freed */
+	_Atomic int64_t live_blocks; /* less than 0 where others' blocks are freed */
 };
 
 #define COUNTS_MAX 128
 
-static struct vd_allocator  allocator = { os_allocate, os_reallocate, os_release, NULL };
-static struct counts	    counts[COUNTS_MAX];
-static atomic_uint	    counts_taken;
+static struct vd_allocator     allocator = { os_allocate, os_reallocate, os_release, NULL };
+static struct counts	       counts[COUNTS_MAX];
+static atomic_uint	       counts_taken;
 static __thread struct counts *own_counts;
 
 /* Read with each allocation, written by tests only. */
 static _Alignas(64) _Atomic uint64_t fail_from; /* 0: off */
-static _Atomic uint64_t		     fail_to;
-static atomic_bool		     fail_delivered;
+static _Atomic uint64_t fail_to;
+static atomic_bool	fail_delivered;
 static _Alignas(64) _Atomic uint64_t allocations_armed; /* since a failure was ordered */
 
 static __attribute__((noinline)) struct counts *take_counts(void)
@@ -72,7 +73,9 @@ static inline void count_allocation(struct counts *own)
 	if (is_shared(own))
 		atomic_fetch_add_explicit(&own->allocations, 1, memory_order_relaxed);
 	else
-		atomic_store_explicit(&own->allocations, atomic_load_explicit(&own->allocations, memory_order_relaxed) + 1, memory_order_relaxed);
+		atomic_store_explicit(&own->allocations,
+				      atomic_load_explicit(&own->allocations, memory_order_relaxed) + 1,
+				      memory_order_relaxed);
 }
 
 static inline void count_live(int64_t difference)
@@ -82,7 +85,9 @@ static inline void count_live(int64_t difference)
 	if (is_shared(own))
 		atomic_fetch_add_explicit(&own->live_blocks, difference, memory_order_relaxed);
 	else
-		atomic_store_explicit(&own->live_blocks, atomic_load_explicit(&own->live_blocks, memory_order_relaxed) + difference,
+		atomic_store_explicit(&own->live_blocks,
+				      atomic_load_explicit(&own->live_blocks, memory_order_relaxed) +
+					      difference,
 				      memory_order_relaxed);
 }
 
@@ -97,7 +102,8 @@ static uint64_t sum_allocations(void)
 
 vd_status vd_allocator_install(const struct vd_allocator *replacement)
 {
-	if (replacement == NULL || replacement->allocate == NULL || replacement->reallocate == NULL || replacement->release == NULL)
+	if (replacement == NULL || replacement->allocate == NULL || replacement->reallocate == NULL ||
+	    replacement->release == NULL)
 		return VD_INVALID_ARGUMENT;
 	if (sum_allocations() != 0)
 		return VD_INVALID_ARGUMENT;

@@ -1,9 +1,11 @@
-/* How: one range of addresses, cut into spans of 64 KiB that start at multiples of 64 KiB: which span a block is in, and so its size, is in its address, and no block has a
- * header. A span serves one size: first the blocks that were given back, then those that were never touched. Full spans are in no list; they come back with their first free
- * block. Spans begin with their header, so the header of the span at work is as warm as its blocks.
+/* How: one range of addresses, cut into spans of 64 KiB that start at multiples of 64 KiB: which span a block
+ * is in, and so its size, is in its address, and no block has a header. A span serves one size: first the
+ * blocks that were given back, then those that were never touched. Full spans are in no list; they come back
+ * with their first free block. Spans begin with their header, so the header of the span at work is as warm as
+ * its blocks.
  *
- *	range	| span of 1152 | span of 176 | empty | span of 1152 | ... never used ...
- *	span	| header | block | block | (free) -> | block | ... untouched
+ * 	range	| span of 1152 | span of 176 | empty | span of 1152 | ... never used ...
+ * 	span	| header | block | block | (free) -> | block | ... untouched
  */
 #include "alloc_slab.h"
 
@@ -17,9 +19,9 @@
 #define STEP_SIZE ((size_t) 2 << 20)
 #define HEADER_SIZE ((size_t) 64)
 /* 16 to 128 in steps of 16, then eight sizes to each doubling. */
-#define FINE_MAX     128
+#define FINE_MAX 128
 #define FINE_CLASSES (FINE_MAX / 16)
-#define CLASSES	     (FINE_CLASSES + 8 * 5)
+#define CLASSES (FINE_CLASSES + 8 * 5)
 
 struct span {
 	LIST_ENTRY(span) node; /* of the partial ones of its class, or the empty ones */
@@ -27,7 +29,7 @@ struct span {
 	uint32_t used;
 	uint32_t untouched; /* offset of the first block that was never taken */
 	uint16_t class;
-	bool	 is_listed;
+	bool is_listed;
 };
 _Static_assert(sizeof(struct span) <= HEADER_SIZE, "the header has its own cache line");
 LIST_HEAD(spans, span);
@@ -126,8 +128,8 @@ static void *allocate(void *arg, size_t size)
 {
 	struct vdi_slab *slab = arg;
 	struct span	*span;
-	unsigned	 class;
-	void		*block;
+	unsigned class;
+	void *block;
 
 	VDI_CHECK_SLOW(pthread_equal(slab->owner, pthread_self()));
 	if (size == 0 || size > VDI_SLAB_BLOCK_MAX)

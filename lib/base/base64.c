@@ -14,7 +14,8 @@ size_t vdi_base64_encode(enum vdi_base64_kind kind, struct vd_bytes bytes, char 
 
 	for (size_t i = 0; i < bytes.size; i += 3) {
 		size_t	 left = VDI_MIN(bytes.size - i, (size_t) 3);
-		uint32_t word = (uint32_t) in[i] << 16 | (left > 1 ? (uint32_t) in[i + 1] << 8 : 0) | (left > 2 ? in[i + 2] : 0);
+		uint32_t word = (uint32_t) in[i] << 16 | (left > 1 ? (uint32_t) in[i + 1] << 8 : 0) |
+				(left > 2 ? in[i + 2] : 0);
 
 		for (size_t k = 0; k <= left; k++)
 			ret_text[written++] = alphabet[word >> (18 - 6 * k) & 63];
@@ -44,7 +45,8 @@ static vd_status wrong_at(size_t at, size_t *ret_error_at)
 	return VD_BAD_REQUEST;
 }
 
-vd_status vdi_base64_decode(enum vdi_base64_kind kind, struct vd_bytes text, void *ret_bytes, size_t *ret_size, size_t *ret_error_at)
+vd_status vdi_base64_decode(enum vdi_base64_kind kind, struct vd_bytes text, void *ret_bytes,
+			    size_t *ret_size, size_t *ret_error_at)
 {
 	const uint8_t *in = text.data;
 	uint8_t	      *out = ret_bytes;
@@ -55,7 +57,8 @@ vd_status vdi_base64_decode(enum vdi_base64_kind kind, struct vd_bytes text, voi
 	if (kind == VDI_BASE64_STANDARD && size) {
 		size_t padding = in[size - 1] == '=' ? size > 1 && in[size - 2] == '=' ? 2 : 1 : 0;
 
-		/* Without its padding the rest is checked like the other kind, so it must be a multiple of four now. */
+		/* Without its padding the rest is checked like the other kind, so it must be a multiple of
+		 * four now. */
 		if (size % 4)
 			return wrong_at(size, ret_error_at);
 		size -= padding;
@@ -74,8 +77,7 @@ vd_status vdi_base64_decode(enum vdi_base64_kind kind, struct vd_bytes text, voi
 		}
 	}
 	switch (size % 4) {
-	case 1:
-		return wrong_at(size, ret_error_at);
+	case 1: return wrong_at(size, ret_error_at);
 	case 2:
 		if (word & 15)
 			return wrong_at(size - 1, ret_error_at);
@@ -87,8 +89,7 @@ vd_status vdi_base64_decode(enum vdi_base64_kind kind, struct vd_bytes text, voi
 		out[written++] = (uint8_t) (word >> 10);
 		out[written++] = (uint8_t) (word >> 2);
 		break;
-	default:
-		break;
+	default: break;
 	}
 	*ret_size = written;
 	return VD_OK;

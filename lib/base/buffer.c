@@ -1,4 +1,5 @@
-/* A doubling array. Memory is asked for in one place, so the ceiling and the sticky failure are kept in one place too. */
+/* A doubling array. Memory is asked for in one place, so the ceiling and the sticky failure are kept in one
+ * place too. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -187,7 +188,8 @@ void vdi_buffer_append_json_string(struct vdi_buffer *buffer, struct vd_bytes te
 	vdi_buffer_append_char(buffer, '"');
 	while (at < text.size) {
 		size_t length = character_size(data + at, text.size - at);
-		bool   is_plain = length > 1 || (length == 1 && data[at] >= 0x20 && data[at] != '"' && data[at] != '\\');
+		bool   is_plain = length > 1 ||
+				(length == 1 && data[at] >= 0x20 && data[at] != '"' && data[at] != '\\');
 
 		if (is_plain) {
 			at += length;

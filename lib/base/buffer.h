@@ -1,7 +1,8 @@
 /* Growable bytes with a ceiling: for text and frames that are put together piece by piece.
  *
- * Appending never returns an error. The first failure (out of memory, ceiling passed) sticks: the content stays as it was before the
- * append that failed, later appends do nothing, and vdi_buffer_status() tells once, at the end. One owner; not thread-safe.
+ * Appending never returns an error. The first failure (out of memory, ceiling passed) sticks: the content
+ * stays as it was before the append that failed, later appends do nothing, and vdi_buffer_status() tells
+ * once, at the end. One owner; not thread-safe.
  */
 #ifndef VDI_BUFFER_H
 #define VDI_BUFFER_H
@@ -21,14 +22,15 @@ VDI_SHARED void vdi_buffer_fini(struct vdi_buffer *buffer);
 /* Forgets content and failure, keeps the memory. */
 void vdi_buffer_clear(struct vdi_buffer *buffer);
 
-void vdi_buffer_append(struct vdi_buffer *buffer, struct vd_bytes bytes);
+void		vdi_buffer_append(struct vdi_buffer *buffer, struct vd_bytes bytes);
 VDI_SHARED void vdi_buffer_append_text(struct vdi_buffer *buffer, const char *text);
 VDI_SHARED void vdi_buffer_append_char(struct vdi_buffer *buffer, char character);
-void vdi_buffer_append_u64(struct vdi_buffer *buffer, uint64_t value);
-void vdi_buffer_append_i64(struct vdi_buffer *buffer, int64_t value);
-VDI_SHARED void vdi_buffer_printf(struct vdi_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* With quotes. Control characters, quote and backslash are escaped; each byte that is not part of valid UTF-8 becomes U+FFFD, so that the
- * result is always valid JSON. */
+void		vdi_buffer_append_u64(struct vdi_buffer *buffer, uint64_t value);
+void		vdi_buffer_append_i64(struct vdi_buffer *buffer, int64_t value);
+VDI_SHARED void vdi_buffer_printf(struct vdi_buffer *buffer, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* With quotes. Control characters, quote and backslash are escaped; each byte that is not part of valid UTF-8
+ * becomes U+FFFD, so that the result is always valid JSON. */
 void vdi_buffer_append_json_string(struct vdi_buffer *buffer, struct vd_bytes text);
 
 /* Room for size bytes to be written in place, then counted with vdi_buffer_commit(). NULL on failure. */
@@ -39,7 +41,8 @@ void  vdi_buffer_commit(struct vdi_buffer *buffer, size_t size);
 VDI_SHARED VDI_MUST_USE vd_status vdi_buffer_status(const struct vdi_buffer *buffer);
 /* Good until the next append. */
 struct vd_bytes vdi_buffer_bytes(const struct vdi_buffer *buffer);
-/* Copies the content into a blob and clears the buffer. On failure, the buffer's own included, the buffer stays as it is. */
+/* Copies the content into a blob and clears the buffer. On failure, the buffer's own included, the buffer
+ * stays as it is. */
 VDI_MUST_USE vd_status vdi_buffer_take_blob(struct vdi_buffer *buffer, struct vd_blob **ret_blob);
 
 #endif

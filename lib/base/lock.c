@@ -1,8 +1,10 @@
-/* Plain pthread objects, so that the thread sanitizer understands them. Without NDEBUG each thread keeps a short stack of the locks it
- * holds; checking a new lock against its top is enough, because the stack itself is in order.
+/* Plain pthread objects, so that the thread sanitizer understands them. Without NDEBUG each thread keeps a
+ * short stack of the locks it holds; checking a new lock against its top is enough, because the stack itself
+ * is in order.
  *
- * What follows the release of a lock and still needs what the lock protected is a race that is nearly never lost: the other thread would have to do all its work
- * in between. So builds without NDEBUG can be told to stand still there, now and then, and wherever else that may be: before the wake of an actor. */
+ * What follows the release of a lock and still needs what the lock protected is a race that is nearly never
+ * lost: the other thread would have to do all its work in between. So builds without NDEBUG can be told to
+ * stand still there, now and then, and wherever else that may be: before the wake of an actor. */
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -74,8 +76,8 @@ void vdi_lock_stall(unsigned one_in)
 	(void) one_in;
 }
 #else
-#define STALL_NS_MAX	2000000
-#define STALLS_UNKNOWN	UINT_MAX
+#define STALL_NS_MAX 2000000
+#define STALLS_UNKNOWN UINT_MAX
 
 static atomic_uint stall_one_in = STALLS_UNKNOWN;
 
@@ -184,7 +186,8 @@ void vdi_lock_describe_held(char *text, size_t size)
 	VDI_CHECK(size > 0);
 	text[0] = 0;
 	for (unsigned i = 0; i < held.count && used < size; i++)
-		used += (size_t) snprintf(text + used, size - used, "%s%s", i ? " " : "", vdi_lock_name(held.locks[i]->name));
+		used += (size_t) snprintf(text + used, size - used, "%s%s", i ? " " : "",
+					  vdi_lock_name(held.locks[i]->name));
 }
 
 void vdi_condition_init(struct vdi_condition *condition)

@@ -1,5 +1,5 @@
-/* Where a failed check ends: place and condition, the locks this thread holds, and the last facts of its trace. Writes with plain
- * write(2) and uses no heap: the heap may be what broke. */
+/* Where a failed check ends: place and condition, the locks this thread holds, and the last facts of its
+ * trace. Writes with plain write(2) and uses no heap: the heap may be what broke. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +49,9 @@ void vdi_panic(const char *file, int line, const char *condition, const char *wh
 	if (!is_panicking) {
 		is_panicking = true;
 		vdi_lock_describe_held(locks, sizeof locks);
-		length = snprintf(text, sizeof text, "vedette: check failed at %s:%d: %s%s%s\nvedette: locks held: %s\n", file, line, condition,
-				  *why ? ": " : "", why, *locks ? locks : "none");
+		length = snprintf(text, sizeof text,
+				  "vedette: check failed at %s:%d: %s%s%s\nvedette: locks held: %s\n", file,
+				  line, condition, *why ? ": " : "", why, *locks ? locks : "none");
 		write_text(NULL, text, length < 0 ? 0 : VDI_MIN((size_t) length, sizeof text - 1));
 		vdi_trace_dump(write_trace_line, NULL);
 	}

@@ -1,9 +1,10 @@
 /* Places where a thread may lose the processor at the worst moment.
  *
- * A race is nearly never lost where one thread has just released a lock, or published something, and the other one would have to do all its work before the
- * first goes on. So such places say so: after each release of a lock, before each wake of an actor, and after each publication without a lock. There a simulator
- * with preemption (vdi_sim_set_preemptions) may run others; and in builds without NDEBUG real threads can be made to sleep there (vdi_lock_stall). Otherwise a
- * point costs one load.
+ * A race is nearly never lost where one thread has just released a lock, or published something, and the
+ * other one would have to do all its work before the first goes on. So such places say so: after each release
+ * of a lock, before each wake of an actor, and after each publication without a lock. There a simulator with
+ * preemption (vdi_sim_set_preemptions) may run others; and in builds without NDEBUG real threads can be made
+ * to sleep there (vdi_lock_stall). Otherwise a point costs one load.
  */
 #ifndef VDI_PREEMPT_H
 #define VDI_PREEMPT_H

@@ -1,5 +1,5 @@
-/* xoshiro256** 1.0 and splitmix64, after the public-domain descriptions by Blackman and Vigna. Bounded numbers use Lemire's
- * multiplication with rejection, which divides only when a draw is rejected. */
+/* xoshiro256** 1.0 and splitmix64, after the public-domain descriptions by Blackman and Vigna. Bounded
+ * numbers use Lemire's multiplication with rejection, which divides only when a draw is rejected. */
 #include <errno.h>
 #include <sys/random.h>
 #include <time.h>
@@ -83,7 +83,8 @@ void vdi_rand_shared_init(struct vdi_rand_shared *rand, uint64_t seed)
 
 uint64_t vdi_rand_shared_next(struct vdi_rand_shared *rand)
 {
-	return mix(atomic_fetch_add_explicit(&rand->counter, GOLDEN_GAMMA, memory_order_relaxed) + GOLDEN_GAMMA);
+	return mix(atomic_fetch_add_explicit(&rand->counter, GOLDEN_GAMMA, memory_order_relaxed) +
+		   GOLDEN_GAMMA);
 }
 
 uint64_t vdi_rand_shared_below(struct vdi_rand_shared *rand, uint64_t bound)
@@ -96,7 +97,8 @@ uint64_t vdi_rand_seed_os(void)
 	uint64_t seed = 0;
 
 	if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
-		/* Early in boot or in a sandbox: the time and an address are good enough for spreading load. */
+		/* Early in boot or in a sandbox: the time and an address are good enough for spreading
+		 * load. */
 		struct timespec now;
 
 		clock_gettime(CLOCK_REALTIME, &now);

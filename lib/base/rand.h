@@ -1,7 +1,7 @@
 /* Seeded random numbers. Not for secrets, but for vdi_rand_secret_os.
  *
- * struct vdi_rand belongs to one owner (xoshiro256**); struct vdi_rand_shared may be used by any thread at once (an atomic counter
- * through the splitmix64 mixer). Equal seeds give equal sequences on every machine.
+ * struct vdi_rand belongs to one owner (xoshiro256**); struct vdi_rand_shared may be used by any thread at
+ * once (an atomic counter through the splitmix64 mixer). Equal seeds give equal sequences on every machine.
  */
 #ifndef VDI_RAND_H
 #define VDI_RAND_H

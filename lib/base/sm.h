@@ -1,15 +1,15 @@
 /* Declared state machines: which states there are, what each may become, and a check at every move.
  *
- * A table is a constant; a struct vdi_sm is the state of one object and belongs to its owner. Every move goes into the trace ring, so a failed
- * check shows the way that led there.
+ * A table is a constant; a struct vdi_sm is the state of one object and belongs to its owner. Every move goes
+ * into the trace ring, so a failed check shows the way that led there.
  *
- *	enum { WAITING, LIVE, ENDED };
- *	static const struct vdi_sm_state states[] = {
- *		[WAITING] = { "waiting", VDI_SM_TO(LIVE) | VDI_SM_TO(ENDED) },
- *		[LIVE] = { "live", VDI_SM_TO(ENDED) },
- *		[ENDED] = { "ended", 0 },
- *	};
- *	static const struct vdi_sm_table table = { "cache_watcher", states, VDI_ARRAY_SIZE(states) };
+ * 	enum { WAITING, LIVE, ENDED };
+ * 	static const struct vdi_sm_state states[] = {
+ * 		[WAITING] = { "waiting", VDI_SM_TO(LIVE) | VDI_SM_TO(ENDED) },
+ * 		[LIVE] = { "live", VDI_SM_TO(ENDED) },
+ * 		[ENDED] = { "ended", 0 },
+ * 	};
+ * 	static const struct vdi_sm_table table = { "cache_watcher", states, VDI_ARRAY_SIZE(states) };
  */
 #ifndef VDI_SM_H
 #define VDI_SM_H
@@ -38,7 +38,8 @@ struct vdi_sm {
 void vdi_sm_init(struct vdi_sm *sm, const struct vdi_sm_table *table, unsigned initial);
 /* Whether vdi_sm_move() would be legal. */
 bool vdi_sm_may(const struct vdi_sm *sm, unsigned next);
-/* A move that the table does not list is a programming error and stops the program, naming machine and states. */
+/* A move that the table does not list is a programming error and stops the program, naming machine and
+ * states. */
 void	    vdi_sm_move(struct vdi_sm *sm, unsigned next);
 const char *vdi_sm_state_name(const struct vdi_sm *sm);
 

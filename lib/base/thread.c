@@ -1,4 +1,5 @@
-/* The signal mask is inherited on creation, so it is set around it: a new thread never runs with signals open. */
+/* The signal mask is inherited on creation, so it is set around it: a new thread never runs with signals
+ * open. */
 #include <sched.h>
 #include <time.h>
 #include <signal.h>

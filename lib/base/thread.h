@@ -11,7 +11,8 @@ struct vdi_thread {
 };
 
 /* name (cut to 15 bytes) is what ps and gdb show. VD_FULL: the operating system allows no further thread. */
-VDI_MUST_USE vd_status vdi_thread_start(struct vdi_thread *thread, const char *name, void *(*run)(void *arg), void *arg);
+VDI_MUST_USE vd_status vdi_thread_start(struct vdi_thread *thread, const char *name, void *(*run)(void *arg),
+					void *arg);
 void		       vdi_thread_join(struct vdi_thread *thread);
 /* Processor time that the calling thread has used. */
 vd_dur vdi_thread_cpu(void);

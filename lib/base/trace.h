@@ -1,7 +1,7 @@
 /* What this thread did last: a ring of facts, written when a check fails.
  *
- * Adding a fact costs a few nanoseconds, takes no lock and allocates nothing, so it may be done on hot paths. Each thread has its own ring
- * and sees only that one.
+ * Adding a fact costs a few nanoseconds, takes no lock and allocates nothing, so it may be done on hot paths.
+ * Each thread has its own ring and sees only that one.
  */
 #ifndef VDI_TRACE_H
 #define VDI_TRACE_H
@@ -26,7 +26,8 @@ extern __thread struct vdi_trace_ring vdi_trace_ring;
 /* fact is lent for ever: a literal. What a and b mean is up to the fact; a revision, a state, a count. */
 static inline void vdi_trace(const char *fact, int64_t a, int64_t b)
 {
-	vdi_trace_ring.entries[vdi_trace_ring.count++ % VDI_TRACE_ENTRIES] = (struct vdi_trace_entry) { fact, a, b };
+	vdi_trace_ring.entries[vdi_trace_ring.count++ % VDI_TRACE_ENTRIES] =
+		(struct vdi_trace_entry) { fact, a, b };
 }
 
 /* Calls write with one line (and its newline) per fact of the calling thread, oldest first. */

@@ -1,15 +1,18 @@
 /* How a wake reaches the loop.
  *
- * Ready actors stand in a queue under the loop's lock. From another thread the first of them writes to the eventfd, unless the loop is already
- * in its dispatch round and will look again. On the loop's own thread no write is needed: a zero timeout makes libevent call
- * the dispatch in its next turn, after a look at the sockets.
+ * Ready actors stand in a queue under the loop's lock. From another thread the first of them writes to the
+ * eventfd, unless the loop is already in its dispatch round and will look again. On the loop's own thread no
+ * write is needed: a zero timeout makes libevent call the dispatch in its next turn, after a look at the
+ * sockets.
  *
- * A dispatch round runs at most ROUND_MAX actors, begins none after ROUND_TIME_MAX, and then returns to libevent; an actor that wakes itself while it runs has its next run in the next
- * round. So actors that keep themselves awake cannot keep sockets waiting.
+ * A dispatch round runs at most ROUND_MAX actors, begins none after ROUND_TIME_MAX, and then returns to
+ * libevent; an actor that wakes itself while it runs has its next run in the next round. So actors that keep
+ * themselves awake cannot keep sockets waiting.
  *
- * Timers of actors are in our own heap, and one timerfd stands for the earliest. libevent's own timers go by the coarse clock of the
- * kernel and by milliseconds: measured, a timer of 300 us came 4 ms late and burnt 150 us of CPU in rounds that were too early. The
- * timerfd is set only when the earliest deadline moves forward; when it moves back, one round too many sets it again.
+ * Timers of actors are in our own heap, and one timerfd stands for the earliest. libevent's own timers go by
+ * the coarse clock of the kernel and by milliseconds: measured, a timer of 300 us came 4 ms late and burnt
+ * 150 us of CPU in rounds that were too early. The timerfd is set only when the earliest deadline moves
+ * forward; when it moves back, one round too many sets it again.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -57,12 +60,12 @@ struct vdi_loop {
 	_Atomic int64_t	     actors_open;
 
 	/* The loop's thread only. */
-	struct event wake_event;  /* the eventfd became readable */
-	struct event turn_event;  /* zero timeout: dispatch in the next turn */
-	struct event timer_event; /* the timerfd became readable */
-	vd_mono	     timer_fd_due;  /* what it is set to */
-	vd_dur	     cpu;	    /* of the thread at cpu_read */
-	vd_mono	     cpu_read;	    /* the end of an iteration */
+	struct event wake_event;   /* the eventfd became readable */
+	struct event turn_event;   /* zero timeout: dispatch in the next turn */
+	struct event timer_event;  /* the timerfd became readable */
+	vd_mono	     timer_fd_due; /* what it is set to */
+	vd_dur	     cpu;	   /* of the thread at cpu_read */
+	vd_mono	     cpu_read;	   /* the end of an iteration */
 
 	/* Written by the loop's thread, read by any. */
 	_Atomic int64_t	   work_began_ns; /* of this iteration; 0: not yet */
@@ -78,9 +81,9 @@ struct vdi_loop {
 	struct loop_actor    *queue_first;
 	struct loop_actor    *queue_last;
 	struct vdi_timer_heap timers;
-	bool		      is_notified;    /* the eventfd was written and not yet read */
-	bool		      is_dispatching; /* will look at queue and timers before it returns to libevent */
-	bool		      is_stopping;
+	bool		      is_notified; /* the eventfd was written and not yet read */
+	bool is_dispatching;		   /* will look at queue and timers before it returns to libevent */
+	bool is_stopping;
 };
 
 /* The loop whose callbacks this thread is in. */
@@ -116,7 +119,8 @@ static void take_turn(struct vdi_loop *loop)
 		VDI_CHECK(evtimer_add(&loop->turn_event, &zero) == 0);
 }
 
-/* Sees to it that the loop looks at queue, timers and stop flag. The lock is held and released here: the write happens outside. */
+/* Sees to it that the loop looks at queue, timers and stop flag. The lock is held and released here: the
+ * write happens outside. */
 static void notify_and_unlock(struct vdi_loop *loop)
 {
 	bool	 is_silent = loop->is_notified || loop->is_dispatching;
@@ -170,7 +174,8 @@ static void loop_actor_set_timer(struct vd_actor *base, vd_mono due)
 	if (vdi_timer_heap_next_due(&loop->timers).ns < before.ns)
 		notify_and_unlock(loop);
 	else
-		vdi_lock_release(&loop->lock); /* an event that comes too early only looks and sets itself again */
+		vdi_lock_release(
+			&loop->lock); /* an event that comes too early only looks and sets itself again */
 }
 
 static void loop_actor_close(struct vd_actor *base, void (*done)(void *arg), void *arg)
@@ -184,9 +189,11 @@ static void loop_actor_close(struct vd_actor *base, void (*done)(void *arg), voi
 		enqueue(actor);
 }
 
-static vd_status loop_actor_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+static vd_status loop_actor_new(void *runner, const struct vd_actor_options *options,
+				struct vd_actor **ret_actor)
 {
-	static const struct vd_runner_ops ops = { loop_actor_new, loop_actor_wake, loop_actor_set_timer, loop_actor_close };
+	static const struct vd_runner_ops ops = { loop_actor_new, loop_actor_wake, loop_actor_set_timer,
+						  loop_actor_close };
 	struct vdi_loop			 *loop = runner;
 	struct loop_actor		 *actor;
 
@@ -267,7 +274,8 @@ static void arm_timer(struct vdi_loop *loop, vd_mono due)
 void vdi_loop_note_work(void)
 {
 	if (current_loop && atomic_load_explicit(&current_loop->work_began_ns, memory_order_relaxed) == 0)
-		atomic_store_explicit(&current_loop->work_began_ns, vd_env_now(current_loop->env).ns, memory_order_relaxed);
+		atomic_store_explicit(&current_loop->work_began_ns, vd_env_now(current_loop->env).ns,
+				      memory_order_relaxed);
 }
 
 bool vdi_loop_is_busy(const struct vdi_loop *loop, vd_dur least)
@@ -305,8 +313,10 @@ static void end_iteration(struct vdi_loop *loop)
 
 struct vdi_loop_iteration vdi_loop_longest_iteration(const struct vdi_loop *loop)
 {
-	return (struct vdi_loop_iteration) { { atomic_load_explicit(&loop->longest_wall_ns, memory_order_relaxed) },
-					     { atomic_load_explicit(&loop->longest_cpu_ns, memory_order_relaxed) } };
+	return (struct vdi_loop_iteration) {
+		{ atomic_load_explicit(&loop->longest_wall_ns, memory_order_relaxed) },
+		{ atomic_load_explicit(&loop->longest_cpu_ns, memory_order_relaxed) }
+	};
 }
 
 static void dispatch(struct vdi_loop *loop)
@@ -419,7 +429,8 @@ static void free_loop(struct vdi_loop *loop)
 
 vd_status vdi_loop_new(const struct vd_env *env, struct vdi_loop **ret_loop)
 {
-	static const struct vd_runner_ops ops = { loop_actor_new, loop_actor_wake, loop_actor_set_timer, loop_actor_close };
+	static const struct vd_runner_ops ops = { loop_actor_new, loop_actor_wake, loop_actor_set_timer,
+						  loop_actor_close };
 	struct vdi_loop			 *loop;
 
 	VDI_CHECK(vdi_env_sim(env) == NULL);
@@ -437,10 +448,13 @@ vd_status vdi_loop_new(const struct vd_env *env, struct vdi_loop **ret_loop)
 		return VD_IO;
 	}
 	loop->base = new_base();
-	if (loop->base == NULL || event_assign(&loop->wake_event, loop->base, loop->event_fd, EV_READ | EV_PERSIST, on_wake, loop) != 0 ||
-	    event_assign(&loop->timer_event, loop->base, loop->timer_fd, EV_READ | EV_PERSIST, on_time, loop) != 0 ||
-	    evtimer_assign(&loop->turn_event, loop->base, on_turn, loop) != 0 || event_add(&loop->wake_event, NULL) != 0 ||
-	    event_add(&loop->timer_event, NULL) != 0) {
+	if (loop->base == NULL ||
+	    event_assign(&loop->wake_event, loop->base, loop->event_fd, EV_READ | EV_PERSIST, on_wake,
+			 loop) != 0 ||
+	    event_assign(&loop->timer_event, loop->base, loop->timer_fd, EV_READ | EV_PERSIST, on_time,
+			 loop) != 0 ||
+	    evtimer_assign(&loop->turn_event, loop->base, on_turn, loop) != 0 ||
+	    event_add(&loop->wake_event, NULL) != 0 || event_add(&loop->timer_event, NULL) != 0) {
 		free_loop(loop);
 		return VD_NOMEM;
 	}
@@ -481,8 +495,10 @@ vd_status vdi_loop_set_name(struct vdi_loop *loop, const char *name)
 	const char *wall[] = { name, "wall" }, *cpu[] = { name, "cpu" };
 
 	VDI_CHECK(loop->longest_wall == NULL);
-	VDI_TRY(vdi_metric_get(vdi_env_metrics(loop->env), VDI_METRIC_LOOP_ITERATION_MAX, wall, &loop->longest_wall));
-	return vdi_metric_get(vdi_env_metrics(loop->env), VDI_METRIC_LOOP_ITERATION_MAX, cpu, &loop->longest_cpu);
+	VDI_TRY(vdi_metric_get(vdi_env_metrics(loop->env), VDI_METRIC_LOOP_ITERATION_MAX, wall,
+			       &loop->longest_wall));
+	return vdi_metric_get(vdi_env_metrics(loop->env), VDI_METRIC_LOOP_ITERATION_MAX, cpu,
+			      &loop->longest_cpu);
 }
 
 vd_status vdi_loop_start_thread(struct vdi_loop *loop, const char *name)

@@ -1,6 +1,7 @@
-/* How: one epoll descriptor stands for two others: an eventfd that is readable while the queue is not empty, and a timerfd set to the earliest timer. Unlike the
- * libevent loop (actor_loop.c) nobody here knows when the caller sleeps, so the first wake after an empty queue always writes; a run that empties the queue
- * reads it back. */
+/* How: one epoll descriptor stands for two others: an eventfd that is readable while the queue is not empty,
+ * and a timerfd set to the earliest timer. Unlike the libevent loop (actor_loop.c) nobody here knows when the
+ * caller sleeps, so the first wake after an empty queue always writes; a run that empties the queue reads it
+ * back. */
 #include "actor_poll.h"
 
 #include <errno.h>
@@ -33,14 +34,14 @@ struct poll_actor {
 
 struct vd_poller {
 	/* Fixed at creation. */
-	const struct vd_env *env;
-	int		     poll_fd;
-	int		     event_fd;
-	int		     timer_fd;
-	struct vd_runner     runner;
-	_Atomic int64_t	     actors_open;
+	const struct vd_env  *env;
+	int		      poll_fd;
+	int		      event_fd;
+	int		      timer_fd;
+	struct vd_runner      runner;
+	_Atomic int64_t	      actors_open;
 	_Atomic(const char *) served_by; /* the thread that ran it last; before, the one that made it */
-	struct vdi_usage     usage;
+	struct vdi_usage      usage;
 
 	/* Under lock. */
 	struct vdi_lock	      lock; /* VDI_LOCK_LOOP */
@@ -87,7 +88,8 @@ static void set_readable_locked(struct vd_poller *poller, bool readable)
 		return;
 	poller->is_notified = readable;
 	do
-		size = readable ? write(poller->event_fd, &count, sizeof count) : read(poller->event_fd, &count, sizeof count);
+		size = readable ? write(poller->event_fd, &count, sizeof count) :
+				  read(poller->event_fd, &count, sizeof count);
 	while (size < 0 && errno == EINTR);
 	VDI_CHECK(size == sizeof count);
 }
@@ -102,7 +104,8 @@ static void arm_timer_locked(struct vd_poller *poller)
 	poller->timer_fd_due = due;
 	if (due.ns != INT64_MAX) {
 		due.ns = VDI_MAX(due.ns, (int64_t) 1); /* 0 switches it off */
-		spec.it_value = (struct timespec) { .tv_sec = due.ns / 1000000000, .tv_nsec = due.ns % 1000000000 };
+		spec.it_value =
+			(struct timespec) { .tv_sec = due.ns / 1000000000, .tv_nsec = due.ns % 1000000000 };
 	}
 	VDI_CHECK(timerfd_settime(poller->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL) == 0);
 }
@@ -151,11 +154,14 @@ static void poll_actor_close(struct vd_actor *base, void (*done)(void *arg), voi
 		enqueue(actor);
 }
 
-static vd_status poll_actor_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor);
+static vd_status poll_actor_new(void *runner, const struct vd_actor_options *options,
+				struct vd_actor **ret_actor);
 
-static const struct vd_runner_ops poll_ops = { poll_actor_new, poll_actor_wake, poll_actor_set_timer, poll_actor_close };
+static const struct vd_runner_ops poll_ops = { poll_actor_new, poll_actor_wake, poll_actor_set_timer,
+					       poll_actor_close };
 
-static vd_status poll_actor_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+static vd_status poll_actor_new(void *runner, const struct vd_actor_options *options,
+				struct vd_actor **ret_actor)
 {
 	struct vd_poller  *poller = runner;
 	struct poll_actor *actor;
@@ -229,7 +235,8 @@ size_t vd_poller_run(struct vd_poller *poller)
 
 	vdi_lock_acquire(&poller->lock);
 	if (poller->is_running)
-		vdi_misuse("vd_poller_run: the poller is running already: not inside a callback, and on one thread at a time");
+		vdi_misuse("vd_poller_run: the poller is running already: not inside a callback, and on one "
+			   "thread at a time");
 	atomic_store(&poller->served_by, &this_thread);
 	poller->is_running = true;
 	for (count = 0; count < VDI_POLLER_ROUND_MAX; count++) {
@@ -300,7 +307,8 @@ vd_status vd_poller_new(const struct vd_env *env, struct vd_poller **ret_poller)
 
 bool vdi_poller_serves_here(const struct vd_runner *runner)
 {
-	return runner && runner->ops == &poll_ops && atomic_load(&((struct vd_poller *) runner->runner)->served_by) == &this_thread;
+	return runner && runner->ops == &poll_ops &&
+	       atomic_load(&((struct vd_poller *) runner->runner)->served_by) == &this_thread;
 }
 
 int vd_poller_fd(const struct vd_poller *poller)
@@ -323,7 +331,8 @@ struct vd_poller *vd_poller_free(struct vd_poller *poller)
 	if (poller->is_running)
 		vdi_misuse("vd_poller_free: the poller is running: not inside a callback");
 	if (atomic_load(&poller->actors_open))
-		vdi_misuse("vd_poller_free: watchers, informers and actors that are open on it: %lld; close them, and run the poller until their done was told",
+		vdi_misuse("vd_poller_free: watchers, informers and actors that are open on it: %lld; close "
+			   "them, and run the poller until their done was told",
 			   (long long) atomic_load(&poller->actors_open));
 	while ((actor = pop_locked(poller)) != NULL) {
 		vdi_lock_release(&poller->lock);

@@ -1,7 +1,8 @@
 /* The state word that every runner's actors share: who must run, who runs, who is closing.
  *
- * An actor stands in at most one run queue. It is there exactly while WOKEN is set and RUNNING is not; whoever makes that true
- * puts it there. Setting WOKEN releases, starting a run acquires: what was written before a wake is visible to the run after it.
+ * An actor stands in at most one run queue. It is there exactly while WOKEN is set and RUNNING is not;
+ * whoever makes that true puts it there. Setting WOKEN releases, starting a run acquires: what was written
+ * before a wake is visible to the run after it.
  *
  *          wake               start                  finish
  *   idle --------> WOKEN ---------------> RUNNING ------------> idle
@@ -9,7 +10,8 @@
  *                    |   finish              v
  *                    '---------------- RUNNING|WOKEN
  *
- * CLOSING is set together with WOKEN, so a closing actor passes through the queue once more, and ends there instead of running.
+ * CLOSING is set together with WOKEN, so a closing actor passes through the queue once more, and ends there
+ * instead of running.
  */
 #ifndef VDI_ACTOR_STATE_H
 #define VDI_ACTOR_STATE_H
@@ -27,13 +29,15 @@ typedef atomic_uint vdi_actor_state;
 /* True: the caller must queue the actor. */
 static inline bool vdi_actor_state_wake(vdi_actor_state *state)
 {
-	return (atomic_fetch_or_explicit(state, VDI_ACTOR_WOKEN, memory_order_acq_rel) & (VDI_ACTOR_WOKEN | VDI_ACTOR_RUNNING)) == 0;
+	return (atomic_fetch_or_explicit(state, VDI_ACTOR_WOKEN, memory_order_acq_rel) &
+		(VDI_ACTOR_WOKEN | VDI_ACTOR_RUNNING)) == 0;
 }
 
 /* True: the caller must queue the actor. Closing twice is a programming error. */
 static inline bool vdi_actor_state_close(vdi_actor_state *state)
 {
-	unsigned before = atomic_fetch_or_explicit(state, VDI_ACTOR_WOKEN | VDI_ACTOR_CLOSING, memory_order_acq_rel);
+	unsigned before =
+		atomic_fetch_or_explicit(state, VDI_ACTOR_WOKEN | VDI_ACTOR_CLOSING, memory_order_acq_rel);
 
 	VDI_CHECK((before & VDI_ACTOR_CLOSING) == 0);
 	return (before & (VDI_ACTOR_WOKEN | VDI_ACTOR_RUNNING)) == 0;
@@ -42,13 +46,15 @@ static inline bool vdi_actor_state_close(vdi_actor_state *state)
 /* Of an actor just taken from the queue. True: run it; false: it is closing, end it. */
 static inline bool vdi_actor_state_start(vdi_actor_state *state)
 {
-	unsigned before = atomic_fetch_xor_explicit(state, VDI_ACTOR_WOKEN | VDI_ACTOR_RUNNING, memory_order_acq_rel);
+	unsigned before =
+		atomic_fetch_xor_explicit(state, VDI_ACTOR_WOKEN | VDI_ACTOR_RUNNING, memory_order_acq_rel);
 
 	VDI_CHECK((before & (VDI_ACTOR_WOKEN | VDI_ACTOR_RUNNING)) == VDI_ACTOR_WOKEN);
 	return (before & VDI_ACTOR_CLOSING) == 0;
 }
 
-/* After the handler returned. True: queue the actor again. False: the actor may be gone already, do not touch it. */
+/* After the handler returned. True: queue the actor again. False: the actor may be gone already, do not touch
+ * it. */
 static inline bool vdi_actor_state_finish(vdi_actor_state *state)
 {
 	return atomic_fetch_and_explicit(state, ~VDI_ACTOR_RUNNING, memory_order_acq_rel) & VDI_ACTOR_WOKEN;

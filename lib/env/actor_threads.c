@@ -1,23 +1,27 @@
 /* A run queue under one lock, and as few system calls as possible.
  *
- * A thread that has nothing to do sleeps on its own condition. One of the sleepers, the timer keeper, sleeps only until the next
- * deadline; the others stand in a stack, so that the one with the warmest cache is woken first and the keeper last. A wake puts the
- * actor into the queue and wakes a sleeper only when nobody is on the way already:
+ * A thread that has nothing to do sleeps on its own condition. One of the sleepers, the timer keeper, sleeps
+ * only until the next deadline; the others stand in a stack, so that the one with the warmest cache is woken
+ * first and the keeper last. A wake puts the actor into the queue and wakes a sleeper only when nobody is on
+ * the way already:
  *   - a thread that was told to get up and has not looked yet (`waking`) will find this actor too;
  *   - a handler that wakes one other actor wakes nobody: its own thread looks at the queue right after it. With more than one
  *     in the queue a sleeper is called, for the sake of other processors.
- * A thread that took an actor and sees more in the queue calls the next sleeper, and so on: a burst of wakes costs its first caller
- * one system call, the rest spreads by itself.
+ * A thread that took an actor and sees more in the queue calls the next sleeper, and so on: a burst of wakes
+ * costs its first caller one system call, the rest spreads by itself.
  *
- * Timers belong to the lock too. Whoever takes from the queue first moves the actors that are due into it. When a thread goes to work and
- * leaves timers without a keeper although somebody sleeps, it calls a sleeper to become the keeper.
+ * Timers belong to the lock too. Whoever takes from the queue first moves the actors that are due into it.
+ * When a thread goes to work and leaves timers without a keeper although somebody sleeps, it calls a sleeper
+ * to become the keeper.
  *
- * The condition is signalled when the pool's lock is released, so that whoever gets up does not run into it. A thread that holds other locks meanwhile, which the
- * actor's handler takes first thing, holds its signals back until those are released too (vdi_actor_calls_hold). A worker's memory waits for whoever is on the way
+ * The condition is signalled when the pool's lock is released, so that whoever gets up does not run into it.
+ * A thread that holds other locks meanwhile, which the actor's handler takes first thing, holds its signals
+ * back until those are released too (vdi_actor_calls_hold). A worker's memory waits for whoever is on the way
  * to signal it (`callers`).
  *
- * A lent thread is a blocking actor's that for the length of one event counts as a handler in that sense: the first actor that it wakes waits for it, further
- * ones call a sleeper. It is nobody's keeper, and what it leaves in the queue it leaves to a sleeper.
+ * A lent thread is a blocking actor's that for the length of one event counts as a handler in that sense: the
+ * first actor that it wakes waits for it, further ones call a sleeper. It is nobody's keeper, and what it
+ * leaves in the queue it leaves to a sleeper.
  */
 #include <sched.h>
 
@@ -84,18 +88,18 @@ struct blocking_thread {
 };
 
 struct pool {
-	struct vdi_lock	    lock;
-	_Atomic int64_t	    actors_open; /* created and not yet closed */
-	unsigned	    worker_count;
+	struct vdi_lock		lock;
+	_Atomic int64_t		actors_open; /* created and not yet closed */
+	unsigned		worker_count;
 	const struct vdi_clock *clock;
 
 	/* Under lock. */
 	struct pool_actor      *queue_first;
 	struct pool_actor      *queue_last;
-	struct worker	       *asleep;	 /* without the timer keeper */
-	struct worker	       *keeper;	 /* asleep until keeper_until */
+	struct worker	       *asleep; /* without the timer keeper */
+	struct worker	       *keeper; /* asleep until keeper_until */
 	vd_mono			keeper_until;
-	unsigned		waking;	 /* called, and not yet looking */
+	unsigned		waking; /* called, and not yet looking */
 	struct vdi_timer_heap	timers;
 	struct blocking_thread *blocking;
 	bool			is_stopping;
@@ -109,11 +113,13 @@ struct pool {
 #define LENT_TIME_LONG VD_US(500)
 #define LENT_REST 100 /* times what took long: slow handlers cost a thread a hundredth of its time at most */
 
-/* The pool whose actor this thread is running, or to which it is lent: it will look at that pool's queue soon. */
+/* The pool whose actor this thread is running, or to which it is lent: it will look at that pool's queue
+ * soon. */
 static __thread struct pool *running_for;
 /* Somebody in the queue relies on that. */
 static __thread bool is_relied_on;
-/* Signals held back. One that comes twice is given twice: meanwhile its worker may have got up by itself, and gone to sleep again. */
+/* Signals held back. One that comes twice is given twice: meanwhile its worker may have got up by itself, and
+ * gone to sleep again. */
 static __thread unsigned       call_holds;
 static __thread struct worker *held_calls[HELD_CALLS_MAX];
 static __thread unsigned       held_call_count;
@@ -380,7 +386,8 @@ static void pool_actor_set_timer(struct vd_actor *base, vd_mono due)
 
 	vdi_lock_acquire(&pool->lock);
 	vdi_timer_heap_set(&pool->timers, &actor->timer, due);
-	/* Without a keeper some thread is awake, and looks before it sleeps. A keeper that wakes too early only looks again. */
+	/* Without a keeper some thread is awake, and looks before it sleeps. A keeper that wakes too early
+	 * only looks again. */
 	if (pool->keeper && due.ns < pool->keeper_until.ns)
 		keeper = pool->keeper;
 	if (keeper)
@@ -401,11 +408,14 @@ static void pool_actor_close(struct vd_actor *base, void (*done)(void *arg), voi
 		enqueue(actor);
 }
 
-static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_options *options, struct vd_actor **ret_actor);
+static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_options *options,
+				    struct vd_actor **ret_actor);
 
-static vd_status pool_actor_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+static vd_status pool_actor_new(void *runner, const struct vd_actor_options *options,
+				struct vd_actor **ret_actor)
 {
-	static const struct vd_runner_ops ops = { pool_actor_new, pool_actor_wake, pool_actor_set_timer, pool_actor_close };
+	static const struct vd_runner_ops ops = { pool_actor_new, pool_actor_wake, pool_actor_set_timer,
+						  pool_actor_close };
 	struct pool			 *pool = runner;
 	struct pool_actor		 *actor;
 
@@ -527,9 +537,11 @@ static void reap_blocking(struct pool *pool, bool all)
 	}
 }
 
-static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_options *options,
+				    struct vd_actor **ret_actor)
 {
-	static const struct vd_runner_ops ops = { pool_actor_new, blocking_actor_wake, blocking_actor_set_timer, blocking_actor_close };
+	static const struct vd_runner_ops ops = { pool_actor_new, blocking_actor_wake,
+						  blocking_actor_set_timer, blocking_actor_close };
 	struct blocking_actor		 *actor = VDI_NEW(struct blocking_actor);
 	struct blocking_thread		 *thread = VDI_NEW(struct blocking_thread);
 	vd_status			  status;
@@ -591,7 +603,8 @@ static void stop(struct pool *pool, unsigned started)
 
 vd_status vdi_actor_threads_new(unsigned threads, struct vd_runner *ret_runner)
 {
-	static const struct vd_runner_ops ops = { pool_actor_new, pool_actor_wake, pool_actor_set_timer, pool_actor_close };
+	static const struct vd_runner_ops ops = { pool_actor_new, pool_actor_wake, pool_actor_set_timer,
+						  pool_actor_close };
 	struct pool			 *pool;
 
 	VDI_CHECK(threads > 0);
@@ -606,7 +619,8 @@ vd_status vdi_actor_threads_new(unsigned threads, struct vd_runner *ret_runner)
 		vdi_condition_init(&pool->workers[i].called);
 	}
 	for (unsigned i = 0; i < threads; i++) {
-		vd_status status = vdi_thread_start(&pool->workers[i].thread, "vedette-pool", run_worker, &pool->workers[i]);
+		vd_status status = vdi_thread_start(&pool->workers[i].thread, "vedette-pool", run_worker,
+						    &pool->workers[i]);
 
 		if (status != VD_OK) {
 			stop(pool, i);
@@ -622,7 +636,8 @@ void vdi_actor_threads_free(void *runner)
 	struct pool *pool = runner;
 
 	if (atomic_load(&pool->actors_open))
-		vdi_misuse("vd_env_free: actors that are open: %lld; closed by vd_actor_close", (long long) atomic_load(&pool->actors_open));
+		vdi_misuse("vd_env_free: actors that are open: %lld; closed by vd_actor_close",
+			   (long long) atomic_load(&pool->actors_open));
 	reap_blocking(pool, true);
 	stop(pool, pool->worker_count);
 }

@@ -1,4 +1,5 @@
-/* The clock of the operating system. Both calls are answered by the vDSO, some 20 ns, without entering the kernel. */
+/* The clock of the operating system. Both calls are answered by the vDSO, some 20 ns, without entering the
+ * kernel. */
 #include <time.h>
 
 #include "clock.h"

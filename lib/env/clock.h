@@ -1,7 +1,7 @@
 /* Time behind a vtable: clock_os for programs, clock_sim for tests and the simulator.
  *
- * Readable from any thread without blocking. The monotonic clock of clock_os is CLOCK_MONOTONIC, so a vd_mono from it can be given to
- * the operating system as a deadline; one from clock_sim cannot.
+ * Readable from any thread without blocking. The monotonic clock of clock_os is CLOCK_MONOTONIC, so a vd_mono
+ * from it can be given to the operating system as a deadline; one from clock_sim cannot.
  */
 #ifndef VDI_CLOCK_H
 #define VDI_CLOCK_H

@@ -1,9 +1,10 @@
 /* The real disk: thin over Linux system calls.
  *
- * The lock is flock() on the file LOCK: it belongs to the open file, so it dies with the process however that ends, and it also keeps out a
- * second opener inside the same process. The holder writes its process id into the file for the message that others get; the number
- * decides nothing. A LOCK that is a link, or has a second name, is refused: writing the process id would change a file that is elsewhere.
- * Every call that a signal can interrupt is repeated; short writes are continued.
+ * The lock is flock() on the file LOCK: it belongs to the open file, so it dies with the process however that
+ * ends, and it also keeps out a second opener inside the same process. The holder writes its process id into
+ * the file for the message that others get; the number decides nothing. A LOCK that is a link, or has a
+ * second name, is refused: writing the process id would change a file that is elsewhere. Every call that a
+ * signal can interrupt is repeated; short writes are continued.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,9 +19,9 @@
 #include "disk.h"
 #include "env.h"
 
-#define DIR_MODE  0700
+#define DIR_MODE 0700
 #define FILE_MODE 0600
-#define OTHERS	  077
+#define OTHERS 077
 
 struct os_dir {
 	struct vdi_dir base;
@@ -37,25 +38,21 @@ static vd_status status_of(int error)
 	switch (error) {
 	case ENOSPC:
 	case EDQUOT:
-	case EFBIG:
-		return VD_NO_SPACE;
-	case ENOMEM:
-		return VD_NOMEM;
-	case ENOENT:
-		return VD_NOT_FOUND;
-	case EEXIST:
-		return VD_EXISTS;
-	default:
-		return VD_IO;
+	case EFBIG: return VD_NO_SPACE;
+	case ENOMEM: return VD_NOMEM;
+	case ENOENT: return VD_NOT_FOUND;
+	case EEXIST: return VD_EXISTS;
+	default: return VD_IO;
 	}
 }
 
-static vd_status fail(struct vd_error *reterr, int error, const char *verb, const char *path, const char *name)
+static vd_status fail(struct vd_error *reterr, int error, const char *verb, const char *path,
+		      const char *name)
 {
 	char text[128];
 
-	return vd_error_set(reterr, status_of(error), "cannot %s %s%s%s: %s", verb, path, name ? "/" : "", name ? name : "",
-			    strerror_r(error, text, sizeof text));
+	return vd_error_set(reterr, status_of(error), "cannot %s %s%s%s: %s", verb, path, name ? "/" : "",
+			    name ? name : "", strerror_r(error, text, sizeof text));
 }
 
 static vd_status file_fail(struct vd_error *reterr, int error, const char *verb, const struct vdi_file *file)
@@ -72,7 +69,8 @@ static void narrow_dir(struct os_dir *dir)
 		return;
 	if (facts.st_mode & OTHERS)
 		dir->base.mode_found = facts.st_mode & 07777;
-	dir->base.is_shared = (facts.st_mode & S_ISVTX || fchmod(dir->fd, DIR_MODE) != 0) && dir->base.mode_found;
+	dir->base.is_shared =
+		(facts.st_mode & S_ISVTX || fchmod(dir->fd, DIR_MODE) != 0) && dir->base.mode_found;
 }
 
 /* Best effort: the directory keeps others out already. */
@@ -88,13 +86,17 @@ static vd_status open_lock(struct os_dir *dir, struct vd_error *reterr)
 {
 	struct stat facts;
 
-	dir->lock_fd = openat(dir->fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
+	dir->lock_fd =
+		openat(dir->fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
 	if (dir->lock_fd < 0 && errno == ELOOP)
 		return vd_error_set(reterr, VD_IO, "%s/LOCK is a link: remove it", dir->base.path);
 	if (dir->lock_fd < 0 || fstat(dir->lock_fd, &facts) != 0)
 		return fail(reterr, errno, "open", dir->base.path, "LOCK");
 	if (!S_ISREG(facts.st_mode) || facts.st_nlink > 1)
-		return vd_error_set(reterr, VD_IO, "%s/LOCK is no file of its own (a second name, or no regular file): remove it", dir->base.path);
+		return vd_error_set(
+			reterr, VD_IO,
+			"%s/LOCK is no file of its own (a second name, or no regular file): remove it",
+			dir->base.path);
 	narrow_file(dir->lock_fd);
 	return VD_OK;
 }
@@ -114,10 +116,12 @@ static vd_status take_lock(struct os_dir *dir, struct vd_error *reterr)
 			return fail(reterr, error, "lock", dir->base.path, "LOCK");
 		size = pread(dir->lock_fd, text, sizeof text - 1, 0);
 		text[size > 0 ? size : 0] = 0;
-		return vd_error_set(reterr, VD_LOCKED, "%s is in use by process %ld", dir->base.path, strtol(text, NULL, 10));
+		return vd_error_set(reterr, VD_LOCKED, "%s is in use by process %ld", dir->base.path,
+				    strtol(text, NULL, 10));
 	}
 	size = snprintf(text, sizeof text, "%ld\n", (long) getpid());
-	/* Only the message of a second opener needs the number: a full disk must not keep a store from being opened. */
+	/* Only the message of a second opener needs the number: a full disk must not keep a store from being
+	 * opened. */
 	if (ftruncate(dir->lock_fd, 0) != 0 || pwrite(dir->lock_fd, text, (size_t) size, 0) != size)
 		(void) 0;
 	return VD_OK;
@@ -126,9 +130,9 @@ static vd_status take_lock(struct os_dir *dir, struct vd_error *reterr)
 /* The name of a directory that was just made is durable only once its parent is. */
 static vd_status sync_parent(const char *path, struct vd_error *reterr)
 {
-	char  *parent = vdi_alloc(strlen(path) + 4);
-	int    fd;
-	int    error = 0;
+	char *parent = vdi_alloc(strlen(path) + 4);
+	int   fd;
+	int   error = 0;
 
 	if (parent == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
@@ -154,7 +158,8 @@ static void os_dir_close(struct vdi_dir *base)
 	vdi_free(dir);
 }
 
-static vd_status os_dir_open(struct vdi_disk *disk, const char *path, struct vdi_dir **ret_dir, struct vd_error *reterr)
+static vd_status os_dir_open(struct vdi_disk *disk, const char *path, struct vdi_dir **ret_dir,
+			     struct vd_error *reterr)
 {
 	struct os_dir *dir = VDI_NEW(struct os_dir);
 	vd_status      status = VD_OK;
@@ -219,11 +224,13 @@ static vd_status os_dir_sync(struct vdi_dir *base, struct vd_error *reterr)
 	return fsync(dir->fd) == 0 ? VD_OK : fail(reterr, errno, "sync", base->path, NULL);
 }
 
-static vd_status os_dir_rename(struct vdi_dir *base, const char *from, const char *to, struct vd_error *reterr)
+static vd_status os_dir_rename(struct vdi_dir *base, const char *from, const char *to,
+			       struct vd_error *reterr)
 {
 	struct os_dir *dir = VDI_CONTAINER_OF(base, struct os_dir, base);
 
-	return renameat(dir->fd, from, dir->fd, to) == 0 ? VD_OK : fail(reterr, errno, "rename", base->path, from);
+	return renameat(dir->fd, from, dir->fd, to) == 0 ? VD_OK :
+							   fail(reterr, errno, "rename", base->path, from);
 }
 
 static vd_status os_dir_unlink(struct vdi_dir *base, const char *name, struct vd_error *reterr)
@@ -244,10 +251,12 @@ static vd_status os_dir_free_bytes(struct vdi_dir *base, int64_t *ret_bytes, str
 	return VD_OK;
 }
 
-static vd_status os_file_open(struct vdi_dir *base, const char *name, enum vdi_file_mode mode, struct vdi_file **ret_file,
-			      struct vd_error *reterr)
+static vd_status os_file_open(struct vdi_dir *base, const char *name, enum vdi_file_mode mode,
+			      struct vdi_file **ret_file, struct vd_error *reterr)
 {
-	static const int flags[] = { [VDI_FILE_READ] = O_RDONLY, [VDI_FILE_WRITE] = O_RDWR, [VDI_FILE_CREATE] = O_RDWR | O_CREAT | O_EXCL };
+	static const int flags[] = { [VDI_FILE_READ] = O_RDONLY,
+				     [VDI_FILE_WRITE] = O_RDWR,
+				     [VDI_FILE_CREATE] = O_RDWR | O_CREAT | O_EXCL };
 	struct os_dir	*dir = VDI_CONTAINER_OF(base, struct os_dir, base);
 	struct os_file	*file = VDI_NEW(struct os_file);
 	int		 error;
@@ -279,7 +288,8 @@ static void os_file_close(struct vdi_file *base)
 	vdi_free(file);
 }
 
-static vd_status os_file_read(struct vdi_file *base, int64_t offset, void *buffer, size_t size, size_t *ret_size, struct vd_error *reterr)
+static vd_status os_file_read(struct vdi_file *base, int64_t offset, void *buffer, size_t size,
+			      size_t *ret_size, struct vd_error *reterr)
 {
 	struct os_file *file = VDI_CONTAINER_OF(base, struct os_file, base);
 	size_t		done = 0;
@@ -299,13 +309,15 @@ static vd_status os_file_read(struct vdi_file *base, int64_t offset, void *buffe
 	return VD_OK;
 }
 
-static vd_status os_file_write(struct vdi_file *base, int64_t offset, const void *data, size_t size, struct vd_error *reterr)
+static vd_status os_file_write(struct vdi_file *base, int64_t offset, const void *data, size_t size,
+			       struct vd_error *reterr)
 {
 	struct os_file *file = VDI_CONTAINER_OF(base, struct os_file, base);
 	size_t		done = 0;
 
 	while (done < size) {
-		ssize_t put = pwrite(file->fd, (const char *) data + done, size - done, offset + (int64_t) done);
+		ssize_t put =
+			pwrite(file->fd, (const char *) data + done, size - done, offset + (int64_t) done);
 
 		if (put < 0 && errno == EINTR)
 			continue;
@@ -398,10 +410,14 @@ struct vdi_disk *vdi_disk_os(void)
 void vdi_dir_warn(const struct vdi_dir *dir, const struct vd_env *env)
 {
 	if (dir->is_shared)
-		vdi_log(env, VD_LOG_WARNING, "disk", "%s has mode %04o, so others than its owner can use it, and that cannot be changed: use a directory of its own", dir->path,
-			dir->mode_found);
+		vdi_log(env, VD_LOG_WARNING, "disk",
+			"%s has mode %04o, so others than its owner can use it, and that cannot be changed: "
+			"use a directory of its own",
+			dir->path, dir->mode_found);
 	else if (dir->mode_found)
-		vdi_log(env, VD_LOG_WARNING, "disk", "%s had mode %04o, so others than its owner could use it: it has mode 0700 now", dir->path, dir->mode_found);
+		vdi_log(env, VD_LOG_WARNING, "disk",
+			"%s had mode %04o, so others than its owner could use it: it has mode 0700 now",
+			dir->path, dir->mode_found);
 }
 
 struct vdi_disk *vdi_env_disk(const struct vd_env *env)

@@ -3,17 +3,20 @@
  *   vdi_disk_os()       real files                                              (production, kill tests)
  *   vdi_disk_sim_new()  an in-memory disk that forgets, tears and refuses        (lib/sim/disk_sim.h; tests)
  *
- * A directory is opened once and exclusively: opening takes the lock in its LOCK file, closing gives it back, and so does the death of the
- * process. Files are named relative to their directory, without slashes. What the operating system promises is all that is promised here: a
- * write is durable after vdi_file_sync of its file, a name (created, renamed, removed) after vdi_dir_sync; before that any subset may survive
- * a crash, in any order, cut at sector borders.
+ * A directory is opened once and exclusively: opening takes the lock in its LOCK file, closing gives it back,
+ * and so does the death of the process. Files are named relative to their directory, without slashes. What
+ * the operating system promises is all that is promised here: a write is durable after vdi_file_sync of its
+ * file, a name (created, renamed, removed) after vdi_dir_sync; before that any subset may survive a crash, in
+ * any order, cut at sector borders.
  *
- * What is stored is for its owner alone: directories have mode 0700 and files 0600, whatever the umask. A wider mode that is found (of the directory when it is opened, of a file when
- * that is opened) is narrowed. No file is reached through a link.
+ * What is stored is for its owner alone: directories have mode 0700 and files 0600, whatever the umask. A
+ * wider mode that is found (of the directory when it is opened, of a file when that is opened) is narrowed.
+ * No file is reached through a link.
  *
- * All functions may block. Different threads may use one directory, and different files, at the same time; one file has one user at a time,
- * except that reads may run beside anything (the simulated disk: one thread). Errors: VD_NO_SPACE (disk or disk quota full), VD_NOMEM,
- * VD_NOT_FOUND, VD_EXISTS, VD_IO for the rest; the message names the file.
+ * All functions may block. Different threads may use one directory, and different files, at the same time;
+ * one file has one user at a time, except that reads may run beside anything (the simulated disk: one
+ * thread). Errors: VD_NO_SPACE (disk or disk quota full), VD_NOMEM, VD_NOT_FOUND, VD_EXISTS, VD_IO for the
+ * rest; the message names the file.
  */
 #ifndef VDI_DISK_H
 #define VDI_DISK_H
@@ -28,8 +31,8 @@ struct vdi_disk {
 struct vdi_dir {
 	const struct vdi_disk_ops *ops;
 	char			  *path;
-	unsigned		   mode_found; /* when others could use the directory until it was opened; else 0 */
-	bool			   is_shared;  /* and they still can: it could not be narrowed */
+	unsigned mode_found; /* when others could use the directory until it was opened; else 0 */
+	bool	 is_shared;  /* and they still can: it could not be narrowed */
 };
 struct vdi_file {
 	const struct vdi_disk_ops *ops;
@@ -46,18 +49,22 @@ enum vdi_file_mode {
 typedef vd_status (*vdi_dir_list_fn)(void *arg, const char *name, int64_t size);
 
 struct vdi_disk_ops {
-	vd_status (*dir_open)(struct vdi_disk *disk, const char *path, struct vdi_dir **ret_dir, struct vd_error *reterr);
+	vd_status (*dir_open)(struct vdi_disk *disk, const char *path, struct vdi_dir **ret_dir,
+			      struct vd_error *reterr);
 	void (*dir_close)(struct vdi_dir *dir);
 	vd_status (*dir_list)(struct vdi_dir *dir, vdi_dir_list_fn each, void *arg, struct vd_error *reterr);
 	vd_status (*dir_sync)(struct vdi_dir *dir, struct vd_error *reterr);
-	vd_status (*dir_rename)(struct vdi_dir *dir, const char *from, const char *to, struct vd_error *reterr);
+	vd_status (*dir_rename)(struct vdi_dir *dir, const char *from, const char *to,
+				struct vd_error *reterr);
 	vd_status (*dir_unlink)(struct vdi_dir *dir, const char *name, struct vd_error *reterr);
 	vd_status (*dir_free_bytes)(struct vdi_dir *dir, int64_t *ret_bytes, struct vd_error *reterr);
-	vd_status (*file_open)(struct vdi_dir *dir, const char *name, enum vdi_file_mode mode, struct vdi_file **ret_file,
-			       struct vd_error *reterr);
+	vd_status (*file_open)(struct vdi_dir *dir, const char *name, enum vdi_file_mode mode,
+			       struct vdi_file **ret_file, struct vd_error *reterr);
 	void (*file_close)(struct vdi_file *file);
-	vd_status (*file_read)(struct vdi_file *file, int64_t offset, void *buffer, size_t size, size_t *ret_size, struct vd_error *reterr);
-	vd_status (*file_write)(struct vdi_file *file, int64_t offset, const void *data, size_t size, struct vd_error *reterr);
+	vd_status (*file_read)(struct vdi_file *file, int64_t offset, void *buffer, size_t size,
+			       size_t *ret_size, struct vd_error *reterr);
+	vd_status (*file_write)(struct vdi_file *file, int64_t offset, const void *data, size_t size,
+				struct vd_error *reterr);
 	vd_status (*file_sync)(struct vdi_file *file, struct vd_error *reterr);
 	vd_status (*file_allocate)(struct vdi_file *file, int64_t size, struct vd_error *reterr);
 	vd_status (*file_truncate)(struct vdi_file *file, int64_t size, struct vd_error *reterr);
@@ -67,9 +74,10 @@ struct vdi_disk_ops {
 /* The real one; a constant. */
 struct vdi_disk *vdi_disk_os(void);
 
-/* Creates the directory when absent (its parent must exist), and takes its lock. VD_LOCKED: somebody else has it, the message says which
- * process. The directory outlives its files. */
-VDI_MUST_USE static inline vd_status vdi_dir_open(struct vdi_disk *disk, const char *path, struct vdi_dir **ret_dir, struct vd_error *reterr)
+/* Creates the directory when absent (its parent must exist), and takes its lock. VD_LOCKED: somebody else has
+ * it, the message says which process. The directory outlives its files. */
+VDI_MUST_USE static inline vd_status vdi_dir_open(struct vdi_disk *disk, const char *path,
+						  struct vdi_dir **ret_dir, struct vd_error *reterr)
 {
 	return disk->ops->dir_open(disk, path, ret_dir, reterr);
 }
@@ -83,7 +91,8 @@ static inline struct vdi_dir *vdi_dir_close(struct vdi_dir *dir)
 	return NULL;
 }
 /* Every regular file, in no order; stops at the first status that is not VD_OK and returns it. */
-VDI_MUST_USE static inline vd_status vdi_dir_list(struct vdi_dir *dir, vdi_dir_list_fn each, void *arg, struct vd_error *reterr)
+VDI_MUST_USE static inline vd_status vdi_dir_list(struct vdi_dir *dir, vdi_dir_list_fn each, void *arg,
+						  struct vd_error *reterr)
 {
 	return dir->ops->dir_list(dir, each, arg, reterr);
 }
@@ -92,20 +101,24 @@ VDI_MUST_USE static inline vd_status vdi_dir_sync(struct vdi_dir *dir, struct vd
 	return dir->ops->dir_sync(dir, reterr);
 }
 /* Atomic; replaces `to`. */
-VDI_MUST_USE static inline vd_status vdi_dir_rename(struct vdi_dir *dir, const char *from, const char *to, struct vd_error *reterr)
+VDI_MUST_USE static inline vd_status vdi_dir_rename(struct vdi_dir *dir, const char *from, const char *to,
+						    struct vd_error *reterr)
 {
 	return dir->ops->dir_rename(dir, from, to, reterr);
 }
-VDI_MUST_USE static inline vd_status vdi_dir_unlink(struct vdi_dir *dir, const char *name, struct vd_error *reterr)
+VDI_MUST_USE static inline vd_status vdi_dir_unlink(struct vdi_dir *dir, const char *name,
+						    struct vd_error *reterr)
 {
 	return dir->ops->dir_unlink(dir, name, reterr);
 }
 /* Room for an unprivileged writer. */
-VDI_MUST_USE static inline vd_status vdi_dir_free_bytes(struct vdi_dir *dir, int64_t *ret_bytes, struct vd_error *reterr)
+VDI_MUST_USE static inline vd_status vdi_dir_free_bytes(struct vdi_dir *dir, int64_t *ret_bytes,
+							struct vd_error *reterr)
 {
 	return dir->ops->dir_free_bytes(dir, ret_bytes, reterr);
 }
-VDI_MUST_USE static inline vd_status vdi_file_open(struct vdi_dir *dir, const char *name, enum vdi_file_mode mode, struct vdi_file **ret_file,
+VDI_MUST_USE static inline vd_status vdi_file_open(struct vdi_dir *dir, const char *name,
+						   enum vdi_file_mode mode, struct vdi_file **ret_file,
 						   struct vd_error *reterr)
 {
 	return dir->ops->file_open(dir, name, mode, ret_file, reterr);
@@ -118,36 +131,42 @@ static inline struct vdi_file *vdi_file_close(struct vdi_file *file)
 	return NULL;
 }
 /* Reads size bytes, or up to the end of the file: *ret_size says how many. */
-VDI_MUST_USE static inline vd_status vdi_file_read(struct vdi_file *file, int64_t offset, void *buffer, size_t size, size_t *ret_size,
-						   struct vd_error *reterr)
+VDI_MUST_USE static inline vd_status vdi_file_read(struct vdi_file *file, int64_t offset, void *buffer,
+						   size_t size, size_t *ret_size, struct vd_error *reterr)
 {
 	return file->ops->file_read(file, offset, buffer, size, ret_size, reterr);
 }
 /* All of it, or an error after which any part of it may have been written. */
-VDI_MUST_USE static inline vd_status vdi_file_write(struct vdi_file *file, int64_t offset, const void *data, size_t size, struct vd_error *reterr)
+VDI_MUST_USE static inline vd_status vdi_file_write(struct vdi_file *file, int64_t offset, const void *data,
+						    size_t size, struct vd_error *reterr)
 {
 	return file->ops->file_write(file, offset, data, size, reterr);
 }
-/* fdatasync: content, and the size when it matters for reading it. After a failure nobody knows what is on disk: do not retry. */
+/* fdatasync: content, and the size when it matters for reading it. After a failure nobody knows what is on
+ * disk: do not retry. */
 VDI_MUST_USE static inline vd_status vdi_file_sync(struct vdi_file *file, struct vd_error *reterr)
 {
 	return file->ops->file_sync(file, reterr);
 }
 /* Makes the file at least size bytes long, with room for all of them; new bytes read as zero. */
-VDI_MUST_USE static inline vd_status vdi_file_allocate(struct vdi_file *file, int64_t size, struct vd_error *reterr)
+VDI_MUST_USE static inline vd_status vdi_file_allocate(struct vdi_file *file, int64_t size,
+						       struct vd_error *reterr)
 {
 	return file->ops->file_allocate(file, size, reterr);
 }
-VDI_MUST_USE static inline vd_status vdi_file_truncate(struct vdi_file *file, int64_t size, struct vd_error *reterr)
+VDI_MUST_USE static inline vd_status vdi_file_truncate(struct vdi_file *file, int64_t size,
+						       struct vd_error *reterr)
 {
 	return file->ops->file_truncate(file, size, reterr);
 }
-VDI_MUST_USE static inline vd_status vdi_file_size(struct vdi_file *file, int64_t *ret_size, struct vd_error *reterr)
+VDI_MUST_USE static inline vd_status vdi_file_size(struct vdi_file *file, int64_t *ret_size,
+						   struct vd_error *reterr)
 {
 	return file->ops->file_size(file, ret_size, reterr);
 }
 
-/* The disk of an env: the real one unless a test gave another, which must outlive what is built with the env. Setting: before anything is built. */
+/* The disk of an env: the real one unless a test gave another, which must outlive what is built with the env.
+ * Setting: before anything is built. */
 struct vdi_disk *vdi_env_disk(const struct vd_env *env);
 void		 vdi_env_set_disk(struct vd_env *env, struct vdi_disk *disk);
 

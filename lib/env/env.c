@@ -1,5 +1,6 @@
-/* The env ties clock, random numbers, log sink, runner and metrics together; each lives in its own file. The public actor calls are thin:
- * an actor carries its runner's table in its first word, so waking one costs an indirect call and no lookup. */
+/* The env ties clock, random numbers, log sink, runner and metrics together; each lives in its own file. The
+ * public actor calls are thin: an actor carries its runner's table in its first word, so waking one costs an
+ * indirect call and no lookup. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -7,7 +8,8 @@
 #include "lock.h"
 #include "metrics.h"
 
-vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clock *clock, struct vd_env **ret_env)
+vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clock *clock,
+		      struct vd_env **ret_env)
 {
 	struct vd_env *env = VDI_NEW(struct vd_env);
 
@@ -17,7 +19,8 @@ vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clo
 		vdi_free(env);
 		return VD_NOMEM;
 	}
-	if (vdi_metric_get(env->metrics, VDI_METRIC_LOG_RECORDS_SUPPRESSED_TOTAL, NULL, &env->suppressed) != VD_OK) {
+	if (vdi_metric_get(env->metrics, VDI_METRIC_LOG_RECORDS_SUPPRESSED_TOTAL, NULL, &env->suppressed) !=
+	    VD_OK) {
 		vdi_metrics_free(env->metrics);
 		vdi_free(env);
 		return VD_NOMEM;
@@ -82,7 +85,8 @@ struct vdi_sim *vdi_env_sim(const struct vd_env *env)
 
 /* ---- Actors ---- */
 
-vd_status vd_runner_actor_new(const struct vd_runner *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+vd_status vd_runner_actor_new(const struct vd_runner *runner, const struct vd_actor_options *options,
+			      struct vd_actor **ret_actor)
 {
 	VDI_REQUIRE(runner, NULL);
 	VDI_REQUIRE(options, NULL);
@@ -92,7 +96,8 @@ vd_status vd_runner_actor_new(const struct vd_runner *runner, const struct vd_ac
 	return runner->ops->actor_new(runner->runner, options, ret_actor);
 }
 
-vd_status vd_actor_new(const struct vd_env *env, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+vd_status vd_actor_new(const struct vd_env *env, const struct vd_actor_options *options,
+		       struct vd_actor **ret_actor)
 {
 	VDI_REQUIRE(env, NULL);
 	return vd_runner_actor_new(&env->runner, options, ret_actor);
@@ -119,8 +124,9 @@ void vd_actor_close(struct vd_actor *actor, void (*done)(void *arg), void *arg)
 
 /* ---- Logs ---- */
 
-static void write_record(const struct vd_env *env, enum vd_log_level level, const char *module, const struct vd_log_field *fields,
-			 size_t field_count, const char *format, va_list arguments)
+static void write_record(const struct vd_env *env, enum vd_log_level level, const char *module,
+			 const struct vd_log_field *fields, size_t field_count, const char *format,
+			 va_list arguments)
 {
 	char		     message[VDI_LOG_MESSAGE_SIZE];
 	struct vd_log_record record = {
@@ -137,8 +143,8 @@ static void write_record(const struct vd_env *env, enum vd_log_level level, cons
 	env->log(env->log_arg, &record);
 }
 
-void vdi_log_write(const struct vd_env *env, enum vd_log_level level, const char *module, const struct vd_log_field *fields,
-		   size_t field_count, const char *format, ...)
+void vdi_log_write(const struct vd_env *env, enum vd_log_level level, const char *module,
+		   const struct vd_log_field *fields, size_t field_count, const char *format, ...)
 {
 	va_list arguments;
 
@@ -147,8 +153,8 @@ void vdi_log_write(const struct vd_env *env, enum vd_log_level level, const char
 	va_end(arguments);
 }
 
-void vdi_log_write_suppressed(const struct vd_env *env, enum vd_log_level level, const char *module, uint64_t suppressed,
-			      const char *format, ...)
+void vdi_log_write_suppressed(const struct vd_env *env, enum vd_log_level level, const char *module,
+			      uint64_t suppressed, const char *format, ...)
 {
 	char		    count[24];
 	struct vd_log_field field = { "suppressed", count };
@@ -166,7 +172,8 @@ bool vdi_log_limit_pass(const struct vd_env *env, struct vdi_log_limit *limit, u
 	int64_t open_at = atomic_load_explicit(&limit->open_at_ns, memory_order_relaxed);
 
 	/* Of several threads that find the gate open, the one that moves it passes. */
-	if (now < open_at || !atomic_compare_exchange_strong(&limit->open_at_ns, &open_at, now + limit->interval.ns)) {
+	if (now < open_at ||
+	    !atomic_compare_exchange_strong(&limit->open_at_ns, &open_at, now + limit->interval.ns)) {
 		atomic_fetch_add_explicit(&limit->suppressed, 1, memory_order_relaxed);
 		vdi_metric_add(env->suppressed, 1);
 		return false;

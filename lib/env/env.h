@@ -23,12 +23,13 @@ struct vd_env {
 	uint64_t		seed;
 	struct vd_runner	runner;
 	void (*runner_free)(void *runner); /* blocks until nothing of the runner is left */
-	struct vdi_metrics	*metrics;
-	struct vdi_metric	*suppressed; /* log records */
-	struct vdi_sim		*sim;	 /* NULL outside the simulator */
-	/* NULL: a thread that waits sleeps. Else it runs the env until the condition holds: the simulator's. False: limit has passed, or nothing can happen any more. */
+	struct vdi_metrics *metrics;
+	struct vdi_metric  *suppressed; /* log records */
+	struct vdi_sim	   *sim;	/* NULL outside the simulator */
+	/* NULL: a thread that waits sleeps. Else it runs the env until the condition holds: the simulator's.
+	 * False: limit has passed, or nothing can happen any more. */
 	bool (*drive)(struct vd_env *env, bool (*condition)(void *arg), void *arg, vd_dur limit);
-	struct vdi_disk		*disk;	 /* NULL: the real one */
+	struct vdi_disk *disk; /* NULL: the real one */
 
 	/* Any thread; atomic. A pointer, so that a const env can be asked. */
 	struct vdi_rand_shared *random;
@@ -39,12 +40,15 @@ struct vd_env {
 	_Atomic(const void *)  runners_storage[VDI_RUNNERS_NUMBERED];
 };
 
-/* Everything but the runner: for the constructors of the two kinds of env. seed 0 comes from the operating system. */
-VDI_MUST_USE vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clock *clock, struct vd_env **ret_env);
+/* Everything but the runner: for the constructors of the two kinds of env. seed 0 comes from the operating
+ * system. */
+VDI_MUST_USE vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clock *clock,
+				   struct vd_env **ret_env);
 
 /* The runner of the env: a pool of threads or the simulator. Good as long as the env. */
 const struct vd_runner *vdi_env_runner(const struct vd_env *env);
-/* A number that stands for a runner (struct vd_runner, member runner) in dumps, in place of its address: 1 for the first one that is asked about, and so on; 0: too many. Any thread. */
+/* A number that stands for a runner (struct vd_runner, member runner) in dumps, in place of its address: 1
+ * for the first one that is asked about, and so on; 0: too many. Any thread. */
 unsigned vdi_env_runner_number(const struct vd_env *env, const void *runner);
 /* Where metric instances are registered (lib/env/metrics.h). */
 struct vdi_metrics *vdi_env_metrics(const struct vd_env *env);
@@ -53,8 +57,9 @@ struct vdi_sim *vdi_env_sim(const struct vd_env *env);
 
 /* ---- Logs ----
  *
- * The place that decides what a failure means logs it, once; functions that return a status do not. Any thread. The arguments are not
- * evaluated when the level is off. Messages are one sentence, cut at VDI_LOG_MESSAGE_SIZE. */
+ * The place that decides what a failure means logs it, once; functions that return a status do not. Any
+ * thread. The arguments are not evaluated when the level is off. Messages are one sentence, cut at
+ * VDI_LOG_MESSAGE_SIZE. */
 
 #define VDI_LOG_MESSAGE_SIZE 512
 
@@ -63,17 +68,17 @@ static inline bool vdi_log_is_on(const struct vd_env *env, enum vd_log_level lev
 	return env->log && level <= env->log_level;
 }
 
-#define vdi_log(env, level, module, ...)                                                                                         \
-	do {                                                                                                                     \
-		if (vdi_log_is_on(env, level))                                                                                   \
-			vdi_log_write(env, level, module, NULL, 0, __VA_ARGS__);                                                 \
+#define vdi_log(env, level, module, ...)                                                                     \
+	do {                                                                                                 \
+		if (vdi_log_is_on(env, level))                                                               \
+			vdi_log_write(env, level, module, NULL, 0, __VA_ARGS__);                             \
 	} while (0)
 
 /* With key=value fields; fields and count are evaluated only when the level is on. */
-#define vdi_log_fields(env, level, module, fields, count, ...)                                                                   \
-	do {                                                                                                                     \
-		if (vdi_log_is_on(env, level))                                                                                   \
-			vdi_log_write(env, level, module, fields, count, __VA_ARGS__);                                           \
+#define vdi_log_fields(env, level, module, fields, count, ...)                                               \
+	do {                                                                                                 \
+		if (vdi_log_is_on(env, level))                                                               \
+			vdi_log_write(env, level, module, fields, count, __VA_ARGS__);                       \
 	} while (0)
 
 /* At most one record per interval; the next one says in the field "suppressed" how many were left out. */
@@ -82,19 +87,25 @@ struct vdi_log_limit {
 	_Atomic int64_t	 open_at_ns; /* mono; 0: now */
 	_Atomic uint64_t suppressed;
 };
-#define VDI_LOG_LIMIT(duration) { .interval = duration }
+#define VDI_LOG_LIMIT(duration)                                                                              \
+	{                                                                                                    \
+		.interval = duration                                                                         \
+	}
 
-#define vdi_log_limited(env, limit, level, module, ...)                                                                          \
-	do {                                                                                                                     \
-		uint64_t vdi_log_suppressed_;                                                                                    \
-		if (vdi_log_is_on(env, level) && vdi_log_limit_pass(env, limit, &vdi_log_suppressed_))                            \
-			vdi_log_write_suppressed(env, level, module, vdi_log_suppressed_, __VA_ARGS__);                          \
+#define vdi_log_limited(env, limit, level, module, ...)                                                      \
+	do {                                                                                                 \
+		uint64_t vdi_log_suppressed_;                                                                \
+		if (vdi_log_is_on(env, level) && vdi_log_limit_pass(env, limit, &vdi_log_suppressed_))       \
+			vdi_log_write_suppressed(env, level, module, vdi_log_suppressed_, __VA_ARGS__);      \
 	} while (0)
 
-VDI_SHARED bool vdi_log_limit_pass(const struct vd_env *env, struct vdi_log_limit *limit, uint64_t *ret_suppressed);
-void vdi_log_write(const struct vd_env *env, enum vd_log_level level, const char *module, const struct vd_log_field *fields,
-		   size_t field_count, const char *format, ...) __attribute__((format(printf, 6, 7)));
-VDI_SHARED void vdi_log_write_suppressed(const struct vd_env *env, enum vd_log_level level, const char *module, uint64_t suppressed,
-			      const char *format, ...) __attribute__((format(printf, 5, 6)));
+VDI_SHARED bool vdi_log_limit_pass(const struct vd_env *env, struct vdi_log_limit *limit,
+				   uint64_t *ret_suppressed);
+void		vdi_log_write(const struct vd_env *env, enum vd_log_level level, const char *module,
+			      const struct vd_log_field *fields, size_t field_count, const char *format, ...)
+	__attribute__((format(printf, 6, 7)));
+VDI_SHARED void vdi_log_write_suppressed(const struct vd_env *env, enum vd_log_level level,
+					 const char *module, uint64_t suppressed, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
 
 #endif

@@ -1,4 +1,5 @@
-/* The env of real threads from its start to its end; that of the simulator is made in actor_sim.c, and ends here too. */
+/* The env of real threads from its start to its end; that of the simulator is made in actor_sim.c, and ends
+ * here too. */
 #include "actor_threads.h"
 #include "env.h"
 #include "metrics.h"

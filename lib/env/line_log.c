@@ -1,5 +1,6 @@
-/* How: two buffers. One collects under the lock, the other is being written by a blocking actor; they change places. After a write that failed in the middle of a
- * line the file is cut back to the last whole one where it is a file, so that no reader meets half a line. A crash of the process loses what came in the last
+/* How: two buffers. One collects under the lock, the other is being written by a blocking actor; they change
+ * places. After a write that failed in the middle of a line the file is cut back to the last whole one where
+ * it is a file, so that no reader meets half a line. A crash of the process loses what came in the last
  * milliseconds. */
 #include "line_log.h"
 
@@ -16,7 +17,8 @@
 #include "lock.h"
 #include "wait.h"
 
-/* Lines wait for company as long or until there is that much: waking a thread for each one costs more than the request that it tells of. */
+/* Lines wait for company as long or until there is that much: waking a thread for each one costs more than
+ * the request that it tells of. */
 #define BATCH_DELAY VD_MS(5)
 #define BATCH_SIZE ((size_t) 512 << 10)
 /* How long the end waits for the reader of a pipe that reads nothing. */
@@ -65,10 +67,14 @@ static void narrow(const struct vdi_line_log *log, int fd, mode_t mode)
 	if ((mode & 077) == 0)
 		return;
 	if (fchmod(fd, 0600) == 0)
-		vdi_log(log->env, VD_LOG_WARNING, "log", "%s %s had mode %04o, so others than its owner could use it: it has mode 0600 now", log->options.name, log->path, mode & 07777);
+		vdi_log(log->env, VD_LOG_WARNING, "log",
+			"%s %s had mode %04o, so others than its owner could use it: it has mode 0600 now",
+			log->options.name, log->path, mode & 07777);
 	else
-		vdi_log(log->env, VD_LOG_WARNING, "log", "%s %s has mode %04o, so others than its owner can use it, and that cannot be changed: %s", log->options.name, log->path,
-			mode & 07777, strerror(errno));
+		vdi_log(log->env, VD_LOG_WARNING, "log",
+			"%s %s has mode %04o, so others than its owner can use it, and that cannot be "
+			"changed: %s",
+			log->options.name, log->path, mode & 07777, strerror(errno));
 }
 
 /* Not a FIFO that nobody reads: opening it would block for ever. */
@@ -121,21 +127,23 @@ static void note_failure(struct vdi_line_log *log, int error, uint64_t lines)
 	vdi_metric_add(log->options.lost, lines);
 	log->lost_count += lines;
 	if (!log->is_failing)
-		vdi_log(log->env, VD_LOG_ERROR, "log", "%s %s: %s; its lines are lost and counted until it can be written again", log->options.name, log->path,
-			strerror(error));
+		vdi_log(log->env, VD_LOG_ERROR, "log",
+			"%s %s: %s; its lines are lost and counted until it can be written again",
+			log->options.name, log->path, strerror(error));
 	log->is_failing = true;
 }
 
 static void note_success(struct vdi_line_log *log)
 {
 	if (log->is_failing)
-		vdi_log(log->env, VD_LOG_INFO, "log", "%s %s is written again; %llu lines were lost", log->options.name, log->path,
-			(unsigned long long) log->lost_count);
+		vdi_log(log->env, VD_LOG_INFO, "log", "%s %s is written again; %llu lines were lost",
+			log->options.name, log->path, (unsigned long long) log->lost_count);
 	log->is_failing = false;
 	log->lost_count = 0;
 }
 
-/* Of a pipe whose reader has stopped; false: nobody waits for it at the end. What poll says holds for PIPE_BUF bytes. */
+/* Of a pipe whose reader has stopped; false: nobody waits for it at the end. What poll says holds for
+ * PIPE_BUF bytes. */
 static bool wait_until_writable(const struct vdi_line_log *log)
 {
 	struct pollfd wanted = { .fd = log->fd, .events = POLLOUT };
@@ -184,14 +192,17 @@ static void reopen(struct vdi_line_log *log)
 	int fd = open_file(log);
 
 	if (fd < 0) {
-		vdi_log(log->env, VD_LOG_WARNING, "log", "%s %s cannot be opened anew, the old file is kept: %s", log->options.name, log->path, strerror(errno));
+		vdi_log(log->env, VD_LOG_WARNING, "log",
+			"%s %s cannot be opened anew, the old file is kept: %s", log->options.name, log->path,
+			strerror(errno));
 		return;
 	}
 	(void) close(log->fd);
 	log->fd = fd;
 }
 
-/* A pipe whose reader has gone is an error like others, also in a program that does not ignore the signal. The thread is the actor's own. */
+/* A pipe whose reader has gone is an error like others, also in a program that does not ignore the signal.
+ * The thread is the actor's own. */
 static void mute_pipes(void)
 {
 	sigset_t signals;
@@ -240,7 +251,8 @@ static bool append_locked(struct vdi_line_log *log, struct vd_bytes line)
 	struct vdi_buffer *text = &log->pending.text;
 	char		  *place;
 
-	if (line.size >= log->options.pending_bytes_max || text->size + line.size + 1 > log->options.pending_bytes_max)
+	if (line.size >= log->options.pending_bytes_max ||
+	    text->size + line.size + 1 > log->options.pending_bytes_max)
 		return false;
 	place = vdi_buffer_reserve(text, line.size + 1);
 	if (place == NULL) {
@@ -273,7 +285,8 @@ void vdi_line_log_put(struct vdi_line_log *log, struct vd_bytes line)
 		return;
 	}
 	vdi_metric_add(log->options.lost, 1);
-	vdi_log_limited(log->env, &log->full_said, VD_LOG_ERROR, "log", "%s %s: lines come faster than they can be written; some are lost and counted",
+	vdi_log_limited(log->env, &log->full_said, VD_LOG_ERROR, "log",
+			"%s %s: lines come faster than they can be written; some are lost and counted",
 			log->options.name, log->path);
 }
 
@@ -302,7 +315,8 @@ static struct vdi_line_log *free_log(struct vdi_line_log *log)
 	return NULL;
 }
 
-vd_status vdi_line_log_open(const struct vd_env *env, const struct vdi_line_log_options *options, struct vdi_line_log **ret_log, struct vd_error *reterr)
+vd_status vdi_line_log_open(const struct vd_env *env, const struct vdi_line_log_options *options,
+			    struct vdi_line_log **ret_log, struct vd_error *reterr)
 {
 	struct vdi_line_log    *log = VDI_NEW(struct vdi_line_log);
 	struct vd_actor_options actor = { .name = "line_log", .run = run, .blocking = true };
@@ -325,7 +339,8 @@ vd_status vdi_line_log_open(const struct vd_env *env, const struct vdi_line_log_
 	if (log->path == NULL)
 		status = vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	else if ((log->fd = open_file(log)) < 0)
-		status = vd_error_set(reterr, VD_IO, "%s %s: %s", options->name, options->path, strerror(errno));
+		status = vd_error_set(reterr, VD_IO, "%s %s: %s", options->name, options->path,
+				      strerror(errno));
 	actor.arg = log;
 	if (status == VD_OK && (status = vd_actor_new(env, &actor, &log->actor)) != VD_OK)
 		(void) vd_error_set(reterr, status, "%s: %s", options->name, vd_status_sentence(status));

@@ -1,5 +1,6 @@
-/* Instances hang in two lists: that of their family, for rendering, and that of a hash bucket, for finding one by its labels. The
- * label text is made once, when the instance is, and serves as key and as output. Counting never touches the registry. */
+/* Instances hang in two lists: that of their family, for rendering, and that of a hash bucket, for finding
+ * one by its labels. The label text is made once, when the instance is, and serves as key and as output.
+ * Counting never touches the registry. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,31 +20,36 @@ struct bucket_list {
 	size_t	      count;
 };
 
-#define BOUNDS(...)                                                                                                              \
-	{                                                                                                                        \
-		(const double[]) { __VA_ARGS__ }, sizeof((const double[]) { __VA_ARGS__ }) / sizeof(double)                      \
+#define BOUNDS(...)                                                                                          \
+	{                                                                                                    \
+		(const double[]) { __VA_ARGS__ }, sizeof((const double[]) { __VA_ARGS__ }) / sizeof(double)  \
 	}
 
 static const struct bucket_list NONE = { NULL, 0 };
 static const struct bucket_list INITIALIZATION = BOUNDS(.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 180, 600);
 static const struct bucket_list READ_WAIT = BOUNDS(.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3);
-static const struct bucket_list DISPATCH = BOUNDS(.0001, .0005, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5);
+static const struct bucket_list DISPATCH =
+	BOUNDS(.0001, .0005, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5);
 static const struct bucket_list REQUEST =
 	BOUNDS(.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60);
-static const struct bucket_list WATCH_LIST =
-	BOUNDS(.05, .1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60, 75, 90, 105, 120, 150, 180, 240, 300);
+static const struct bucket_list WATCH_LIST = BOUNDS(.05, .1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 15, 20, 30,
+						    45, 60, 75, 90, 105, 120, 150, 180, 240, 300);
 static const struct bucket_list LEASE_OBJECTS = BOUNDS(10, 50, 100, 500, 1000, 2500, 5000);
 static const struct bucket_list EVENT_SIZES = BOUNDS(1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072);
 static const struct bucket_list RESPONSE_SIZES = BOUNDS(1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9);
 static const struct bucket_list BODY_SIZES =
-	BOUNDS(50e3, 150e3, 250e3, 350e3, 450e3, 550e3, 650e3, 750e3, 850e3, 950e3, 1050e3, 1150e3, 1250e3, 1350e3, 1450e3, 1550e3, 1650e3,
-	       1750e3, 1850e3, 1950e3, 2050e3, 2150e3, 2250e3, 2350e3, 2450e3, 2550e3, 2650e3, 2750e3, 2850e3, 2950e3, 3050e3);
-static const struct bucket_list COMMIT =
-	BOUNDS(.00005, .0001, .00015, .0002, .0003, .0005, .001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5);
+	BOUNDS(50e3, 150e3, 250e3, 350e3, 450e3, 550e3, 650e3, 750e3, 850e3, 950e3, 1050e3, 1150e3, 1250e3,
+	       1350e3, 1450e3, 1550e3, 1650e3, 1750e3, 1850e3, 1950e3, 2050e3, 2150e3, 2250e3, 2350e3, 2450e3,
+	       2550e3, 2650e3, 2750e3, 2850e3, 2950e3, 3050e3);
+static const struct bucket_list COMMIT = BOUNDS(.00005, .0001, .00015, .0002, .0003, .0005, .001, .002, .005,
+						.01, .02, .05, .1, .25, .5, 1, 2.5, 5);
 
-static const struct bucket_list ETCD_DISK = BOUNDS(.001, .002, .004, .008, .016, .032, .064, .128, .256, .512, 1.024, 2.048, 4.096, 8.192);
-static const struct bucket_list ETCD_HASH = BOUNDS(.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84);
-static const struct bucket_list ETCD_SNAPSHOT = BOUNDS(.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36);
+static const struct bucket_list ETCD_DISK =
+	BOUNDS(.001, .002, .004, .008, .016, .032, .064, .128, .256, .512, 1.024, 2.048, 4.096, 8.192);
+static const struct bucket_list ETCD_HASH =
+	BOUNDS(.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84);
+static const struct bucket_list ETCD_SNAPSHOT = BOUNDS(.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12,
+						       10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36);
 static const struct bucket_list GRPC_HANDLING = BOUNDS(.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10);
 
 struct family {
@@ -112,7 +118,8 @@ struct vdi_metrics *vdi_metrics_ref(struct vdi_metrics *registry)
 
 struct vdi_metrics *vdi_metrics_unref(struct vdi_metrics *registry)
 {
-	if (registry == NULL || atomic_fetch_sub_explicit(&registry->references, 1, memory_order_acq_rel) != 1)
+	if (registry == NULL ||
+	    atomic_fetch_sub_explicit(&registry->references, 1, memory_order_acq_rel) != 1)
 		return NULL;
 	for (size_t i = 0; i < VDI_METRIC_COUNT; i++)
 		for (struct vdi_metric *metric = registry->first[i], *next; metric; metric = next) {
@@ -181,7 +188,8 @@ static struct vdi_metric *new_instance(enum vdi_metric_id id, struct vd_bytes la
 	return metric;
 }
 
-static struct vdi_metric *find_locked(struct vdi_metrics *registry, enum vdi_metric_id id, const char *labels, uint64_t hash)
+static struct vdi_metric *find_locked(struct vdi_metrics *registry, enum vdi_metric_id id, const char *labels,
+				      uint64_t hash)
 {
 	struct vdi_metric *metric = registry->hash_table[hash & (registry->hash_size - 1)];
 
@@ -226,7 +234,8 @@ static void insert_locked(struct vdi_metrics *registry, struct vdi_metric *metri
 	registry->count++;
 }
 
-static vd_status get_locked(struct vdi_metrics *registry, enum vdi_metric_id id, struct vd_bytes labels, struct vdi_metric **ret_metric)
+static vd_status get_locked(struct vdi_metrics *registry, enum vdi_metric_id id, struct vd_bytes labels,
+			    struct vdi_metric **ret_metric)
 {
 	uint64_t	   hash = vdi_hash_bytes(labels, vdi_hash_seed() + id);
 	struct vdi_metric *metric = find_locked(registry, id, labels.data, hash);
@@ -245,7 +254,8 @@ static vd_status get_locked(struct vdi_metrics *registry, enum vdi_metric_id id,
 	return VD_OK;
 }
 
-vd_status vdi_metric_get(struct vdi_metrics *registry, enum vdi_metric_id id, const char *const *values, struct vdi_metric **ret_metric)
+vd_status vdi_metric_get(struct vdi_metrics *registry, enum vdi_metric_id id, const char *const *values,
+			 struct vdi_metric **ret_metric)
 {
 	struct vdi_buffer labels;
 	vd_status	  status;
@@ -316,8 +326,9 @@ void vdi_metric_set_max(struct vdi_metric *gauge, int64_t value)
 	if (gauge == NULL)
 		return;
 	now = atomic_load_explicit(&gauge->value, memory_order_relaxed);
-	while ((int64_t) now < value && !atomic_compare_exchange_weak_explicit(&gauge->value, &now, (uint64_t) value, memory_order_relaxed,
-									       memory_order_relaxed))
+	while ((int64_t) now < value &&
+	       !atomic_compare_exchange_weak_explicit(&gauge->value, &now, (uint64_t) value,
+						      memory_order_relaxed, memory_order_relaxed))
 		continue;
 }
 
@@ -362,8 +373,9 @@ void vdi_metric_observe_many(struct vdi_metric *histogram, double value, uint64_
 		bucket++;
 	atomic_fetch_add_explicit(&histogram->counts[bucket], count, memory_order_relaxed);
 	sum = atomic_load_explicit(&histogram->value, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&histogram->value, &sum, as_bits(as_double(sum) + value * (double) count), memory_order_relaxed,
-						      memory_order_relaxed))
+	while (!atomic_compare_exchange_weak_explicit(&histogram->value, &sum,
+						      as_bits(as_double(sum) + value * (double) count),
+						      memory_order_relaxed, memory_order_relaxed))
 		continue;
 }
 
@@ -438,7 +450,8 @@ static void append_histogram(struct vdi_buffer *buffer, const struct vdi_metric 
 	}
 	vdi_buffer_printf(buffer, "%s_sum%s%s%s ", name, open, metric->labels, close);
 	append_number(buffer, as_double(atomic_load_explicit(&metric->value, memory_order_relaxed)));
-	vdi_buffer_printf(buffer, "\n%s_count%s%s%s %llu\n", name, open, metric->labels, close, (unsigned long long) total);
+	vdi_buffer_printf(buffer, "\n%s_count%s%s%s %llu\n", name, open, metric->labels, close,
+			  (unsigned long long) total);
 }
 
 static void append_value(struct vdi_buffer *buffer, const struct vdi_metric *metric)
@@ -450,15 +463,18 @@ static void append_value(struct vdi_buffer *buffer, const struct vdi_metric *met
 	if (families[metric->id].kind == COUNTER)
 		vdi_buffer_append_u64(buffer, atomic_load_explicit(&metric->value, memory_order_relaxed));
 	else
-		vdi_buffer_append_i64(buffer, (int64_t) atomic_load_explicit(&metric->value, memory_order_relaxed));
+		vdi_buffer_append_i64(buffer,
+				      (int64_t) atomic_load_explicit(&metric->value, memory_order_relaxed));
 	vdi_buffer_append_char(buffer, '\n');
 }
 
-static void append_family(struct vdi_buffer *buffer, const struct family *family, const struct vdi_metric *first)
+static void append_family(struct vdi_buffer *buffer, const struct family *family,
+			  const struct vdi_metric *first)
 {
 	static const char *const kinds[] = { "counter", "gauge", "histogram" };
 
-	vdi_buffer_printf(buffer, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name, kinds[family->kind]);
+	vdi_buffer_printf(buffer, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
+			  kinds[family->kind]);
 	for (const struct vdi_metric *metric = first; metric; metric = metric->next)
 		if (family->kind == HISTOGRAM)
 			append_histogram(buffer, metric);
@@ -469,7 +485,8 @@ static void append_family(struct vdi_buffer *buffer, const struct family *family
 vd_status vdi_metrics_render(struct vdi_metrics *registry, struct vdi_buffer *buffer)
 {
 	vdi_lock_acquire(&registry->collector_lock);
-	for (struct vdi_metrics_collector *collector = registry->collectors; collector; collector = collector->next)
+	for (struct vdi_metrics_collector *collector = registry->collectors; collector;
+	     collector = collector->next)
 		collector->collect(collector->arg);
 	vdi_lock_release(&registry->collector_lock);
 

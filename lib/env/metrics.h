@@ -1,8 +1,9 @@
 /* Counters, gauges and histograms, declared once in metrics.def and rendered as Prometheus text.
  *
- * A family is a line of metrics.def; an instance is a family with values for its labels, registered in an env's registry. Code gets its
- * instances when it is constructed and keeps the pointers; counting is a relaxed atomic addition and takes no lock. All functions
- * may be called from any thread. Counting on a NULL instance does nothing.
+ * A family is a line of metrics.def; an instance is a family with values for its labels, registered in an
+ * env's registry. Code gets its instances when it is constructed and keeps the pointers; counting is a
+ * relaxed atomic addition and takes no lock. All functions may be called from any thread. Counting on a NULL
+ * instance does nothing.
  */
 #ifndef VDI_METRICS_H
 #define VDI_METRICS_H
@@ -28,12 +29,12 @@ struct vdi_metrics;
 struct vdi_metric {
 	struct vdi_metrics *registry;
 	enum vdi_metric_id  id;
-	unsigned	    users;     /* under the registry's lock, as the links are */
+	unsigned	    users; /* under the registry's lock, as the links are */
 	uint64_t	    hash;
-	struct vdi_metric  *next;      /* in the family, in order of creation */
+	struct vdi_metric  *next; /* in the family, in order of creation */
 	struct vdi_metric  *hash_next;
-	const char	   *labels;    /* group="apps",resource="deployments" */
-	const double	   *buckets;   /* upper bounds, ascending */
+	const char	   *labels;  /* group="apps",resource="deployments" */
+	const double	   *buckets; /* upper bounds, ascending */
 	size_t		    bucket_count;
 
 	_Atomic uint64_t value;	   /* counter; gauge as int64_t; sum of a histogram as double */
@@ -43,17 +44,20 @@ struct vdi_metric {
 VDI_MUST_USE vd_status vdi_metrics_new(struct vdi_metrics **ret_registry);
 /* Frees all instances too. NULL is fine; returns NULL. */
 struct vdi_metrics *vdi_metrics_free(struct vdi_metrics *registry);
-/* For what counts after the env may be gone, as lists do: the instances are freed with the last reference. NULL is fine for unref, which returns NULL. */
+/* For what counts after the env may be gone, as lists do: the instances are freed with the last reference.
+ * NULL is fine for unref, which returns NULL. */
 struct vdi_metrics *vdi_metrics_ref(struct vdi_metrics *registry);
 struct vdi_metrics *vdi_metrics_unref(struct vdi_metrics *registry);
 
-/* Finds or makes the instance with these label values, in the order of metrics.def (copied; NULL counts as ""). The caller becomes
- * one of its users. VD_NOMEM; VD_FULL beyond VDI_METRIC_INSTANCES_MAX; VD_TOO_BIG when the values exceed 64 KiB. */
-VDI_MUST_USE vd_status vdi_metric_get(struct vdi_metrics *registry, enum vdi_metric_id id, const char *const *values,
-				      struct vdi_metric **ret_metric);
+/* Finds or makes the instance with these label values, in the order of metrics.def (copied; NULL counts as
+ * ""). The caller becomes one of its users. VD_NOMEM; VD_FULL beyond VDI_METRIC_INSTANCES_MAX; VD_TOO_BIG
+ * when the values exceed 64 KiB. */
+VDI_MUST_USE vd_status vdi_metric_get(struct vdi_metrics *registry, enum vdi_metric_id id,
+				      const char *const *values, struct vdi_metric **ret_metric);
 /* One user fewer; the instance and its value stay. NULL is fine. */
 void vdi_metric_release(struct vdi_metric *metric);
-/* One user fewer, and with the last one the instance disappears: for gauges of things that go. NULL is fine. */
+/* One user fewer, and with the last one the instance disappears: for gauges of things that go. NULL is
+ * fine. */
 void vdi_metric_remove(struct vdi_metric *metric);
 
 /* ---- Counting ---- */
@@ -82,7 +86,8 @@ void vdi_metric_set_max(struct vdi_metric *gauge, int64_t value);
 void vdi_metric_observe(struct vdi_metric *histogram, double value);
 /* The same value count times. */
 void vdi_metric_observe_many(struct vdi_metric *histogram, double value, uint64_t count);
-/* A histogram whose values are counted elsewhere, as gauges are: one number per bucket and one for what lies above all. */
+/* A histogram whose values are counted elsewhere, as gauges are: one number per bucket and one for what lies
+ * above all. */
 void vdi_metric_set_histogram(struct vdi_metric *histogram, const uint64_t *counts, double sum);
 /* In seconds; negative durations count as 0. */
 void vdi_metric_observe_duration(struct vdi_metric *histogram, vd_dur duration);
@@ -92,8 +97,9 @@ int64_t vdi_metric_value(const struct vdi_metric *metric);
 
 /* ---- Reading ---- */
 
-/* Asked before each rendering, to set gauges that are not kept up to date otherwise. It may take locks of its own. The node
- * belongs to the caller. Adding and removing must not happen under any lock; a collector is not running once it is removed. */
+/* Asked before each rendering, to set gauges that are not kept up to date otherwise. It may take locks of its
+ * own. The node belongs to the caller. Adding and removing must not happen under any lock; a collector is not
+ * running once it is removed. */
 struct vdi_metrics_collector {
 	void (*collect)(void *arg);
 	void			     *arg;

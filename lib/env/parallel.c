@@ -32,7 +32,9 @@ void vdi_parallel(const struct vd_env *env, unsigned count, void (*run)(void *ar
 	VDI_CHECK(count <= VDI_PARALLEL_MAX);
 	for (unsigned i = 1; i < count; i++) {
 		parts[i] = (struct part) { .run = run, .arg = arg, .number = i };
-		parts[i].is_started = vdi_env_sim(env) == NULL && vdi_thread_start(&parts[i].thread, "vedette-part", run_part, &parts[i]) == VD_OK;
+		parts[i].is_started =
+			vdi_env_sim(env) == NULL &&
+			vdi_thread_start(&parts[i].thread, "vedette-part", run_part, &parts[i]) == VD_OK;
 	}
 	if (count)
 		run(arg, 0);

@@ -43,14 +43,17 @@ static int64_t boot_time(void)
 }
 
 /* Fields 14, 15, 22, 23 and 24; the second one is a name in parentheses that may hold anything. */
-static bool read_stat(unsigned long long *ticks, unsigned long long *start, unsigned long long *bytes, long long *pages)
+static bool read_stat(unsigned long long *ticks, unsigned long long *start, unsigned long long *bytes,
+		      long long *pages)
 {
 	FILE		  *file = fopen("/proc/self/stat", "re");
 	char		   line[1024];
 	unsigned long long user = 0, system = 0;
 	const char	  *at = file && fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
-	bool		   fine = at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %llu %lld", &user, &system, start,
-						       bytes, pages) == 5;
+	bool		   fine = at && sscanf(at + 1,
+					       " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d "
+							     "%*d %llu %llu %lld",
+					       &user, &system, start, bytes, pages) == 5;
 
 	*ticks = user + system;
 	if (file)

@@ -1,4 +1,5 @@
-/* What the system says about this process, as Prometheus' own libraries report it. Any thread; blocks as reads of /proc do. */
+/* What the system says about this process, as Prometheus' own libraries report it. Any thread; blocks as
+ * reads of /proc do. */
 #ifndef VDI_PROCESS_STAT_H
 #define VDI_PROCESS_STAT_H
 

@@ -1,5 +1,5 @@
-/* A ring of fixed-size items. The counters of one queue are plain numbers of its owner; the metrics, which queues of one name share,
- * are moved along with them. */
+/* A ring of fixed-size items. The counters of one queue are plain numbers of its owner; the metrics, which
+ * queues of one name share, are moved along with them. */
 #include "queue.h"
 
 static vd_status get_metrics(struct vdi_queue *queue, const char *resource, struct vdi_metrics *registry)
@@ -17,7 +17,8 @@ static vd_status get_metrics(struct vdi_queue *queue, const char *resource, stru
 	return VD_OK;
 }
 
-vd_status vdi_queue_init(struct vdi_queue *queue, const struct vdi_queue_options *options, struct vdi_metrics *registry)
+vd_status vdi_queue_init(struct vdi_queue *queue, const struct vdi_queue_options *options,
+			 struct vdi_metrics *registry)
 {
 	vd_status status;
 
@@ -110,7 +111,8 @@ void *vdi_queue_take_pointer(struct vdi_queue *queue)
 
 /* ---- Shared by threads ---- */
 
-vd_status vdi_queue_shared_init(struct vdi_queue_shared *shared, const struct vdi_queue_options *options, struct vdi_metrics *registry)
+vd_status vdi_queue_shared_init(struct vdi_queue_shared *shared, const struct vdi_queue_options *options,
+				struct vdi_metrics *registry)
 {
 	VDI_TRY(vdi_queue_init(&shared->queue, options, registry));
 	vdi_lock_init(&shared->lock, VDI_LOCK_QUEUE);
@@ -138,7 +140,8 @@ size_t vdi_queue_shared_take(struct vdi_queue_shared *shared, void *ret_items, s
 	size_t taken = 0;
 
 	vdi_lock_acquire(&shared->lock);
-	while (taken < count && vdi_queue_take(&shared->queue, (char *) ret_items + taken * shared->queue.item_size))
+	while (taken < count &&
+	       vdi_queue_take(&shared->queue, (char *) ret_items + taken * shared->queue.item_size))
 		taken++;
 	vdi_lock_release(&shared->lock);
 	return taken;

@@ -1,9 +1,11 @@
 /* Bounded first-in, first-out queues that are named and counted.
  *
- * A queue has room for its capacity from the start; put answers VD_FULL beyond it and never grows. Items of a fixed size are copied in
- * and out; pointers are items like any other. Depth, greatest depth, puts and refusals are metrics by construction.
+ * A queue has room for its capacity from the start; put answers VD_FULL beyond it and never grows. Items of a
+ * fixed size are copied in and out; pointers are items like any other. Depth, greatest depth, puts and
+ * refusals are metrics by construction.
  *
- * struct vdi_queue belongs to one owner or one lock; struct vdi_queue_shared brings the lock and serves any threads.
+ * struct vdi_queue belongs to one owner or one lock; struct vdi_queue_shared brings the lock and serves any
+ * threads.
  */
 #ifndef VDI_QUEUE_H
 #define VDI_QUEUE_H
@@ -38,8 +40,10 @@ struct vdi_queue {
 	struct vdi_metric *fulls_total;
 };
 
-/* Queues of one name and resource share their metrics: depths add up. registry may be NULL: no metrics. VD_NOMEM, VD_FULL. */
-VDI_MUST_USE vd_status vdi_queue_init(struct vdi_queue *queue, const struct vdi_queue_options *options, struct vdi_metrics *registry);
+/* Queues of one name and resource share their metrics: depths add up. registry may be NULL: no metrics.
+ * VD_NOMEM, VD_FULL. */
+VDI_MUST_USE vd_status vdi_queue_init(struct vdi_queue *queue, const struct vdi_queue_options *options,
+				      struct vdi_metrics *registry);
 /* What is still inside is forgotten. Zeroed memory is fine. */
 void vdi_queue_fini(struct vdi_queue *queue);
 
@@ -66,8 +70,9 @@ struct vdi_queue_shared {
 	struct vdi_queue queue; /* under lock */
 };
 
-VDI_MUST_USE vd_status vdi_queue_shared_init(struct vdi_queue_shared *shared, const struct vdi_queue_options *options,
-					     struct vdi_metrics *registry);
+VDI_MUST_USE vd_status vdi_queue_shared_init(struct vdi_queue_shared	    *shared,
+					     const struct vdi_queue_options *options,
+					     struct vdi_metrics		    *registry);
 void		       vdi_queue_shared_fini(struct vdi_queue_shared *shared);
 VDI_MUST_USE vd_status vdi_queue_shared_put(struct vdi_queue_shared *shared, const void *item);
 /* Takes up to count items into the array ret_items with one lock; answers how many. */

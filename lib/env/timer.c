@@ -1,5 +1,6 @@
-/* A pairing heap (Fredman et al. 1986). An array heap would be a little faster to pop, but has to grow on add, and setting a timer must
- * not be able to fail. Siblings are merged in two passes, iteratively: a heap of a million timers does not deepen the stack. */
+/* A pairing heap (Fredman et al. 1986). An array heap would be a little faster to pop, but has to grow on
+ * add, and setting a timer must not be able to fail. Siblings are merged in two passes, iteratively: a heap
+ * of a million timers does not deepen the stack. */
 #include "timer.h"
 
 static bool is_before(const struct vdi_timer *a, const struct vdi_timer *b)

@@ -1,7 +1,8 @@
 /* A heap of deadlines whose nodes lie inside their owners.
  *
- * Adding, changing and removing cost O(log n) amortized and never allocate, so none of them can fail. Timers with equal deadlines
- * come out in the order in which they were set. One owner or one lock; nothing here is thread-safe.
+ * Adding, changing and removing cost O(log n) amortized and never allocate, so none of them can fail. Timers
+ * with equal deadlines come out in the order in which they were set. One owner or one lock; nothing here is
+ * thread-safe.
  */
 #ifndef VDI_TIMER_H
 #define VDI_TIMER_H
@@ -12,8 +13,9 @@ struct vdi_timer {
 	vd_mono		  due;
 	uint64_t	  order; /* tie-breaker: grows with every set */
 	struct vdi_timer *child;
-	struct vdi_timer *next;	    /* sibling */
-	struct vdi_timer *previous; /* sibling, or the parent for a first child; itself for the root; NULL when not in a heap */
+	struct vdi_timer *next; /* sibling */
+	/* sibling, or the parent for a first child; itself for the root; NULL when not in a heap */
+	struct vdi_timer *previous;
 };
 
 /* Zeroed memory is an empty heap. */

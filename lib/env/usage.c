@@ -1,4 +1,5 @@
-/* How: a list under a lock of its own, newest first, so that a server comes before the caches that it made. */
+/* How: a list under a lock of its own, newest first, so that a server comes before the caches that it
+ * made. */
 #include "usage.h"
 
 #include <stdarg.h>
@@ -120,16 +121,22 @@ static void describe_locked(const struct vdi_usage *usage, bool is_going_enough,
 	uint32_t    watchers = atomic_load(&usage->watchers);
 	bool	    is_closing = atomic_load(&usage->is_closing);
 
-	/* Cachers have watches of a store of their own, and close them: while it is open, that says enough. */
+	/* Cachers have watches of a store of their own, and close them: while it is open, that says
+	 * enough. */
 	if (watchers && (is_closing || usage->watch_closed_by == NULL))
-		add(sentence, "%s%u %s%s of %s%s%s %s open: closed by %s", sentence->count ? "; " : "", watchers,
-		    usage->watch_closed_by ? "watch" : "watcher", watchers == 1 ? "" : usage->watch_closed_by ? "es" : "s", usage->kind, separator, name,
-		    watchers == 1 ? "is" : "are", usage->watch_closed_by ? usage->watch_closed_by : "vd_watcher_close");
+		add(sentence, "%s%u %s%s of %s%s%s %s open: closed by %s", sentence->count ? "; " : "",
+		    watchers, usage->watch_closed_by ? "watch" : "watcher",
+		    watchers == 1	   ? "" :
+		    usage->watch_closed_by ? "es" :
+					     "s",
+		    usage->kind, separator, name, watchers == 1 ? "is" : "are",
+		    usage->watch_closed_by ? usage->watch_closed_by : "vd_watcher_close");
 	if (!is_closing)
-		add(sentence, "%s%s%s%s is open: closed by %s", sentence->count ? "; " : "", usage->kind, separator, name, usage->closed_by);
+		add(sentence, "%s%s%s%s is open: closed by %s", sentence->count ? "; " : "", usage->kind,
+		    separator, name, usage->closed_by);
 	else if (!is_going_enough)
-		add(sentence, "%s%s%s%s is still closing: wait until %s has told its done", sentence->count ? "; " : "", usage->kind, separator, name,
-		    usage->closed_by);
+		add(sentence, "%s%s%s%s is still closing: wait until %s has told its done",
+		    sentence->count ? "; " : "", usage->kind, separator, name, usage->closed_by);
 }
 
 static void stop(const char *call, const struct sentence *sentence)

@@ -1,8 +1,8 @@
-/* What is open, and what it uses: an env, a store or a codec that is closed before its users names them and stops the program, instead of leaving them with freed
- * memory.
+/* What is open, and what it uses: an env, a store or a codec that is closed before its users names them and
+ * stops the program, instead of leaving them with freed memory.
  *
- * Objects that callers open register here and leave when they are gone. There is one list for the process, because a codec knows no env. Any thread; only
- * vdi_usage_new allocates.
+ * Objects that callers open register here and leave when they are gone. There is one list for the process,
+ * because a codec knows no env. Any thread; only vdi_usage_new allocates.
  */
 #ifndef VDI_USAGE_H
 #define VDI_USAGE_H
@@ -13,10 +13,12 @@
 
 struct vdi_usage {
 	/* Fixed at the begin; lent until the end. */
-	const char	    *kind;	/* "cacher" */
-	const char	    *name;	/* "pods"; NULL: there is one only */
-	const char	    *closed_by; /* "vd_cacher_close" */
-	const char	    *watch_closed_by; /* "vd_store_watch_close": what stays open after its own close are watches; NULL: watchers, by vd_watcher_close */
+	const char *kind;      /* "cacher" */
+	const char *name;      /* "pods"; NULL: there is one only */
+	const char *closed_by; /* "vd_cacher_close" */
+	/* "vd_store_watch_close": what stays open after its own close are watches; NULL: watchers, by
+	 * vd_watcher_close */
+	const char	    *watch_closed_by;
 	const struct vd_env *env;
 
 	/* Any thread. */
@@ -29,14 +31,15 @@ struct vdi_usage {
 	struct vdi_usage **place; /* NULL: not in the list */
 };
 
-/* A usage in a block of its own, for an object that is gone before its watches are: begun, and ended with the last reference. NULL: no memory. */
+/* A usage in a block of its own, for an object that is gone before its watches are: begun, and ended with the
+ * last reference. NULL: no memory. */
 struct vdi_usage *vdi_usage_new(const struct vdi_usage *usage);
 /* NULL is fine; returns NULL. */
 struct vdi_usage *vdi_usage_unref(struct vdi_usage *usage);
 /* A watch opens, with a reference of its own, and is closed. NULL is fine for both. */
 struct vdi_usage *vdi_usage_watch_opened(struct vdi_usage *usage);
-void vdi_usage_watch_closed(struct vdi_usage *usage);
-void vdi_usage_begin(struct vdi_usage *usage);
+void		  vdi_usage_watch_closed(struct vdi_usage *usage);
+void		  vdi_usage_begin(struct vdi_usage *usage);
 /* It uses nothing but its env any more. */
 void vdi_usage_release(struct vdi_usage *usage);
 /* Fine where there was no begin. */

@@ -1,8 +1,10 @@
-/* How: one word of memory on which the waiter sleeps (a futex). Under a mutex it woke to find the mutex held by the one who signalled, and slept a second time; here it is
- * got up once and runs into nothing, and where the signal comes before the waiter neither makes a system call.
+/* How: one word of memory on which the waiter sleeps (a futex). Under a mutex it woke to find the mutex held
+ * by the one who signalled, and slept a second time; here it is got up once and runs into nothing, and where
+ * the signal comes before the waiter neither makes a system call.
  *
- * Once the word says DONE the waiter may destroy everything, so the signal touches nothing after it: the wake names an address and does not read there. If something else
- * lies there by then, its sleeper wakes without a cause, as any sleeper on a futex may at any time (glibc's semaphores do the same). */
+ * Once the word says DONE the waiter may destroy everything, so the signal touches nothing after it: the wake
+ * names an address and does not read there. If something else lies there by then, its sleeper wakes without a
+ * cause, as any sleeper on a futex may at any time (glibc's semaphores do the same). */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -135,9 +137,10 @@ static bool is_done_arg(void *wait)
 /* Until the word has changed, due has passed, or for no reason. False: due has passed. */
 static bool sleep_on(_Atomic uint32_t *word, vd_mono due)
 {
-	struct timespec at = { .tv_sec = VDI_MAX(due.ns, 0) / 1000000000, .tv_nsec = VDI_MAX(due.ns, 0) % 1000000000 };
-	long		error = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, WAIT_SLEEPING, due.ns == VD_NEVER.ns ? NULL : &at, NULL,
-					FUTEX_BITSET_MATCH_ANY);
+	struct timespec at = { .tv_sec = VDI_MAX(due.ns, 0) / 1000000000,
+			       .tv_nsec = VDI_MAX(due.ns, 0) % 1000000000 };
+	long		error = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, WAIT_SLEEPING,
+				due.ns == VD_NEVER.ns ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
 
 	VDI_CHECK(error == 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT);
 	return error == 0 || errno != ETIMEDOUT;
@@ -156,7 +159,8 @@ static void wait_asleep(struct vdi_wait *wait, vd_mono due)
 	uint32_t open = WAIT_OPEN;
 	bool	 is_early = true;
 
-	(void) atomic_compare_exchange_strong_explicit(&wait->state, &open, WAIT_SLEEPING, memory_order_relaxed, memory_order_relaxed);
+	(void) atomic_compare_exchange_strong_explicit(&wait->state, &open, WAIT_SLEEPING,
+						       memory_order_relaxed, memory_order_relaxed);
 	while (!vdi_wait_is_done(wait) && is_early)
 		is_early = sleep_on(&wait->state, due);
 }
@@ -202,7 +206,8 @@ void vdi_wait_leave_handler(const char *outer)
 
 vd_status vdi_wait_check(const struct vd_env *env, const char *call, struct vd_error *reterr)
 {
-	static const char format[] = "%s: this thread runs the handler of an actor (%s) and may be the one that would have to answer: use the call with a callback, "
+	static const char format[] = "%s: this thread runs the handler of an actor (%s) and may be the one "
+				     "that would have to answer: use the call with a callback, "
 				     "or a thread of your own";
 
 	if (current_handler == NULL)
@@ -215,7 +220,9 @@ vd_status vdi_wait_check(const struct vd_env *env, const char *call, struct vd_e
 void vdi_wait_check_close(const char *call, const char *instead)
 {
 	if (current_handler)
-		vdi_misuse("%s: this thread runs the handler of an actor (%s) and may be the one that would have to answer: use %s", call, current_handler, instead);
+		vdi_misuse("%s: this thread runs the handler of an actor (%s) and may be the one that would "
+			   "have to answer: use %s",
+			   call, current_handler, instead);
 }
 
 void vdi_wait_for_actor_close(const struct vd_env *env, struct vd_actor *actor)

@@ -1,8 +1,8 @@
 /* Waiting for one thing to be done: the base of every blocking call that users are offered.
  *
- * A struct vdi_wait lies on the caller's stack: init, start the work, wait, fini. The worker signals once, from any thread. Under a
- * simulated env waiting runs the simulator instead of blocking, so blocking calls work in tests too. Never in an ordinary actor's
- * handler.
+ * A struct vdi_wait lies on the caller's stack: init, start the work, wait, fini. The worker signals once,
+ * from any thread. Under a simulated env waiting runs the simulator instead of blocking, so blocking calls
+ * work in tests too. Never in an ordinary actor's handler.
  */
 #ifndef VDI_WAIT_H
 #define VDI_WAIT_H
@@ -23,7 +23,8 @@ struct vdi_wait {
 };
 
 void vdi_wait_init(struct vdi_wait *wait, const struct vd_env *env);
-/* For a waiter who goes straight to vdi_wait_wait once the work is under way, without a limit: a round may have it get up others. */
+/* For a waiter who goes straight to vdi_wait_wait once the work is under way, without a limit: a round may
+ * have it get up others. */
 void vdi_wait_init_chained(struct vdi_wait *wait, const struct vd_env *env);
 /* After a wait that returned true, or when it is certain that no signal will come. */
 void vdi_wait_fini(struct vdi_wait *wait);
@@ -32,8 +33,9 @@ void vdi_wait_signal(struct vdi_wait *wait);
 /* Matches the done callbacks of vd_actor_close and its like. */
 void vdi_wait_signal_arg(void *wait);
 
-/* Getting a thread up costs more than most of the work whose end it hears of. Between begin and end of a round, signals of this thread to chained waits are kept together, at
- * most until the end: it gets up a few of them, and they get up the others. Other waits are signalled at once. Rounds of a thread nest. */
+/* Getting a thread up costs more than most of the work whose end it hears of. Between begin and end of a
+ * round, signals of this thread to chained waits are kept together, at most until the end: it gets up a few
+ * of them, and they get up the others. Other waits are signalled at once. Rounds of a thread nest. */
 struct vdi_wait_round {
 	struct vdi_wait_round *outer;
 	struct vdi_wait	      *first;
@@ -54,12 +56,12 @@ bool		  vdi_wait_is_done(struct vdi_wait *wait);
 
 /* ---- Threads that serve others ---- */
 
-/* Around each run of an actor by its runner: meanwhile the thread is refused by the checks below. leave takes what enter returned. Threads of blocking actors serve nobody,
- * unless the handler says so itself. */
+/* Around each run of an actor by its runner: meanwhile the thread is refused by the checks below. leave takes
+ * what enter returned. Threads of blocking actors serve nobody, unless the handler says so itself. */
 const char *vdi_wait_enter_handler(const char *actor);
 void	    vdi_wait_leave_handler(const char *outer);
-/* For public calls that wait: VD_INVALID_ARGUMENT inside an actor's handler, whose thread may be the one that would have to answer. The sentence is logged where reterr is
- * NULL. */
+/* For public calls that wait: VD_INVALID_ARGUMENT inside an actor's handler, whose thread may be the one that
+ * would have to answer. The sentence is logged where reterr is NULL. */
 VDI_MUST_USE vd_status vdi_wait_check(const struct vd_env *env, const char *call, struct vd_error *reterr);
 /* For those that return no status: stops the program. */
 void vdi_wait_check_close(const char *call, const char *instead);

@@ -1,17 +1,19 @@
 /* The writer's side of the btree.
  *
- * How: a change goes down to its leaf and notes the way. Where the leaf and all above it belong to the tree alone (reference
- * count 1 from the root down) and the change fits, it is made in place. Otherwise it is planned level by level from the leaf up:
- * `made` nodes will take the place of `old` ones in the parent. Planning only reads and allocates; commit only moves references
- * and cannot fail, so a failed allocation leaves everything as it was.
+ * How: a change goes down to its leaf and notes the way. Where the leaf and all above it belong to the tree
+ * alone (reference count 1 from the root down) and the change fits, it is made in place. Otherwise it is
+ * planned level by level from the leaf up: `made` nodes will take the place of `old` ones in the parent.
+ * Planning only reads and allocates; commit only moves references and cannot fail, so a failed allocation
+ * leaves everything as it was.
  *
- * Every item of an old node goes on living in a made one, except those the level below replaces. If old was the tree's own, its
- * references move over and only its shell is freed; if it is shared, the items get a further reference and the tree gives up its
- * reference of the topmost shared node (those below are held by their parents, which stay).
+ * Every item of an old node goes on living in a made one, except those the level below replaces. If old was
+ * the tree's own, its references move over and only its shell is freed; if it is shared, the items get a
+ * further reference and the tree gives up its reference of the topmost shared node (those below are held by
+ * their parents, which stay).
  *
- * Why copy at reference count > 1 only: the count of a node can be raised by nobody but the writer (snapshot, or the copy of its
- * parent) or by one who holds a snapshot that contains it; so 1 seen with acquire stays 1, and what former readers did happened
- * before. */
+ * Why copy at reference count > 1 only: the count of a node can be raised by nobody but the writer (snapshot,
+ * or the copy of its parent) or by one who holds a snapshot that contains it; so 1 seen with acquire stays 1,
+ * and what former readers did happened before. */
 #include "btree.h"
 
 #include "btree_node.h"
@@ -27,10 +29,10 @@ struct level_change {
 	bool		       sibling_shared;
 	struct vdi_btree_node *made[2];
 	unsigned	       made_count;
-	struct pieces	       separator;     /* between made[0] and made[1] */
-	size_t		       replaced_at;   /* in the parent ... */
-	size_t		       replaced;      /* ... so many children give way to made; 0: nothing to do above but counts */
-	size_t		       skip_at, skip; /* items of node that are not carried over */
+	struct pieces	       separator;   /* between made[0] and made[1] */
+	size_t		       replaced_at; /* in the parent ... */
+	size_t replaced;      /* ... so many children give way to made; 0: nothing to do above but counts */
+	size_t skip_at, skip; /* items of node that are not carried over */
 };
 
 struct change {
@@ -96,7 +98,8 @@ static void add_counts(struct change *change, unsigned from_level)
 {
 	change->tree->live.count += (uint64_t) (int64_t) change->count;
 	for (unsigned i = VDI_MAX(from_level, 1u); i < change->height; i++)
-		inner_counts(change->levels[i].node)[change->levels[i].at] += (uint64_t) (int64_t) change->count;
+		inner_counts(change->levels[i].node)[change->levels[i].at] +=
+			(uint64_t) (int64_t) change->count;
 }
 
 /* ---- Planning ---- */
@@ -106,7 +109,9 @@ static void plan_begin(struct change *change)
 	for (unsigned i = 0; i < change->height; i++) {
 		struct level_change *level = &change->levels[i];
 
-		*level = (struct level_change) { .node = level->node, .at = level->at, .shared = level->shared };
+		*level = (struct level_change) { .node = level->node,
+						 .at = level->at,
+						 .shared = level->shared };
 	}
 	change->levels[change->height] = (struct level_change) { 0 };
 }
@@ -119,7 +124,8 @@ static vd_status made_one(struct level_change *level, struct vdi_btree_node *nod
 	return VD_OK;
 }
 
-/* A neighbour of the node at this level below the same parent, small enough that both are `join` at most; or none. */
+/* A neighbour of the node at this level below the same parent, small enough that both are `join` at most; or
+ * none. */
 static void choose_sibling(struct change *change, unsigned index, size_t count, size_t join)
 {
 	struct level_change *level = &change->levels[index], *parent = level + 1;
@@ -149,7 +155,8 @@ static struct vd_bytes leaf_key(struct change *change, void *value)
 	return change->tree->live.ops->key(value);
 }
 
-/* Where 1 more than fits is cut in two: in the middle, or at the end at which it grows, so that keys put in order make full nodes. */
+/* Where 1 more than fits is cut in two: in the middle, or at the end at which it grows, so that keys put in
+ * order make full nodes. */
 static size_t cut(size_t total, size_t grown_at)
 {
 	if (grown_at == total - 1)
@@ -174,11 +181,13 @@ static vd_status plan_leaf_insert(struct change *change, void *value, struct vd_
 	}
 	memcpy(values, leaf_values(leaf), level->at * sizeof *values);
 	values[level->at] = value;
-	memcpy(values + level->at + 1, leaf_values(leaf) + level->at, (leaf->count - level->at) * sizeof *values);
+	memcpy(values + level->at + 1, leaf_values(leaf) + level->at,
+	       (leaf->count - level->at) * sizeof *values);
 	left = cut(total, level->at);
 	VDI_TRY(made_one(level, vdi_btree_leaf_make(ops, values, left)));
 	VDI_TRY(made_one(level, vdi_btree_leaf_make(ops, values + left, total - left)));
-	level->separator = vdi_btree_separator(leaf_key(change, values[left - 1]), leaf_key(change, values[left]));
+	level->separator =
+		vdi_btree_separator(leaf_key(change, values[left - 1]), leaf_key(change, values[left]));
 	return VD_OK;
 }
 
@@ -217,9 +226,12 @@ static vd_status plan_leaf_remove(struct change *change)
 	}
 	left = level->replaced_at < change->levels[1].at ? level->sibling->count : 0;
 	memcpy(values + left, leaf_values(leaf), level->at * sizeof *values);
-	memcpy(values + left + level->at, leaf_values(leaf) + level->at + 1, (count - level->at) * sizeof *values);
-	memcpy(values + (left ? 0 : count), leaf_values(level->sibling), level->sibling->count * sizeof *values);
-	return made_one(level, vdi_btree_leaf_make(change->tree->live.ops, values, count + level->sibling->count));
+	memcpy(values + left + level->at, leaf_values(leaf) + level->at + 1,
+	       (count - level->at) * sizeof *values);
+	memcpy(values + (left ? 0 : count), leaf_values(level->sibling),
+	       level->sibling->count * sizeof *values);
+	return made_one(level,
+			vdi_btree_leaf_make(change->tree->live.ops, values, count + level->sibling->count));
 }
 
 static uint64_t node_count(const struct vdi_btree_node *node)
@@ -238,7 +250,8 @@ static vd_status plan_inner(struct change *change, unsigned index)
 	struct level_change   *level = &change->levels[index], *below = level - 1;
 	struct vdi_btree_node *inner = level->node;
 	struct inner_entry     all[2 * BTREE_INNER_MAX + 2], *entries = all + BTREE_INNER_MAX;
-	size_t		       count = inner->count + below->made_count - below->replaced, tail = below->replaced_at + below->replaced;
+	size_t		       count = inner->count + below->made_count - below->replaced,
+	       tail = below->replaced_at + below->replaced;
 
 	level->skip_at = below->replaced_at;
 	level->skip = below->replaced;
@@ -259,7 +272,8 @@ static vd_status plan_inner(struct change *change, unsigned index)
 		return VD_OK;
 	vdi_btree_inner_entries(inner, entries);
 	if (below->made_count != below->replaced)
-		memmove(entries + below->replaced_at + below->made_count, entries + tail, (inner->count - tail) * sizeof *entries);
+		memmove(entries + below->replaced_at + below->made_count, entries + tail,
+			(inner->count - tail) * sizeof *entries);
 	for (unsigned i = 0; i < below->made_count; i++) {
 		struct inner_entry *entry = &entries[below->replaced_at + i];
 
@@ -305,7 +319,8 @@ static vd_status plan_above(struct change *change)
 	top = &change->levels[change->height - 1];
 	if (top->made_count == 2) {
 		struct inner_entry entries[2] = { { top->made[0], node_count(top->made[0]) },
-						  { top->made[1], node_count(top->made[1]), top->separator } };
+						  { top->made[1], node_count(top->made[1]),
+						    top->separator } };
 
 		if (change->height == VDI_BTREE_HEIGHT_MAX)
 			return VD_NOMEM;
@@ -341,10 +356,10 @@ static void lower_root(struct vdi_btree *tree)
 	}
 }
 
-/* The references of the items in a node that made ones replace. Returns the node if the tree's reference of it is still to be
- * dropped. */
-static struct vdi_btree_node *hand_over(struct change *change, struct vdi_btree_node *old, bool shared, bool parent_shared, size_t skip_at,
-					size_t skip)
+/* The references of the items in a node that made ones replace. Returns the node if the tree's reference of
+ * it is still to be dropped. */
+static struct vdi_btree_node *hand_over(struct change *change, struct vdi_btree_node *old, bool shared,
+					bool parent_shared, size_t skip_at, size_t skip)
 {
 	if (!shared) {
 		vdi_free(old);
@@ -366,14 +381,18 @@ static void commit(struct change *change)
 
 		if (level->replaced == 0)
 			break;
-		dropped[dropped_count] = hand_over(change, level->node, level->shared, parent_shared, level->skip_at, level->skip);
+		dropped[dropped_count] = hand_over(change, level->node, level->shared, parent_shared,
+						   level->skip_at, level->skip);
 		dropped_count += dropped[dropped_count] != NULL;
 		if (level->sibling) {
-			dropped[dropped_count] = hand_over(change, level->sibling, level->sibling_shared, parent_shared, 0, 0);
+			dropped[dropped_count] =
+				hand_over(change, level->sibling, level->sibling_shared, parent_shared, 0, 0);
 			dropped_count += dropped[dropped_count] != NULL;
 		}
 		if (top)
-			tree->live.root = level->made_count == 2 ? level[1].made[0] : level->made_count ? level->made[0] : NULL;
+			tree->live.root = level->made_count == 2 ? level[1].made[0] :
+					  level->made_count	 ? level->made[0] :
+								   NULL;
 		else if (level[1].replaced == 0)
 			inner_children(level[1].node)[level[1].at] = level->made[0];
 	}
@@ -507,10 +526,10 @@ static void free_shells(struct vdi_btree_node *node)
 	vdi_free(node);
 }
 
-/* Groups `count` nodes (or values) as evenly as they go into parents of at most `load`; the parents' entries take the place of
- * the children's. */
-static vd_status load_level(const struct vdi_btree_ops *ops, unsigned level, void *const *values, struct inner_entry *entries, size_t *count,
-			    size_t load)
+/* Groups `count` nodes (or values) as evenly as they go into parents of at most `load`; the parents' entries
+ * take the place of the children's. */
+static vd_status load_level(const struct vdi_btree_ops *ops, unsigned level, void *const *values,
+			    struct inner_entry *entries, size_t *count, size_t load)
 {
 	size_t groups = (*count + load - 1) / load, start = 0;
 
@@ -525,7 +544,8 @@ static vd_status load_level(const struct vdi_btree_ops *ops, unsigned level, voi
 			if (is_sound)
 				made.child = vdi_btree_leaf_make(ops, values + start, size);
 			if (start && made.child)
-				made.separator = vdi_btree_separator(ops->key(values[start - 1]), ops->key(values[start]));
+				made.separator = vdi_btree_separator(ops->key(values[start - 1]),
+								     ops->key(values[start]));
 		} else {
 			made.child = vdi_btree_inner_make(level, entries + start, size);
 			made.separator = entries[start].separator;

@@ -1,11 +1,13 @@
 /* The readers' side of the btree: lookups, order statistics, cursors.
  *
- * How: a cursor keeps the way from the root to its leaf; moving within a leaf touches nothing else. A range is its first place
- * and a number of steps, both from the subtree counts, so that walking compares no keys. */
+ * How: a cursor keeps the way from the root to its leaf; moving within a leaf touches nothing else. A range
+ * is its first place and a number of steps, both from the subtree counts, so that walking compares no
+ * keys. */
 #include "btree.h"
 #include "btree_node.h"
 
-void vdi_btree_snapshot_ref(const struct vdi_btree_snapshot *snapshot, struct vdi_btree_snapshot *ret_snapshot)
+void vdi_btree_snapshot_ref(const struct vdi_btree_snapshot *snapshot,
+			    struct vdi_btree_snapshot	    *ret_snapshot)
 {
 	if (snapshot->root)
 		node_ref(snapshot->root);
@@ -52,7 +54,8 @@ static size_t search_middle(const struct search *search)
 }
 
 /* One comparison of each that goes on; all the values are on their way before the first is looked at. */
-static bool search_step(const struct vdi_btree_ops *ops, const struct vd_bytes *keys, size_t count, struct search *searches, void **ret_values)
+static bool search_step(const struct vdi_btree_ops *ops, const struct vd_bytes *keys, size_t count,
+			struct search *searches, void **ret_values)
 {
 	bool goes_on = false;
 
@@ -61,7 +64,8 @@ static bool search_step(const struct vdi_btree_ops *ops, const struct vd_bytes *
 			__builtin_prefetch(leaf_values(searches[i].leaf)[search_middle(&searches[i])]);
 	for (size_t i = 0; i < count; i++)
 		if (searches[i].low < searches[i].high)
-			searches[i].middle_key = ops->key(leaf_values(searches[i].leaf)[search_middle(&searches[i])]);
+			searches[i].middle_key =
+				ops->key(leaf_values(searches[i].leaf)[search_middle(&searches[i])]);
 	for (size_t i = 0; i < count; i++) {
 		struct search *search = &searches[i];
 		size_t	       middle = search_middle(search);
@@ -81,7 +85,8 @@ static bool search_step(const struct vdi_btree_ops *ops, const struct vd_bytes *
 	return goes_on;
 }
 
-static void get_together(const struct vdi_btree_snapshot *snapshot, const struct vd_bytes *keys, size_t count, void **ret_values)
+static void get_together(const struct vdi_btree_snapshot *snapshot, const struct vd_bytes *keys, size_t count,
+			 void **ret_values)
 {
 	struct vdi_btree_node *nodes[TOGETHER_MAX];
 	struct search	       searches[TOGETHER_MAX];
@@ -102,7 +107,8 @@ static void get_together(const struct vdi_btree_snapshot *snapshot, const struct
 		;
 }
 
-void vdi_btree_snapshot_get_many(const struct vdi_btree_snapshot *snapshot, const struct vd_bytes *keys, size_t count, void **ret_values)
+void vdi_btree_snapshot_get_many(const struct vdi_btree_snapshot *snapshot, const struct vd_bytes *keys,
+				 size_t count, void **ret_values)
 {
 	for (size_t i = 0; i < count; i += TOGETHER_MAX) {
 		size_t some = VDI_MIN(count - i, (size_t) TOGETHER_MAX);
@@ -114,7 +120,8 @@ void vdi_btree_snapshot_get_many(const struct vdi_btree_snapshot *snapshot, cons
 	}
 }
 
-void vdi_btree_snapshot_prefetch(const struct vdi_btree_snapshot *snapshot, struct vd_bytes key, unsigned depth)
+void vdi_btree_snapshot_prefetch(const struct vdi_btree_snapshot *snapshot, struct vd_bytes key,
+				 unsigned depth)
 {
 	const struct vdi_btree_node *node = snapshot->root;
 
@@ -169,14 +176,16 @@ uint64_t vdi_btree_snapshot_rank(const struct vdi_btree_snapshot *snapshot, stru
 	return rank + vdi_btree_leaf_find(snapshot->ops, node, key, &found);
 }
 
-uint64_t vdi_btree_snapshot_count_range(const struct vdi_btree_snapshot *snapshot, struct vd_bytes from, struct vd_bytes to)
+uint64_t vdi_btree_snapshot_count_range(const struct vdi_btree_snapshot *snapshot, struct vd_bytes from,
+					struct vd_bytes to)
 {
 	uint64_t low = vdi_btree_snapshot_rank(snapshot, from), high = vdi_btree_snapshot_rank(snapshot, to);
 
 	return high > low ? high - low : 0;
 }
 
-uint64_t vdi_btree_snapshot_count_key_range(const struct vdi_btree_snapshot *snapshot, const struct vdi_key_range *range)
+uint64_t vdi_btree_snapshot_count_key_range(const struct vdi_btree_snapshot *snapshot,
+					    const struct vdi_key_range	    *range)
 {
 	if (range->single)
 		return vdi_btree_snapshot_get(snapshot, range->from) ? 1 : 0;
@@ -419,7 +428,8 @@ uint64_t vdi_btree_snapshot_memory_bytes(const struct vdi_btree_snapshot *snapsh
 }
 
 /* Returns how many values are below; *previous is the key before them, and then the last of them. */
-static uint64_t check_below(const struct vdi_btree_ops *ops, const struct vdi_btree_node *node, struct vd_bytes *previous, bool *first)
+static uint64_t check_below(const struct vdi_btree_ops *ops, const struct vdi_btree_node *node,
+			    struct vd_bytes *previous, bool *first)
 {
 	uint64_t count = 0;
 
@@ -459,5 +469,6 @@ void vdi_btree_snapshot_check(const struct vdi_btree_snapshot *snapshot)
 	struct vd_bytes previous = VD_BYTES_NONE;
 	bool		first = true;
 
-	VDI_CHECK(snapshot->count == (snapshot->root ? check_below(snapshot->ops, snapshot->root, &previous, &first) : 0));
+	VDI_CHECK(snapshot->count ==
+		  (snapshot->root ? check_below(snapshot->ops, snapshot->root, &previous, &first) : 0));
 }

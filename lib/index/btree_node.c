@@ -1,6 +1,6 @@
-/* How: see btree_node.h for the layout. Fragments keep the weak order of keys (a < b gives fragment(a) <= fragment(b)), so a
- * search narrows to the run of equal fragments and decides there with whole keys. The prefix is assumed to match first, and
- * checked against the one key that must be looked at anyway. */
+/* How: see btree_node.h for the layout. Fragments keep the weak order of keys (a < b gives fragment(a) <=
+ * fragment(b)), so a search narrows to the run of equal fragments and decides there with whole keys. The
+ * prefix is assumed to match first, and checked against the one key that must be looked at anyway. */
 #include "btree_node.h"
 
 #include <endian.h>
@@ -79,7 +79,8 @@ static inline size_t run_end(const uint32_t *fragments, size_t count, size_t low
 	return low + lower_bound(fragments + low, count - low, fragment + 1);
 }
 
-inline void vdi_btree_leaf_run(const struct vdi_btree_node *leaf, struct vd_bytes key, size_t *ret_low, size_t *ret_high)
+inline void vdi_btree_leaf_run(const struct vdi_btree_node *leaf, struct vd_bytes key, size_t *ret_low,
+			       size_t *ret_high)
 {
 	const uint32_t *fragments = node_fragments(leaf);
 	size_t		count = leaf->count;
@@ -90,7 +91,8 @@ inline void vdi_btree_leaf_run(const struct vdi_btree_node *leaf, struct vd_byte
 	*ret_high = low < count && fragments[low] == fragment ? run_end(fragments, count, low) : low;
 }
 
-size_t vdi_btree_leaf_find(const struct vdi_btree_ops *ops, const struct vdi_btree_node *leaf, struct vd_bytes key, bool *ret_found)
+size_t vdi_btree_leaf_find(const struct vdi_btree_ops *ops, const struct vdi_btree_node *leaf,
+			   struct vd_bytes key, bool *ret_found)
 {
 	void *const *values = leaf_values(leaf);
 	size_t	     count = leaf->count, prefix_size = leaf->prefix_size, low, high;
@@ -173,7 +175,8 @@ static void *const *node_items(const struct vdi_btree_node *node)
 	return node->level ? (void *const *) inner_children(node) : leaf_values(node);
 }
 
-void vdi_btree_node_ref_items(const struct vdi_btree_ops *ops, struct vdi_btree_node *node, size_t skip_at, size_t skip)
+void vdi_btree_node_ref_items(const struct vdi_btree_ops *ops, struct vdi_btree_node *node, size_t skip_at,
+			      size_t skip)
 {
 	void *const *items = node_items(node);
 	size_t	     count = node->count;
@@ -198,7 +201,8 @@ void vdi_btree_node_unref(const struct vdi_btree_ops *ops, struct vdi_btree_node
 
 	if (node == NULL)
 		return;
-	if (node_is_shared(node) && atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1)
+	if (node_is_shared(node) &&
+	    atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1)
 		return;
 	items = node_items(node);
 	count = node->count;
@@ -221,7 +225,7 @@ static size_t leaf_size(size_t capacity)
 
 static struct vdi_btree_node *leaf_new(size_t needed)
 {
-	size_t		       capacity = VDI_MIN((needed + LEAF_STEP - 1) / LEAF_STEP * LEAF_STEP, (size_t) BTREE_LEAF_MAX);
+	size_t capacity = VDI_MIN((needed + LEAF_STEP - 1) / LEAF_STEP * LEAF_STEP, (size_t) BTREE_LEAF_MAX);
 	struct vdi_btree_node *leaf = vdi_alloc(leaf_size(capacity));
 
 	if (leaf == NULL)
@@ -278,7 +282,8 @@ static void leaf_shorten_prefix(struct vdi_btree_node *leaf, struct vd_bytes any
 	leaf->prefix_size = (uint32_t) prefix_size;
 }
 
-void vdi_btree_leaf_insert(const struct vdi_btree_ops *ops, struct vdi_btree_node *leaf, size_t at, void *value, struct vd_bytes key)
+void vdi_btree_leaf_insert(const struct vdi_btree_ops *ops, struct vdi_btree_node *leaf, size_t at,
+			   void *value, struct vd_bytes key)
 {
 	void	      **values = leaf_values(leaf);
 	uint32_t       *fragments = node_fragments(leaf);
@@ -314,8 +319,9 @@ static size_t pieces_size(const struct pieces *pieces)
 
 static unsigned char pieces_byte(const struct pieces *pieces, size_t at)
 {
-	return at < pieces->first.size ? ((const unsigned char *) pieces->first.data)[at]
-				       : ((const unsigned char *) pieces->second.data)[at - pieces->first.size];
+	return at < pieces->first.size ?
+		       ((const unsigned char *) pieces->first.data)[at] :
+		       ((const unsigned char *) pieces->second.data)[at - pieces->first.size];
 }
 
 static size_t pieces_common_size(const struct pieces *a, const struct pieces *b)
@@ -351,14 +357,17 @@ struct pieces vdi_btree_separator(struct vd_bytes left, struct vd_bytes right)
 
 static size_t inner_size(size_t count, size_t bytes)
 {
-	return sizeof(struct vdi_btree_node) + count * (sizeof(void *) + sizeof(uint64_t) + 2 * sizeof(uint32_t)) + bytes;
+	return sizeof(struct vdi_btree_node) +
+	       count * (sizeof(void *) + sizeof(uint64_t) + 2 * sizeof(uint32_t)) + bytes;
 }
 
 size_t vdi_btree_node_size(const struct vdi_btree_node *node)
 {
 	if (node->level == 0)
 		return leaf_size(node->capacity);
-	return inner_size(node->count, node->count > 1 ? node->prefix_size + (size_t) inner_ends(node)[node->count - 2] : 0);
+	return inner_size(node->count,
+			  node->count > 1 ? node->prefix_size + (size_t) inner_ends(node)[node->count - 2] :
+					    0);
 }
 
 void vdi_btree_inner_entries(const struct vdi_btree_node *inner, struct inner_entry *entries)
@@ -366,13 +375,16 @@ void vdi_btree_inner_entries(const struct vdi_btree_node *inner, struct inner_en
 	struct vd_bytes prefix = { inner_bytes(inner), inner->prefix_size };
 
 	for (size_t i = 0; i < inner->count; i++)
-		entries[i] = (struct inner_entry) { inner_children(inner)[i], inner_counts(inner)[i],
-						    { prefix, i ? inner_suffix(inner, i - 1) : VD_BYTES_NONE } };
+		entries[i] =
+			(struct inner_entry) { inner_children(inner)[i],
+					       inner_counts(inner)[i],
+					       { prefix, i ? inner_suffix(inner, i - 1) : VD_BYTES_NONE } };
 }
 
 struct vdi_btree_node *vdi_btree_inner_make(unsigned level, const struct inner_entry *entries, size_t count)
 {
-	size_t		       prefix_size = count > 1 ? pieces_common_size(&entries[1].separator, &entries[count - 1].separator) : 0;
+	size_t prefix_size =
+		count > 1 ? pieces_common_size(&entries[1].separator, &entries[count - 1].separator) : 0;
 	size_t		       bytes = prefix_size, end = 0;
 	struct vdi_btree_node *inner;
 	char		      *out;
@@ -395,7 +407,8 @@ struct vdi_btree_node *vdi_btree_inner_make(unsigned level, const struct inner_e
 		if (i) {
 			struct vd_bytes suffix = { out, pieces_size(&entries[i].separator) - prefix_size };
 
-			out = pieces_write(&entries[i].separator, prefix_size, prefix_size + suffix.size, out);
+			out = pieces_write(&entries[i].separator, prefix_size, prefix_size + suffix.size,
+					   out);
 			end += suffix.size;
 			inner_ends(inner)[i - 1] = (uint32_t) end;
 			node_fragments(inner)[i - 1] = fragment_at(suffix, 0);

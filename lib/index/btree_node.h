@@ -3,10 +3,11 @@
  *   leaf   header | fragments[capacity] | values[capacity]
  *   inner  header | fragments[n] | ends[n] | children[n] | counts[n] | prefix bytes | suffix bytes ...    (n - 1 separators)
  *
- * All keys of a node start with the same prefix_size bytes; a fragment is the four bytes after them, big endian, padded with
- * zeros. A search compares fragments, which lie close together, and looks at one or two whole keys at the end: a value is a cache
- * miss each. A leaf knows only the length of its prefix, the bytes are in any of its keys; an inner node has separators of its
- * own: the shortest bytes s with (every key left of it) < s <= (every key right of it), prefix stored once.
+ * All keys of a node start with the same prefix_size bytes; a fragment is the four bytes after them, big
+ * endian, padded with zeros. A search compares fragments, which lie close together, and looks at one or two
+ * whole keys at the end: a value is a cache miss each. A leaf knows only the length of its prefix, the bytes
+ * are in any of its keys; an inner node has separators of its own: the shortest bytes s with (every key left
+ * of it) < s <= (every key right of it), prefix stored once.
  *
  * Degrees by measurement (bench_btree 300000, the middle of three runs; values/children a node):
  *
@@ -15,9 +16,11 @@
  *   node bytes a key, random puts       15.4    13.8    15.4    13.9    18.9
  *   walk, ns a value                     6.4     4.6     5.4     3.9     9.7
  *
- * get and random insert differ by little more than the noise. Where memory counts more than copying, 64/16 is the alternative.
+ * get and random insert differ by little more than the noise. Where memory counts more than copying, 64/16 is
+ * the alternative.
  *
- * Leaves grow in steps; inner nodes have exactly the size they need and are made anew when their separators change.
+ * Leaves grow in steps; inner nodes have exactly the size they need and are made anew when their separators
+ * change.
  */
 #ifndef VDI_BTREE_NODE_H
 #define VDI_BTREE_NODE_H
@@ -34,11 +37,11 @@
 #define BTREE_INNER_MAX 16
 #endif
 enum {
-	LEAF_STEP = 4,			      /* of capacity; even, for the alignment of values */
-	LEAF_SLACK = 12,		      /* free slots at which a removal makes the leaf smaller */
-	LEAF_MIN = BTREE_LEAF_MAX / 4,	      /* below, join with a neighbour ... */
-	LEAF_JOIN = BTREE_LEAF_MAX * 3 / 4,   /* ... if both fit into this */
-	LEAF_LOAD = BTREE_LEAF_MAX * 7 / 8,   /* filled by load_sorted */
+	LEAF_STEP = 4,			    /* of capacity; even, for the alignment of values */
+	LEAF_SLACK = 12,		    /* free slots at which a removal makes the leaf smaller */
+	LEAF_MIN = BTREE_LEAF_MAX / 4,	    /* below, join with a neighbour ... */
+	LEAF_JOIN = BTREE_LEAF_MAX * 3 / 4, /* ... if both fit into this */
+	LEAF_LOAD = BTREE_LEAF_MAX * 7 / 8, /* filled by load_sorted */
 	INNER_MIN = BTREE_INNER_MAX / 4,
 	INNER_JOIN = BTREE_INNER_MAX * 3 / 4,
 	INNER_LOAD = BTREE_INNER_MAX * 7 / 8,
@@ -79,7 +82,8 @@ static inline const char *inner_bytes(const struct vdi_btree_node *inner)
 /* What a walk will read of a leaf. */
 static inline void leaf_prefetch(const struct vdi_btree_node *leaf)
 {
-	for (size_t offset = 0; offset < sizeof *leaf + BTREE_LEAF_MAX * (sizeof(uint32_t) + sizeof(void *)); offset += 64)
+	for (size_t offset = 0; offset < sizeof *leaf + BTREE_LEAF_MAX * (sizeof(uint32_t) + sizeof(void *));
+	     offset += 64)
 		__builtin_prefetch((const char *) leaf + offset);
 }
 /* What a search will read of a node, before it is asked for. */
@@ -100,26 +104,32 @@ static inline void node_ref(struct vdi_btree_node *node)
 /* NULL is fine. Recursion as deep as the node is high. */
 void vdi_btree_node_unref(const struct vdi_btree_ops *ops, struct vdi_btree_node *node);
 /* One more reference of each value or child, except the `skip` ones from skip_at on. */
-void vdi_btree_node_ref_items(const struct vdi_btree_ops *ops, struct vdi_btree_node *node, size_t skip_at, size_t skip);
+void   vdi_btree_node_ref_items(const struct vdi_btree_ops *ops, struct vdi_btree_node *node, size_t skip_at,
+				size_t skip);
 size_t vdi_btree_node_size(const struct vdi_btree_node *node);
 
 /* ---- Search ---- */
 
 /* Index of the first key >= key; whether it is equal. */
-size_t vdi_btree_leaf_find(const struct vdi_btree_ops *ops, const struct vdi_btree_node *leaf, struct vd_bytes key, bool *ret_found);
+size_t vdi_btree_leaf_find(const struct vdi_btree_ops *ops, const struct vdi_btree_node *leaf,
+			   struct vd_bytes key, bool *ret_found);
 /* Where the key is if it is there: [*ret_low, *ret_high), by fragments alone. */
-void vdi_btree_leaf_run(const struct vdi_btree_node *leaf, struct vd_bytes key, size_t *ret_low, size_t *ret_high);
+void vdi_btree_leaf_run(const struct vdi_btree_node *leaf, struct vd_bytes key, size_t *ret_low,
+			size_t *ret_high);
 /* Index of the child in whose range the key is. */
 size_t vdi_btree_inner_find(const struct vdi_btree_node *inner, struct vd_bytes key);
 
-/* ---- Making. No reference of any value or child is taken: that is the commit's business. NULL: out of memory. ---- */
+/* ---- Making. No reference of any value or child is taken: that is the commit's business. NULL: out of memory. ----
+ */
 
 /* Of 1 .. LEAF_MAX values in order. */
-struct vdi_btree_node *vdi_btree_leaf_make(const struct vdi_btree_ops *ops, void *const *values, size_t count);
+struct vdi_btree_node *vdi_btree_leaf_make(const struct vdi_btree_ops *ops, void *const *values,
+					   size_t count);
 /* The same values, room for at least `needed`. */
 struct vdi_btree_node *vdi_btree_leaf_copy(const struct vdi_btree_node *leaf, size_t needed);
 /* There must be room. */
-void vdi_btree_leaf_insert(const struct vdi_btree_ops *ops, struct vdi_btree_node *leaf, size_t at, void *value, struct vd_bytes key);
+void vdi_btree_leaf_insert(const struct vdi_btree_ops *ops, struct vdi_btree_node *leaf, size_t at,
+			   void *value, struct vd_bytes key);
 void vdi_btree_leaf_delete(struct vdi_btree_node *leaf, size_t at);
 
 /* Bytes in two pieces, as separators are stored. */
@@ -136,7 +146,7 @@ struct inner_entry {
 /* The shortest separator between two keys, a slice of right. */
 struct pieces vdi_btree_separator(struct vd_bytes left, struct vd_bytes right);
 /* Writes the node's children to entries, which has room. */
-void		       vdi_btree_inner_entries(const struct vdi_btree_node *inner, struct inner_entry *entries);
+void vdi_btree_inner_entries(const struct vdi_btree_node *inner, struct inner_entry *entries);
 struct vdi_btree_node *vdi_btree_inner_make(unsigned level, const struct inner_entry *entries, size_t count);
 struct vdi_btree_node *vdi_btree_inner_copy(const struct vdi_btree_node *inner);
 

@@ -1,8 +1,8 @@
-/* How: open addressing with linear probing. An entry stands at its home (hash modulo capacity) or in the unbroken run of slots
- * after it. Removal closes the gap by moving back what may move back (Knuth 6.4, algorithm R), so there are no tombstones and a
- * miss ends at the first free slot. Half of the hash is kept beside the pointers: growing does not ask the caller, and entries
- * are only looked at when it is equal. A load of 3/4 at most keeps runs short; below 1/8 the table shrinks, if memory for that
- * can be had. */
+/* How: open addressing with linear probing. An entry stands at its home (hash modulo capacity) or in the
+ * unbroken run of slots after it. Removal closes the gap by moving back what may move back (Knuth 6.4,
+ * algorithm R), so there are no tombstones and a miss ends at the first free slot. Half of the hash is kept
+ * beside the pointers: growing does not ask the caller, and entries are only looked at when it is equal. A
+ * load of 3/4 at most keeps runs short; below 1/8 the table shrinks, if memory for that can be had. */
 #include "hash.h"
 
 #include <xxhash.h>
@@ -57,7 +57,8 @@ static size_t find_slot(const struct vdi_hash *hash, uint32_t key_hash, const vo
 {
 	size_t mask = hash->capacity - 1, slot = key_hash & mask;
 
-	while (hash->entries[slot] && !(hash->hashes[slot] == key_hash && hash->equal(hash->entries[slot], key)))
+	while (hash->entries[slot] &&
+	       !(hash->hashes[slot] == key_hash && hash->equal(hash->entries[slot], key)))
 		slot = (slot + 1) & mask;
 	return slot;
 }
@@ -103,7 +104,8 @@ void *vdi_hash_get(const struct vdi_hash *hash, uint64_t key_hash, const void *k
 	return hash->count ? hash->entries[find_slot(hash, (uint32_t) key_hash, key)] : NULL;
 }
 
-vd_status vdi_hash_put(struct vdi_hash *hash, uint64_t key_hash, const void *key, void *entry, void **ret_replaced)
+vd_status vdi_hash_put(struct vdi_hash *hash, uint64_t key_hash, const void *key, void *entry,
+		       void **ret_replaced)
 {
 	size_t slot;
 	void  *replaced = NULL;
@@ -157,7 +159,9 @@ void *vdi_hash_remove(struct vdi_hash *hash, uint64_t key_hash, const void *key)
 	if (hash->count == 0)
 		vdi_hash_clear(hash);
 	else if (hash->capacity > CAPACITY_MIN && hash->count < hash->capacity / 8)
-		(void) resize(hash, VDI_MAX(hash->capacity / 4, (size_t) CAPACITY_MIN)); /* no memory: it stays as large as it was */
+		(void) resize(hash,
+			      VDI_MAX(hash->capacity / 4,
+				      (size_t) CAPACITY_MIN)); /* no memory: it stays as large as it was */
 	return entry;
 }
 

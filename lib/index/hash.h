@@ -1,12 +1,14 @@
 /* A hash table of pointers, for indexes by bytes or by anything else that has a hash and an equality.
  *
- * The caller hashes (vdi_hash_bytes) and says what is equal; the table stores a pointer to the caller's entry, which must carry
- * what equality needs, and never looks into it otherwise. It owns nothing. One owner, or one lock: not safe for threads by
- * itself. 12 bytes a slot, between 3/8 and 3/4 of the slots in use while it grows; an empty table has no memory. Removal leaves
- * no trace, so a table that is used for ever stays as fast as a new one, and memory is given back when few entries remain.
+ * The caller hashes (vdi_hash_bytes) and says what is equal; the table stores a pointer to the caller's
+ * entry, which must carry what equality needs, and never looks into it otherwise. It owns nothing. One owner,
+ * or one lock: not safe for threads by itself. 12 bytes a slot, between 3/8 and 3/4 of the slots in use while
+ * it grows; an empty table has no memory. Removal leaves no trace, so a table that is used for ever stays as
+ * fast as a new one, and memory is given back when few entries remain.
  *
- * Keys that come from outside need a random seed, the same for the table's whole life: without it a client can send keys that all collide, and make each look-up
- * as slow as a list. vdi_hash_seed() is that seed where nothing depends on the order of the table; a table that is walked takes vd_env_random(), so that a
+ * Keys that come from outside need a random seed, the same for the table's whole life: without it a client
+ * can send keys that all collide, and make each look-up as slow as a list. vdi_hash_seed() is that seed where
+ * nothing depends on the order of the table; a table that is walked takes vd_env_random(), so that a
  * simulation repeats.
  */
 #ifndef VDI_HASH_H
@@ -50,9 +52,10 @@ uint64_t vdi_hash_bytes(struct vd_bytes bytes, uint64_t seed);
 
 /* The entry that equals key, or NULL. */
 void *vdi_hash_get(const struct vdi_hash *hash, uint64_t key_hash, const void *key);
-/* Stores entry (never NULL), in place of the one that equals key. ret_replaced (may be NULL) gets that one, or NULL. VD_NOMEM;
- * VD_FULL: count_max is reached. On failure nothing has changed. */
-VD_MUST_USE vd_status vdi_hash_put(struct vdi_hash *hash, uint64_t key_hash, const void *key, void *entry, void **ret_replaced);
+/* Stores entry (never NULL), in place of the one that equals key. ret_replaced (may be NULL) gets that one,
+ * or NULL. VD_NOMEM; VD_FULL: count_max is reached. On failure nothing has changed. */
+VD_MUST_USE vd_status vdi_hash_put(struct vdi_hash *hash, uint64_t key_hash, const void *key, void *entry,
+				   void **ret_replaced);
 /* Takes the entry that equals key out and returns it, or NULL. Cannot fail. */
 void *vdi_hash_remove(struct vdi_hash *hash, uint64_t key_hash, const void *key);
 /* After VD_OK the next `more` puts cannot fail, provided nothing is removed in between. VD_NOMEM, VD_FULL. */

@@ -21,7 +21,8 @@ bool vdi_key_range_contains(const struct vdi_key_range *range, struct vd_bytes k
 {
 	if (range->single)
 		return vd_bytes_equal(key, range->from);
-	return vd_bytes_compare(key, range->from) >= 0 && (range->unbounded || vd_bytes_compare(key, range->to) < 0);
+	return vd_bytes_compare(key, range->from) >= 0 &&
+	       (range->unbounded || vd_bytes_compare(key, range->to) < 0);
 }
 
 bool vdi_key_range_is_empty(const struct vdi_key_range *range)
@@ -36,7 +37,8 @@ bool vdi_key_range_has_prefix(const struct vdi_key_range *range, struct vd_bytes
 
 	if (range->single)
 		return order == 0 && prefix.size <= range->from.size;
-	/* The last key of the prefix lies behind all that only begin as it does; the first one is the prefix itself. */
+	/* The last key of the prefix lies behind all that only begin as it does; the first one is the prefix
+	 * itself. */
 	return order >= 0 && (range->unbounded || vd_bytes_compare(prefix, range->to) < 0);
 }
 
@@ -48,7 +50,8 @@ bool vdi_key_range_overlaps(const struct vdi_key_range *a, const struct vdi_key_
 		return vdi_key_range_contains(b, a->from);
 	if (b->single)
 		return vdi_key_range_contains(a, b->from);
-	return (a->unbounded || vd_bytes_compare(b->from, a->to) < 0) && (b->unbounded || vd_bytes_compare(a->from, b->to) < 0);
+	return (a->unbounded || vd_bytes_compare(b->from, a->to) < 0) &&
+	       (b->unbounded || vd_bytes_compare(a->from, b->to) < 0);
 }
 
 struct vd_bytes vdi_bytes_prefix_end(struct vd_bytes prefix, void *buffer)
@@ -76,7 +79,8 @@ struct vd_bytes vdi_bytes_next_key(struct vd_bytes key, size_t size_max, void *b
 		if (vd_bytes_compare(next, key) > 0)
 			return next;
 	}
-	/* Longer than any that may be asked for when nothing comes after key: an error then, and not the beginning once more. */
+	/* Longer than any that may be asked for when nothing comes after key: an error then, and not the
+	 * beginning once more. */
 	memcpy(buffer, key.data, key.size);
 	((char *) buffer)[key.size] = 0;
 	return (struct vd_bytes) { buffer, key.size + 1 };

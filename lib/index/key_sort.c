@@ -1,34 +1,40 @@
-/* How: of a run of keys that are equal up to some depth, first the whole common beginning is found; then the next eight bytes of each (its head) are put into
- * its item, and the items are sorted by their heads, without touching a key. Each run of equal heads is sorted the same way, eight bytes deeper. So a key is
- * touched once or twice for each part of it that differs from its neighbours', in a loop whose next addresses are known.
+/* How: of a run of keys that are equal up to some depth, first the whole common beginning is found; then the
+ * next eight bytes of each (its head) are put into its item, and the items are sorted by their heads, without
+ * touching a key. Each run of equal heads is sorted the same way, eight bytes deeper. So a key is touched
+ * once or twice for each part of it that differs from its neighbours', in a loop whose next addresses are
+ * known.
  *
  *   /registry/pods/ns-0 | 0001/web | -7d4b9c6f5-00000 | 01        depth moves over what is common; heads between
  *
- * A head is padded with zeros, so it cannot tell "a" from "a\0": a run of equal heads in which a key ends is sorted by whole keys. All of it is stable. */
+ * A head is padded with zeros, so it cannot tell "a" from "a\0": a run of equal heads in which a key ends is
+ * sorted by whole keys. All of it is stable. */
 #include "key_sort.h"
 
 #include <endian.h>
 
 #include "base.h"
 
-#define RUN_SMALL   12	/* sorted by whole keys */
-#define RADIX_MIN   1024
-#define AHEAD	    12	/* keys asked for in advance */
+#define RUN_SMALL 12 /* sorted by whole keys */
+#define RADIX_MIN 1024
+#define AHEAD 12 /* keys asked for in advance */
 
 struct sorter {
 	vdi_key_sort_fn key;
 	size_t		depth;
 };
 
-typedef bool (*is_after_fn)(const struct sorter *sorter, const struct vdi_key_sort_item *left, const struct vdi_key_sort_item *right);
+typedef bool (*is_after_fn)(const struct sorter *sorter, const struct vdi_key_sort_item *left,
+			    const struct vdi_key_sort_item *right);
 
-static bool is_head_after(const struct sorter *sorter, const struct vdi_key_sort_item *left, const struct vdi_key_sort_item *right)
+static bool is_head_after(const struct sorter *sorter, const struct vdi_key_sort_item *left,
+			  const struct vdi_key_sort_item *right)
 {
 	(void) sorter;
 	return left->head > right->head;
 }
 
-static bool is_key_after(const struct sorter *sorter, const struct vdi_key_sort_item *left, const struct vdi_key_sort_item *right)
+static bool is_key_after(const struct sorter *sorter, const struct vdi_key_sort_item *left,
+			 const struct vdi_key_sort_item *right)
 {
 	struct vd_bytes a = sorter->key(left->value), b = sorter->key(right->value);
 
@@ -38,7 +44,8 @@ static bool is_key_after(const struct sorter *sorter, const struct vdi_key_sort_
 	return vd_bytes_compare(a, b) > 0;
 }
 
-static void insertion_sort(const struct sorter *sorter, struct vdi_key_sort_item *items, size_t count, is_after_fn is_after)
+static void insertion_sort(const struct sorter *sorter, struct vdi_key_sort_item *items, size_t count,
+			   is_after_fn is_after)
 {
 	for (size_t i = 1; i < count; i++) {
 		struct vdi_key_sort_item item = items[i];
@@ -50,8 +57,8 @@ static void insertion_sort(const struct sorter *sorter, struct vdi_key_sort_item
 	}
 }
 
-static void merge_sort(const struct sorter *sorter, struct vdi_key_sort_item *items, struct vdi_key_sort_item *scratch, size_t count,
-		       is_after_fn is_after)
+static void merge_sort(const struct sorter *sorter, struct vdi_key_sort_item *items,
+		       struct vdi_key_sort_item *scratch, size_t count, is_after_fn is_after)
 {
 	size_t half = count / 2, left = 0, right = half, out = 0;
 
@@ -65,12 +72,15 @@ static void merge_sort(const struct sorter *sorter, struct vdi_key_sort_item *it
 		return;
 	memcpy(scratch, items, half * sizeof *items);
 	while (left < half && right < count)
-		items[out++] = is_after(sorter, &scratch[left], &items[right]) ? items[right++] : scratch[left++];
+		items[out++] =
+			is_after(sorter, &scratch[left], &items[right]) ? items[right++] : scratch[left++];
 	memcpy(items + out, scratch + left, (half - left) * sizeof *items);
 }
 
-/* By head, from the last byte to the first; bytes that all heads share are passed over. Its tables are too large for the frame of a recursion. */
-__attribute__((noinline)) static void radix_sort(struct vdi_key_sort_item *items, struct vdi_key_sort_item *scratch, size_t count)
+/* By head, from the last byte to the first; bytes that all heads share are passed over. Its tables are too
+ * large for the frame of a recursion. */
+__attribute__((noinline)) static void radix_sort(struct vdi_key_sort_item *items,
+						 struct vdi_key_sort_item *scratch, size_t count)
 {
 	uint32_t		  counts[8][256] = { { 0 } };
 	struct vdi_key_sort_item *from = items, *to = scratch;
@@ -98,7 +108,8 @@ __attribute__((noinline)) static void radix_sort(struct vdi_key_sort_item *items
 }
 
 /* A value begins with what finds its key, and the key lies not far behind. */
-static inline void ask_for(const struct sorter *sorter, const struct vdi_key_sort_item *items, size_t at, size_t count)
+static inline void ask_for(const struct sorter *sorter, const struct vdi_key_sort_item *items, size_t at,
+			   size_t count)
 {
 	if (at >= count)
 		return;
@@ -133,7 +144,8 @@ static size_t common_size(const struct sorter *sorter, const struct vdi_key_sort
 }
 
 /* Whether a key ends before the next depth. */
-static bool load_heads(const struct sorter *sorter, struct vdi_key_sort_item *items, size_t count, bool *ret_all_end)
+static bool load_heads(const struct sorter *sorter, struct vdi_key_sort_item *items, size_t count,
+		       bool *ret_all_end)
 {
 	bool   ends = false;
 	size_t empty = 0;
@@ -157,7 +169,8 @@ static bool load_heads(const struct sorter *sorter, struct vdi_key_sort_item *it
 }
 
 /* All keys of the run are equal up to depth. */
-static void sort_run(vdi_key_sort_fn key, size_t depth, struct vdi_key_sort_item *items, struct vdi_key_sort_item *scratch, size_t count)
+static void sort_run(vdi_key_sort_fn key, size_t depth, struct vdi_key_sort_item *items,
+		     struct vdi_key_sort_item *scratch, size_t count)
 {
 	struct sorter sorter = { key, depth };
 	bool	      ends, all_end;
@@ -186,7 +199,8 @@ static void sort_run(vdi_key_sort_fn key, size_t depth, struct vdi_key_sort_item
 	}
 }
 
-void vdi_key_sort(struct vdi_key_sort_item *items, struct vdi_key_sort_item *scratch, size_t count, vdi_key_sort_fn key)
+void vdi_key_sort(struct vdi_key_sort_item *items, struct vdi_key_sort_item *scratch, size_t count,
+		  vdi_key_sort_fn key)
 {
 	if (count > 1)
 		sort_run(key, 0, items, scratch, count);

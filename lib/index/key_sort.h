@@ -1,7 +1,8 @@
 /* Sorting very many values by their keys, when most of the cost is waiting for memory.
  *
- * The order is that of vd_bytes_compare; values with equal keys stay in the order in which they came. Linear in the bytes that must be looked at to tell the
- * keys apart, so long common beginnings cost little, and keys are asked for in a way that hides the wait.
+ * The order is that of vd_bytes_compare; values with equal keys stay in the order in which they came. Linear
+ * in the bytes that must be looked at to tell the keys apart, so long common beginnings cost little, and keys
+ * are asked for in a way that hides the wait.
  *
  * Pure functions: any thread. Nothing is allocated.
  */
@@ -21,6 +22,7 @@ struct vdi_key_sort_item {
 typedef struct vd_bytes (*vdi_key_sort_fn)(const void *value);
 
 /* scratch: room for as many items. */
-void vdi_key_sort(struct vdi_key_sort_item *items, struct vdi_key_sort_item *scratch, size_t count, vdi_key_sort_fn key);
+void vdi_key_sort(struct vdi_key_sort_item *items, struct vdi_key_sort_item *scratch, size_t count,
+		  vdi_key_sort_fn key);
 
 #endif

@@ -1,8 +1,8 @@
 /* Load, dump and merge. JSON patch is in json_patch.c.
  *
- * The text is judged by our own scanner first, so that both paths accept the same language and every error has a position; jansson
- * then only has duplicate keys, and integers beyond 64 bits, to refuse. The printer is our own because jansson's writes 0.1 as
- * 0.10000000000000001.
+ * The text is judged by our own scanner first, so that both paths accept the same language and every error
+ * has a position; jansson then only has duplicate keys, and integers beyond 64 bits, to refuse. The printer
+ * is our own because jansson's writes 0.1 as 0.10000000000000001.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,17 +10,20 @@
 
 #include "json_edit.h"
 
-vd_status vdi_json_load(struct vd_bytes json, const struct vdi_json_limits *limits, json_t **ret_tree, struct vd_error *reterr)
+vd_status vdi_json_load(struct vd_bytes json, const struct vdi_json_limits *limits, json_t **ret_tree,
+			struct vd_error *reterr)
 {
 	json_error_t where;
 	json_t	    *tree;
 
 	VDI_TRY(vdi_json_validate(json, limits, reterr));
-	tree = json_loadb(json.data, json.size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &where);
+	tree = json_loadb(json.data, json.size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL,
+			  &where);
 	if (tree == NULL && json_error_code(&where) == json_error_out_of_memory)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	if (tree == NULL)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "invalid JSON at byte %d: %s", where.position, where.text);
+		return vd_error_set(reterr, VD_BAD_REQUEST, "invalid JSON at byte %d: %s", where.position,
+				    where.text);
 	*ret_tree = tree;
 	return VD_OK;
 }
@@ -60,7 +63,8 @@ static bool write_string(struct writer *writer, const char *text, size_t size)
 			snprintf(escape, sizeof escape, "\\%c", letters[character - '\b']);
 		else
 			snprintf(escape, sizeof escape, "\\u%04x", character);
-		if (!write_bytes(writer, text + start, i - start) || !write_bytes(writer, escape, strlen(escape)))
+		if (!write_bytes(writer, text + start, i - start) ||
+		    !write_bytes(writer, escape, strlen(escape)))
 			return false;
 		start = i + 1;
 	}
@@ -101,8 +105,9 @@ static vd_status write_value(struct writer *writer, const json_t *value, unsigne
 	case JSON_OBJECT:
 		fine = write_bytes(writer, "{", 1);
 		for (void *at = json_object_iter(tree); at && fine; at = json_object_iter_next(tree, at)) {
-			fine = write_bytes(writer, separator, strlen(separator))
-			       && write_string(writer, json_object_iter_key(at), json_object_iter_key_len(at)) && write_bytes(writer, ":", 1);
+			fine = write_bytes(writer, separator, strlen(separator)) &&
+			       write_string(writer, json_object_iter_key(at), json_object_iter_key_len(at)) &&
+			       write_bytes(writer, ":", 1);
 			if (fine)
 				VDI_TRY(write_value(writer, json_object_iter_value(at), depth + 1));
 			separator = ",";
@@ -126,18 +131,10 @@ static vd_status write_value(struct writer *writer, const json_t *value, unsigne
 		snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 		fine = write_bytes(writer, text, strlen(text));
 		break;
-	case JSON_REAL:
-		fine = write_real(writer, json_real_value(value));
-		break;
-	case JSON_TRUE:
-		fine = write_bytes(writer, "true", 4);
-		break;
-	case JSON_FALSE:
-		fine = write_bytes(writer, "false", 5);
-		break;
-	case JSON_NULL:
-		fine = write_bytes(writer, "null", 4);
-		break;
+	case JSON_REAL: fine = write_real(writer, json_real_value(value)); break;
+	case JSON_TRUE: fine = write_bytes(writer, "true", 4); break;
+	case JSON_FALSE: fine = write_bytes(writer, "false", 5); break;
+	case JSON_NULL: fine = write_bytes(writer, "null", 4); break;
 	}
 	return fine ? VD_OK : VD_NOMEM;
 }
@@ -149,7 +146,8 @@ vd_status vdi_json_dump(const json_t *tree, char **ret_text, size_t *ret_size, s
 
 	if (status != VD_OK) {
 		vdi_free(writer.text);
-		return vd_error_set(reterr, status, status == VD_NOMEM ? "out of memory" : "JSON has too many levels");
+		return vd_error_set(reterr, status,
+				    status == VD_NOMEM ? "out of memory" : "JSON has too many levels");
 	}
 	*ret_text = writer.text;
 	*ret_size = writer.size;
@@ -190,7 +188,8 @@ static bool merge_into(json_t *target, const json_t *patch)
 		json_t	   *member;
 
 		if (json_is_null(change)) {
-			json_object_deln(target, key, length); /* its absence is what we want: no matter if it was there */
+			json_object_deln(target, key,
+					 length); /* its absence is what we want: no matter if it was there */
 			continue;
 		}
 		if (!json_is_object(change)) {
@@ -211,7 +210,8 @@ static bool merge_into(json_t *target, const json_t *patch)
 	return true;
 }
 
-vd_status vdi_json_merge_patch(const json_t *target, const json_t *patch, json_t **ret_tree, struct vd_error *reterr)
+vd_status vdi_json_merge_patch(const json_t *target, const json_t *patch, json_t **ret_tree,
+			       struct vd_error *reterr)
 {
 	json_t *tree;
 
@@ -248,7 +248,8 @@ bool vdi_json_same(const json_t *a, const json_t *b)
 	if (json_object_size(a) != json_object_size(b))
 		return false;
 	for (void *at = json_object_iter(tree); at; at = json_object_iter_next(tree, at)) {
-		const json_t *other = json_object_getn(b, json_object_iter_key(at), json_object_iter_key_len(at));
+		const json_t *other =
+			json_object_getn(b, json_object_iter_key(at), json_object_iter_key_len(at));
 
 		if (other == NULL || !vdi_json_same(json_object_iter_value(at), other))
 			return false;

@@ -1,14 +1,17 @@
-/* How: a number is compared as digits, without their zeros in front, and a decimal exponent; so nothing is rounded. */
+/* How: a number is compared as digits, without their zeros in front, and a decimal exponent; so nothing is
+ * rounded. */
 #include "json_number.h"
 
-/* The least value that rounds to infinity: 2^1024 - 2^970, half a unit above the largest float64 (a tie rounds to even, which is infinity). */
+/* The least value that rounds to infinity: 2^1024 - 2^970, half a unit above the largest float64 (a tie
+ * rounds to even, which is infinity). */
 static const char too_large[] =
 	"1797693134862315807937289714053034150799341327100378269361737789804449682927647509466490179775872070"
 	"9633028641669288791094655554785194040263065748867150582068190890200070838367627385484581771153176447"
 	"5730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904"
 	"174497792";
 
-#define EXPONENT_MAX ((int64_t) 1 << 40) /* beyond any text that fits into memory; keeps sums from overflowing */
+#define EXPONENT_MAX                                                                                         \
+	((int64_t) 1 << 40) /* beyond any text that fits into memory; keeps sums from overflowing */
 
 static bool is_digit(char c)
 {
@@ -21,7 +24,8 @@ static int64_t read_exponent(const char *at, const char *end)
 	bool	negative = at < end && *at == '-';
 	int64_t value = 0;
 
-	for (at += at < end && (*at == '-' || *at == '+'); at < end && is_digit(*at) && value < EXPONENT_MAX; at++)
+	for (at += at < end && (*at == '-' || *at == '+'); at < end && is_digit(*at) && value < EXPONENT_MAX;
+	     at++)
 		value = value * 10 + (*at - '0');
 	return negative ? -value : value;
 }
@@ -109,7 +113,8 @@ size_t vdi_json_number_whole(struct vd_bytes number, char buffer[VDI_JSON_WHOLE_
 	return size;
 }
 
-/* Most of a document is strings, so they are passed over as fast as possible. at: of the opening quote; the size of json if it has no end. */
+/* Most of a document is strings, so they are passed over as fast as possible. at: of the opening quote; the
+ * size of json if it has no end. */
 static size_t closing_quote(struct vd_bytes json, size_t at)
 {
 	const char *text = json.data;
@@ -141,7 +146,8 @@ bool vdi_json_has_unfit_number(struct vd_bytes json, size_t *ret_offset, struct 
 		}
 		if (!is_digit(text[at]))
 			continue;
-		while (at < json.size && (is_digit(text[at]) || text[at] == '.' || text[at] == '+' || text[at] == '-' || (text[at] | 0x20) == 'e'))
+		while (at < json.size && (is_digit(text[at]) || text[at] == '.' || text[at] == '+' ||
+					  text[at] == '-' || (text[at] | 0x20) == 'e'))
 			at++;
 		if (vdi_json_number_fits((struct vd_bytes) { text + from, at - from })) {
 			at--;

@@ -1,8 +1,9 @@
 /* JSON patch (RFC 6902) with JSON pointers (RFC 6901).
  *
- * All operations work on a copy of the target, which is given away only at the end. A pointer is split into its tokens once; every operation
- * then needs the container that its last token is about. What an operation puts in is checked for its depth where it lands, and copies are
- * counted, so no patch can build something deeper or much larger than what it was sent with.
+ * All operations work on a copy of the target, which is given away only at the end. A pointer is split into
+ * its tokens once; every operation then needs the container that its last token is about. What an operation
+ * puts in is checked for its depth where it lands, and copies are counted, so no patch can build something
+ * deeper or much larger than what it was sent with.
  */
 #include <stdio.h>
 
@@ -30,8 +31,8 @@ struct patch {
 
 static vd_status fail(const struct patch *patch, vd_status status, const char *why)
 {
-	return vd_error_set(patch->reterr, status, "JSON patch operation %zu (%.20s %.200s): %s", patch->number, patch->operation, patch->path,
-			    why);
+	return vd_error_set(patch->reterr, status, "JSON patch operation %zu (%.20s %.200s): %s",
+			    patch->number, patch->operation, patch->path, why);
 }
 
 static vd_status out_of_memory(const struct patch *patch)
@@ -63,7 +64,8 @@ static vd_status pointer_parse(const struct patch *patch, const json_t *value, s
 		if (text[i] == '~') {
 			i++;
 			if (i == size || (text[i] != '0' && text[i] != '1')) {
-				return fail(patch, VD_BAD_REQUEST, "~ in a JSON pointer must be followed by 0 or 1");
+				return fail(patch, VD_BAD_REQUEST,
+					    "~ in a JSON pointer must be followed by 0 or 1");
 			}
 			*out++ = text[i] == '0' ? '~' : '/';
 		} else {
@@ -205,14 +207,15 @@ static bool is_inside(const struct pointer *inner, const struct pointer *outer)
 	if (inner->count <= outer->count)
 		return false;
 	for (size_t i = 0; i < outer->count; i++)
-		if (inner->tokens[i].size != outer->tokens[i].size
-		    || memcmp(inner->tokens[i].text, outer->tokens[i].text, outer->tokens[i].size) != 0)
+		if (inner->tokens[i].size != outer->tokens[i].size ||
+		    memcmp(inner->tokens[i].text, outer->tokens[i].text, outer->tokens[i].size) != 0)
 			return false;
 	return true;
 }
 
 /* copy and move: from and to are parsed. */
-static vd_status value_transfer(struct patch *patch, const struct pointer *from, const struct pointer *to, bool move)
+static vd_status value_transfer(struct patch *patch, const struct pointer *from, const struct pointer *to,
+				bool move)
 {
 	json_t *value = pointer_follow(patch->root, from, from->count);
 
@@ -254,7 +257,8 @@ static vd_status operation_apply(struct patch *patch, const json_t *operation)
 
 	patch->operation = json_is_string(name) ? json_string_value(name) : "?";
 	patch->path = json_is_string(path) ? json_string_value(path) : "?";
-	needs_value = !strcmp(patch->operation, "add") || !strcmp(patch->operation, "replace") || !strcmp(patch->operation, "test");
+	needs_value = !strcmp(patch->operation, "add") || !strcmp(patch->operation, "replace") ||
+		      !strcmp(patch->operation, "test");
 	needs_from = !strcmp(patch->operation, "move") || !strcmp(patch->operation, "copy");
 	if (!needs_value && !needs_from && strcmp(patch->operation, "remove") != 0)
 		return fail(patch, VD_BAD_REQUEST, "unknown operation");
@@ -276,7 +280,10 @@ static vd_status operation_apply(struct patch *patch, const json_t *operation)
 	} else if (patch->operation[0] == 't') {
 		const json_t *there = pointer_follow(patch->root, &to_pointer, to_pointer.count);
 
-		status = there && vdi_json_same(there, value) ? VD_OK : fail(patch, VD_INVALID, there ? "the test failed" : "the path does not exist");
+		status = there && vdi_json_same(there, value) ?
+				 VD_OK :
+				 fail(patch, VD_INVALID,
+				      there ? "the test failed" : "the path does not exist");
 	} else {
 		status = value_add(patch, &to_pointer, json_deep_copy(value), patch->operation[0] == 'r');
 	}
@@ -285,7 +292,8 @@ static vd_status operation_apply(struct patch *patch, const json_t *operation)
 	return status;
 }
 
-vd_status vdi_json_patch(const json_t *target, const json_t *patch, json_t **ret_tree, struct vd_error *reterr)
+vd_status vdi_json_patch(const json_t *target, const json_t *patch, json_t **ret_tree,
+			 struct vd_error *reterr)
 {
 	struct patch work = { .reterr = reterr };
 	vd_status    status = VD_OK;
@@ -293,7 +301,8 @@ vd_status vdi_json_patch(const json_t *target, const json_t *patch, json_t **ret
 	if (!json_is_array(patch))
 		return vd_error_set(reterr, VD_BAD_REQUEST, "a JSON patch is an array of operations");
 	if (json_array_size(patch) > VDI_JSON_PATCH_OPERATIONS_MAX)
-		return vd_error_set(reterr, VD_TOO_BIG, "The allowed maximum operations in a JSON patch is %d, got %zu",
+		return vd_error_set(reterr, VD_TOO_BIG,
+				    "The allowed maximum operations in a JSON patch is %d, got %zu",
 				    VDI_JSON_PATCH_OPERATIONS_MAX, json_array_size(patch));
 	work.root = json_deep_copy(target);
 	if (work.root == NULL)
@@ -304,7 +313,8 @@ vd_status vdi_json_patch(const json_t *target, const json_t *patch, json_t **ret
 		if (json_is_object(operation))
 			status = operation_apply(&work, operation);
 		else
-			status = vd_error_set(reterr, VD_BAD_REQUEST, "JSON patch operation %zu is no object", work.number);
+			status = vd_error_set(reterr, VD_BAD_REQUEST, "JSON patch operation %zu is no object",
+					      work.number);
 	}
 	if (status != VD_OK) {
 		json_decref(work.root);

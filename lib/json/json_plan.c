@@ -1,7 +1,8 @@
 /* Compiles dotted paths into a tree of keys.
  *
- * All built-in members and all paths share one tree, so the scanner asks one question for each key of an object that lies on any path: which
- * child is this? The answer is a small bucket table in the node, chosen by the key's length and first byte.
+ * All built-in members and all paths share one tree, so the scanner asks one question for each key of an
+ * object that lies on any path: which child is this? The answer is a small bucket table in the node, chosen
+ * by the key's length and first byte.
  */
 #include "json_plan.h"
 
@@ -61,7 +62,8 @@ static vd_status node_append(struct vdi_json_plan *plan, const char *key, size_t
 {
 	char *copy;
 
-	if (!vdi_grow((void **) &plan->nodes, &plan->node_capacity, plan->node_count + 1, sizeof *plan->nodes))
+	if (!vdi_grow((void **) &plan->nodes, &plan->node_capacity, plan->node_count + 1,
+		      sizeof *plan->nodes))
 		return VD_NOMEM;
 	copy = vdi_strndup(key, length);
 	if (copy == NULL)
@@ -75,8 +77,8 @@ static uint16_t child_find(const struct vdi_json_plan *plan, uint16_t parent, co
 {
 	uint16_t child = plan->nodes[parent].buckets[vdi_json_bucket(key, length)];
 
-	while (child != VDI_JSON_NODE_NONE
-	       && (plan->nodes[child].key_length != length || memcmp(plan->nodes[child].key, key, length) != 0))
+	while (child != VDI_JSON_NODE_NONE &&
+	       (plan->nodes[child].key_length != length || memcmp(plan->nodes[child].key, key, length) != 0))
 		child = plan->nodes[child].next;
 	return child;
 }
@@ -100,7 +102,8 @@ static vd_status builtin_append(struct vdi_json_plan *plan)
 	return VD_OK;
 }
 
-/* One segment of a path: `name`, `na\.me` or `['na.me']`; *at moves behind it. Returns its length in key, SIZE_MAX for nonsense. */
+/* One segment of a path: `name`, `na\.me` or `['na.me']`; *at moves behind it. Returns its length in key,
+ * SIZE_MAX for nonsense. */
 static size_t segment_next(const char *text, size_t size, size_t *at, char *key)
 {
 	size_t i = *at;
@@ -139,7 +142,8 @@ static vd_status path_append(struct vdi_json_plan *plan, struct vd_bytes path, s
 	char	    key[VDI_JSON_PATH_SIZE_MAX];
 
 	if (size > VDI_JSON_PATH_SIZE_MAX)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "path of %zu bytes is longer than %d", size, VDI_JSON_PATH_SIZE_MAX);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "path of %zu bytes is longer than %d", size,
+				    VDI_JSON_PATH_SIZE_MAX);
 	if (size >= 2 && text[0] == '{' && text[size - 1] == '}') {
 		text++;
 		size -= 2;
@@ -149,16 +153,20 @@ static vd_status path_append(struct vdi_json_plan *plan, struct vd_bytes path, s
 	if (at < size && text[at] == '.')
 		at++;
 	for (size_t depth = 0;; depth++) {
-		size_t	 length = at < size && depth < VDI_JSON_PATH_DEPTH_MAX ? segment_next(text, size, &at, key) : SIZE_MAX;
+		size_t	 length = at < size && depth < VDI_JSON_PATH_DEPTH_MAX ?
+					  segment_next(text, size, &at, key) :
+					  SIZE_MAX;
 		uint16_t child;
 
 		if (length == SIZE_MAX)
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "path '%.*s' is not a dotted path of object members",
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+					    "path '%.*s' is not a dotted path of object members",
 					    (int) path.size, (const char *) path.data);
 		child = child_find(plan, node, key, length);
 		if (child == VDI_JSON_NODE_NONE) {
 			if (plan->node_count >= VDI_JSON_NODES_MAX)
-				return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the paths have more than %d members",
+				return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+						    "the paths have more than %d members",
 						    VDI_JSON_NODES_MAX);
 			VDI_TRY(node_append(plan, key, length, &child));
 			child_link(plan, node, child);
@@ -175,13 +183,15 @@ static vd_status path_append(struct vdi_json_plan *plan, struct vd_bytes path, s
 	return VD_OK;
 }
 
-vd_status vdi_json_plan_new(const struct vd_bytes *paths, size_t path_count, struct vdi_json_plan **ret_plan, struct vd_error *reterr)
+vd_status vdi_json_plan_new(const struct vd_bytes *paths, size_t path_count, struct vdi_json_plan **ret_plan,
+			    struct vd_error *reterr)
 {
 	struct vdi_json_plan *plan;
 	vd_status	      status;
 
 	if (path_count > VDI_JSON_PATHS_MAX)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%zu paths are more than %d", path_count, VDI_JSON_PATHS_MAX);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%zu paths are more than %d", path_count,
+				    VDI_JSON_PATHS_MAX);
 	plan = VDI_NEW(struct vdi_json_plan);
 	if (plan == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");

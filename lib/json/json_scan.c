@@ -1,18 +1,21 @@
 /* One pass over JSON text.
  *
- * Strings are most of the bytes, and finding the end of each by looking at the bytes from its start is a chain of waiting: the next string
- * can only be looked at when the end of this one is known (measured: 10 ns a string however fast the compare). So what is special inside a
- * string (a quote, a backslash, a control character, a byte of a longer character) is marked ahead of the walk, one bit a byte, in windows
- * of 4 KiB. A cursor hands out the marks in order, one or two instructions each; the walk only checks that the marks fall where the
- * grammar wants them, and these checks are branches that the processor predicts.
+ * Strings are most of the bytes, and finding the end of each by looking at the bytes from its start is a
+ * chain of waiting: the next string can only be looked at when the end of this one is known (measured: 10 ns
+ * a string however fast the compare). So what is special inside a string (a quote, a backslash, a control
+ * character, a byte of a longer character) is marked ahead of the walk, one bit a byte, in windows of 4 KiB.
+ * A cursor hands out the marks in order, one or two instructions each; the walk only checks that the marks
+ * fall where the grammar wants them, and these checks are branches that the processor predicts.
  *
- * Two loops share the pass. value_body() skips any value and only checks it: it keeps one bit for each open bracket in a word (depth is at
- * most 64) and jumps between "a value", "a key" and "what follows a value". object_body() walks the objects that lie on a path of the plan,
- * asks for each key which child of the plan it is, and hands every other value to value_body().
+ * Two loops share the pass. value_body() skips any value and only checks it: it keeps one bit for each open
+ * bracket in a word (depth is at most 64) and jumps between "a value", "a key" and "what follows a value".
+ * object_body() walks the objects that lie on a path of the plan, asks for each key which child of the plan
+ * it is, and hands every other value to value_body().
  *
- * Bounds cost nothing outside strings when the document ends, as it nearly always does, with a closing bracket: that byte stops every
- * loop that is not inside a string, and only a closing bracket can lead past it. Such documents take the functions compiled with
- * bounded == false, which look at the end only after a closing bracket. All others (scalars, torn text) take the copies with bounded == true.
+ * Bounds cost nothing outside strings when the document ends, as it nearly always does, with a closing
+ * bracket: that byte stops every loop that is not inside a string, and only a closing bracket can lead past
+ * it. Such documents take the functions compiled with bounded == false, which look at the end only after a
+ * closing bracket. All others (scalars, torn text) take the copies with bounded == true.
  */
 #include "json_scan.h"
 #include "json_plan.h"
@@ -71,7 +74,8 @@ struct scan {
 /* The byte at p; 0, which is never allowed there, behind the end. */
 #define PEEK(p) (bounded && (p) >= scan->end ? 0 : *(p))
 
-static __attribute__((noinline, cold)) const uint8_t *fail(struct scan *scan, const uint8_t *at, const char *error)
+static __attribute__((noinline, cold)) const uint8_t *fail(struct scan *scan, const uint8_t *at,
+							   const char *error)
 {
 	if (scan->error == NULL) {
 		scan->error_at = VDI_MIN(at, scan->end);
@@ -95,7 +99,8 @@ ALWAYS_INLINE uint64_t marks16(const uint8_t *p)
 {
 	__m128i bytes = _mm_loadu_si128((const __m128i *) (const void *) p);
 	/* As signed numbers, control characters and the bytes of longer characters are all below 0x20. */
-	__m128i special = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'))),
+	__m128i special = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
+						    _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'))),
 				       _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20)));
 
 	return (uint64_t) (unsigned) _mm_movemask_epi8(special);
@@ -113,8 +118,10 @@ ALWAYS_INLINE uint64_t marks8(const uint8_t *p)
 	uint64_t       word = load8(p);
 	uint64_t       quote = word ^ ones * '"';
 	uint64_t       backslash = word ^ ones * '\\';
-	/* The top bit of each byte says that it is plain: not zero after the xor, at least 0x20, below 0x80. Nothing carries over. */
-	uint64_t plain = (((quote & low7) + low7) | quote) & (((backslash & low7) + low7) | backslash) & ((word & low7) + ones * 0x60) & ~word;
+	/* The top bit of each byte says that it is plain: not zero after the xor, at least 0x20, below 0x80.
+	 * Nothing carries over. */
+	uint64_t plain = (((quote & low7) + low7) | quote) & (((backslash & low7) + low7) | backslash) &
+			 ((word & low7) + ones * 0x60) & ~word;
 
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #error "the portable marks count bytes from the low end"
@@ -136,14 +143,15 @@ ALWAYS_INLINE uint64_t marks64(const uint8_t *p)
 __attribute__((target("avx2"))) static inline uint64_t marks32_avx2(const uint8_t *p)
 {
 	__m256i bytes = _mm256_loadu_si256((const __m256i *) (const void *) p);
-	__m256i special = _mm256_or_si256(
-		_mm256_or_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('"')), _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('\\'))),
-		_mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes));
+	__m256i special = _mm256_or_si256(_mm256_or_si256(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('"')),
+							  _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('\\'))),
+					  _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes));
 
 	return (uint64_t) (unsigned) _mm256_movemask_epi8(special);
 }
 
-__attribute__((target("avx2"), noinline)) static void blocks_mark_avx2(const uint8_t *p, size_t count, uint64_t *marks)
+__attribute__((target("avx2"), noinline)) static void blocks_mark_avx2(const uint8_t *p, size_t count,
+								       uint64_t *marks)
 {
 	for (size_t i = 0; i < count; i++)
 		marks[i] = marks32_avx2(p + i * BLOCK) | marks32_avx2(p + i * BLOCK + 32) << 32;
@@ -193,7 +201,8 @@ static __attribute__((noinline)) struct cursor cursor_at(struct scan *scan, cons
 		window_fill(scan, scan->window + offset / (BLOCK * WINDOW_BLOCKS) * (BLOCK * WINDOW_BLOCKS));
 		offset = (size_t) (p - scan->window);
 	}
-	return (struct cursor) { scan->marks[offset / BLOCK] & ~(uint64_t) 0 << offset % BLOCK, p - offset % BLOCK };
+	return (struct cursor) { scan->marks[offset / BLOCK] & ~(uint64_t) 0 << offset % BLOCK,
+				 p - offset % BLOCK };
 }
 
 /* Moves to the next block that has marks; false at the end of the document. */
@@ -244,12 +253,9 @@ static const uint8_t *escape_skip(struct scan *scan, const uint8_t *p)
 	case 'f':
 	case 'n':
 	case 'r':
-	case 't':
-		return p + 2;
-	case 'u':
-		break;
-	default:
-		return fail(scan, p, "invalid escape in a string");
+	case 't': return p + 2;
+	case 'u': break;
+	default: return fail(scan, p, "invalid escape in a string");
 	}
 	for (unsigned i = 0; i < units; i++) {
 		if (scan->end - p < 6)
@@ -268,15 +274,18 @@ static const uint8_t *escape_skip(struct scan *scan, const uint8_t *p)
 		}
 		if (i == 0 && unit[0] >= 0xD800 && unit[0] < 0xDC00)
 			units = 2;
-		else if (i == 0 ? unit[0] >= 0xDC00 && unit[0] < 0xE000 : unit[1] < 0xDC00 || unit[1] >= 0xE000)
+		else if (i == 0 ? unit[0] >= 0xDC00 && unit[0] < 0xE000 :
+				  unit[1] < 0xDC00 || unit[1] >= 0xE000)
 			return fail(scan, p, "half a surrogate pair in a string");
 		p += 6;
 	}
 	return p;
 }
 
-/* The part of string_end() that is not inlined: anything special before the closing quote, from p on. Leaves that quote, or NULL, in *ret_end. */
-static __attribute__((noinline)) struct cursor string_rest(struct scan *scan, const uint8_t *p, const uint8_t **ret_end, bool *escaped)
+/* The part of string_end() that is not inlined: anything special before the closing quote, from p on. Leaves
+ * that quote, or NULL, in *ret_end. */
+static __attribute__((noinline)) struct cursor string_rest(struct scan *scan, const uint8_t *p,
+							   const uint8_t **ret_end, bool *escaped)
 {
 	struct cursor cursor;
 	size_t	      length;
@@ -315,7 +324,8 @@ static __attribute__((noinline)) struct cursor string_rest(struct scan *scan, co
 }
 
 /* p is behind the opening quote; returns the closing one. *escaped is only ever set. */
-ALWAYS_INLINE const uint8_t *string_end(struct scan *scan, struct cursor *cursor, const uint8_t *p, bool *escaped)
+ALWAYS_INLINE const uint8_t *string_end(struct scan *scan, struct cursor *cursor, const uint8_t *p,
+					bool *escaped)
 {
 	const uint8_t *mark = cursor_next(scan, cursor);
 	const uint8_t *rest_end;
@@ -327,7 +337,8 @@ ALWAYS_INLINE const uint8_t *string_end(struct scan *scan, struct cursor *cursor
 		mark = cursor_next(scan, cursor);
 		if (LIKELY(*mark == '"'))
 			return mark;
-		p = mark == &scan->nothing ? scan->end : mark; /* all before it is plain, and may have left the window */
+		p = mark == &scan->nothing ? scan->end :
+					     mark; /* all before it is plain, and may have left the window */
 	}
 	*cursor = string_rest(scan, p, &rest_end, &rest_escaped);
 	*escaped |= rest_escaped;
@@ -393,17 +404,21 @@ ALWAYS_INLINE const uint8_t *number_end(struct scan *scan, const uint8_t *p, con
 	return is_digit(PEEK(p)) ? fail(scan, start, "a number with a leading zero") : p;
 }
 
-ALWAYS_INLINE const uint8_t *literal_end(struct scan *scan, const uint8_t *p, const char *literal, size_t size)
+ALWAYS_INLINE const uint8_t *literal_end(struct scan *scan, const uint8_t *p, const char *literal,
+					 size_t size)
 {
 	size_t left = (size_t) (scan->end - p);
 
 	if (LIKELY(left >= size) && memcmp(p, literal, size) == 0)
 		return p + size;
-	return fail(scan, left < size && memcmp(p, literal, left) == 0 ? scan->end : p, "a value was expected");
+	return fail(scan, left < size && memcmp(p, literal, left) == 0 ? scan->end : p,
+		    "a value was expected");
 }
 
-/* Checks one value that starts at p (no white space before it) and returns what follows. depth: brackets open around it. */
-ALWAYS_INLINE const uint8_t *value_body(struct scan *scan, const uint8_t *p, unsigned depth, const bool bounded)
+/* Checks one value that starts at p (no white space before it) and returns what follows. depth: brackets open
+ * around it. */
+ALWAYS_INLINE const uint8_t *value_body(struct scan *scan, const uint8_t *p, unsigned depth,
+					const bool bounded)
 {
 	const unsigned base = depth;
 	struct cursor  local = scan->cursor;
@@ -466,8 +481,7 @@ value:
 		if (UNLIKELY(p == NULL))
 			return NULL;
 		break;
-	default:
-		return fail(scan, p, "a value was expected");
+	default: return fail(scan, p, "a value was expected");
 	}
 	if (depth == base)
 		goto done;
@@ -490,11 +504,8 @@ after:
 	case ' ':
 	case '\n':
 	case '\r':
-	case '\t':
-		p = space_rest(scan, p);
-		goto after;
-	default:
-		return fail(scan, p, objects & 1 ? "`,` or `}` was expected" : "`,` or `]` was expected");
+	case '\t': p = space_rest(scan, p); goto after;
+	default: return fail(scan, p, objects & 1 ? "`,` or `}` was expected" : "`,` or `]` was expected");
 	}
 
 key:
@@ -547,7 +558,8 @@ static const uint8_t *value_bounded(struct scan *scan, const uint8_t *p, unsigne
 	return value_body(scan, p, depth, true);
 }
 
-ALWAYS_INLINE uint16_t child_find(const struct scan *scan, const struct vdi_json_node *node, const uint8_t *key, size_t length)
+ALWAYS_INLINE uint16_t child_find(const struct scan *scan, const struct vdi_json_node *node,
+				  const uint8_t *key, size_t length)
 {
 	uint16_t child = node->buckets[vdi_json_bucket((const char *) key, length)];
 
@@ -558,23 +570,27 @@ ALWAYS_INLINE uint16_t child_find(const struct scan *scan, const struct vdi_json
 
 		for (; child != VDI_JSON_NODE_NONE; child = scan->nodes[child].next) {
 			const struct vdi_json_node *candidate = &scan->nodes[child];
-			__m128i			    want = _mm_loadu_si128((const __m128i *) (const void *) candidate->key16);
+			__m128i want = _mm_loadu_si128((const __m128i *) (const void *) candidate->key16);
 
-			if (((unsigned) _mm_movemask_epi8(_mm_cmpeq_epi8(have, want)) | candidate->behind16) == 0xffff && candidate->key_length == length)
+			if (((unsigned) _mm_movemask_epi8(_mm_cmpeq_epi8(have, want)) |
+			     candidate->behind16) == 0xffff &&
+			    candidate->key_length == length)
 				break;
 		}
 		return child;
 	}
 #endif
 	for (; child != VDI_JSON_NODE_NONE; child = scan->nodes[child].next)
-		if (scan->nodes[child].key_length == length && memcmp(scan->nodes[child].key, key, length) == 0)
+		if (scan->nodes[child].key_length == length &&
+		    memcmp(scan->nodes[child].key, key, length) == 0)
 			break;
 	return child;
 }
 
 /* The child for a key with escapes in an object where such keys are allowed. */
-static __attribute__((noinline)) uint16_t child_find_escaped(const struct scan *scan, const struct vdi_json_node *node, const uint8_t *key,
-							     size_t length)
+static __attribute__((noinline)) uint16_t child_find_escaped(const struct scan		*scan,
+							     const struct vdi_json_node *node,
+							     const uint8_t *key, size_t length)
 {
 	char   plain[6 * VDI_JSON_PATH_SIZE_MAX];
 	size_t size;
@@ -583,13 +599,16 @@ static __attribute__((noinline)) uint16_t child_find_escaped(const struct scan *
 		return VDI_JSON_NODE_NONE;
 	size = vdi_json_unescape((struct vd_bytes) { key, length }, plain);
 	for (size_t bucket = 0; bucket < VDI_JSON_BUCKETS; bucket++)
-		for (uint16_t child = node->buckets[bucket]; child != VDI_JSON_NODE_NONE; child = scan->nodes[child].next)
-			if (scan->nodes[child].key_length == size && memcmp(scan->nodes[child].key, plain, size) == 0)
+		for (uint16_t child = node->buckets[bucket]; child != VDI_JSON_NODE_NONE;
+		     child = scan->nodes[child].next)
+			if (scan->nodes[child].key_length == size &&
+			    memcmp(scan->nodes[child].key, plain, size) == 0)
 				return child;
 	return VDI_JSON_NODE_NONE;
 }
 
-/* Notes a key of a strict object whose keys start at seen[first]. False when it was there before, or there are too many. */
+/* Notes a key of a strict object whose keys start at seen[first]. False when it was there before, or there
+ * are too many. */
 static bool key_remember(struct scan *scan, size_t first, const uint8_t *key, size_t length)
 {
 	struct seen_key *seen = scan->seen;
@@ -603,8 +622,8 @@ static bool key_remember(struct scan *scan, size_t first, const uint8_t *key, si
 		memcpy(&print, key, length);
 	}
 	for (size_t i = first; i < scan->seen_count; i++) {
-		if (UNLIKELY(seen[i].print == print && seen[i].length == length)
-		    && (length <= 8 || memcmp(scan->start + seen[i].offset, key, length) == 0)) {
+		if (UNLIKELY(seen[i].print == print && seen[i].length == length) &&
+		    (length <= 8 || memcmp(scan->start + seen[i].offset, key, length) == 0)) {
 			fail(scan, key - 1, "a key appears twice");
 			return false;
 		}
@@ -613,11 +632,13 @@ static bool key_remember(struct scan *scan, size_t first, const uint8_t *key, si
 		fail(scan, key - 1, "too many members in metadata and the top level");
 		return false;
 	}
-	seen[scan->seen_count++] = (struct seen_key) { print, (uint32_t) (key - scan->start), (uint32_t) length };
+	seen[scan->seen_count++] =
+		(struct seen_key) { print, (uint32_t) (key - scan->start), (uint32_t) length };
 	return true;
 }
 
-static bool label_append(struct scan *scan, const uint8_t *key, size_t key_length, struct vdi_json_value value)
+static bool label_append(struct scan *scan, const uint8_t *key, size_t key_length,
+			 struct vdi_json_value value)
 {
 	struct vdi_json_object *object = scan->object;
 
@@ -627,8 +648,9 @@ static bool label_append(struct scan *scan, const uint8_t *key, size_t key_lengt
 		fail(scan, scan->start + value.offset, "the value of a label must be a string");
 		return false;
 	}
-	if (UNLIKELY(object->label_count == object->label_capacity)
-	    && !vdi_grow((void **) &object->labels, &object->label_capacity, object->label_count + (size_t) 1, sizeof *object->labels)) {
+	if (UNLIKELY(object->label_count == object->label_capacity) &&
+	    !vdi_grow((void **) &object->labels, &object->label_capacity, object->label_count + (size_t) 1,
+		      sizeof *object->labels)) {
 		fail(scan, key, "");
 		scan->error_status = VD_NOMEM;
 		return false;
@@ -641,28 +663,24 @@ static bool label_append(struct scan *scan, const uint8_t *key, size_t key_lengt
 static uint8_t type_of(uint8_t first)
 {
 	switch (first) {
-	case '{':
-		return VDI_JSON_OBJECT;
-	case '[':
-		return VDI_JSON_ARRAY;
-	case '"':
-		return VDI_JSON_STRING;
-	case 't':
-		return VDI_JSON_TRUE;
-	case 'f':
-		return VDI_JSON_FALSE;
-	case 'n':
-		return VDI_JSON_NULL;
-	default:
-		return VDI_JSON_NUMBER;
+	case '{': return VDI_JSON_OBJECT;
+	case '[': return VDI_JSON_ARRAY;
+	case '"': return VDI_JSON_STRING;
+	case 't': return VDI_JSON_TRUE;
+	case 'f': return VDI_JSON_FALSE;
+	case 'n': return VDI_JSON_NULL;
+	default: return VDI_JSON_NUMBER;
 	}
 }
 
 static const uint8_t *object_unbounded(struct scan *scan, const uint8_t *p, uint16_t number, unsigned depth);
 static const uint8_t *object_bounded(struct scan *scan, const uint8_t *p, uint16_t number, unsigned depth);
 
-/* The member resourceVersion, from its key to before p, with the comma that goes when it is cut: the one behind it, else the one before it. */
-static __attribute__((noinline)) struct vdi_json_slice resource_version_member(struct scan *scan, const uint8_t *key, const uint8_t *p)
+/* The member resourceVersion, from its key to before p, with the comma that goes when it is cut: the one
+ * behind it, else the one before it. */
+static __attribute__((noinline)) struct vdi_json_slice resource_version_member(struct scan   *scan,
+									       const uint8_t *key,
+									       const uint8_t *p)
 {
 	const uint8_t *from = key - 1;
 	const uint8_t *next = space_rest(scan, p);
@@ -680,8 +698,10 @@ static __attribute__((noinline)) struct vdi_json_slice resource_version_member(s
 	return (struct vdi_json_slice) { (uint32_t) (from - scan->start), (uint32_t) (p - from) };
 }
 
-/* Walks the object at p, which is node `number` of the plan. depth: brackets open around it. The recursion is as deep as the plan. */
-ALWAYS_INLINE const uint8_t *object_body(struct scan *scan, const uint8_t *p, uint16_t number, unsigned depth, const bool bounded)
+/* Walks the object at p, which is node `number` of the plan. depth: brackets open around it. The recursion is
+ * as deep as the plan. */
+ALWAYS_INLINE const uint8_t *object_body(struct scan *scan, const uint8_t *p, uint16_t number, unsigned depth,
+					 const bool bounded)
 {
 	const struct vdi_json_node *node = &scan->nodes[number];
 	struct vdi_json_object	   *object = scan->object;
@@ -719,7 +739,8 @@ ALWAYS_INLINE const uint8_t *object_body(struct scan *scan, const uint8_t *p, ui
 			value = &object->values[child];
 			if (UNLIKELY(value->type != VDI_JSON_ABSENT))
 				return fail(scan, key - 1, "a key appears twice");
-			if (UNLIKELY(number == VDI_JSON_LABELS) && !key_remember(scan, seen_first, key, key_length))
+			if (UNLIKELY(number == VDI_JSON_LABELS) &&
+			    !key_remember(scan, seen_first, key, key_length))
 				return NULL;
 		} else if (node->strict && UNLIKELY(!key_remember(scan, seen_first, key, key_length))) {
 			return NULL;
@@ -736,21 +757,26 @@ ALWAYS_INLINE const uint8_t *object_body(struct scan *scan, const uint8_t *p, ui
 			p = string_end(scan, &local, text, &escaped);
 			if (UNLIKELY(p == NULL))
 				return NULL;
-			*value = (struct vdi_json_value) { (uint32_t) (text - scan->start), (uint32_t) (p - text), VDI_JSON_STRING, escaped };
+			*value = (struct vdi_json_value) { (uint32_t) (text - scan->start),
+							   (uint32_t) (p - text), VDI_JSON_STRING, escaped };
 			p++;
 		} else {
 			const uint8_t *text = p;
 			uint8_t	       type = type_of(PEEK(p));
 
 			scan->cursor = local;
-			if (type == VDI_JSON_OBJECT && child != VDI_JSON_NODE_NONE && scan->nodes[child].inner)
-				p = bounded ? object_bounded(scan, p, child, depth + 1) : object_unbounded(scan, p, child, depth + 1);
+			if (type == VDI_JSON_OBJECT && child != VDI_JSON_NODE_NONE &&
+			    scan->nodes[child].inner)
+				p = bounded ? object_bounded(scan, p, child, depth + 1) :
+					      object_unbounded(scan, p, child, depth + 1);
 			else
-				p = bounded ? value_bounded(scan, p, depth + 1) : value_unbounded(scan, p, depth + 1);
+				p = bounded ? value_bounded(scan, p, depth + 1) :
+					      value_unbounded(scan, p, depth + 1);
 			local = scan->cursor;
 			if (UNLIKELY(p == NULL))
 				return NULL;
-			*value = (struct vdi_json_value) { (uint32_t) (text - scan->start), (uint32_t) (p - text), type, false };
+			*value = (struct vdi_json_value) { (uint32_t) (text - scan->start),
+							   (uint32_t) (p - text), type, false };
 			if (child == VDI_JSON_METADATA && type == VDI_JSON_OBJECT)
 				object->metadata_insert = value->offset + 1;
 		}
@@ -787,12 +813,14 @@ static const uint8_t *object_bounded(struct scan *scan, const uint8_t *p, uint16
 
 static vd_status too_big(size_t size, size_t size_max, struct vd_error *reterr)
 {
-	return vd_error_set(reterr, VD_TOO_BIG, "JSON of %zu bytes is larger than the limit of %zu", size, size_max);
+	return vd_error_set(reterr, VD_TOO_BIG, "JSON of %zu bytes is larger than the limit of %zu", size,
+			    size_max);
 }
 
-/* Sets scan up for json without the white space around it; *ret_bounded: which copies of the functions to use. */
-static vd_status scan_begin(struct scan *scan, struct vd_bytes json, const struct vdi_json_limits *limits, bool *ret_bounded,
-			    struct vd_error *reterr)
+/* Sets scan up for json without the white space around it; *ret_bounded: which copies of the functions to
+ * use. */
+static vd_status scan_begin(struct scan *scan, struct vd_bytes json, const struct vdi_json_limits *limits,
+			    bool *ret_bounded, struct vd_error *reterr)
 {
 	static const struct vdi_json_limits limits_default = VDI_JSON_LIMITS_DEFAULT;
 	size_t				    size_max;
@@ -832,18 +860,20 @@ static vd_status scan_end(struct scan *scan, const uint8_t *p, struct vd_error *
 		return VD_OK;
 	if (scan->error_status == VD_NOMEM)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	return vd_error_set(reterr, scan->error_status, "invalid JSON at byte %zu: %s", (size_t) (scan->error_at - scan->start),
-			    scan->error);
+	return vd_error_set(reterr, scan->error_status, "invalid JSON at byte %zu: %s",
+			    (size_t) (scan->error_at - scan->start), scan->error);
 }
 
-vd_status vdi_json_validate(struct vd_bytes json, const struct vdi_json_limits *limits, struct vd_error *reterr)
+vd_status vdi_json_validate(struct vd_bytes json, const struct vdi_json_limits *limits,
+			    struct vd_error *reterr)
 {
 	bool spaced;
 
 	return vdi_json_validate_spaced(json, limits, &spaced, reterr);
 }
 
-vd_status vdi_json_validate_spaced(struct vd_bytes json, const struct vdi_json_limits *limits, bool *ret_spaced, struct vd_error *reterr)
+vd_status vdi_json_validate_spaced(struct vd_bytes json, const struct vdi_json_limits *limits,
+				   bool *ret_spaced, struct vd_error *reterr)
 {
 	struct scan    scan;
 	bool	       bounded = false; /* a plain release build does not see that scan_begin sets it */
@@ -868,7 +898,8 @@ static void object_clear(struct vdi_json_object *object)
 	object->resource_version_member = (struct vdi_json_slice) { 0, 0 };
 }
 
-vd_status vdi_json_scan(struct vd_bytes json, const struct vdi_json_limits *limits, struct vdi_json_object *object, struct vd_error *reterr)
+vd_status vdi_json_scan(struct vd_bytes json, const struct vdi_json_limits *limits,
+			struct vdi_json_object *object, struct vd_error *reterr)
 {
 	struct scan    scan;
 	bool	       bounded = false; /* a plain release build does not see that scan_begin sets it */
@@ -885,7 +916,8 @@ vd_status vdi_json_scan(struct vd_bytes json, const struct vdi_json_limits *limi
 	else if (p >= scan.end)
 		p = fail(&scan, p, "");
 	else
-		p = bounded ? object_bounded(&scan, p, VDI_JSON_NODE_ROOT, 0) : object_unbounded(&scan, p, VDI_JSON_NODE_ROOT, 0);
+		p = bounded ? object_bounded(&scan, p, VDI_JSON_NODE_ROOT, 0) :
+			      object_unbounded(&scan, p, VDI_JSON_NODE_ROOT, 0);
 	status = scan_end(&scan, p, reterr);
 	if (status != VD_OK)
 		object_clear(object);

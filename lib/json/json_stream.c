@@ -27,7 +27,8 @@ static bool step(struct vdi_json_stream *stream, char character)
 	return false;
 }
 
-vd_status vdi_json_stream_feed(struct vdi_json_stream *stream, struct vd_bytes bytes, vdi_json_stream_fn each, void *arg)
+vd_status vdi_json_stream_feed(struct vdi_json_stream *stream, struct vd_bytes bytes, vdi_json_stream_fn each,
+			       void *arg)
 {
 	size_t start = 0;
 
@@ -53,7 +54,8 @@ vd_status vdi_json_stream_feed(struct vdi_json_stream *stream, struct vd_bytes b
 			stream->line = stream->lines + 1;
 		}
 		if (step(stream, character))
-			VDI_TRY(each(arg, (struct vd_bytes) { stream->data + start, stream->scanned + 1 - start }));
+			VDI_TRY(each(arg, (struct vd_bytes) { stream->data + start,
+							      stream->scanned + 1 - start }));
 	}
 	if (stream->depth == 0)
 		start = stream->size;

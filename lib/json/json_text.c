@@ -1,5 +1,5 @@
-/* Strings and white space of JSON. Plain byte loops: none of this is on the path of an event, where strings are compared as they stand and
- * white space is gone since ingest. */
+/* Strings and white space of JSON. Plain byte loops: none of this is on the path of an event, where strings
+ * are compared as they stand and white space is gone since ingest. */
 #include "json_text.h"
 
 static int hex_digit(uint8_t character)
@@ -86,8 +86,7 @@ size_t vdi_json_unescape(struct vd_bytes text, void *ret_text)
 			out[written++] = '\t';
 			i += 2;
 			continue;
-		case 'u':
-			break;
+		case 'u': break;
 		default:
 			out[written++] = in[i + 1];
 			i += 2;
@@ -99,7 +98,8 @@ size_t vdi_json_unescape(struct vd_bytes text, void *ret_text)
 			continue;
 		}
 		i += 6;
-		if (unit >= 0xD800 && unit < 0xDC00 && i + 6 <= text.size && in[i] == '\\' && in[i + 1] == 'u') {
+		if (unit >= 0xD800 && unit < 0xDC00 && i + 6 <= text.size && in[i] == '\\' &&
+		    in[i + 1] == 'u') {
 			low = hex_unit(in + i + 2, 4);
 			if (low >= 0xDC00 && low < 0xE000) {
 				unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
@@ -173,20 +173,13 @@ static uint8_t short_escape(uint8_t character)
 {
 	switch (character) {
 	case '"':
-	case '\\':
-		return character;
-	case '\b':
-		return 'b';
-	case '\f':
-		return 'f';
-	case '\n':
-		return 'n';
-	case '\r':
-		return 'r';
-	case '\t':
-		return 't';
-	default:
-		return 0;
+	case '\\': return character;
+	case '\b': return 'b';
+	case '\f': return 'f';
+	case '\n': return 'n';
+	case '\r': return 'r';
+	case '\t': return 't';
+	default: return 0;
 	}
 }
 
@@ -214,7 +207,8 @@ size_t vdi_json_quote(struct vd_bytes text, void *ret_text)
 			if (length == 0) {
 				written += put_unit(out + written, 0xFFFD);
 				length = 1;
-			} else if (length == 3 && in[i] == 0xE2 && in[i + 1] == 0x80 && (in[i + 2] | 1) == 0xA9) {
+			} else if (length == 3 && in[i] == 0xE2 && in[i + 1] == 0x80 &&
+				   (in[i + 2] | 1) == 0xA9) {
 				written += put_unit(out + written, 0x2000u | (in[i + 2] & 0x3F));
 			} else {
 				memcpy(out + written, in + i, length);

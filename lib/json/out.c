@@ -88,8 +88,8 @@ void vdi_out_printf(struct vdi_out *out, const char *format, ...)
 
 void vdi_out_int(struct vdi_out *out, int64_t number)
 {
-	char  digits[24];
-	char *at = digits + sizeof digits;
+	char	 digits[24];
+	char	*at = digits + sizeof digits;
 	uint64_t rest = number < 0 ? 0 - (uint64_t) number : (uint64_t) number;
 
 	do {
@@ -112,15 +112,19 @@ void vdi_out_index(struct vdi_out *out, size_t index)
 static size_t sequence_size(const unsigned char *text, size_t size)
 {
 	unsigned char lead = text[0];
-	size_t	      need = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : (lead & 0xF0) == 0xE0 ? 3 : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+	size_t	      need = lead < 0x80		 ? 1 :
+			     lead >= 0xC2 && lead < 0xE0 ? 2 :
+			     (lead & 0xF0) == 0xE0	 ? 3 :
+			     lead >= 0xF0 && lead < 0xF5 ? 4 :
+							   0;
 
 	if (need == 0 || need > size)
 		return 0;
 	for (size_t i = 1; i < need; i++)
 		if ((text[i] & 0xC0) != 0x80)
 			return 0;
-	if ((lead == 0xE0 && text[1] < 0xA0) || (lead == 0xED && text[1] > 0x9F) || (lead == 0xF0 && text[1] < 0x90) ||
-	    (lead == 0xF4 && text[1] > 0x8F))
+	if ((lead == 0xE0 && text[1] < 0xA0) || (lead == 0xED && text[1] > 0x9F) ||
+	    (lead == 0xF0 && text[1] < 0x90) || (lead == 0xF4 && text[1] > 0x8F))
 		return 0;
 	return need;
 }
@@ -220,9 +224,7 @@ void vdi_out_pretty(struct vdi_out *out, struct vd_bytes text)
 		case ' ':
 		case '\t':
 		case '\r':
-		case '\n':
-			at++;
-			continue;
+		case '\n': at++; continue;
 		case '"':
 			for (at++; at < end && *at != '"'; at++)
 				if (*at == '\\')

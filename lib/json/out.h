@@ -1,7 +1,8 @@
 /* Text that grows: heads, JSON documents, pages.
  *
- * A failed allocation is remembered (`failed`) and everything after it is ignored, so that a writer checks once, at its end. One owner, one
- * thread. Strings are escaped as Go's encoder does (R-679): `<`, `>`, `&`, U+2028 and U+2029 become \u003c and so on.
+ * A failed allocation is remembered (`failed`) and everything after it is ignored, so that a writer checks
+ * once, at its end. One owner, one thread. Strings are escaped as Go's encoder does (R-679): `<`, `>`, `&`,
+ * U+2028 and U+2029 become \u003c and so on.
  */
 #ifndef VDI_OUT_H
 #define VDI_OUT_H
@@ -17,7 +18,10 @@ struct vdi_out {
 	bool   failed;
 };
 
-#define VDI_OUT_INIT { 0, 0, 0, false }
+#define VDI_OUT_INIT                                                                                         \
+	{                                                                                                    \
+		0, 0, 0, false                                                                               \
+	}
 
 /* Frees the memory; the struct may be used again. */
 void vdi_out_fini(struct vdi_out *out);
@@ -27,7 +31,8 @@ void vdi_out_reset(struct vdi_out *out);
 void vdi_out_raw(struct vdi_out *out, const char *text);
 void vdi_out_bytes(struct vdi_out *out, struct vd_bytes bytes);
 void vdi_out_printf(struct vdi_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void vdi_out_vprintf(struct vdi_out *out, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
+void vdi_out_vprintf(struct vdi_out *out, const char *format, va_list arguments)
+	__attribute__((format(printf, 2, 0)));
 void vdi_out_int(struct vdi_out *out, int64_t number);
 /* `[5]` */
 void vdi_out_index(struct vdi_out *out, size_t index);
@@ -41,11 +46,14 @@ void vdi_out_member(struct vdi_out *out, const char *key, struct vd_bytes value)
 /* A comma unless the last byte opens an object or array. */
 void vdi_out_comma(struct vdi_out *out);
 
-/* The same document indented by two blanks per level, with a newline at the end. text must be valid JSON. */
+/* The same document indented by two blanks per level, with a newline at the end (R-609). text must be valid
+ * JSON. */
 void vdi_out_pretty(struct vdi_out *out, struct vd_bytes text);
 
-/* Appends what the file holds. VD_INVALID: it cannot be read, or is larger than max; the message names it. VD_NOMEM. Blocks for the disk. */
-VDI_MUST_USE vd_status vdi_out_read_file(struct vdi_out *out, const char *path, size_t max, struct vd_error *reterr);
+/* Appends what the file holds. VD_INVALID: it cannot be read, or is larger than max; the message names it.
+ * VD_NOMEM. Blocks for the disk. */
+VDI_MUST_USE vd_status vdi_out_read_file(struct vdi_out *out, const char *path, size_t max,
+					 struct vd_error *reterr);
 
 static inline struct vd_bytes vdi_out_slice(const struct vdi_out *out)
 {

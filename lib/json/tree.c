@@ -1,5 +1,6 @@
-/* The tree lies in an arena of blocks that double in size. Objects with many members get a hash index on first look-up, so that bodies made to have
- * hundreds of thousands of keys do not cost quadratic time. The hash has a seed that clients do not know.
+/* The tree lies in an arena of blocks that double in size. Objects with many members get a hash index on
+ * first look-up, so that bodies made to have hundreds of thousands of keys do not cost quadratic time. The
+ * hash has a seed that clients do not know.
  */
 #include "tree.h"
 
@@ -93,9 +94,9 @@ struct vdi_node *vdi_tree_new_string(struct vdi_tree *tree, struct vd_bytes text
 
 struct vdi_node *vdi_tree_new_int(struct vdi_tree *tree, int64_t number)
 {
-	struct vdi_node	   *node = vdi_tree_new(tree, VDI_NODE_NUMBER);
-	struct vdi_out out = VDI_OUT_INIT;
-	bool		    done;
+	struct vdi_node *node = vdi_tree_new(tree, VDI_NODE_NUMBER);
+	struct vdi_out	 out = VDI_OUT_INIT;
+	bool		 done;
 
 	vdi_out_int(&out, number);
 	done = node && !out.failed && vdi_tree_take_text(tree, vdi_out_slice(&out), &node->text);
@@ -171,7 +172,8 @@ static struct vdi_node *find_member(struct vdi_tree *tree, struct vdi_node *obje
 	if (object->index) {
 		uint32_t at = home_of(object->index, key);
 
-		for (tree->steps++; object->index->slots[at]; tree->steps++, at = (at + 1) & object->index->mask)
+		for (tree->steps++; object->index->slots[at];
+		     tree->steps++, at = (at + 1) & object->index->mask)
 			if (vd_bytes_equal(object->index->slots[at]->key, key))
 				return object->index->slots[at];
 		return NULL;
@@ -185,7 +187,8 @@ static struct vdi_node *find_member(struct vdi_tree *tree, struct vdi_node *obje
 
 struct vdi_node *vdi_tree_get(struct vdi_tree *tree, const struct vdi_node *object, struct vd_bytes key)
 {
-	return vdi_tree_is(object, VDI_NODE_OBJECT) ? find_member(tree, (struct vdi_node *) object, key) : NULL;
+	return vdi_tree_is(object, VDI_NODE_OBJECT) ? find_member(tree, (struct vdi_node *) object, key) :
+						      NULL;
 }
 
 struct vdi_node *vdi_tree_find(struct vdi_tree *tree, const struct vdi_node *object, const char *path)
@@ -230,7 +233,8 @@ void vdi_tree_append(struct vdi_node *array, struct vdi_node *value)
 
 void vdi_tree_array_insert(struct vdi_node *array, struct vdi_node *before, struct vdi_node *value)
 {
-	struct vdi_node *previous = before ? before->previous : vdi_tree_last(array); /* of the first: the last */
+	struct vdi_node *previous =
+		before ? before->previous : vdi_tree_last(array); /* of the first: the last */
 
 	value->next = before;
 	value->previous = previous ? previous : value;
@@ -279,7 +283,8 @@ bool vdi_tree_set(struct vdi_tree *tree, struct vdi_node *object, struct vd_byte
 	return true;
 }
 
-static struct vdi_node *member_at(struct vdi_tree *tree, struct vdi_node *object, const char *key, enum vdi_node_kind kind)
+static struct vdi_node *member_at(struct vdi_tree *tree, struct vdi_node *object, const char *key,
+				  enum vdi_node_kind kind)
 {
 	struct vdi_node *member = vdi_tree_get(tree, object, vd_bytes_of(key));
 
@@ -368,30 +373,35 @@ bool vdi_tree_equal(struct vdi_tree *tree, const struct vdi_node *a, const struc
 
 struct reader {
 	struct vdi_tree *tree;
-	const char	     *start;
-	const char	     *at;
-	const char	     *end;
-	struct vd_error	     *error;
-	uint32_t	      left;	/* nodes that may still be made; children behind them are counted only */
-	bool		      is_whole; /* all may be made, as of metadata */
-	bool		      is_row;	/* not of metadata, but its members */
-	bool		      is_in_metadata;
+	const char	*start;
+	const char	*at;
+	const char	*end;
+	struct vd_error *error;
+	uint32_t	 left;	   /* nodes that may still be made; children behind them are counted only */
+	bool		 is_whole; /* all may be made, as of metadata */
+	bool		 is_row;   /* not of metadata, but its members */
+	bool		 is_in_metadata;
 };
 
 static vd_status bad(struct reader *reader, const char *what)
 {
-	return vd_error_set(reader->error, VD_BAD_REQUEST, "%s at offset %zu", what, (size_t) (reader->at - reader->start));
+	return vd_error_set(reader->error, VD_BAD_REQUEST, "%s at offset %zu", what,
+			    (size_t) (reader->at - reader->start));
 }
 
 static void skip_blanks(struct reader *reader)
 {
-	while (reader->at < reader->end && (*reader->at == ' ' || *reader->at == '\n' || *reader->at == '\t' || *reader->at == '\r'))
+	while (reader->at < reader->end &&
+	       (*reader->at == ' ' || *reader->at == '\n' || *reader->at == '\t' || *reader->at == '\r'))
 		reader->at++;
 }
 
 static int hex_digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9' ? c - '0' :
+	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
+				      -1;
 }
 
 static int read_hex4(const char *at, const char *end)
@@ -436,15 +446,19 @@ static bool is_utf8(const unsigned char *at, const unsigned char *end)
 {
 	while (at < end) {
 		unsigned char lead = *at;
-		int	      more = lead < 0x80 ? 0 : lead >= 0xC2 && lead < 0xE0 ? 1 : (lead & 0xF0) == 0xE0 ? 2 : lead >= 0xF0 && lead < 0xF5 ? 3 : -1;
+		int	      more = lead < 0x80		 ? 0 :
+				     lead >= 0xC2 && lead < 0xE0 ? 1 :
+				     (lead & 0xF0) == 0xE0	 ? 2 :
+				     lead >= 0xF0 && lead < 0xF5 ? 3 :
+								   -1;
 
 		if (more < 0 || end - at <= more)
 			return false;
 		for (int i = 1; i <= more; i++)
 			if ((at[i] & 0xC0) != 0x80)
 				return false;
-		if ((lead == 0xE0 && at[1] < 0xA0) || (lead == 0xED && at[1] > 0x9F) || (lead == 0xF0 && at[1] < 0x90) ||
-		    (lead == 0xF4 && at[1] > 0x8F))
+		if ((lead == 0xE0 && at[1] < 0xA0) || (lead == 0xED && at[1] > 0x9F) ||
+		    (lead == 0xF0 && at[1] < 0x90) || (lead == 0xF4 && at[1] > 0x8F))
 			return false;
 		at += more + 1;
 	}
@@ -478,7 +492,8 @@ static vd_status unescape(struct reader *reader, const char *from, const char *t
 		case 'u':
 			high = read_hex4(from, to);
 			from += 4;
-			if (high >= 0xD800 && high < 0xDC00 && to - from >= 6 && from[0] == '\\' && from[1] == 'u') {
+			if (high >= 0xD800 && high < 0xDC00 && to - from >= 6 && from[0] == '\\' &&
+			    from[1] == 'u') {
 				low = read_hex4(from + 2, to);
 				if (low >= 0xDC00 && low < 0xE000) {
 					high = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
@@ -598,7 +613,9 @@ static vd_status read_member(struct reader *reader, unsigned depth, struct vdi_n
 		VDI_TRY(read_value(reader, depth, &value));
 		reader->is_in_metadata = false;
 		reader->is_whole = is_whole;
-		reader->tree->metadata.size = reader->is_row ? (size_t) (reader->at - (const char *) reader->tree->metadata.data) : 0;
+		reader->tree->metadata.size =
+			reader->is_row ? (size_t) (reader->at - (const char *) reader->tree->metadata.data) :
+					 0;
 	} else {
 		VDI_TRY(read_value(reader, depth, &value));
 	}
@@ -649,7 +666,8 @@ static vd_status read_children(struct reader *reader, unsigned depth, struct vdi
 		return VD_OK;
 	}
 	for (;;) {
-		if (reader->left == 0 && !reader->is_whole && !(depth == 0 && is_metadata(reader)) && !(depth == 1 && reader->is_in_metadata)) {
+		if (reader->left == 0 && !reader->is_whole && !(depth == 0 && is_metadata(reader)) &&
+		    !(depth == 1 && reader->is_in_metadata)) {
 			VDI_TRY(skip(reader));
 			node->count++;
 		} else if (is_object) {
@@ -689,16 +707,29 @@ static vd_status read_value(struct reader *reader, unsigned depth, struct vdi_no
 	case '{':
 	case '[': return read_children(reader, depth, node);
 	case '"': node->kind = VDI_NODE_STRING; return read_string(reader, &node->text);
-	case 't': node->kind = VDI_NODE_TRUE; return word(reader, "true") ? VD_OK : bad(reader, "invalid literal");
-	case 'f': node->kind = VDI_NODE_FALSE; return word(reader, "false") ? VD_OK : bad(reader, "invalid literal");
+	case 't':
+		node->kind = VDI_NODE_TRUE;
+		return word(reader, "true") ? VD_OK : bad(reader, "invalid literal");
+	case 'f':
+		node->kind = VDI_NODE_FALSE;
+		return word(reader, "false") ? VD_OK : bad(reader, "invalid literal");
 	case 'n': return word(reader, "null") ? VD_OK : bad(reader, "invalid literal");
 	default: return read_number(reader, node);
 	}
 }
 
-static vd_status parse(struct vdi_tree *tree, struct vd_bytes text, uint32_t nodes_max, bool is_row, struct vdi_node **ret_root, struct vd_error *reterr)
+static vd_status parse(struct vdi_tree *tree, struct vd_bytes text, uint32_t nodes_max, bool is_row,
+		       struct vdi_node **ret_root, struct vd_error *reterr)
 {
-	struct reader	 reader = { tree, text.data, text.data, (const char *) text.data + text.size, reterr, nodes_max, nodes_max == UINT32_MAX, is_row, false };
+	struct reader	 reader = { tree,
+				    text.data,
+				    text.data,
+				    (const char *) text.data + text.size,
+				    reterr,
+				    nodes_max,
+				    nodes_max == UINT32_MAX,
+				    is_row,
+				    false };
 	struct vdi_node *root;
 	vd_status	 status = read_value(&reader, 0, &root);
 
@@ -714,17 +745,20 @@ static vd_status parse(struct vdi_tree *tree, struct vd_bytes text, uint32_t nod
 	return status;
 }
 
-vd_status vdi_tree_parse(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr)
+vd_status vdi_tree_parse(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root,
+			 struct vd_error *reterr)
 {
 	return parse(tree, text, UINT32_MAX, false, ret_root, reterr);
 }
 
-vd_status vdi_tree_parse_shown(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr)
+vd_status vdi_tree_parse_shown(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root,
+			       struct vd_error *reterr)
 {
 	return parse(tree, text, VDI_TREE_SHOWN_MAX, false, ret_root, reterr);
 }
 
-vd_status vdi_tree_parse_row(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root, struct vd_error *reterr)
+vd_status vdi_tree_parse_row(struct vdi_tree *tree, struct vd_bytes text, struct vdi_node **ret_root,
+			     struct vd_error *reterr)
 {
 	return parse(tree, text, VDI_TREE_SHOWN_MAX, true, ret_root, reterr);
 }
@@ -733,7 +767,9 @@ vd_status vdi_tree_parse_row(struct vdi_tree *tree, struct vd_bytes text, struct
 
 struct vdi_tree_size vdi_tree_measure(struct vdi_tree *tree, const struct vdi_node *node)
 {
-	static const uint8_t words[] = { [VDI_NODE_NULL] = 4, [VDI_NODE_FALSE] = 5, [VDI_NODE_TRUE] = 4, [VDI_NODE_STRING] = 2 };
+	static const uint8_t words[] = {
+		[VDI_NODE_NULL] = 4, [VDI_NODE_FALSE] = 5, [VDI_NODE_TRUE] = 4, [VDI_NODE_STRING] = 2
+	};
 	struct vdi_tree_size size = { node->text.size, 1 };
 
 	tree->steps++;
@@ -765,10 +801,13 @@ void vdi_tree_write_begin(struct vdi_out *out, const struct vdi_node *node, size
 	case VDI_NODE_FALSE: vdi_out_raw(out, "false"); break;
 	case VDI_NODE_TRUE: vdi_out_raw(out, "true"); break;
 	case VDI_NODE_NUMBER: vdi_out_bytes(out, node->text); break;
-	case VDI_NODE_STRING: vdi_out_string(out, (struct vd_bytes) { node->text.data, VDI_MIN(node->text.size, left) }); break;
+	case VDI_NODE_STRING:
+		vdi_out_string(out, (struct vd_bytes) { node->text.data, VDI_MIN(node->text.size, left) });
+		break;
 	case VDI_NODE_ARRAY:
 		vdi_out_raw(out, "[");
-		for (const struct vdi_node *child = node->first; child && out->size < size_max; child = child->next) {
+		for (const struct vdi_node *child = node->first; child && out->size < size_max;
+		     child = child->next) {
 			if (child != node->first)
 				vdi_out_raw(out, ",");
 			vdi_tree_write_begin(out, child, size_max);
@@ -777,7 +816,8 @@ void vdi_tree_write_begin(struct vdi_out *out, const struct vdi_node *node, size
 		break;
 	case VDI_NODE_OBJECT:
 		vdi_out_raw(out, "{");
-		for (const struct vdi_node *child = node->first; child && out->size < size_max; child = child->next) {
+		for (const struct vdi_node *child = node->first; child && out->size < size_max;
+		     child = child->next) {
 			if (child != node->first)
 				vdi_out_raw(out, ",");
 			vdi_out_string(out, child->key);

@@ -1,8 +1,9 @@
 /* Merge patch and JSON Patch.
  *
- * A JSON Patch can copy the document into itself again and again, and address the elements of a long array ten thousand times. So three things are counted after each
- * operation: the bytes of the document, which follow from what came and went; the bytes copied; and the steps of the tree, which bound the time. Nothing is
- * measured twice but what is moved, and moves take steps.
+ * A JSON Patch can copy the document into itself again and again, and address the elements of a long array
+ * ten thousand times. So three things are counted after each operation: the bytes of the document, which
+ * follow from what came and went; the bytes copied; and the steps of the tree, which bound the time. Nothing
+ * is measured twice but what is moved, and moves take steps.
  */
 #include "tree_patch.h"
 
@@ -52,11 +53,13 @@ static bool merge_object(struct vdi_tree *tree, struct vdi_node *target, struct 
 vd_status vdi_patch_check_size(struct vdi_tree *tree, const struct vdi_node *target, struct vd_error *reterr)
 {
 	if (vdi_tree_measure(tree, target).bytes > VDI_PATCH_BYTES_MAX)
-		return vd_error_set(reterr, VD_TOO_BIG, "the patched object would have more than %zu bytes", VDI_PATCH_BYTES_MAX);
+		return vd_error_set(reterr, VD_TOO_BIG, "the patched object would have more than %zu bytes",
+				    VDI_PATCH_BYTES_MAX);
 	return VD_OK;
 }
 
-vd_status vdi_patch_merge(struct vdi_tree *tree, struct vdi_node **target, struct vdi_node *patch, struct vd_error *reterr)
+vd_status vdi_patch_merge(struct vdi_tree *tree, struct vdi_node **target, struct vdi_node *patch,
+			  struct vd_error *reterr)
 {
 	if (patch->kind != VDI_NODE_OBJECT) {
 		*target = patch;
@@ -67,7 +70,8 @@ vd_status vdi_patch_merge(struct vdi_tree *tree, struct vdi_node **target, struc
 		if (*target == NULL)
 			return no_memory(reterr);
 	}
-	return merge_object(tree, *target, patch) ? vdi_patch_check_size(tree, *target, reterr) : no_memory(reterr);
+	return merge_object(tree, *target, patch) ? vdi_patch_check_size(tree, *target, reterr) :
+						    no_memory(reterr);
 }
 
 /* ---- JSON Patch ---- */
@@ -139,7 +143,8 @@ static struct vdi_node *element(struct operations *operations, struct vdi_node *
 	return child;
 }
 
-static struct vdi_node *child_of(struct operations *operations, struct vdi_node *parent, struct vd_bytes segment)
+static struct vdi_node *child_of(struct operations *operations, struct vdi_node *parent,
+				 struct vd_bytes segment)
 {
 	if (vdi_tree_is(parent, VDI_NODE_ARRAY))
 		return element(operations, parent, index_of(segment));
@@ -147,8 +152,8 @@ static struct vdi_node *child_of(struct operations *operations, struct vdi_node 
 }
 
 /* Walks to the parent of what pointer names. The whole document: *ret_parent NULL. */
-static vd_status walk(struct operations *operations, struct vd_bytes pointer, struct vdi_node **ret_parent, char buffer[1024],
-		      struct vd_bytes *ret_last, unsigned *ret_depth)
+static vd_status walk(struct operations *operations, struct vd_bytes pointer, struct vdi_node **ret_parent,
+		      char buffer[1024], struct vd_bytes *ret_last, unsigned *ret_depth)
 {
 	struct vdi_node *parent = NULL;
 	struct vdi_node *at = operations->root;
@@ -199,8 +204,9 @@ static vd_status account(struct operations *operations, size_t added, size_t rem
 	operations->bytes += added;
 	operations->bytes -= VDI_MIN(removed, operations->bytes);
 	if (operations->bytes > VDI_PATCH_BYTES_MAX)
-		return vd_error_set(operations->error, VD_TOO_BIG, "operation %zu: the patched object would have more than %zu bytes", operations->index,
-				    VDI_PATCH_BYTES_MAX);
+		return vd_error_set(operations->error, VD_TOO_BIG,
+				    "operation %zu: the patched object would have more than %zu bytes",
+				    operations->index, VDI_PATCH_BYTES_MAX);
 	return VD_OK;
 }
 
@@ -233,8 +239,10 @@ static vd_status add(struct operations *operations, struct vd_bytes pointer, str
 		return replace_root(operations, value);
 	if (parent->kind == VDI_NODE_OBJECT) {
 		old = vdi_tree_get(operations->tree, parent, last);
-		VDI_TRY(account(operations, bytes_in(parent, last, size.bytes), old ? bytes_in(parent, last, measure(operations, old)) : 0));
-		return vdi_tree_set(operations->tree, parent, last, value) ? VD_OK : no_memory(operations->error);
+		VDI_TRY(account(operations, bytes_in(parent, last, size.bytes),
+				old ? bytes_in(parent, last, measure(operations, old)) : 0));
+		return vdi_tree_set(operations->tree, parent, last, value) ? VD_OK :
+									     no_memory(operations->error);
 	}
 	index = index_of(last);
 	if (index == -2 || index > (int64_t) parent->count)
@@ -245,7 +253,8 @@ static vd_status add(struct operations *operations, struct vd_bytes pointer, str
 }
 
 /* ret_removed (may be NULL) is free to be put elsewhere. */
-static vd_status take_out(struct operations *operations, struct vd_bytes pointer, struct vdi_node **ret_removed)
+static vd_status take_out(struct operations *operations, struct vd_bytes pointer,
+			  struct vdi_node **ret_removed)
 {
 	struct vdi_node *parent, *child;
 	char		 buffer[1024];
@@ -286,22 +295,26 @@ static vd_status replace(struct operations *operations, struct vd_bytes pointer,
 	return VD_OK;
 }
 
-static vd_status copied(struct operations *operations, const struct vdi_node *node, struct vdi_node **ret_copy)
+static vd_status copied(struct operations *operations, const struct vdi_node *node,
+			struct vdi_node **ret_copy)
 {
 	operations->copied += measure(operations, node);
 	if (operations->copied > VDI_PATCH_COPY_MAX)
-		return vd_error_set(operations->error, VD_TOO_BIG, "operation %zu: the patch copies %zu bytes, more than %zu", operations->index,
-				    operations->copied, VDI_PATCH_COPY_MAX);
+		return vd_error_set(operations->error, VD_TOO_BIG,
+				    "operation %zu: the patch copies %zu bytes, more than %zu",
+				    operations->index, operations->copied, VDI_PATCH_COPY_MAX);
 	*ret_copy = vdi_tree_copy(operations->tree, node);
 	return *ret_copy ? VD_OK : no_memory(operations->error);
 }
 
 static bool is_inside(struct vd_bytes path, struct vd_bytes from)
 {
-	return path.size > from.size && vd_bytes_has_prefix(path, from) && ((const char *) path.data)[from.size] == '/';
+	return path.size > from.size && vd_bytes_has_prefix(path, from) &&
+	       ((const char *) path.data)[from.size] == '/';
 }
 
-static vd_status transfer(struct operations *operations, struct vd_bytes from, struct vd_bytes path, bool is_copy)
+static vd_status transfer(struct operations *operations, struct vd_bytes from, struct vd_bytes path,
+			  bool is_copy)
 {
 	struct vdi_node *node;
 
@@ -341,7 +354,9 @@ static vd_status apply(struct operations *operations, struct vdi_node *operation
 		return fault(operations, VD_BAD_REQUEST, "unknown op, or value is missing");
 	if (vd_bytes_equal(name, vd_bytes_of("test"))) {
 		VDI_TRY(find(operations, path, &node));
-		return vdi_tree_equal(tree, node, value) ? VD_OK : fault(operations, VD_INVALID, "testing value failed");
+		return vdi_tree_equal(tree, node, value) ?
+			       VD_OK :
+			       fault(operations, VD_INVALID, "testing value failed");
 	}
 	(void) vdi_tree_remove(tree, operation, vd_bytes_of("value")); /* goes into the document as it is */
 	if (vd_bytes_equal(name, vd_bytes_of("add")))
@@ -351,20 +366,27 @@ static vd_status apply(struct operations *operations, struct vdi_node *operation
 	return fault(operations, VD_BAD_REQUEST, "unknown op");
 }
 
-vd_status vdi_patch_operations(struct vdi_tree *tree, struct vdi_node **target, struct vdi_node *patch, struct vd_error *reterr)
+vd_status vdi_patch_operations(struct vdi_tree *tree, struct vdi_node **target, struct vdi_node *patch,
+			       struct vd_error *reterr)
 {
-	struct operations operations = { .tree = tree, .root = *target, .error = reterr, .steps_end = tree->steps + VDI_PATCH_STEPS_MAX };
+	struct operations operations = {
+		.tree = tree, .root = *target, .error = reterr, .steps_end = tree->steps + VDI_PATCH_STEPS_MAX
+	};
 
 	if (patch->kind != VDI_NODE_ARRAY)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "a JSON patch must be an array of operations");
 	if (patch->count > VDI_PATCH_OPERATIONS_MAX)
 		return vd_error_set(reterr, VD_TOO_BIG,
-				    "The allowed maximum operations in a JSON patch is %d, got %u", VDI_PATCH_OPERATIONS_MAX, patch->count);
+				    "The allowed maximum operations in a JSON patch is %d, got %u",
+				    VDI_PATCH_OPERATIONS_MAX, patch->count);
 	operations.bytes = measure(&operations, *target);
-	for (struct vdi_node *operation = patch->first; operation; operation = operation->next, operations.index++) {
+	for (struct vdi_node *operation = patch->first; operation;
+	     operation = operation->next, operations.index++) {
 		VDI_TRY(apply(&operations, operation));
 		if (tree->steps > operations.steps_end)
-			return fault(&operations, VD_TOO_BIG, "the patch takes too many steps: fewer operations, or shorter arrays, are needed");
+			return fault(&operations, VD_TOO_BIG,
+				     "the patch takes too many steps: fewer operations, or shorter arrays, "
+				     "are needed");
 	}
 	*target = operations.root;
 	return VD_OK;

@@ -1,11 +1,12 @@
-/* zlib with our allocator. Z_NO_FLUSH until the last input: zlib gathers, so that small pieces cost no more than large ones. */
+/* zlib with our allocator. Z_NO_FLUSH until the last input: zlib gathers, so that small pieces cost no more
+ * than large ones. */
 #include "gzip.h"
 
 #include <zlib.h>
 
-#define LEVEL	 1
-#define WINDOW	 (15 + 16) /* 32 KiB; 16 more: with gzip's head and tail */
-#define MEMORY	 8
+#define LEVEL 1
+#define WINDOW (15 + 16) /* 32 KiB; 16 more: with gzip's head and tail */
+#define MEMORY 8
 
 struct vdi_gzip {
 	z_stream stream;
@@ -54,11 +55,13 @@ void vdi_gzip_restart(struct vdi_gzip *gzip)
 	gzip->is_complete = false;
 }
 
-vd_status vdi_gzip_take(struct vdi_gzip *gzip, struct vd_bytes input, bool is_last, char *room, size_t room_size, size_t *ret_taken, size_t *ret_made)
+vd_status vdi_gzip_take(struct vdi_gzip *gzip, struct vd_bytes input, bool is_last, char *room,
+			size_t room_size, size_t *ret_taken, size_t *ret_made)
 {
 	z_stream *stream = &gzip->stream;
-	uInt	  offered = (uInt) VDI_MIN(input.size, (size_t) 1 << 30), space = (uInt) VDI_MIN(room_size, (size_t) 1 << 30);
-	int	  result;
+	uInt	  offered = (uInt) VDI_MIN(input.size, (size_t) 1 << 30),
+	     space = (uInt) VDI_MIN(room_size, (size_t) 1 << 30);
+	int result;
 
 	VDI_CHECK(!gzip->is_complete);
 	stream->next_in = (Bytef *) (uintptr_t) input.data;

@@ -1,5 +1,7 @@
-/* What comes in is kept in one piece from the first byte of a request on, since its head is scanned and taken apart in place; an idle connection keeps nothing. An answer is made whole before its first
- * byte leaves. Whoever ends it notes that, and it is done at the end of the turn (work), so no caller loses the connection under its hands. */
+/* What comes in is kept in one piece from the first byte of a request on, since its head is scanned and taken
+ * apart in place; an idle connection keeps nothing. An answer is made whole before its first byte leaves.
+ * Whoever ends it notes that, and it is done at the end of the turn (work), so no caller loses the connection
+ * under its hands. */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -15,8 +17,8 @@
 #include "h2_hub_state.h"
 
 #define LINE_MAX_OF_CMUX 4096
-#define METHOD_MAX	 32
-#define LINGER		 VD_MS(500) /* as Go's server */
+#define METHOD_MAX 32
+#define LINGER VD_MS(500) /* as Go's server */
 
 enum state { HEAD, ANSWER, WRITING, LINGERING };
 
@@ -96,7 +98,8 @@ void vdi_h1_date(vd_wall now, char text[VDI_H1_DATE_SIZE])
 	time_t	  seconds = (time_t) (now.ns / 1000000000);
 	struct tm parts;
 
-	if (gmtime_r(&seconds, &parts) == NULL || strftime(text, VDI_H1_DATE_SIZE, "%a, %d %b %Y %H:%M:%S GMT", &parts) == 0)
+	if (gmtime_r(&seconds, &parts) == NULL ||
+	    strftime(text, VDI_H1_DATE_SIZE, "%a, %d %b %Y %H:%M:%S GMT", &parts) == 0)
 		text[0] = 0;
 }
 
@@ -186,7 +189,8 @@ static void fire(struct vdi_h2_timer *timer)
 
 static void give_time(struct vdi_h1_connection *connection, vd_dur time)
 {
-	vdi_h2_timer_set(connection->hub, &connection->timer, vd_mono_add(vd_env_now(vdi_h2_hub_env(connection->hub)), time));
+	vdi_h2_timer_set(connection->hub, &connection->timer,
+			 vd_mono_add(vd_env_now(vdi_h2_hub_env(connection->hub)), time));
 }
 
 void vdi_h1_connection_abort(struct vdi_h1_connection *connection)
@@ -201,16 +205,21 @@ static void charge(struct vdi_h1_connection *connection)
 	size_t cost = sizeof *connection + connection->in.capacity + connection->out.capacity;
 
 	if (cost > connection->charged) {
-		if (atomic_fetch_add_explicit(connection->memory_used, cost - connection->charged, memory_order_relaxed) + cost - connection->charged > connection->memory_max)
+		if (atomic_fetch_add_explicit(connection->memory_used, cost - connection->charged,
+					      memory_order_relaxed) +
+			    cost - connection->charged >
+		    connection->memory_max)
 			note_end(connection);
 	} else
-		atomic_fetch_sub_explicit(connection->memory_used, connection->charged - cost, memory_order_relaxed);
+		atomic_fetch_sub_explicit(connection->memory_used, connection->charged - cost,
+					  memory_order_relaxed);
 	connection->charged = cost;
 }
 
 static struct vd_bytes unread(const struct vdi_h1_connection *connection)
 {
-	return (struct vd_bytes) { connection->in.data ? connection->in.data + connection->in_used : NULL, connection->in.size - connection->in_used };
+	return (struct vd_bytes) { connection->in.data ? connection->in.data + connection->in_used : NULL,
+				   connection->in.size - connection->in_used };
 }
 
 /* What was used makes room. */
@@ -272,7 +281,9 @@ static void write_some(struct vdi_h1_connection *connection)
 	while (connection->out_used < connection->out.size) {
 		const char *bytes = connection->out.data + connection->out_used;
 		size_t	    size = connection->out.size - connection->out_used;
-		ssize_t	    sent = connection->link ? vdi_h2_link_send(connection->link, bytes, size) : send(connection->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t	    sent = connection->link ?
+					   vdi_h2_link_send(connection->link, bytes, size) :
+					   send(connection->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (sent > 0) {
 			connection->out_used += (size_t) sent;
@@ -280,7 +291,8 @@ static void write_some(struct vdi_h1_connection *connection)
 		}
 		if (sent < 0 && errno == EINTR)
 			continue;
-		if (sent == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) || event_add(&connection->write_event, NULL) != 0)
+		if (sent == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) ||
+		    event_add(&connection->write_event, NULL) != 0)
 			note_end(connection);
 		return;
 	}
@@ -295,13 +307,15 @@ static void start_writing(struct vdi_h1_connection *connection)
 	write_some(connection);
 }
 
-static void make_answer(struct vdi_h1_connection *connection, int code, struct vd_bytes headers, struct vd_bytes body)
+static void make_answer(struct vdi_h1_connection *connection, int code, struct vd_bytes headers,
+			struct vd_bytes body)
 {
 	struct vdi_buffer *out = &connection->out;
 	char		   date[VDI_H1_DATE_SIZE];
 
 	vdi_h1_date(vd_env_wall(vdi_h2_hub_env(connection->hub)), date);
-	vdi_buffer_printf(out, "HTTP/1.%d %d %s\r\n", connection->is_version_1_0 ? 0 : 1, code, vdi_h1_reason(code));
+	vdi_buffer_printf(out, "HTTP/1.%d %d %s\r\n", connection->is_version_1_0 ? 0 : 1, code,
+			  vdi_h1_reason(code));
 	vdi_buffer_append(out, headers);
 	vdi_buffer_printf(out, "Date: %s\r\n", date);
 	if (body.size || !connection->is_head) /* else it is not known what GET would have brought */
@@ -315,7 +329,8 @@ static void make_answer(struct vdi_h1_connection *connection, int code, struct v
 		vdi_buffer_append(out, body);
 }
 
-void vdi_h1_connection_answer(struct vdi_h1_connection *connection, int code, struct vd_bytes headers, struct vd_bytes body, bool closes)
+void vdi_h1_connection_answer(struct vdi_h1_connection *connection, int code, struct vd_bytes headers,
+			      struct vd_bytes body, bool closes)
 {
 	if (connection->is_over)
 		return;
@@ -344,7 +359,8 @@ static void refuse(struct vdi_h1_connection *connection, int code, const char *m
 	connection->keeps = false;
 	connection->is_in_body = false;
 	connection->state = ANSWER;
-	vdi_h1_connection_answer(connection, code, (struct vd_bytes) { type, sizeof type - 1 }, (struct vd_bytes) { text, VDI_MIN((size_t) size, sizeof text - 1) }, true);
+	vdi_h1_connection_answer(connection, code, (struct vd_bytes) { type, sizeof type - 1 },
+				 (struct vd_bytes) { text, VDI_MIN((size_t) size, sizeof text - 1) }, true);
 }
 
 /* ---- Requests ---- */
@@ -372,12 +388,14 @@ static void begin_answer(struct vdi_h1_connection *connection, const struct vdi_
 	connection->body_left = head->content_length;
 	connection->is_in_body = head->chunked || head->content_length > 0;
 	/* Who waits to be asked for the body is not asked; where it would end is too far away. */
-	if (connection->is_in_body && (head->expect_continue || head->content_length > (int64_t) VDI_H1_BODY_MAX)) {
+	if (connection->is_in_body &&
+	    (head->expect_continue || head->content_length > (int64_t) VDI_H1_BODY_MAX)) {
 		connection->keeps = false;
 		connection->is_in_body = false;
 	}
 	if (!connection->is_in_body)
-		vdi_h2_timer_set(connection->hub, &connection->timer, VD_NEVER); /* it is the service that has to hurry */
+		vdi_h2_timer_set(connection->hub, &connection->timer,
+				 VD_NEVER); /* it is the service that has to hurry */
 	connection->side->request(connection->arg, head);
 }
 
@@ -392,7 +410,9 @@ static void take_head(struct vdi_h1_connection *connection)
 	if (!connection->is_recognized) {
 		status = vdi_h1_recognize(bytes);
 		if (is_handshake(bytes))
-			refuse(connection, 400, "this port is without TLS"); /* which clients of TLS put into words of their own */
+			refuse(connection, 400,
+			       /* which clients of TLS put into words of their own */
+			       "this port is without TLS");
 		else if (status == VD_BAD_REQUEST)
 			note_end(connection);
 		if (status != VD_OK)
@@ -416,7 +436,8 @@ static void take_head(struct vdi_h1_connection *connection)
 }
 
 /* How much of the bytes belongs to the body; *ret_is_all: it ends there. */
-static vd_status pass_over(struct vdi_h1_connection *connection, struct vd_bytes bytes, size_t *ret_used, bool *ret_is_all)
+static vd_status pass_over(struct vdi_h1_connection *connection, struct vd_bytes bytes, size_t *ret_used,
+			   bool *ret_is_all)
 {
 	struct vdi_http_refusal refusal;
 	struct vd_bytes		data;
@@ -440,7 +461,8 @@ static void take_body(struct vdi_h1_connection *connection)
 	while (!is_all && unread(connection).size) {
 		size_t used;
 
-		if (pass_over(connection, unread(connection), &used, &is_all) != VD_OK || (connection->body_size += used) > VDI_H1_BODY_MAX) {
+		if (pass_over(connection, unread(connection), &used, &is_all) != VD_OK ||
+		    (connection->body_size += used) > VDI_H1_BODY_MAX) {
 			connection->keeps = false; /* the answer is due all the same */
 			is_all = true;
 			used = 0;
@@ -481,9 +503,11 @@ static void take_end(struct vdi_h1_connection *connection)
 /* False: nothing more to be had now. */
 static bool read_some(struct vdi_h1_connection *connection)
 {
-	char   *input = vdi_h2_hub_input(connection->hub);
-	size_t	room = connection->state == LINGERING ? VDI_H2_SCRATCH_SIZE : VDI_H1_HEAD_MAX - connection->in.size;
-	ssize_t got = connection->link ? vdi_h2_link_receive(connection->link, input, room) : recv(connection->fd, input, room, MSG_DONTWAIT);
+	char  *input = vdi_h2_hub_input(connection->hub);
+	size_t room =
+		connection->state == LINGERING ? VDI_H2_SCRATCH_SIZE : VDI_H1_HEAD_MAX - connection->in.size;
+	ssize_t got = connection->link ? vdi_h2_link_receive(connection->link, input, room) :
+					 recv(connection->fd, input, room, MSG_DONTWAIT);
 
 	if (got < 0 && errno == EINTR)
 		return true;
@@ -518,7 +542,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
 	(void) fd;
 	(void) what;
-	for (unsigned i = 0; i < ROUNDS_MAX && has_more && connection->is_reading && !connection->is_over; i++)
+	for (unsigned i = 0; i < ROUNDS_MAX && has_more && connection->is_reading && !connection->is_over;
+	     i++)
 		has_more = read_some(connection);
 	if (has_more && connection->link && connection->is_reading && !connection->is_over)
 		event_active(&connection->read_event, EV_READ, 0);
@@ -536,7 +561,8 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
 /* ---- Life ---- */
 
-vd_status vdi_h1_connection_new(struct vdi_h2_hub *hub, const struct vdi_h1_options *options, struct vdi_h1_connection **ret_connection)
+vd_status vdi_h1_connection_new(struct vdi_h2_hub *hub, const struct vdi_h1_options *options,
+				struct vdi_h1_connection **ret_connection)
 {
 	struct vdi_h1_connection *connection = VDI_NEW(struct vdi_h1_connection);
 	struct event_base	 *base = vdi_loop_base(vdi_h2_hub_loop(hub));
@@ -558,8 +584,11 @@ vd_status vdi_h1_connection_new(struct vdi_h2_hub *hub, const struct vdi_h1_opti
 	vdi_buffer_init(&connection->in, VDI_H1_HEAD_MAX);
 	vdi_buffer_init(&connection->out, SIZE_MAX / 2);
 	vdi_buffer_append(&connection->in, options->first);
-	if (vdi_buffer_status(&connection->in) != VD_OK || event_assign(&connection->read_event, base, options->fd, EV_READ | EV_PERSIST, on_readable, connection) != 0 ||
-	    event_assign(&connection->write_event, base, options->fd, EV_WRITE, on_writable, connection) != 0) {
+	if (vdi_buffer_status(&connection->in) != VD_OK ||
+	    event_assign(&connection->read_event, base, options->fd, EV_READ | EV_PERSIST, on_readable,
+			 connection) != 0 ||
+	    event_assign(&connection->write_event, base, options->fd, EV_WRITE, on_writable, connection) !=
+		    0) {
 		vdi_buffer_fini(&connection->in);
 		vdi_free(connection);
 		return VD_NOMEM;

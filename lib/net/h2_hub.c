@@ -1,8 +1,9 @@
-/* The end of a turn is an event that is made active: libevent runs it behind all that is active already, and does not sleep in between. Other threads ask for it by waking
- * an actor of the loop, whose run is the same thing. The actor's timer stands for the earliest of the hub's own.
+/* The end of a turn is an event that is made active: libevent runs it behind all that is active already, and
+ * does not sleep in between. Other threads ask for it by waking an actor of the loop, whose run is the same
+ * thing. The actor's timer stands for the earliest of the hub's own.
  *
- * Whether the thread had slept: it is measured from the end of what the hub did last. Callbacks of others on the same loop may fall into that time; then work is lent that need
- * not be, which is harmless.
+ * Whether the thread had slept: it is measured from the end of what the hub did last. Callbacks of others on
+ * the same loop may fall into that time; then work is lent that need not be, which is harmless.
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -10,7 +11,7 @@
 #include "actor_threads.h"
 #include "h2_hub_state.h"
 
-#define SLEPT	   VD_US(20)
+#define SLEPT VD_US(20)
 #define ROUNDS_MAX 8 /* of the side's turn in one turn of the loop, lest sockets wait */
 
 struct vdi_h2_hub {
@@ -20,16 +21,16 @@ struct vdi_h2_hub {
 	struct vd_actor		 *actor;
 
 	/* The loop's. */
-	struct event		  turn_event;
-	bool			  is_turning;
-	bool			  is_asked; /* while it turns */
-	struct vdi_timer_heap	  timers;
-	vd_mono			  timer_due; /* what the actor's timer is set to */
-	vd_mono			  idle_since;
+	struct event	      turn_event;
+	bool		      is_turning;
+	bool		      is_asked; /* while it turns */
+	struct vdi_timer_heap timers;
+	vd_mono		      timer_due; /* what the actor's timer is set to */
+	vd_mono		      idle_since;
 	TAILQ_HEAD(, vdi_h2_dirty) dirty;
-	unsigned		  dirty_count;
-	char			  input[VDI_H2_SCRATCH_SIZE];
-	char			  output[VDI_H2_SCRATCH_SIZE + VDI_H2_FRAME_SIZE_MAX];
+	unsigned dirty_count;
+	char	 input[VDI_H2_SCRATCH_SIZE];
+	char	 output[VDI_H2_SCRATCH_SIZE + VDI_H2_FRAME_SIZE_MAX];
 };
 
 /* ---- A turn's end ---- */
@@ -139,7 +140,8 @@ void vdi_h2_hub_unlist_dirty(struct vdi_h2_hub *hub, struct vdi_h2_dirty *dirty)
 
 bool vdi_h2_hub_begin_input(struct vdi_h2_hub *hub)
 {
-	bool lends = hub->options.lends && vd_mono_since(vd_env_now(hub->env), hub->idle_since).ns >= SLEPT.ns;
+	bool lends =
+		hub->options.lends && vd_mono_since(vd_env_now(hub->env), hub->idle_since).ns >= SLEPT.ns;
 
 	if (lends)
 		vdi_actor_lend_begin();
@@ -165,7 +167,8 @@ char *vdi_h2_hub_output(struct vdi_h2_hub *hub)
 
 /* ---- Life ---- */
 
-vd_status vdi_h2_hub_new(const struct vd_env *env, struct vdi_loop *loop, const struct vdi_h2_hub_options *options, struct vdi_h2_hub **ret_hub)
+vd_status vdi_h2_hub_new(const struct vd_env *env, struct vdi_loop *loop,
+			 const struct vdi_h2_hub_options *options, struct vdi_h2_hub **ret_hub)
 {
 	struct vdi_h2_hub      *hub = VDI_NEW(struct vdi_h2_hub);
 	struct vd_actor_options actor_options = { .name = "h2_hub", .run = run_actor, .arg = hub };
@@ -178,8 +181,9 @@ vd_status vdi_h2_hub_new(const struct vd_env *env, struct vdi_loop *loop, const 
 	hub->loop = loop;
 	hub->timer_due = VD_NEVER;
 	TAILQ_INIT(&hub->dirty);
-	status = event_assign(&hub->turn_event, vdi_loop_base(loop), -1, 0, on_turn, hub) == 0 ? vd_runner_actor_new(vdi_loop_runner(loop), &actor_options, &hub->actor)
-											       : VD_NOMEM;
+	status = event_assign(&hub->turn_event, vdi_loop_base(loop), -1, 0, on_turn, hub) == 0 ?
+			 vd_runner_actor_new(vdi_loop_runner(loop), &actor_options, &hub->actor) :
+			 VD_NOMEM;
 	if (status != VD_OK) {
 		vdi_free(hub);
 		return status;

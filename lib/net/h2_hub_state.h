@@ -6,7 +6,8 @@
 
 #include "h2_hub.h"
 
-/* Whoever has something to do at the end of the turn; zeroed memory with work is one that has not. work may free its owner, or list it again. */
+/* Whoever has something to do at the end of the turn; zeroed memory with work is one that has not. work may
+ * free its owner, or list it again. */
 struct vdi_h2_dirty {
 	TAILQ_ENTRY(vdi_h2_dirty) node;
 	void (*work)(struct vdi_h2_dirty *dirty);

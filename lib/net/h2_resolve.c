@@ -1,5 +1,6 @@
-/* getaddrinfo blocks, for as long as name servers take: each question is a blocking actor of its own. Who asked may lose interest first; the two meet under the question's lock. The
- * actor is closed by who asked, and frees all when its run is over. */
+/* getaddrinfo blocks, for as long as name servers take: each question is a blocking actor of its own. Who
+ * asked may lose interest first; the two meet under the question's lock. The actor is closed by who asked,
+ * and frees all when its run is over. */
 #include <ctype.h>
 #include <netdb.h>
 #include <stddef.h>
@@ -19,7 +20,8 @@ struct vdi_h2_resolve {
 	struct vdi_lock	 lock;
 
 	/* Under lock. */
-	void (*done)(void *arg, struct vdi_h2_addresses *addresses, const char *why); /* NULL: nobody wants it */
+	void (*done)(void *arg, struct vdi_h2_addresses *addresses,
+		     const char *why); /* NULL: nobody wants it */
 	void *arg;
 };
 
@@ -47,7 +49,9 @@ static struct vdi_h2_addresses *copy_list(const struct addrinfo *list)
 
 static int ask(const char *host, const char *port, int flags, struct vdi_h2_addresses **ret_addresses)
 {
-	struct addrinfo	 hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags };
+	struct addrinfo	 hints = { .ai_family = AF_UNSPEC,
+				   .ai_socktype = SOCK_STREAM,
+				   .ai_flags = AI_NUMERICSERV | flags };
 	struct addrinfo *list = NULL;
 	int		 error = getaddrinfo(host, port, &hints, &list);
 
@@ -59,15 +63,13 @@ static int ask(const char *host, const char *port, int flags, struct vdi_h2_addr
 	return *ret_addresses ? 0 : EAI_MEMORY;
 }
 
-vd_status vdi_h2_address_of_number(const char *host, const char *port, struct vdi_h2_addresses **ret_addresses)
+vd_status vdi_h2_address_of_number(const char *host, const char *port,
+				   struct vdi_h2_addresses **ret_addresses)
 {
 	switch (ask(host, port, AI_NUMERICHOST, ret_addresses)) {
-	case 0:
-		return VD_OK;
-	case EAI_MEMORY:
-		return VD_NOMEM;
-	default:
-		return VD_AGAIN;
+	case 0: return VD_OK;
+	case EAI_MEMORY: return VD_NOMEM;
+	default: return VD_AGAIN;
 	}
 }
 
@@ -80,7 +82,8 @@ vd_status vdi_h2_address_of_path(const char *path, struct vdi_h2_addresses **ret
 		return VD_NOMEM;
 	(void) snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
 	memcpy(&addresses->list[0].at, &at, sizeof at);
-	addresses->list[0].size = (socklen_t) (offsetof(struct sockaddr_un, sun_path) + strlen(at.sun_path) + 1);
+	addresses->list[0].size =
+		(socklen_t) (offsetof(struct sockaddr_un, sun_path) + strlen(at.sun_path) + 1);
 	addresses->count = 1;
 	*ret_addresses = addresses;
 	return VD_OK;
@@ -105,7 +108,8 @@ static void say(int error, char *text, size_t size)
 	else {
 		const char *words = gai_strerror(error);
 
-		(void) snprintf(text, size, "the host name could not be resolved: %c%s", tolower((unsigned char) words[0]), words + (words[0] != 0));
+		(void) snprintf(text, size, "the host name could not be resolved: %c%s",
+				tolower((unsigned char) words[0]), words + (words[0] != 0));
 	}
 }
 
@@ -126,12 +130,15 @@ static void run(void *arg)
 	vdi_lock_release(&resolve->lock);
 }
 
-vd_status vdi_h2_resolve_start(const struct vd_env *env, const char *host, const char *port, void (*done)(void *arg, struct vdi_h2_addresses *addresses, const char *why),
+vd_status vdi_h2_resolve_start(const struct vd_env *env, const char *host, const char *port,
+			       void (*done)(void *arg, struct vdi_h2_addresses *addresses, const char *why),
 			       void *arg, struct vdi_h2_resolve **ret_resolve)
 {
 	struct vdi_h2_resolve  *resolve = VDI_NEW(struct vdi_h2_resolve);
-	struct vd_actor_options options = { .name = "vedette-resolve", .run = run, .arg = resolve, .blocking = true };
-	vd_status		status;
+	struct vd_actor_options options = {
+		.name = "vedette-resolve", .run = run, .arg = resolve, .blocking = true
+	};
+	vd_status status;
 
 	if (resolve == NULL)
 		return VD_NOMEM;

@@ -1,8 +1,8 @@
-/* Files were read and tried before OpenSSL sees them (rpc_pems.c). OpenSSL reads ahead, so that a record that came whole is one recv; vdi_h2_link_has_more
- * tells of what it holds.
+/* Files were read and tried before OpenSSL sees them (rpc_pems.c). OpenSSL reads ahead, so that a record that
+ * came whole is one recv; vdi_h2_link_has_more tells of what it holds.
  *
- * With TLS 1.3 a client is done before the server has seen its certificate: that it is not accepted comes as an alert with the first bytes. So failures of receive are put into words,
- * too. */
+ * With TLS 1.3 a client is done before the server has seen its certificate: that it is not accepted comes as
+ * an alert with the first bytes. So failures of receive are put into words, too. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -42,29 +42,35 @@ struct vdi_h2_link {
 static const unsigned char protocols[] = "\x02h2";
 static const unsigned char older_protocols[] = "\x08http/1.1";
 
-static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *size, const unsigned char *offered, unsigned offered_size, void *arg)
+static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *size,
+			   const unsigned char *offered, unsigned offered_size, void *arg)
 {
 	(void) ssl;
 	(void) arg;
-	return SSL_select_next_proto((unsigned char **) (uintptr_t) out, size, protocols, sizeof protocols - 1, offered, offered_size) == OPENSSL_NPN_NEGOTIATED
-		       ? SSL_TLSEXT_ERR_OK
-		       : SSL_TLSEXT_ERR_ALERT_FATAL;
+	return SSL_select_next_proto((unsigned char **) (uintptr_t) out, size, protocols,
+				     sizeof protocols - 1, offered, offered_size) == OPENSSL_NPN_NEGOTIATED ?
+		       SSL_TLSEXT_ERR_OK :
+		       SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* As Go's server that names h2 only: who offers http/1.1 instead is served as if ALPN had not been spoken of. */
-static int choose_or_pass(SSL *ssl, const unsigned char **out, unsigned char *size, const unsigned char *offered, unsigned offered_size, void *arg)
+/* As Go's server that names h2 only: who offers http/1.1 instead is served as if ALPN had not been spoken
+ * of. */
+static int choose_or_pass(SSL *ssl, const unsigned char **out, unsigned char *size,
+			  const unsigned char *offered, unsigned offered_size, void *arg)
 {
 	unsigned char *ignored;
 	unsigned char  ignored_size;
 
 	if (choose_protocol(ssl, out, size, offered, offered_size, arg) == SSL_TLSEXT_ERR_OK)
 		return SSL_TLSEXT_ERR_OK;
-	return SSL_select_next_proto(&ignored, &ignored_size, older_protocols, sizeof older_protocols - 1, offered, offered_size) == OPENSSL_NPN_NEGOTIATED
-		       ? SSL_TLSEXT_ERR_NOACK
-		       : SSL_TLSEXT_ERR_ALERT_FATAL;
+	return SSL_select_next_proto(&ignored, &ignored_size, older_protocols, sizeof older_protocols - 1,
+				     offered, offered_size) == OPENSSL_NPN_NEGOTIATED ?
+		       SSL_TLSEXT_ERR_NOACK :
+		       SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* The first is our own, or the first of the trusted; what follows are those between it and a root, or more of the trusted. */
+/* The first is our own, or the first of the trusted; what follows are those between it and a root, or more of
+ * the trusted. */
 static bool add_certificates(SSL_CTX *context, const char *pem, bool is_trusted)
 {
 	BIO  *bio = BIO_new_mem_buf(pem, -1);
@@ -113,24 +119,31 @@ static bool name_authorities(SSL_CTX *context, const char *pem)
 
 static bool set_up(SSL_CTX *context, const struct vdi_rpc_pems *pems)
 {
-	(void) SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
+	(void) SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET |
+						    SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
 						    SSL_OP_IGNORE_UNEXPECTED_EOF);
 	(void) SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	(void) SSL_CTX_set_num_tickets(context, 0);
-	(void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+	(void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+						 SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_read_ahead(context, 1);
-	(void) X509_STORE_set_flags(SSL_CTX_get_cert_store(context), X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST);
-	return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 && SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 &&
-	       (pems->ca == NULL || add_certificates(context, pems->ca, true)) && (pems->cert == NULL || add_certificates(context, pems->cert, false)) &&
+	(void) X509_STORE_set_flags(SSL_CTX_get_cert_store(context),
+				    X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST);
+	return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
+	       SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1 &&
+	       (pems->ca == NULL || add_certificates(context, pems->ca, true)) &&
+	       (pems->cert == NULL || add_certificates(context, pems->cert, false)) &&
 	       (pems->key == NULL || add_key(context, pems->key));
 }
 
-static vd_status make_context(bool is_server, const struct vdi_rpc_pems *pems, struct vdi_h2_tls **ret_tls, struct vd_error *reterr)
+static vd_status make_context(bool is_server, const struct vdi_rpc_pems *pems, struct vdi_h2_tls **ret_tls,
+			      struct vd_error *reterr)
 {
 	struct vdi_h2_tls *tls = VDI_NEW(struct vdi_h2_tls);
 
 	ERR_clear_error();
-	if (tls == NULL || !vdi_tls_socket_prepare() || (tls->context = SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method())) == NULL) {
+	if (tls == NULL || !vdi_tls_socket_prepare() ||
+	    (tls->context = SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method())) == NULL) {
 		(void) vdi_h2_tls_free(tls);
 		return vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 	}
@@ -138,7 +151,8 @@ static vd_status make_context(bool is_server, const struct vdi_rpc_pems *pems, s
 	if (!set_up(tls->context, pems)) {
 		const char *reason = ERR_reason_error_string(ERR_peek_last_error());
 
-		(void) vd_error_set(reterr, VD_INVALID_ARGUMENT, "the certificates were not accepted%s%s", reason ? ": " : "", reason ? reason : "");
+		(void) vd_error_set(reterr, VD_INVALID_ARGUMENT, "the certificates were not accepted%s%s",
+				    reason ? ": " : "", reason ? reason : "");
 		ERR_clear_error();
 		(void) vdi_h2_tls_free(tls);
 		return VD_INVALID_ARGUMENT;
@@ -148,7 +162,8 @@ static vd_status make_context(bool is_server, const struct vdi_rpc_pems *pems, s
 	return VD_OK;
 }
 
-vd_status vdi_h2_tls_new_client(const struct vdi_rpc_tls *tls, struct vdi_h2_tls **ret_tls, struct vd_error *reterr)
+vd_status vdi_h2_tls_new_client(const struct vdi_rpc_tls *tls, struct vdi_h2_tls **ret_tls,
+				struct vd_error *reterr)
 {
 	struct vdi_rpc_pems pems = { 0 };
 	struct vdi_h2_tls  *made;
@@ -169,24 +184,32 @@ vd_status vdi_h2_tls_new_client(const struct vdi_rpc_tls *tls, struct vdi_h2_tls
 	return status;
 }
 
-vd_status vdi_h2_tls_new_server(const struct vdi_rpc_server_tls *tls, bool takes_http1, struct vdi_h2_tls **ret_tls, struct vd_error *reterr)
+vd_status vdi_h2_tls_new_server(const struct vdi_rpc_server_tls *tls, bool takes_http1,
+				struct vdi_h2_tls **ret_tls, struct vd_error *reterr)
 {
 	struct vdi_rpc_pems pems;
 	struct vdi_h2_tls  *made;
 	vd_status	    status;
 
 	if (tls->cert_path == NULL || tls->key_path == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a TLS server needs a certificate and its key");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "a TLS server needs a certificate and its key");
 	if (tls->require_client_cert && tls->client_ca_path == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "client certificates cannot be required without a CA for them");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "client certificates cannot be required without a CA for them");
 	VDI_TRY(vdi_rpc_pems_read(tls->client_ca_path, tls->cert_path, tls->key_path, &pems, reterr));
 	status = make_context(true, &pems, &made, reterr);
 	if (status == VD_OK) {
 		made->takes_http1 = takes_http1;
 		made->crl_path = tls->crl_path;
-		SSL_CTX_set_alpn_select_cb(made->context, takes_http1 ? choose_or_pass : choose_protocol, NULL);
+		SSL_CTX_set_alpn_select_cb(made->context, takes_http1 ? choose_or_pass : choose_protocol,
+					   NULL);
 		if (pems.ca)
-			SSL_CTX_set_verify(made->context, SSL_VERIFY_PEER | (tls->require_client_cert ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
+			SSL_CTX_set_verify(
+				made->context,
+				SSL_VERIFY_PEER |
+					(tls->require_client_cert ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+				NULL);
 		status = vdi_h2_tls_limits_set(made->context, tls, reterr);
 		if (status == VD_OK && pems.ca && !name_authorities(made->context, pems.ca))
 			status = vd_error_set(reterr, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
@@ -239,7 +262,8 @@ vd_status vdi_h2_link_new(struct vdi_h2_tls *tls, int fd, const char *name, stru
 	link->takes_http1 = tls->takes_http1;
 	link->crl_path = tls->crl_path;
 	link->ssl = SSL_new(tls->context);
-	if (link->ssl == NULL || (!tls->is_server && !expect_name(link->ssl, link->name)) || (bio = vdi_tls_socket_new(fd)) == NULL) {
+	if (link->ssl == NULL || (!tls->is_server && !expect_name(link->ssl, link->name)) ||
+	    (bio = vdi_tls_socket_new(fd)) == NULL) {
 		ERR_clear_error();
 		(void) vdi_h2_link_free(link);
 		return VD_NOMEM;
@@ -273,8 +297,7 @@ static const char *words_of(const struct vdi_h2_link *link, unsigned long code)
 	case SSL_R_PACKET_LENGTH_TOO_LONG:
 		return link->is_server ? "the client does not speak TLS" : "the server does not speak TLS";
 	case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
-		return "the server wants a client certificate";
+	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE: return "the server wants a client certificate";
 	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
@@ -283,11 +306,10 @@ static const char *words_of(const struct vdi_h2_link *link, unsigned long code)
 	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
 	case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
 	case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-		return link->is_server ? "the client does not accept the certificate" : "the server does not accept the client certificate";
-	case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
-		return "the server does not offer HTTP/2 (ALPN)";
-	default:
-		return NULL;
+		return link->is_server ? "the client does not accept the certificate" :
+					 "the server does not accept the client certificate";
+	case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL: return "the server does not offer HTTP/2 (ALPN)";
+	default: return NULL;
 	}
 }
 
@@ -300,15 +322,21 @@ static void note_failure(struct vdi_h2_link *link, int error, int system_error)
 	link->is_broken = true;
 	if (link->why[0])
 		return;
-	if (!link->is_server && (verified == X509_V_ERR_HOSTNAME_MISMATCH || verified == X509_V_ERR_IP_ADDRESS_MISMATCH))
-		(void) snprintf(link->why, sizeof link->why, "the server's certificate is not valid for %s", link->name);
+	if (!link->is_server &&
+	    (verified == X509_V_ERR_HOSTNAME_MISMATCH || verified == X509_V_ERR_IP_ADDRESS_MISMATCH))
+		(void) snprintf(link->why, sizeof link->why, "the server's certificate is not valid for %s",
+				link->name);
 	else if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED)
-		(void) snprintf(link->why, sizeof link->why, "the %s's certificate is not trusted (certificate verify failed)", link->is_server ? "client" : "server");
+		(void) snprintf(link->why, sizeof link->why,
+				"the %s's certificate is not trusted (certificate verify failed)",
+				link->is_server ? "client" : "server");
 	else if (words)
 		(void) snprintf(link->why, sizeof link->why, "%s", words);
 	else if (reason)
-		(void) snprintf(link->why, sizeof link->why, "TLS %s failed: %s", link->is_up ? "connection" : "handshake", reason);
-	else if (error == SSL_ERROR_SYSCALL && system_error && system_error != ECONNRESET && system_error != EPIPE)
+		(void) snprintf(link->why, sizeof link->why, "TLS %s failed: %s",
+				link->is_up ? "connection" : "handshake", reason);
+	else if (error == SSL_ERROR_SYSCALL && system_error && system_error != ECONNRESET &&
+		 system_error != EPIPE)
 		(void) snprintf(link->why, sizeof link->why, "%s", strerror(system_error));
 }
 
@@ -335,14 +363,16 @@ vd_status vdi_h2_link_shake(struct vdi_h2_link *link, bool *ret_wants_write)
 	}
 	if (link->crl_path && !vdi_h2_tls_limits_allow(link->ssl, link->crl_path)) {
 		link->is_broken = true;
-		(void) snprintf(link->why, sizeof link->why, "the client's certificate is revoked, or the revocation list cannot be read");
+		(void) snprintf(link->why, sizeof link->why,
+				"the client's certificate is revoked, or the revocation list cannot be read");
 		return VD_IO;
 	}
 	SSL_get0_alpn_selected(link->ssl, &protocol, &size);
 	link->is_http2 = size == 2 && memcmp(protocol, "h2", 2) == 0;
 	if (!link->is_http2 && !link->takes_http1) {
 		link->is_broken = true;
-		(void) snprintf(link->why, sizeof link->why, "the %s does not offer HTTP/2 (ALPN)", link->is_server ? "client" : "server");
+		(void) snprintf(link->why, sizeof link->why, "the %s does not offer HTTP/2 (ALPN)",
+				link->is_server ? "client" : "server");
 		return VD_IO;
 	}
 	link->is_up = true;
@@ -369,7 +399,8 @@ static ssize_t failure_of(struct vdi_h2_link *link, int result, bool is_send)
 		errno = EAGAIN;
 		return -1;
 	}
-	/* Among others a peer that asks for new keys and reads nothing: an answer to it is due first, and nobody waits for that. */
+	/* Among others a peer that asks for new keys and reads nothing: an answer to it is due first, and
+	 * nobody waits for that. */
 	note_failure(link, error, system_error);
 	ERR_clear_error();
 	errno = EIO;
@@ -428,7 +459,8 @@ void vdi_h2_link_common_name(const struct vdi_h2_link *link, char *text, size_t 
 	int   used = -1;
 
 	if (certificate && SSL_get_verify_result(link->ssl) == X509_V_OK)
-		used = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, text, (int) size);
+		used = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, text,
+						 (int) size);
 	if (used < 0 || memchr(text, 0, (size_t) used) != NULL)
 		text[0] = 0;
 }

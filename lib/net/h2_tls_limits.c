@@ -1,5 +1,5 @@
-/* Names of cipher suites are IANA's; OpenSSL translates them. A revocation list is PEM, one block or several, or DER; who signed it is not looked at: the file is the operator's, as the CA
- * file is. */
+/* Names of cipher suites are IANA's; OpenSSL translates them. A revocation list is PEM, one block or several,
+ * or DER; who signed it is not looked at: the file is the operator's, as the CA file is. */
 #include "h2_tls_limits.h"
 
 #include <errno.h>
@@ -16,7 +16,10 @@
 
 static bool read_version(const char *text, int *ret_version)
 {
-	*ret_version = text == NULL || *text == 0 ? 0 : strcmp(text, "TLS1.2") == 0 ? TLS1_2_VERSION : strcmp(text, "TLS1.3") == 0 ? TLS1_3_VERSION : -1;
+	*ret_version = text == NULL || *text == 0  ? 0 :
+		       strcmp(text, "TLS1.2") == 0 ? TLS1_2_VERSION :
+		       strcmp(text, "TLS1.3") == 0 ? TLS1_3_VERSION :
+						     -1;
 	return *ret_version >= 0;
 }
 
@@ -25,12 +28,17 @@ static vd_status set_versions(SSL_CTX *context, const struct vdi_rpc_server_tls 
 	int least, most;
 
 	if (!read_version(tls->min_version, &least) || !read_version(tls->max_version, &most))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "TLS version \"%s\" is unknown: TLS1.2 or TLS1.3", least < 0 ? tls->min_version : tls->max_version);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "TLS version \"%s\" is unknown: TLS1.2 or TLS1.3",
+				    least < 0 ? tls->min_version : tls->max_version);
 	if (most && least > most)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the least TLS version, %s, is above the greatest, %s", tls->min_version, tls->max_version);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "the least TLS version, %s, is above the greatest, %s", tls->min_version,
+				    tls->max_version);
 	if (least == TLS1_3_VERSION && tls->cipher_suites && *tls->cipher_suites)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "cipher suites cannot be chosen for TLS1.3");
-	if ((least && SSL_CTX_set_min_proto_version(context, least) != 1) || (most && SSL_CTX_set_max_proto_version(context, most) != 1))
+	if ((least && SSL_CTX_set_min_proto_version(context, least) != 1) ||
+	    (most && SSL_CTX_set_max_proto_version(context, most) != 1))
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "OpenSSL does not allow these TLS versions");
 	return VD_OK;
 }
@@ -65,7 +73,8 @@ static vd_status set_suites(SSL_CTX *context, const char *names, struct vd_error
 		size = strcspn(names, ",");
 		found = openssl_name(names, size);
 		if (found == NULL)
-			status = vd_error_set(reterr, VD_INVALID_ARGUMENT, "cipher suite \"%.*s\" is unknown", (int) VDI_MIN(size, (size_t) 100), names);
+			status = vd_error_set(reterr, VD_INVALID_ARGUMENT, "cipher suite \"%.*s\" is unknown",
+					      (int) VDI_MIN(size, (size_t) 100), names);
 		else
 			vdi_buffer_printf(&list, "%s:", found);
 	}
@@ -74,7 +83,8 @@ static vd_status set_suites(SSL_CTX *context, const char *names, struct vd_error
 		status = vdi_buffer_status(&list);
 	/* A suite of TLS 1.3 in it is passed over: all of them are there. */
 	if (status == VD_OK && SSL_CTX_set_cipher_list(context, list.data) != 1)
-		status = vd_error_set(reterr, VD_INVALID_ARGUMENT, "OpenSSL allows none of the cipher suites for TLS1.2");
+		status = vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				      "OpenSSL allows none of the cipher suites for TLS1.2");
 	ERR_clear_error();
 	vdi_buffer_fini(&list);
 	return status;
@@ -87,11 +97,14 @@ static vd_status set_hostnames(SSL_CTX *context, const char *names, struct vd_er
 	X509_VERIFY_PARAM *param = SSL_CTX_get0_param(context);
 
 	/* As Go does: names are in the certificate's list of them, or nowhere. */
-	X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+	X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
+						       X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
 	for (size_t size; *names; names += size + (names[size] == ',')) {
 		size = strcspn(names, ",");
 		if (size && X509_VERIFY_PARAM_add1_host(param, names, size) != 1)
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "host name \"%.*s\" of client certificates cannot be used", (int) VDI_MIN(size, (size_t) 100), names);
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+					    "host name \"%.*s\" of client certificates cannot be used",
+					    (int) VDI_MIN(size, (size_t) 100), names);
 	}
 	return VD_OK;
 }
@@ -99,16 +112,17 @@ static vd_status set_hostnames(SSL_CTX *context, const char *names, struct vd_er
 /* ---- Revoked certificates ---- */
 
 /* NULL: it cannot be read. Owned by the caller. */
-static STACK_OF(X509_CRL) *read_list(const char *path)
+static STACK_OF(X509_CRL) * read_list(const char *path)
 {
 	STACK_OF(X509_CRL) *lists = sk_X509_CRL_new_null();
-	BIO		   *file = BIO_new_file(path, "rb");
-	X509_CRL	   *list = NULL;
-	bool		    fine = lists && file;
+	BIO	 *file = BIO_new_file(path, "rb");
+	X509_CRL *list = NULL;
+	bool	  fine = lists && file;
 
 	while (fine && (list = PEM_read_bio_X509_CRL(file, NULL, NULL, NULL)) != NULL)
 		fine = sk_X509_CRL_push(lists, list) > 0;
-	if (fine && sk_X509_CRL_num(lists) == 0 && BIO_reset(file) == 0 && (list = d2i_X509_CRL_bio(file, NULL)) != NULL)
+	if (fine && sk_X509_CRL_num(lists) == 0 && BIO_reset(file) == 0 &&
+	    (list = d2i_X509_CRL_bio(file, NULL)) != NULL)
 		fine = sk_X509_CRL_push(lists, list) > 0;
 	if (!fine)
 		X509_CRL_free(list);
@@ -120,7 +134,7 @@ static STACK_OF(X509_CRL) *read_list(const char *path)
 	return NULL;
 }
 
-static bool is_revoked(STACK_OF(X509_CRL) *lists, X509 *certificate)
+static bool is_revoked(STACK_OF(X509_CRL) * lists, X509 *certificate)
 {
 	X509_REVOKED *found;
 
@@ -133,7 +147,7 @@ static bool is_revoked(STACK_OF(X509_CRL) *lists, X509 *certificate)
 bool vdi_h2_tls_limits_allow(SSL *ssl, const char *crl_path)
 {
 	STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
-	STACK_OF(X509_CRL) *lists;
+	STACK_OF(X509_CRL) * lists;
 	bool is_allowed = true;
 
 	if (SSL_get0_peer_certificate(ssl) == NULL)
@@ -152,12 +166,14 @@ static vd_status try_list(const char *path, struct vd_error *reterr)
 	STACK_OF(X509_CRL) *lists = read_list(path);
 
 	if (lists == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "revocation list \"%.200s\" cannot be read: it must be PEM or DER", path);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "revocation list \"%.200s\" cannot be read: it must be PEM or DER", path);
 	sk_X509_CRL_pop_free(lists, X509_CRL_free);
 	return VD_OK;
 }
 
-vd_status vdi_h2_tls_limits_set(SSL_CTX *context, const struct vdi_rpc_server_tls *tls, struct vd_error *reterr)
+vd_status vdi_h2_tls_limits_set(SSL_CTX *context, const struct vdi_rpc_server_tls *tls,
+				struct vd_error *reterr)
 {
 	VDI_TRY(set_versions(context, tls, reterr));
 	if (tls->cipher_suites && *tls->cipher_suites)

@@ -1,8 +1,9 @@
 /* The strict request parser.
  *
- * The head is first searched for its end (byte by byte, remembering the place, so that a client that sends slowly costs nothing twice), then taken
- * apart in one go from contiguous memory. Whatever two readers could understand differently is refused: bare CR or LF, control bytes, folded
- * lines, blanks around a header name, repeated Host, Authorization or Content-Length, Content-Length next to Transfer-Encoding, unknown codings.
+ * The head is first searched for its end (byte by byte, remembering the place, so that a client that sends
+ * slowly costs nothing twice), then taken apart in one go from contiguous memory. Whatever two readers could
+ * understand differently is refused: bare CR or LF, control bytes, folded lines, blanks around a header name,
+ * repeated Host, Authorization or Content-Length, Content-Length next to Transfer-Encoding, unknown codings.
  */
 #include "http_parser.h"
 
@@ -31,7 +32,10 @@ bool vdi_ascii_equal_fold(struct vd_bytes a, const char *b)
 
 static int hex_value(unsigned char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9' ? c - '0' :
+	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
+				      -1;
 }
 
 bool vdi_percent_decode(struct vd_bytes text, bool plus, char *buffer, size_t *ret_size)
@@ -57,10 +61,12 @@ static bool is_token(unsigned char c)
 {
 	static const char marks[] = "!#$%&'*+-.^_`|~";
 
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c && strchr(marks, c) != NULL);
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+	       (c && strchr(marks, c) != NULL);
 }
 
-vd_status vdi_http_scan(struct vdi_http_scan *scan, struct vd_bytes bytes, size_t *ret_size, struct vdi_http_refusal *ret_refusal)
+vd_status vdi_http_scan(struct vdi_http_scan *scan, struct vd_bytes bytes, size_t *ret_size,
+			struct vdi_http_refusal *ret_refusal)
 {
 	const unsigned char *data = bytes.data;
 
@@ -80,13 +86,15 @@ vd_status vdi_http_scan(struct vdi_http_scan *scan, struct vd_bytes bytes, size_
 			}
 			scan->matched = 0;
 			if (c == '\n')
-				return refuse(ret_refusal, 400, "malformed request: a line must end with CR LF");
+				return refuse(ret_refusal, 400,
+					      "malformed request: a line must end with CR LF");
 			if ((c < 0x20 && c != '\t') || c == 0x7F)
 				return refuse(ret_refusal, 400, "malformed request: control character");
 			continue;
 		default:
 			if (c != '\n')
-				return refuse(ret_refusal, 400, "malformed request: a line must end with CR LF");
+				return refuse(ret_refusal, 400,
+					      "malformed request: a line must end with CR LF");
 			if (scan->line_size == 0)
 				scan->line_size = scan->position + 1;
 			if (scan->matched == 3) {
@@ -135,7 +143,8 @@ enum vdi_http_method vdi_http_method_of(struct vd_bytes text)
 	return VDI_HTTP_OTHER;
 }
 
-static vd_status parse_target(struct vd_bytes target, struct vdi_http_head *head, struct vdi_http_refusal *refusal)
+static vd_status parse_target(struct vd_bytes target, struct vdi_http_head *head,
+			      struct vdi_http_refusal *refusal)
 {
 	const char *from = target.data;
 	const char *mark;
@@ -144,7 +153,8 @@ static vd_status parse_target(struct vd_bytes target, struct vdi_http_head *head
 		unsigned char c = (unsigned char) from[i];
 
 		if (c <= 0x20 || c >= 0x7F || c == '#')
-			return refuse(refusal, 400, "malformed request: character not allowed in the request target");
+			return refuse(refusal, 400,
+				      "malformed request: character not allowed in the request target");
 	}
 	if (target.size >= 7 && vdi_ascii_equal_fold((struct vd_bytes) { from, 7 }, "http://")) {
 		const char *slash = memchr(from + 7, '/', target.size - 7);
@@ -167,11 +177,12 @@ static vd_status parse_target(struct vd_bytes target, struct vdi_http_head *head
 	return VD_OK;
 }
 
-static vd_status parse_request_line(struct vd_bytes line, struct vdi_http_head *head, struct vdi_http_refusal *refusal)
+static vd_status parse_request_line(struct vd_bytes line, struct vdi_http_head *head,
+				    struct vdi_http_refusal *refusal)
 {
-	const char     *from = line.data;
-	const char     *first = memchr(from, ' ', line.size);
-	const char     *second = first ? memchr(first + 1, ' ', line.size - (size_t) (first + 1 - from)) : NULL;
+	const char *from = line.data;
+	const char *first = memchr(from, ' ', line.size);
+	const char *second = first ? memchr(first + 1, ' ', line.size - (size_t) (first + 1 - from)) : NULL;
 	struct vd_bytes version;
 
 	if (second == NULL || first == from)
@@ -180,7 +191,8 @@ static vd_status parse_request_line(struct vd_bytes line, struct vdi_http_head *
 		if (!is_token((unsigned char) *at))
 			return refuse(refusal, 400, "malformed request line");
 	version = (struct vd_bytes) { second + 1, line.size - (size_t) (second + 1 - from) };
-	if (version.size != 8 || memcmp(version.data, "HTTP/", 5) != 0 || ((const char *) version.data)[6] != '.')
+	if (version.size != 8 || memcmp(version.data, "HTTP/", 5) != 0 ||
+	    ((const char *) version.data)[6] != '.')
 		return refuse(refusal, 400, "malformed request line");
 	if (vd_bytes_equal(version, vd_bytes_of("HTTP/1.0")))
 		head->version_1_0 = true;
@@ -230,7 +242,8 @@ struct once {
 	unsigned authorizations;
 };
 
-static vd_status parse_header(struct vd_bytes line, struct vdi_http_head *head, struct once *once, struct vdi_http_refusal *refusal)
+static vd_status parse_header(struct vd_bytes line, struct vdi_http_head *head, struct once *once,
+			      struct vdi_http_refusal *refusal)
 {
 	const char	       *from = line.data;
 	const char	       *colon = memchr(from, ':', line.size);
@@ -245,7 +258,8 @@ static vd_status parse_header(struct vd_bytes line, struct vdi_http_head *head, 
 		return refuse(refusal, 431, "Too many request header fields");
 	header = &head->headers[head->header_count++];
 	header->name = (struct vd_bytes) { from, (size_t) (colon - from) };
-	header->value = vdi_http_trim((struct vd_bytes) { colon + 1, line.size - (size_t) (colon + 1 - from) });
+	header->value =
+		vdi_http_trim((struct vd_bytes) { colon + 1, line.size - (size_t) (colon + 1 - from) });
 
 	if (vdi_ascii_equal_fold(header->name, "host")) {
 		once->hosts++;
@@ -271,7 +285,8 @@ static vd_status parse_header(struct vd_bytes line, struct vdi_http_head *head, 
 	return VD_OK;
 }
 
-vd_status vdi_http_head_parse(struct vd_bytes head_bytes, struct vdi_http_head *ret_head, struct vdi_http_refusal *ret_refusal)
+vd_status vdi_http_head_parse(struct vd_bytes head_bytes, struct vdi_http_head *ret_head,
+			      struct vdi_http_refusal *ret_refusal)
 {
 	struct once once = { 0 };
 
@@ -313,13 +328,24 @@ bool vdi_http_header_get(const struct vdi_http_head *head, const char *name, str
 	return found != NULL;
 }
 
-enum { CHUNK_SIZE, CHUNK_EXTENSION, CHUNK_SIZE_LF, CHUNK_DATA, CHUNK_DATA_CR, CHUNK_DATA_LF, TRAILER, TRAILER_LF, ENDED };
+enum {
+	CHUNK_SIZE,
+	CHUNK_EXTENSION,
+	CHUNK_SIZE_LF,
+	CHUNK_DATA,
+	CHUNK_DATA_CR,
+	CHUNK_DATA_LF,
+	TRAILER,
+	TRAILER_LF,
+	ENDED
+};
 
-#define CHUNK_LINE_MAX	256
+#define CHUNK_LINE_MAX 256
 #define CHUNK_EXTRA_MAX 65536
 
 /* One byte that is not body. */
-static vd_status chunk_step(struct vdi_http_chunked *chunked, unsigned char c, struct vdi_http_refusal *refusal)
+static vd_status chunk_step(struct vdi_http_chunked *chunked, unsigned char c,
+			    struct vdi_http_refusal *refusal)
 {
 	/* Size lines and trailers must stay small beside the body they carry. */
 	if (++chunked->extra_size > CHUNK_EXTRA_MAX + VDI_HTTP_BODY_MAX)
@@ -376,8 +402,8 @@ static vd_status chunk_step(struct vdi_http_chunked *chunked, unsigned char c, s
 	}
 }
 
-vd_status vdi_http_chunked_take(struct vdi_http_chunked *chunked, struct vd_bytes bytes, size_t *ret_taken, struct vd_bytes *ret_data,
-				struct vdi_http_refusal *ret_refusal)
+vd_status vdi_http_chunked_take(struct vdi_http_chunked *chunked, struct vd_bytes bytes, size_t *ret_taken,
+				struct vd_bytes *ret_data, struct vdi_http_refusal *ret_refusal)
 {
 	const unsigned char *data = bytes.data;
 	size_t		     at = 0;

@@ -33,7 +33,8 @@ static bool is_number(struct vd_bytes host, bool is_v6)
 	text[host.size] = 0;
 	if (!is_v6)
 		return inet_pton(AF_INET, text, &four) == 1 && ntohl(four.s_addr) >> 24 == 127;
-	return inet_pton(AF_INET6, text, &six) == 1 && (IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127));
+	return inet_pton(AF_INET6, text, &six) == 1 &&
+	       (IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127));
 }
 
 bool vdi_loopback_has_host(struct vd_bytes text)
@@ -50,5 +51,7 @@ bool vdi_loopback_has_host(struct vd_bytes text)
 		return false;
 	host = (struct vd_bytes) { at + is_v6, (size_t) ((end ? end : at + text.size) - at) - is_v6 };
 	at += host.size + (is_v6 ? 2 : 0);
-	return is_port((struct vd_bytes) { at, text.size - (size_t) (at - (const char *) text.data) }) && (is_number(host, is_v6) || (!is_v6 && (vdi_ascii_equal_fold(host, "localhost") || vdi_ascii_equal_fold(host, "localhost."))));
+	return is_port((struct vd_bytes) { at, text.size - (size_t) (at - (const char *) text.data) }) &&
+	       (is_number(host, is_v6) || (!is_v6 && (vdi_ascii_equal_fold(host, "localhost") ||
+						      vdi_ascii_equal_fold(host, "localhost."))));
 }

@@ -1,7 +1,9 @@
-/* The encoder writes into a buffer that stays from member to member unless one was much larger than usual; the finished chunk is copied out of it.
+/* The encoder writes into a buffer that stays from member to member unless one was much larger than usual;
+ * the finished chunk is copied out of it.
  *
- * A member is flushed before it is ended, as upstream does, which costs some five bytes and is what makes it arrive: Go's gzip.Reader gives away what the last block of a
- * member brings only when it has read the next member's head. Behind a flush the last block brings nothing.
+ * A member is flushed before it is ended, as upstream does, which costs some five bytes and is what makes it
+ * arrive: Go's gzip.Reader gives away what the last block of a member brings only when it has read the next
+ * member's head. Behind a flush the last block brings nothing.
  */
 #include "packer.h"
 
@@ -10,7 +12,7 @@
 #include "buffer.h"
 #include "gzip.h"
 
-#define STEP	   16384
+#define STEP 16384
 #define KEPT_BYTES 131072
 
 struct vdi_packer {
@@ -108,7 +110,8 @@ vd_status vdi_frame_new(char *text, size_t size, struct vd_blob **ret_frame)
 	size_t	     size_of_line = (size_t) snprintf(line, sizeof line, "%zx\r\n", size - room - 2);
 
 	memcpy(text + room - size_of_line, line, size_of_line);
-	return vd_blob_new((struct vd_bytes) { text + room - size_of_line, size - room + size_of_line }, ret_frame);
+	return vd_blob_new((struct vd_bytes) { text + room - size_of_line, size - room + size_of_line },
+			   ret_frame);
 }
 
 struct vd_bytes vdi_frame_content(const struct vd_blob *frame)

@@ -1,4 +1,5 @@
-/* Upstream: etcd client/v3/internal/endpoint/endpoint.go for the forms. What grpc-go finds out while dialing (no port) we say at once.
+/* Upstream: etcd client/v3/internal/endpoint/endpoint.go for the forms. What grpc-go finds out while dialing
+ * (no port) we say at once.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -53,16 +54,19 @@ static const char *check_host_port(const char *text, size_t size)
 		return "has no valid port";
 	if (host_size == 0)
 		return "has no host";
-	if (text[0] == '[' ? text[host_size - 1] != ']' || host_size < 4 : memchr(text, ':', host_size) != NULL)
+	if (text[0] == '[' ? text[host_size - 1] != ']' || host_size < 4 :
+			     memchr(text, ':', host_size) != NULL)
 		return "is not host:port";
 	for (size_t i = 0; i < host_size; i++) {
-		if (!isalnum((unsigned char) text[i]) && strchr(text[0] == '[' ? "[]:.%-_" : ".-_", text[i]) == NULL)
+		if (!isalnum((unsigned char) text[i]) &&
+		    strchr(text[0] == '[' ? "[]:.%-_" : ".-_", text[i]) == NULL)
 			return "has a host with a character that no host name has";
 	}
 	return NULL;
 }
 
-static const char *parse_socket(const char *path, struct vdi_rpc_endpoint *endpoint, struct vdi_buffer *address)
+static const char *parse_socket(const char *path, struct vdi_rpc_endpoint *endpoint,
+				struct vdi_buffer *address)
 {
 	const char *rest;
 
@@ -89,14 +93,15 @@ static const char *parse_host(const char *text, struct vdi_rpc_endpoint *endpoin
 	return NULL;
 }
 
-vd_status vdi_rpc_endpoint_parse(const char *name, struct vdi_rpc_endpoint *ret_endpoint, struct vd_error *reterr)
+vd_status vdi_rpc_endpoint_parse(const char *name, struct vdi_rpc_endpoint *ret_endpoint,
+				 struct vd_error *reterr)
 {
 	struct vdi_rpc_endpoint endpoint = { .scheme = VDI_RPC_AS_CONFIGURED };
 	struct vdi_buffer	address;
-	const char		*rest = name;
-	const char		*wrong;
-	bool			 is_socket = false;
-	vd_status		 status;
+	const char	       *rest = name;
+	const char	       *wrong;
+	bool			is_socket = false;
+	vd_status		status;
 
 	vdi_buffer_init(&address, ADDRESS_SIZE_MAX);
 	if (starts_with(name, "http://", &rest))

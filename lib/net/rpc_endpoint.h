@@ -6,17 +6,19 @@
 
 enum vdi_rpc_scheme {
 	VDI_RPC_AS_CONFIGURED, /* host:port, unix: -- TLS when it is configured */
-	VDI_RPC_PLAIN,		/* http: */
-	VDI_RPC_TLS,		/* https:, unixs: */
+	VDI_RPC_PLAIN,	       /* http: */
+	VDI_RPC_TLS,	       /* https:, unixs: */
 };
 
 struct vdi_rpc_endpoint {
 	enum vdi_rpc_scheme scheme;
-	bool		     is_socket; /* unix:, unixs: */
+	bool		    is_socket; /* unix:, unixs: */
 	char		   *address; /* host:port, an IPv6 host in brackets; the path of a socket; vdi_free */
 };
 
 /* VD_INVALID_ARGUMENT names the endpoint and what is wrong with it; VD_NOMEM. */
-VDI_SHARED VDI_MUST_USE vd_status vdi_rpc_endpoint_parse(const char *name, struct vdi_rpc_endpoint *ret_endpoint, struct vd_error *reterr);
+VDI_SHARED VDI_MUST_USE vd_status vdi_rpc_endpoint_parse(const char		 *name,
+							 struct vdi_rpc_endpoint *ret_endpoint,
+							 struct vd_error	 *reterr);
 
 #endif

@@ -1,6 +1,7 @@
-/* Files are read at the start only: a certificate that was replaced is used after a restart, or by whoever opens a new client. A transport
- * finds out late, and says little, when a file has no certificate in it or a key fits no certificate; so all of it is tried here, and what is wrong is
- * said in OpenSSL's words, with the file's name. */
+/* Files are read at the start only: a certificate that was replaced is used after a restart, or by whoever
+ * opens a new client. A transport finds out late, and says little, when a file has no certificate in it or a
+ * key fits no certificate; so all of it is tried here, and what is wrong is said in OpenSSL's words, with the
+ * file's name. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -22,7 +23,8 @@ static vd_status read_file(const char *what, const char *path, char **ret_text, 
 	bool   failed;
 
 	if (file == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s \"%.200s\": %s", what, path, strerror(error));
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s \"%.200s\": %s", what, path,
+				    strerror(error));
 	text = vdi_alloc(FILE_SIZE_MAX + 1);
 	if (text == NULL) {
 		fclose(file);
@@ -41,7 +43,9 @@ static vd_status read_file(const char *what, const char *path, char **ret_text, 
 	}
 	vdi_free(text);
 	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s \"%.200s\": %s", what, path,
-			    failed ? strerror(error) : size > FILE_SIZE_MAX ? "too large" : "holds no PEM block");
+			    failed		 ? strerror(error) :
+			    size > FILE_SIZE_MAX ? "too large" :
+						   "holds no PEM block");
 }
 
 /* ---- Trying them ---- */
@@ -50,13 +54,15 @@ static vd_status refuse(const char *what, const char *path, const char *why, str
 {
 	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
 
-	(void) vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s \"%.200s\" cannot be used: %s%s%s", what, path, why, reason ? ": " : "", reason ? reason : "");
+	(void) vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s \"%.200s\" cannot be used: %s%s%s", what, path,
+			    why, reason ? ": " : "", reason ? reason : "");
 	ERR_clear_error();
 	return VD_INVALID_ARGUMENT;
 }
 
 /* The first certificate, and whether all that follow can be read. */
-static vd_status try_certificates(const char *what, const char *path, const char *text, X509 **ret_first, struct vd_error *reterr)
+static vd_status try_certificates(const char *what, const char *path, const char *text, X509 **ret_first,
+				  struct vd_error *reterr)
 {
 	BIO  *bio = BIO_new_mem_buf(text, -1);
 	X509 *first = bio ? PEM_read_bio_X509(bio, NULL, vdi_tls_no_passphrase, NULL) : NULL;
@@ -69,14 +75,18 @@ static vd_status try_certificates(const char *what, const char *path, const char
 	BIO_free(bio);
 	if (!is_end) {
 		X509_free(first);
-		return refuse(what, path, first ? "a certificate behind the first one cannot be read" : "no certificate can be read", reterr);
+		return refuse(what, path,
+			      first ? "a certificate behind the first one cannot be read" :
+				      "no certificate can be read",
+			      reterr);
 	}
 	ERR_clear_error();
 	*ret_first = first;
 	return VD_OK;
 }
 
-static vd_status try_key(const char *cert_path, X509 *certificate, const char *path, const char *text, struct vd_error *reterr)
+static vd_status try_key(const char *cert_path, X509 *certificate, const char *path, const char *text,
+			 struct vd_error *reterr)
 {
 	BIO	 *bio = BIO_new_mem_buf(text, -1);
 	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, vdi_tls_no_passphrase, NULL) : NULL;
@@ -93,7 +103,8 @@ static vd_status try_key(const char *cert_path, X509 *certificate, const char *p
 	return status;
 }
 
-static vd_status try_pems(const char *ca_path, const char *cert_path, const char *key_path, const struct vdi_rpc_pems *pems, struct vd_error *reterr)
+static vd_status try_pems(const char *ca_path, const char *cert_path, const char *key_path,
+			  const struct vdi_rpc_pems *pems, struct vd_error *reterr)
 {
 	X509	 *certificate = NULL;
 	vd_status status = VD_OK;
@@ -117,13 +128,15 @@ void vdi_rpc_pems_fini(struct vdi_rpc_pems *pems)
 	vdi_free(pems->key);
 }
 
-vd_status vdi_rpc_pems_read(const char *ca_path, const char *cert_path, const char *key_path, struct vdi_rpc_pems *ret_pems, struct vd_error *reterr)
+vd_status vdi_rpc_pems_read(const char *ca_path, const char *cert_path, const char *key_path,
+			    struct vdi_rpc_pems *ret_pems, struct vd_error *reterr)
 {
 	struct vdi_rpc_pems pems = { 0 };
-	vd_status   status = VD_OK;
+	vd_status	    status = VD_OK;
 
 	if (!cert_path != !key_path)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a certificate and its key are given together or not at all");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "a certificate and its key are given together or not at all");
 	if (ca_path)
 		status = read_file("CA file", ca_path, &pems.ca, reterr);
 	if (status == VD_OK && cert_path)

@@ -11,9 +11,12 @@ struct vdi_rpc_pems {
 	char *key;
 };
 
-/* Each path may be NULL, certificate and key only together. Tries them: certificates can be read, the key too and without a passphrase, and it is the certificate's.
- * VD_INVALID_ARGUMENT names the file and what is wrong; VD_NOMEM. */
-VDI_SHARED VDI_MUST_USE vd_status vdi_rpc_pems_read(const char *ca_path, const char *cert_path, const char *key_path, struct vdi_rpc_pems *ret_pems, struct vd_error *reterr);
-VDI_SHARED void		       vdi_rpc_pems_fini(struct vdi_rpc_pems *pems);
+/* Each path may be NULL, certificate and key only together. Tries them: certificates can be read, the key too
+ * and without a passphrase, and it is the certificate's. VD_INVALID_ARGUMENT names the file and what is
+ * wrong; VD_NOMEM. */
+VDI_SHARED VDI_MUST_USE vd_status vdi_rpc_pems_read(const char *ca_path, const char *cert_path,
+						    const char *key_path, struct vdi_rpc_pems *ret_pems,
+						    struct vd_error *reterr);
+VDI_SHARED void			  vdi_rpc_pems_fini(struct vdi_rpc_pems *pems);
 
 #endif

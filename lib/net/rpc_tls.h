@@ -5,8 +5,8 @@
 #include "base.h"
 
 struct vdi_rpc_tls {
-	const char *ca_path;	 /* NULL: the system's roots */
-	const char *cert_path;	 /* with key_path: mutual TLS */
+	const char *ca_path;   /* NULL: the system's roots */
+	const char *cert_path; /* with key_path: mutual TLS */
 	const char *key_path;
 	const char *server_name; /* checked instead of the endpoint's host; NULL: the host */
 };
@@ -17,11 +17,14 @@ struct vdi_rpc_server_tls {
 	const char *client_ca_path; /* with require_client_cert: mutual TLS */
 	bool	    require_client_cert;
 	/* Each may be NULL. Not with gRPC's core: VD_UNSUPPORTED. */
-	const char *min_version;       /* "TLS1.2" or "TLS1.3" */
+	const char *min_version; /* "TLS1.2" or "TLS1.3" */
 	const char *max_version;
-	const char *cipher_suites;     /* of TLS 1.2, by IANA's names, separated by commas */
-	const char *allowed_hostnames; /* separated by commas: a client's certificate must be valid for one of them */
-	const char *crl_path;	       /* revoked client certificates, PEM or DER; read for each connection that shows a certificate. Outlives the server */
+	const char *cipher_suites; /* of TLS 1.2, by IANA's names, separated by commas */
+	/* separated by commas: a client's certificate must be valid for one of them */
+	const char *allowed_hostnames;
+	/* revoked client certificates, PEM or DER; read for each connection that shows a certificate.
+	 * Outlives the server */
+	const char *crl_path;
 };
 
 #endif

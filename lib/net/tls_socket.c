@@ -45,14 +45,16 @@ static long socket_control(BIO *bio, int command, long number, void *pointer)
 	return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-/* Sockets point to it and outlive whoever made them: there is one, and it stays. NULL: it could not be made, and never will be. */
+/* Sockets point to it and outlive whoever made them: there is one, and it stays. NULL: it could not be made,
+ * and never will be. */
 static BIO_METHOD *socket_method;
 
 static void make_socket_method(void)
 {
 	BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "vedette socket");
 
-	if (method && BIO_meth_set_write(method, socket_write) && BIO_meth_set_read(method, socket_read) && BIO_meth_set_ctrl(method, socket_control))
+	if (method && BIO_meth_set_write(method, socket_write) && BIO_meth_set_read(method, socket_read) &&
+	    BIO_meth_set_ctrl(method, socket_control))
 		socket_method = method;
 	else
 		BIO_meth_free(method);

@@ -13,7 +13,8 @@ VDI_SHARED struct vdi_rpc_blob *vdi_rpc_blob_unref(struct vdi_rpc_blob *blob);
 VDI_SHARED struct vd_bytes vdi_rpc_blob_bytes(const struct vdi_rpc_blob *blob);
 /* NULL: 0. */
 VDI_SHARED size_t vdi_rpc_blob_size(const struct vdi_rpc_blob *blob);
-/* For transports that count what waits to be written: one more message waits with it, one fewer. True for the first and for the last. */
+/* For transports that count what waits to be written: one more message waits with it, one fewer. True for the
+ * first and for the last. */
 bool vdi_rpc_blob_wait(struct vdi_rpc_blob *blob);
 bool vdi_rpc_blob_unwait(struct vdi_rpc_blob *blob);
 

@@ -1,9 +1,11 @@
-/* Ready actors stand in an array; a step swaps a random one to the end and takes it. The array is as long as there are actors, made so when an
- * actor is created, so that a wake cannot fail. Choices come from a generator of their own: code under test that draws more random
- * numbers does not change them. Actors are known by their number, never by address, so the hash is the same in every process.
+/* Ready actors stand in an array; a step swaps a random one to the end and takes it. The array is as long as
+ * there are actors, made so when an actor is created, so that a wake cannot fail. Choices come from a
+ * generator of their own: code under test that draws more random numbers does not change them. Actors are
+ * known by their number, never by address, so the hash is the same in every process.
  *
- * With preemption (preempt_sim.c) a step either resumes a suspended handler or begins one, and the choice prefers actors of a high priority, as PCT does: random
- * choice alone hardly ever lets one actor run ahead of another for long. */
+ * With preemption (preempt_sim.c) a step either resumes a suspended handler or begins one, and the choice
+ * prefers actors of a high priority, as PCT does: random choice alone hardly ever lets one actor run ahead of
+ * another for long. */
 #include "actor_sim.h"
 #include "actor_state.h"
 #include "clock_sim.h"
@@ -117,16 +119,20 @@ static void sim_actor_close(struct vd_actor *base, void (*done)(void *arg), void
 		make_ready(actor);
 }
 
-static vd_status sim_actor_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor);
+static vd_status sim_actor_new(void *runner, const struct vd_actor_options *options,
+			       struct vd_actor **ret_actor);
 
-static const struct vd_runner_ops sim_ops = { sim_actor_new, sim_actor_wake, sim_actor_set_timer, sim_actor_close };
+static const struct vd_runner_ops sim_ops = { sim_actor_new, sim_actor_wake, sim_actor_set_timer,
+					      sim_actor_close };
 
-static vd_status sim_actor_new(void *runner, const struct vd_actor_options *options, struct vd_actor **ret_actor)
+static vd_status sim_actor_new(void *runner, const struct vd_actor_options *options,
+			       struct vd_actor **ret_actor)
 {
 	struct vdi_sim	 *sim = runner;
 	struct sim_actor *actor;
 
-	if (!vdi_grow((void **) &sim->ready, &sim->ready_capacity, sim->actors + 1, sizeof(struct sim_actor *)))
+	if (!vdi_grow((void **) &sim->ready, &sim->ready_capacity, sim->actors + 1,
+		      sizeof(struct sim_actor *)))
 		return VD_NOMEM;
 	actor = VDI_NEW(struct sim_actor);
 	if (actor == NULL)
@@ -175,7 +181,8 @@ static size_t choose_by_priority(struct vdi_sim *sim)
 
 static struct sim_actor *choose(struct vdi_sim *sim)
 {
-	size_t		  index = sim->has_priorities ? choose_by_priority(sim) : vdi_rand_below(&sim->choices, sim->ready_count);
+	size_t		  index = sim->has_priorities ? choose_by_priority(sim) :
+							vdi_rand_below(&sim->choices, sim->ready_count);
 	struct sim_actor *actor = sim->ready[index];
 
 	sim->ready[index] = sim->ready[--sim->ready_count];
@@ -185,7 +192,8 @@ static struct sim_actor *choose(struct vdi_sim *sim)
 static void note_step(struct vdi_sim *sim, const struct sim_actor *actor)
 {
 	sim->steps++;
-	VDI_CHECK(sim->steps_at_this_instant++ < STEPS_AT_ONE_INSTANT_MAX); /* an actor keeps itself awake for ever */
+	VDI_CHECK(sim->steps_at_this_instant++ <
+		  STEPS_AT_ONE_INSTANT_MAX); /* an actor keeps itself awake for ever */
 	sim->hash = (sim->hash ^ actor->number) * UINT64_C(0x100000001b3);
 	sim->hash = (sim->hash ^ (uint64_t) now_of(sim).ns) * UINT64_C(0x100000001b3);
 	sim->hash ^= sim->hash >> 32;
@@ -209,7 +217,9 @@ static void run_turn(void *arg)
 static void pass_step(struct vdi_sim *sim)
 {
 	if (sim->step_delay_max.ns > 0)
-		set_now(sim, vd_mono_add(now_of(sim), (vd_dur) { (int64_t) vdi_rand_below(&sim->choices, (uint64_t) sim->step_delay_max.ns) }));
+		set_now(sim, vd_mono_add(now_of(sim),
+					 (vd_dur) { (int64_t) vdi_rand_below(
+						 &sim->choices, (uint64_t) sim->step_delay_max.ns) }));
 }
 
 static bool step_with_preemption(void *arg)
@@ -227,7 +237,8 @@ static bool step_with_preemption(void *arg)
 		note_step(sim, actor);
 		vdi_preempt_sim_run(sim->preempt, run_turn, actor);
 	}
-	while (vdi_preempt_sim_is_urgent(sim->preempt) && vdi_preempt_sim_resume(sim->preempt, now_of(sim), false, &must_stop))
+	while (vdi_preempt_sim_is_urgent(sim->preempt) &&
+	       vdi_preempt_sim_resume(sim->preempt, now_of(sim), false, &must_stop))
 		continue;
 	pass_step(sim);
 	return true;
@@ -410,7 +421,8 @@ static void sim_free(void *runner)
 	struct vdi_sim *sim = runner;
 
 	if (sim->actors_open)
-		vdi_misuse("vd_env_free: actors that are open: %zu; closed by vd_actor_close", sim->actors_open);
+		vdi_misuse("vd_env_free: actors that are open: %zu; closed by vd_actor_close",
+			   sim->actors_open);
 	if (sim->preempt)
 		vdi_preempt_sim_hold(sim->preempt, true); /* no stall lasts longer */
 	while (step(sim))
@@ -423,16 +435,19 @@ static void sim_free(void *runner)
 
 vd_status vdi_env_new_sim(uint64_t seed, vd_log_fn log, void *log_arg, struct vd_env **ret_env)
 {
-	struct vd_env_options options = {
-		.size = sizeof options, .log = log, .log_arg = log_arg, .log_level = VD_LOG_DEBUG, .seed = seed ^ UINT64_C(0x9e3779b97f4a7c15)
-	};
-	struct vdi_sim *sim = VDI_NEW(struct vdi_sim);
-	struct vd_env  *env;
+	struct vd_env_options options = { .size = sizeof options,
+					  .log = log,
+					  .log_arg = log_arg,
+					  .log_level = VD_LOG_DEBUG,
+					  .seed = seed ^ UINT64_C(0x9e3779b97f4a7c15) };
+	struct vdi_sim	     *sim = VDI_NEW(struct vdi_sim);
+	struct vd_env	     *env;
 
 	if (sim == NULL)
 		return VD_NOMEM;
 	options.seed += options.seed == 0; /* 0 would ask the operating system */
-	vdi_clock_sim_init(&sim->clock, (vd_mono) { VD_SECONDS(MONO_START_S).ns }, (vd_wall) { VD_SECONDS(WALL_START_S).ns });
+	vdi_clock_sim_init(&sim->clock, (vd_mono) { VD_SECONDS(MONO_START_S).ns },
+			   (vd_wall) { VD_SECONDS(WALL_START_S).ns });
 	vdi_rand_init(&sim->choices, seed);
 	if (vdi_env_new(&options, &sim->clock.clock, &env) != VD_OK) {
 		vdi_free(sim);

@@ -1,7 +1,7 @@
 /* A clock that stands still until it is told to move.
  *
- * Monotonic time only goes forward; wall time follows it but may be made to jump either way, as NTP and administrators do. Setting
- * and reading may happen on different threads.
+ * Monotonic time only goes forward; wall time follows it but may be made to jump either way, as NTP and
+ * administrators do. Setting and reading may happen on different threads.
  */
 #ifndef VDI_CLOCK_SIM_H
 #define VDI_CLOCK_SIM_H

@@ -1,6 +1,7 @@
-/* How: each file is an inode with two contents, what readers see and what is durable, and a list of changes that lead from the second to the
- * first. A sync brings them to the durable one; a crash a random part of them. The directory works the same way, with name changes. There is
- * one directory, whatever its path. Inodes live as long as the disk: a name may come back.
+/* How: each file is an inode with two contents, what readers see and what is durable, and a list of changes
+ * that lead from the second to the first. A sync brings them to the durable one; a crash a random part of
+ * them. The directory works the same way, with name changes. There is one directory, whatever its path.
+ * Inodes live as long as the disk: a name may come back.
  */
 #include "disk_sim.h"
 
@@ -21,7 +22,7 @@ struct change {
 	uint8_t *data;
 };
 
-#define DIR_MODE  0700
+#define DIR_MODE 0700
 #define FILE_MODE 0600
 
 struct modes {
@@ -57,22 +58,22 @@ struct name_change {
 };
 
 struct disk_sim {
-	struct vdi_disk	    base;
-	struct vdi_rand	    rand;
-	struct inode	   *inodes;
-	struct name_table   now;
-	struct name_table   durable;
-	struct name_change *changes;
-	size_t		    change_count;
-	size_t		    change_capacity;
-	struct modes	    modes; /* of the directory */
-	bool		    is_locked;
-	bool		    is_off; /* the power is gone */
-	int64_t		    capacity_bytes;
-	uint64_t	    operations;
-	uint64_t	    fault_at;
+	struct vdi_disk		base;
+	struct vdi_rand		rand;
+	struct inode	       *inodes;
+	struct name_table	now;
+	struct name_table	durable;
+	struct name_change     *changes;
+	size_t			change_count;
+	size_t			change_capacity;
+	struct modes		modes; /* of the directory */
+	bool			is_locked;
+	bool			is_off; /* the power is gone */
+	int64_t			capacity_bytes;
+	uint64_t		operations;
+	uint64_t		fault_at;
 	enum vdi_disk_sim_fault fault;
-	bool		    is_fault_delivered;
+	bool			is_fault_delivered;
 };
 
 struct dir_sim {
@@ -131,7 +132,8 @@ static void drop_changes(struct inode *inode)
 
 static bool apply(struct content *content, const struct change *change)
 {
-	return change->data ? put(content, change->offset, change->data, change->size) : set_size(content, change->offset);
+	return change->data ? put(content, change->offset, change->data, change->size) :
+			      set_size(content, change->offset);
 }
 
 /* What a crash leaves of one change: all, nothing, or some sectors. */
@@ -145,10 +147,12 @@ static void apply_in_part(struct disk_sim *disk, struct content *content, const 
 	if (choice == 1 || change->data == NULL) {
 		is_done = apply(content, change);
 	} else {
-		for (int64_t at = change->offset, end = at + (int64_t) change->size, next; at < end; at = next) {
+		for (int64_t at = change->offset, end = at + (int64_t) change->size, next; at < end;
+		     at = next) {
 			next = VDI_MIN(end, (at / VDI_DISK_SIM_SECTOR_SIZE + 1) * VDI_DISK_SIM_SECTOR_SIZE);
 			if (vdi_rand_once_in(&disk->rand, 2))
-				is_done &= put(content, at, change->data + (at - change->offset), (size_t) (next - at));
+				is_done &= put(content, at, change->data + (at - change->offset),
+					       (size_t) (next - at));
 		}
 	}
 	VDI_CHECK(is_done);
@@ -158,7 +162,8 @@ static vd_status add_change(struct inode *inode, int64_t offset, const uint8_t *
 {
 	uint8_t *copy = NULL;
 
-	if (!vdi_grow((void **) &inode->changes, &inode->change_capacity, inode->change_count + 1, sizeof *inode->changes))
+	if (!vdi_grow((void **) &inode->changes, &inode->change_capacity, inode->change_count + 1,
+		      sizeof *inode->changes))
 		return VD_NOMEM;
 	if (data) {
 		copy = vdi_alloc(size);
@@ -201,11 +206,13 @@ static void change_names(struct name_table *table, const struct name_change *cha
 	name->inode = change->inode;
 }
 
-static vd_status add_name_change(struct disk_sim *disk, const char *removed, const char *set, struct inode *inode)
+static vd_status add_name_change(struct disk_sim *disk, const char *removed, const char *set,
+				 struct inode *inode)
 {
 	struct name_change *change;
 
-	if (!vdi_grow((void **) &disk->changes, &disk->change_capacity, disk->change_count + 1, sizeof *disk->changes))
+	if (!vdi_grow((void **) &disk->changes, &disk->change_capacity, disk->change_count + 1,
+		      sizeof *disk->changes))
 		return VD_NOMEM;
 	change = &disk->changes[disk->change_count++];
 	memset(change, 0, sizeof *change);
@@ -233,13 +240,9 @@ static vd_status begin(struct disk_sim *disk, bool *ret_in_part)
 		disk->is_off = true;
 		*ret_in_part = true;
 		return VD_IO;
-	case VDI_DISK_SIM_IO:
-		return VD_IO;
-	case VDI_DISK_SIM_SHORT_WRITE:
-		*ret_in_part = true;
-		return VD_NO_SPACE;
-	case VDI_DISK_SIM_NO_SPACE:
-		return VD_NO_SPACE;
+	case VDI_DISK_SIM_IO: return VD_IO;
+	case VDI_DISK_SIM_SHORT_WRITE: *ret_in_part = true; return VD_NO_SPACE;
+	case VDI_DISK_SIM_NO_SPACE: return VD_NO_SPACE;
 	}
 	return VD_OK;
 }
@@ -260,7 +263,8 @@ static bool has_room(struct disk_sim *disk, const struct inode *inode, int64_t s
 
 /* ---- The directory ---- */
 
-static vd_status sim_dir_open(struct vdi_disk *base, const char *path, struct vdi_dir **ret_dir, struct vd_error *reterr)
+static vd_status sim_dir_open(struct vdi_disk *base, const char *path, struct vdi_dir **ret_dir,
+			      struct vd_error *reterr)
 {
 	struct disk_sim *disk = sim_of(base);
 	struct dir_sim	*dir;
@@ -319,7 +323,8 @@ static vd_status sim_dir_sync(struct vdi_dir *base, struct vd_error *reterr)
 	return VD_OK;
 }
 
-static vd_status sim_dir_rename(struct vdi_dir *base, const char *from, const char *to, struct vd_error *reterr)
+static vd_status sim_dir_rename(struct vdi_dir *base, const char *from, const char *to,
+				struct vd_error *reterr)
 {
 	struct disk_sim *disk = dir_of(base)->disk;
 	struct name	*name;
@@ -383,8 +388,8 @@ static vd_status create_file(struct disk_sim *disk, const char *name, struct ino
 	return add_name_change(disk, "", name, inode);
 }
 
-static vd_status sim_file_open(struct vdi_dir *base, const char *text, enum vdi_file_mode mode, struct vdi_file **ret_file,
-			       struct vd_error *reterr)
+static vd_status sim_file_open(struct vdi_dir *base, const char *text, enum vdi_file_mode mode,
+			       struct vdi_file **ret_file, struct vd_error *reterr)
 {
 	struct disk_sim *disk = dir_of(base)->disk;
 	struct name	*name = find_name(&disk->now, text);
@@ -418,7 +423,8 @@ static void sim_file_close(struct vdi_file *base)
 	vdi_free(file_of(base));
 }
 
-static vd_status sim_file_read(struct vdi_file *base, int64_t offset, void *buffer, size_t size, size_t *ret_size, struct vd_error *reterr)
+static vd_status sim_file_read(struct vdi_file *base, int64_t offset, void *buffer, size_t size,
+			       size_t *ret_size, struct vd_error *reterr)
 {
 	struct file_sim *file = file_of(base);
 	struct content	*now = &file->inode->now;
@@ -431,7 +437,8 @@ static vd_status sim_file_read(struct vdi_file *base, int64_t offset, void *buff
 	return VD_OK;
 }
 
-static vd_status sim_file_write(struct vdi_file *base, int64_t offset, const void *data, size_t size, struct vd_error *reterr)
+static vd_status sim_file_write(struct vdi_file *base, int64_t offset, const void *data, size_t size,
+				struct vd_error *reterr)
 {
 	struct file_sim *file = file_of(base);
 	bool		 is_in_part;
@@ -613,7 +620,8 @@ void vdi_disk_sim_crash(struct vdi_disk *base)
 	disk->is_fault_delivered = false;
 }
 
-static const uint8_t *content_of(struct name_table *table, bool is_durable, const char *text, int64_t *ret_size)
+static const uint8_t *content_of(struct name_table *table, bool is_durable, const char *text,
+				 int64_t *ret_size)
 {
 	struct name    *name = find_name(table, text);
 	struct content *content;

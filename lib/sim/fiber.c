@@ -1,5 +1,6 @@
-/* How: ucontext. The sanitizers keep a shadow of each stack and must be told which one is in use: the address sanitizer needs the bounds of the stack that is
- * switched to, so those of the thread's own stack are taken from the first switch away from it. */
+/* How: ucontext. The sanitizers keep a shadow of each stack and must be told which one is in use: the address
+ * sanitizer needs the bounds of the stack that is switched to, so those of the thread's own stack are taken
+ * from the first switch away from it. */
 #include <ucontext.h>
 
 #include "fiber.h"
@@ -66,7 +67,8 @@ static void after_switch(struct vdi_fiber *self)
 
 static void enter(unsigned high, unsigned low)
 {
-	struct vdi_fiber *self = (struct vdi_fiber *) (((uintptr_t) high << 32) | low); /* makecontext hands on numbers only */
+	struct vdi_fiber *self =
+		(struct vdi_fiber *) (((uintptr_t) high << 32) | low); /* makecontext hands on numbers only */
 
 	after_switch(self);
 	self->run(self->arg);
@@ -103,7 +105,8 @@ vd_status vdi_fiber_new(void (*run)(void *arg), void *arg, struct vdi_fiber **re
 	fiber->stack[0] = CANARY;
 	fiber->context.uc_stack.ss_sp = stack;
 	fiber->context.uc_stack.ss_size = STACK_SIZE;
-	makecontext(&fiber->context, (void (*)(void)) enter, 2, (unsigned) ((uint64_t) (uintptr_t) fiber >> 32), (unsigned) (uintptr_t) fiber);
+	makecontext(&fiber->context, (void (*)(void)) enter, 2,
+		    (unsigned) ((uint64_t) (uintptr_t) fiber >> 32), (unsigned) (uintptr_t) fiber);
 #if IS_ADDRESS_SANITIZED
 	fiber->bottom = stack;
 	fiber->size = STACK_SIZE;

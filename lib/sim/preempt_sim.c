@@ -1,8 +1,10 @@
-/* How: the driver's stack is also the scheduler's. A handler runs on a fiber; to suspend it is to switch back to the driver, which makes other steps. When the driver itself
- * is to be suspended, at a point inside a call of the library, it makes steps right there.
+/* How: the driver's stack is also the scheduler's. A handler runs on a fiber; to suspend it is to switch back
+ * to the driver, which makes other steps. When the driver itself is to be suspended, at a point inside a call
+ * of the library, it makes steps right there.
  *
- * Locks: each context has the list of locks it holds (lib/base/lock.c keeps it), so the holder of a lock that cannot be taken is found by a search. An ordinary context
- * that waits for a lock is passed over until the lock is free. An atomic one, or the driver, must go on before anything else happens: it is `urgent`, and
+ * Locks: each context has the list of locks it holds (lib/base/lock.c keeps it), so the holder of a lock that
+ * cannot be taken is found by a search. An ordinary context that waits for a lock is passed over until the
+ * lock is free. An atomic one, or the driver, must go on before anything else happens: it is `urgent`, and
  * only the holder of its lock runs until the lock is released. */
 #include "preempt_sim.h"
 
@@ -24,11 +26,11 @@
 struct context {
 	struct vdi_preempt_sim *preempt;
 	struct vdi_fiber       *fiber;
-	bool			is_busy;   /* runs, or is suspended */
+	bool			is_busy; /* runs, or is suspended */
 	bool			is_atomic;
-	const struct vdi_lock  *wanted;	   /* waits for it; NULL: none */
-	uint64_t		due_steps; /* suspended until so many steps were made, or there is nothing else to do */
-	vd_mono			due;	   /* and until then */
+	const struct vdi_lock  *wanted; /* waits for it; NULL: none */
+	uint64_t due_steps; /* suspended until so many steps were made, or there is nothing else to do */
+	vd_mono	 due;	    /* and until then */
 	void (*run)(void *arg);
 	void *arg;
 
@@ -52,7 +54,8 @@ struct vdi_preempt_sim {
 	vd_mono		now; /* at the last step */
 	vd_dur		stall_max;
 
-	/* The window: points left in it, and those of them where a context is suspended, the last one first. */
+	/* The window: points left in it, and those of them where a context is suspended, the last one
+	 * first. */
 	uint64_t window;
 	uint64_t points_left;
 	uint64_t chosen[VDI_PREEMPTIONS_MAX];
@@ -104,7 +107,8 @@ static struct context *holder_of(struct vdi_preempt_sim *preempt, const struct v
 {
 	for (size_t i = 0; i < CONTEXTS; i++) {
 		struct context		   *context = &preempt->contexts[i];
-		const struct vdi_lock_held *held = context == preempt->current ? vdi_lock_held() : &context->held;
+		const struct vdi_lock_held *held =
+			context == preempt->current ? vdi_lock_held() : &context->held;
 
 		if (!context->is_busy || context->wanted == lock)
 			continue; /* a lock that is waited for is listed already */
@@ -191,15 +195,19 @@ static void on_point(struct vdi_preemption *hooks)
 	if (self->is_atomic || preempt->is_held || !is_chosen(preempt))
 		return;
 	preempt->count++;
-	if (self != driver_of(preempt) && preempt->stall_max.ns > 0 && vdi_preempt_sim_draw(preempt, STALL_ONE_IN) == 0) {
-		uint64_t length = (uint64_t) preempt->stall_max.ns >> vdi_preempt_sim_draw(preempt, STALL_BITS_SPAN);
+	if (self != driver_of(preempt) && preempt->stall_max.ns > 0 &&
+	    vdi_preempt_sim_draw(preempt, STALL_ONE_IN) == 0) {
+		uint64_t length =
+			(uint64_t) preempt->stall_max.ns >> vdi_preempt_sim_draw(preempt, STALL_BITS_SPAN);
 
 		self->due_steps = 0;
-		self->due = vd_mono_add(preempt->now, (vd_dur) { (int64_t) vdi_preempt_sim_draw(preempt, length + 1) });
+		self->due = vd_mono_add(preempt->now,
+					(vd_dur) { (int64_t) vdi_preempt_sim_draw(preempt, length + 1) });
 		switch_to(preempt, driver_of(preempt));
 		return;
 	}
-	suspend_for(preempt, 1 + vdi_preempt_sim_draw(preempt, UINT64_C(1) << vdi_preempt_sim_draw(preempt, LENGTH_BITS_SPAN)));
+	suspend_for(preempt, 1 + vdi_preempt_sim_draw(preempt, UINT64_C(1) << vdi_preempt_sim_draw(
+								       preempt, LENGTH_BITS_SPAN)));
 }
 
 static void resume_context(struct vdi_preempt_sim *preempt, struct context *context)
@@ -284,15 +292,16 @@ bool vdi_preempt_sim_resume(struct vdi_preempt_sim *preempt, vd_mono now, bool i
 	for (size_t i = 1; i < CONTEXTS; i++) {
 		struct context *context = &preempt->contexts[i];
 
-		if (context->is_busy && (is_idle || context->due_steps <= preempt->steps) && (is_crowded || !is_stalled(preempt, context)) &&
-		    !is_blocked(preempt, context) &&
+		if (context->is_busy && (is_idle || context->due_steps <= preempt->steps) &&
+		    (is_crowded || !is_stalled(preempt, context)) && !is_blocked(preempt, context) &&
 		    vdi_preempt_sim_draw(preempt, ++candidates) == 0)
 			choice = context;
 	}
 	if (choice == NULL && is_idle && stalled == 0) {
 		/* All wait for locks: the driver has one of them, or nobody ever goes on. */
 		for (size_t i = 1; i < CONTEXTS && !*ret_must_stop; i++)
-			*ret_must_stop = preempt->contexts[i].is_busy && first_to_run(preempt, &preempt->contexts[i]) == driver_of(preempt);
+			*ret_must_stop = preempt->contexts[i].is_busy &&
+					 first_to_run(preempt, &preempt->contexts[i]) == driver_of(preempt);
 		VDI_CHECK(*ret_must_stop);
 	}
 	if (choice)
@@ -354,7 +363,8 @@ uint64_t vdi_preempt_sim_count(const struct vdi_preempt_sim *preempt)
 
 /* ---- Beginning and end ---- */
 
-vd_status vdi_preempt_sim_new(uint64_t seed, unsigned preemptions, bool (*step)(void *arg), void *arg, struct vdi_preempt_sim **ret_preempt)
+vd_status vdi_preempt_sim_new(uint64_t seed, unsigned preemptions, bool (*step)(void *arg), void *arg,
+			      struct vdi_preempt_sim **ret_preempt)
 {
 	struct vdi_preempt_sim *preempt = VDI_NEW(struct vdi_preempt_sim);
 	vd_status		status;

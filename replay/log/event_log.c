@@ -1,6 +1,7 @@
-/* How: lines are gathered from the file (through zstd when its magic is there). Plain ones are read as they stand (plain_line.c); any other is scanned in one pass
- * with a plan of the members this format knows. Values stay slices of the line. Whoever makes
- * objects of values scans them himself and so finds whether they are JSON; only for what he does not accept is the line looked at again. */
+/* How: lines are gathered from the file (through zstd when its magic is there). Plain ones are read as they
+ * stand (plain_line.c); any other is scanned in one pass with a plan of the members this format knows. Values
+ * stay slices of the line. Whoever makes objects of values scans them himself and so finds whether they are
+ * JSON; only for what he does not accept is the line looked at again. */
 #include "event_log.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@
 #include "plain_line.h"
 
 #define READ_SIZE ((size_t) 64 << 10)
-/* Of a pipe that a log comes through, where the system allows it: writer and reader change places less often. */
+/* Of a pipe that a log comes through, where the system allows it: writer and reader change places less
+ * often. */
 #define PIPE_SIZE (1 << 20)
 
 enum member {
@@ -45,9 +47,9 @@ enum member {
 	MEMBER_COUNT
 };
 static const char *const member_names[MEMBER_COUNT] = {
-	"vedetteLog", "rev",	  "type",	 "key",	    "value",	"valueBase64", "time",	"createRev", "version",
-	"lease",      "commit",	  "snapshot",	 "snapshotEnd", "compact", "progress", "disconnect", "error",
-	"checksums",  "records",  "end",	 "sum",
+	"vedetteLog", "rev",	    "type",  "key",	  "value",    "valueBase64", "time",
+	"createRev",  "version",    "lease", "commit",	  "snapshot", "snapshotEnd", "compact",
+	"progress",   "disconnect", "error", "checksums", "records",  "end",	     "sum",
 };
 
 static const unsigned char zstd_magic[] = { 0x28, 0xb5, 0x2f, 0xfd };
@@ -59,33 +61,34 @@ struct scratch {
 
 struct vdi_event_log {
 	char		      *path;
-	int		       fd; /* -1: not open */
+	int		       fd;   /* -1: not open */
 	ZSTD_DStream	      *zstd; /* NULL: plain */
 	struct vdi_json_plan  *plan;
 	struct vdi_json_object object;
 
-	char	*packed; /* compressed input */
-	size_t	 packed_at, packed_size;
-	char	*text; /* what was read and not yet consumed: [at, size) */
-	size_t	 at, size, capacity;
-	struct vd_bytes last; /* line that was read */
-	struct scratch key_scratch, value_scratch, text_scratch; /* unescaped and decoded members */
-	uint64_t       line;
-	uint64_t       offset; /* of text, behind that line */
-	bool	 at_end, torn;
-	bool	 in_frame; /* the compressed text read last ends within a frame */
-	bool	 is_damaged; /* the compressed text goes on behind damage only */
-	bool	 has_zeros;  /* the line read last has bytes of 0 */
-	bool	 is_sealed;
-	uint64_t sum;	   /* over all lines read so far */
-	uint64_t sum_line; /* the last line that had one */
-	uint64_t sum_offset; /* of text, behind that line */
-	uint64_t records;  /* since the last line that counts them */
+	char	       *packed; /* compressed input */
+	size_t		packed_at, packed_size;
+	char	       *text; /* what was read and not yet consumed: [at, size) */
+	size_t		at, size, capacity;
+	struct vd_bytes last;					  /* line that was read */
+	struct scratch	key_scratch, value_scratch, text_scratch; /* unescaped and decoded members */
+	uint64_t	line;
+	uint64_t	offset; /* of text, behind that line */
+	bool		at_end, torn;
+	bool		in_frame;   /* the compressed text read last ends within a frame */
+	bool		is_damaged; /* the compressed text goes on behind damage only */
+	bool		has_zeros;  /* the line read last has bytes of 0 */
+	bool		is_sealed;
+	uint64_t	sum;	    /* over all lines read so far */
+	uint64_t	sum_line;   /* the last line that had one */
+	uint64_t	sum_offset; /* of text, behind that line */
+	uint64_t	records;    /* since the last line that counts them */
 };
 
 static vd_status broken(struct vdi_event_log *log, struct vd_error *reterr, const char *why)
 {
-	return vd_error_set(reterr, VD_BAD_REQUEST, "%s:%llu: %s", log->path, (unsigned long long) log->line, why);
+	return vd_error_set(reterr, VD_BAD_REQUEST, "%s:%llu: %s", log->path, (unsigned long long) log->line,
+			    why);
 }
 
 /* ---- Bytes ---- */
@@ -107,7 +110,8 @@ static vd_status make_room(struct vdi_event_log *log, struct vd_error *reterr)
 	return VD_OK;
 }
 
-static vd_status read_file(struct vdi_event_log *log, char *buffer, size_t room, size_t *ret_size, struct vd_error *reterr)
+static vd_status read_file(struct vdi_event_log *log, char *buffer, size_t room, size_t *ret_size,
+			   struct vd_error *reterr)
 {
 	ssize_t got;
 
@@ -138,7 +142,8 @@ static vd_status read_packed(struct vdi_event_log *log, size_t *ret_size, struct
 		result = ZSTD_decompressStream(log->zstd, &out, &in);
 		log->is_damaged = ZSTD_isError(result);
 		if (log->is_damaged)
-			return vd_error_set(reterr, VD_BAD_REQUEST, "%s: damaged compression after line %llu: %s", log->path,
+			return vd_error_set(reterr, VD_BAD_REQUEST,
+					    "%s: damaged compression after line %llu: %s", log->path,
 					    (unsigned long long) log->line, ZSTD_getErrorName(result));
 		log->packed_at = in.pos;
 		log->in_frame = result != 0;
@@ -169,7 +174,8 @@ static vd_status next_line(struct vdi_event_log *log, struct vd_bytes *ret_line,
 	for (;;) {
 		const char *start = log->text + log->at;
 		size_t	    unread = log->size - log->at;
-		const char *end = unread > searched ? memchr(start + searched, '\n', unread - searched) : NULL;
+		const char *end =
+			unread > searched ? memchr(start + searched, '\n', unread - searched) : NULL;
 
 		if (end) {
 			size_t size = (size_t) (end - start);
@@ -218,8 +224,8 @@ static bool parse_number(struct vd_bytes text, int64_t *ret_number)
 	return true;
 }
 
-static vd_status number_of(struct vdi_event_log *log, struct vd_bytes line, enum member member, int64_t least, int64_t *ret_number,
-			   struct vd_error *reterr)
+static vd_status number_of(struct vdi_event_log *log, struct vd_bytes line, enum member member, int64_t least,
+			   int64_t *ret_number, struct vd_error *reterr)
 {
 	const struct vdi_json_value *value = vdi_json_field(&log->object, member);
 	int64_t			     number;
@@ -227,7 +233,8 @@ static vd_status number_of(struct vdi_event_log *log, struct vd_bytes line, enum
 
 	if (value->type == VDI_JSON_ABSENT)
 		return VD_OK;
-	if (value->type != VDI_JSON_NUMBER || !parse_number(vdi_json_value_bytes(line, value), &number) || number < least) {
+	if (value->type != VDI_JSON_NUMBER || !parse_number(vdi_json_value_bytes(line, value), &number) ||
+	    number < least) {
 		snprintf(why, sizeof why, "\"%s\" must be a whole number", member_names[member]);
 		return broken(log, reterr, why);
 	}
@@ -242,8 +249,8 @@ static vd_status scratch_grow(struct scratch *scratch, size_t size, struct vd_er
 	return VD_OK;
 }
 
-static vd_status string_of(struct vdi_event_log *log, struct vd_bytes line, enum member member, struct scratch *scratch, struct vd_bytes *ret_text,
-			   struct vd_error *reterr)
+static vd_status string_of(struct vdi_event_log *log, struct vd_bytes line, enum member member,
+			   struct scratch *scratch, struct vd_bytes *ret_text, struct vd_error *reterr)
 {
 	const struct vdi_json_value *value = vdi_json_field(&log->object, member);
 	struct vd_bytes		     text = vdi_json_value_bytes(line, value);
@@ -264,7 +271,8 @@ static vd_status string_of(struct vdi_event_log *log, struct vd_bytes line, enum
 	return VD_OK;
 }
 
-static vd_status value_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record, struct vd_error *reterr)
+static vd_status value_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record,
+			  struct vd_error *reterr)
 {
 	const struct vdi_json_value *value = vdi_json_field(&log->object, MEMBER_VALUE);
 	const struct vdi_json_value *base64 = vdi_json_field(&log->object, MEMBER_VALUE_BASE64);
@@ -287,7 +295,8 @@ static vd_status value_of(struct vdi_event_log *log, struct vd_bytes line, struc
 	if (base64->type != VDI_JSON_STRING)
 		return broken(log, reterr, "\"valueBase64\" must be a string");
 	VDI_TRY(scratch_grow(&log->value_scratch, VDI_BASE64_DECODED_MAX(text.size), reterr));
-	if (vdi_base64_decode(VDI_BASE64_STANDARD, text, log->value_scratch.data, &record->value.size, NULL) != VD_OK)
+	if (vdi_base64_decode(VDI_BASE64_STANDARD, text, log->value_scratch.data, &record->value.size,
+			      NULL) != VD_OK)
 		return broken(log, reterr, "\"valueBase64\" is not base64");
 	record->value.data = log->value_scratch.data;
 	return VD_OK;
@@ -298,7 +307,8 @@ static bool has(const struct vdi_event_log *log, enum member member)
 	return vdi_json_field(&log->object, member)->type != VDI_JSON_ABSENT;
 }
 
-static vd_status change_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record, struct vd_error *reterr)
+static vd_status change_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record,
+			   struct vd_error *reterr)
 {
 	struct vd_bytes type = VD_BYTES_NONE;
 
@@ -323,11 +333,13 @@ static vd_status change_of(struct vdi_event_log *log, struct vd_bytes line, stru
 }
 
 /* The further members of a line that closes records, or the log. */
-static vd_status counts_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record, struct vd_error *reterr)
+static vd_status counts_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record,
+			   struct vd_error *reterr)
 {
 	int64_t records = 0;
 
-	record->is_end = record->kind == VDI_LOG_PROGRESS && vdi_json_field(&log->object, MEMBER_END)->type == VDI_JSON_TRUE;
+	record->is_end = record->kind == VDI_LOG_PROGRESS &&
+			 vdi_json_field(&log->object, MEMBER_END)->type == VDI_JSON_TRUE;
 	if (record->kind != VDI_LOG_COMMIT && record->kind != VDI_LOG_SNAPSHOT_END)
 		return VD_OK;
 	VDI_TRY(number_of(log, line, MEMBER_RECORDS, 0, &records, reterr));
@@ -336,14 +348,18 @@ static vd_status counts_of(struct vdi_event_log *log, struct vd_bytes line, stru
 	return VD_OK;
 }
 
-static vd_status mark_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record, struct vd_error *reterr)
+static vd_status mark_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record,
+			 struct vd_error *reterr)
 {
 	static const struct {
 		enum member	  member;
 		enum vdi_log_kind kind;
 	} marks[] = {
-		{ MEMBER_COMMIT, VDI_LOG_COMMIT },	     { MEMBER_SNAPSHOT, VDI_LOG_SNAPSHOT }, { MEMBER_SNAPSHOT_END, VDI_LOG_SNAPSHOT_END },
-		{ MEMBER_COMPACT, VDI_LOG_COMPACT },	     { MEMBER_PROGRESS, VDI_LOG_PROGRESS },
+		{ MEMBER_COMMIT, VDI_LOG_COMMIT },
+		{ MEMBER_SNAPSHOT, VDI_LOG_SNAPSHOT },
+		{ MEMBER_SNAPSHOT_END, VDI_LOG_SNAPSHOT_END },
+		{ MEMBER_COMPACT, VDI_LOG_COMPACT },
+		{ MEMBER_PROGRESS, VDI_LOG_PROGRESS },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(marks); i++)
@@ -360,7 +376,9 @@ static vd_status mark_of(struct vdi_event_log *log, struct vd_bytes line, struct
 		record->kind = VDI_LOG_FAILURE;
 		return string_of(log, line, MEMBER_ERROR, &log->text_scratch, &record->text, reterr);
 	}
-	return broken(log, reterr, "the line is none of: rev, commit, snapshot, snapshotEnd, compact, progress, disconnect, error");
+	return broken(log, reterr,
+		      "the line is none of: rev, commit, snapshot, snapshotEnd, compact, progress, "
+		      "disconnect, error");
 }
 
 /* ---- Checksums ---- */
@@ -379,7 +397,8 @@ static bool split_sum(struct vd_bytes line, struct vd_bytes *ret_summed, uint64_
 	if (line.size < VDI_EVENT_LOG_SUM_SIZE)
 		return false;
 	tail = (const char *) line.data + line.size - VDI_EVENT_LOG_SUM_SIZE;
-	if (memcmp(tail, VDI_EVENT_LOG_SUM_NAME, sizeof VDI_EVENT_LOG_SUM_NAME - 1) != 0 || memcmp(tail + VDI_EVENT_LOG_SUM_SIZE - 2, "\"}", 2) != 0)
+	if (memcmp(tail, VDI_EVENT_LOG_SUM_NAME, sizeof VDI_EVENT_LOG_SUM_NAME - 1) != 0 ||
+	    memcmp(tail + VDI_EVENT_LOG_SUM_SIZE - 2, "\"}", 2) != 0)
 		return false;
 	tail += sizeof VDI_EVENT_LOG_SUM_NAME - 1;
 	for (size_t i = 0; i < 16; i++) {
@@ -396,12 +415,15 @@ static bool split_sum(struct vd_bytes line, struct vd_bytes *ret_summed, uint64_
 
 static vd_status disagrees(struct vdi_event_log *log, struct vd_error *reterr, const char *why)
 {
-	return vd_error_set(reterr, VD_BAD_REQUEST, "%s:%llu: %s: lines %llu to %llu are not as they were written", log->path, (unsigned long long) log->line, why,
-			    (unsigned long long) log->sum_line + 1, (unsigned long long) log->line);
+	return vd_error_set(reterr, VD_BAD_REQUEST,
+			    "%s:%llu: %s: lines %llu to %llu are not as they were written", log->path,
+			    (unsigned long long) log->line, why, (unsigned long long) log->sum_line + 1,
+			    (unsigned long long) log->line);
 }
 
 /* Adds the line just read to the sum, or compares it with the sum at its end. */
-static vd_status add_line(struct vdi_event_log *log, const struct vdi_log_record *record, struct vd_error *reterr)
+static vd_status add_line(struct vdi_event_log *log, const struct vdi_log_record *record,
+			  struct vd_error *reterr)
 {
 	bool		is_change = record->kind == VDI_LOG_PUT || record->kind == VDI_LOG_DELETE;
 	struct vd_bytes summed;
@@ -413,10 +435,14 @@ static vd_status add_line(struct vdi_event_log *log, const struct vdi_log_record
 		if (!log->is_sealed)
 			return VD_OK;
 		log->sum = vdi_event_log_sum_add(log->sum, log->last);
-		return is_change || record->kind == VDI_LOG_SNAPSHOT ? VD_OK : disagrees(log, reterr, "the line has no checksum at its end");
+		return is_change || record->kind == VDI_LOG_SNAPSHOT ?
+			       VD_OK :
+			       disagrees(log, reterr, "the line has no checksum at its end");
 	}
 	if (!log->is_sealed)
-		return broken(log, reterr, "the line has a checksum, but the first line of the log does not name the kind of its checksums");
+		return broken(log, reterr,
+			      "the line has a checksum, but the first line of the log does not name the kind "
+			      "of its checksums");
 	log->sum = vdi_event_log_sum_add(log->sum, summed);
 	if (log->sum != sum)
 		return disagrees(log, reterr, "the checksum does not agree");
@@ -426,7 +452,8 @@ static vd_status add_line(struct vdi_event_log *log, const struct vdi_log_record
 }
 
 /* Compares the number of records that a line closes with those that were read. */
-static vd_status count_records(struct vdi_event_log *log, const struct vdi_log_record *record, struct vd_error *reterr)
+static vd_status count_records(struct vdi_event_log *log, const struct vdi_log_record *record,
+			       struct vd_error *reterr)
 {
 	char why[96];
 
@@ -435,7 +462,8 @@ static vd_status count_records(struct vdi_event_log *log, const struct vdi_log_r
 		return VD_OK;
 	}
 	if (record->is_counted && record->records != log->records) {
-		snprintf(why, sizeof why, "the line closes %llu records, but there are %llu", (unsigned long long) record->records, (unsigned long long) log->records);
+		snprintf(why, sizeof why, "the line closes %llu records, but there are %llu",
+			 (unsigned long long) record->records, (unsigned long long) log->records);
 		return broken(log, reterr, why);
 	}
 	log->records = 0;
@@ -449,13 +477,14 @@ static vd_status scan(struct vdi_event_log *log, struct vd_bytes line, struct vd
 	vd_status			    status = vdi_json_scan(line, &limits, &log->object, &error);
 
 	return status == VD_BAD_REQUEST || status == VD_TOO_BIG ? broken(log, reterr, error.message) :
-	       status != VD_OK				    ? vd_error_set(reterr, status, "%s", error.message) :
-							      VD_OK;
+	       status != VD_OK ? vd_error_set(reterr, status, "%s", error.message) :
+				 VD_OK;
 }
 
 /* Not inlined: a plain line should not pay for clearing all this. */
-static __attribute__((noinline)) vd_status read_members(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *ret_record,
-							struct vd_error *reterr)
+static __attribute__((noinline)) vd_status read_members(struct vdi_event_log *log, struct vd_bytes line,
+							struct vdi_log_record *ret_record,
+							struct vd_error	      *reterr)
 {
 	struct vdi_log_record record = { .line = log->line };
 
@@ -468,7 +497,8 @@ static __attribute__((noinline)) vd_status read_members(struct vdi_event_log *lo
 	return VD_OK;
 }
 
-vd_status vdi_event_log_next_unchecked(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr)
+vd_status vdi_event_log_next_unchecked(struct vdi_event_log *log, struct vdi_log_record *ret_record,
+				       struct vd_error *reterr)
 {
 	struct vdi_log_record record;
 
@@ -485,7 +515,8 @@ vd_status vdi_event_log_next_unchecked(struct vdi_event_log *log, struct vdi_log
 	return VD_OK;
 }
 
-vd_status vdi_event_log_check(struct vdi_event_log *log, struct vdi_log_record *record, struct vd_error *reterr)
+vd_status vdi_event_log_check(struct vdi_event_log *log, struct vdi_log_record *record,
+			      struct vd_error *reterr)
 {
 	if (record->is_unchecked && !vdi_plain_line_is_value(record->value))
 		return read_members(log, log->last, record, reterr);
@@ -493,7 +524,8 @@ vd_status vdi_event_log_check(struct vdi_event_log *log, struct vdi_log_record *
 	return VD_OK;
 }
 
-vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *ret_record, struct vd_error *reterr)
+vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *ret_record,
+			     struct vd_error *reterr)
 {
 	struct vdi_log_record record;
 
@@ -519,7 +551,8 @@ static uint64_t synced_of(struct vd_bytes line)
 	start = summed.data;
 	for (at = start + summed.size; at > start && at[-1] >= '0' && at[-1] <= '9';)
 		at--;
-	if ((size_t) (at - start) < sizeof name - 1 || memcmp(at - (sizeof name - 1), name, sizeof name - 1) != 0 ||
+	if ((size_t) (at - start) < sizeof name - 1 ||
+	    memcmp(at - (sizeof name - 1), name, sizeof name - 1) != 0 ||
 	    !parse_number((struct vd_bytes) { at, (size_t) (start + summed.size - at) }, &synced))
 		return 0;
 	return (uint64_t) synced;
@@ -601,7 +634,9 @@ bool vdi_event_log_is_torn(const struct vdi_event_log *log)
 
 struct vd_bytes vdi_event_log_torn_text(const struct vdi_event_log *log)
 {
-	return log->torn && log->size > log->at ? (struct vd_bytes) { log->text + log->at, log->size - log->at } : VD_BYTES_NONE;
+	return log->torn && log->size > log->at ?
+		       (struct vd_bytes) { log->text + log->at, log->size - log->at } :
+		       VD_BYTES_NONE;
 }
 
 /* ---- Life ---- */
@@ -613,19 +648,25 @@ static vd_status read_header(struct vdi_event_log *log, struct vd_error *reterr)
 	vd_status	status = next_line(log, &line, reterr);
 
 	if (status == VD_CLOSED)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "%s is empty: an event log starts with {\"vedetteLog\":%d}", log->path, VDI_EVENT_LOG_VERSION);
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "%s is empty: an event log starts with {\"vedetteLog\":%d}", log->path,
+				    VDI_EVENT_LOG_VERSION);
 	VDI_TRY(status);
 	if (scan(log, line, NULL) != VD_OK || !has(log, MEMBER_LOG))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "%s is no event log: its first line is not {\"vedetteLog\":%d}", log->path,
-				    VDI_EVENT_LOG_VERSION);
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "%s is no event log: its first line is not {\"vedetteLog\":%d}",
+				    log->path, VDI_EVENT_LOG_VERSION);
 	VDI_TRY(number_of(log, line, MEMBER_LOG, 1, &version, reterr));
 	if (version > VDI_EVENT_LOG_VERSION)
-		return vd_error_set(reterr, VD_NEWER_FORMAT, "%s has format %lld, this program knows %d", log->path, (long long) version,
-				    VDI_EVENT_LOG_VERSION);
+		return vd_error_set(reterr, VD_NEWER_FORMAT, "%s has format %lld, this program knows %d",
+				    log->path, (long long) version, VDI_EVENT_LOG_VERSION);
 	VDI_TRY(string_of(log, line, MEMBER_CHECKSUMS, &log->text_scratch, &checksums, reterr));
 	log->is_sealed = has(log, MEMBER_CHECKSUMS);
 	if (log->is_sealed && !vd_bytes_equal(checksums, vd_bytes_of(VDI_EVENT_LOG_CHECKSUMS)))
-		return vd_error_set(reterr, VD_NEWER_FORMAT, "%s has checksums that this program does not know; it knows " VDI_EVENT_LOG_CHECKSUMS, log->path);
+		return vd_error_set(
+			reterr, VD_NEWER_FORMAT,
+			"%s has checksums that this program does not know; it knows " VDI_EVENT_LOG_CHECKSUMS,
+			log->path);
 	log->sum = vdi_event_log_sum_add(0, line);
 	log->sum_line = log->line;
 	log->sum_offset = log->offset;
@@ -671,7 +712,8 @@ vd_status vdi_event_log_open(const char *path, struct vdi_event_log **ret_log, s
 	}
 	log->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	if (log->fd < 0) {
-		status = vd_error_set(reterr, errno == ENOENT ? VD_NOT_FOUND : VD_IO, "cannot open %s: %s", path, strerror(errno));
+		status = vd_error_set(reterr, errno == ENOENT ? VD_NOT_FOUND : VD_IO, "cannot open %s: %s",
+				      path, strerror(errno));
 		vdi_event_log_close(log);
 		return status;
 	}

@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static vd_status write_change(void *arg, bool is_delete, const struct vd_kv *kv, vd_wall time, struct vd_error *reterr)
+static vd_status write_change(void *arg, bool is_delete, const struct vd_kv *kv, vd_wall time,
+			      struct vd_error *reterr)
 {
 	return vdi_log_writer_change(arg, is_delete, kv, time, reterr);
 }
@@ -16,10 +17,12 @@ static vd_status write_commit(void *arg, vd_rev revision, struct vd_error *reter
 
 static vd_status write_snapshot(void *arg, vd_rev revision, bool begins, struct vd_error *reterr)
 {
-	return begins ? vdi_log_writer_snapshot_begin(arg, revision, reterr) : vdi_log_writer_snapshot_end(arg, revision, reterr);
+	return begins ? vdi_log_writer_snapshot_begin(arg, revision, reterr) :
+			vdi_log_writer_snapshot_end(arg, revision, reterr);
 }
 
-static vd_status write_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, const char *text, struct vd_error *reterr)
+static vd_status write_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, const char *text,
+			    struct vd_error *reterr)
 {
 	return vdi_log_writer_mark(arg, kind, revision, text, reterr);
 }
@@ -37,10 +40,12 @@ vd_status vdi_import_order_commit(struct vdi_import_order *order, struct vd_erro
 	return revision ? order->sink->commit(order->sink->arg, revision, reterr) : VD_OK;
 }
 
-vd_status vdi_import_order_change(struct vdi_import_order *order, bool is_delete, const struct vd_kv *kv, vd_wall time, struct vd_error *reterr)
+vd_status vdi_import_order_change(struct vdi_import_order *order, bool is_delete, const struct vd_kv *kv,
+				  vd_wall time, struct vd_error *reterr)
 {
 	if (kv->mod_rev < order->last || (kv->mod_rev == order->last && order->open == 0))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "revision %" PRId64 " comes after %" PRId64, kv->mod_rev, order->last);
+		return vd_error_set(reterr, VD_BAD_REQUEST, "revision %" PRId64 " comes after %" PRId64,
+				    kv->mod_rev, order->last);
 	if (order->open && kv->mod_rev != order->open)
 		VDI_TRY(vdi_import_order_commit(order, reterr));
 	order->open = order->last = kv->mod_rev;

@@ -1,5 +1,6 @@
-/* How: what a line says becomes a change with its revision, and goes into a heap; the oldest leaves it when the window is full. A deletion without a revision has the place of the newest
- * revision that was read before it, and gets a number when it leaves. */
+/* How: what a line says becomes a change with its revision, and goes into a heap; the oldest leaves it when
+ * the window is full. A deletion without a revision has the place of the newest revision that was read before
+ * it, and gets a number when it leaves. */
 #include "import_audit.h"
 
 #include <inttypes.h>
@@ -7,10 +8,34 @@
 #include "json_stream.h"
 #include "log_steps.h"
 
-enum field { STAGE, LEVEL, VERB, GROUP, RESOURCE, SUBRESOURCE, NAMESPACE, NAME, CODE, RESPONSE, STAGE_TIME, REQUEST_URI, FIELD_COUNT };
+enum field {
+	STAGE,
+	LEVEL,
+	VERB,
+	GROUP,
+	RESOURCE,
+	SUBRESOURCE,
+	NAMESPACE,
+	NAME,
+	CODE,
+	RESPONSE,
+	STAGE_TIME,
+	REQUEST_URI,
+	FIELD_COUNT
+};
 
-static const char *const field_paths[FIELD_COUNT] = { "stage", "level", "verb", "objectRef.apiGroup", "objectRef.resource", "objectRef.subresource", "objectRef.namespace",
-						      "objectRef.name", "responseStatus.code", "responseObject", "stageTimestamp", "requestURI" };
+static const char *const field_paths[FIELD_COUNT] = { "stage",
+						      "level",
+						      "verb",
+						      "objectRef.apiGroup",
+						      "objectRef.resource",
+						      "objectRef.subresource",
+						      "objectRef.namespace",
+						      "objectRef.name",
+						      "responseStatus.code",
+						      "responseObject",
+						      "stageTimestamp",
+						      "requestURI" };
 
 struct change {
 	vd_rev	      place;	/* revision, or the one that it comes behind */
@@ -23,21 +48,21 @@ struct change {
 };
 
 struct vdi_import_audit {
-	struct vdi_import_sink	 sink;
-	struct vdi_import_order	 order;
-	struct vdi_import_totals totals;
-	struct vdi_json_stream	 stream, items;
-	struct vdi_json_plan	*plan;
-	struct vdi_json_object	 scan;
-	struct vdi_kube_reader	 objects;
+	struct vdi_import_sink	    sink;
+	struct vdi_import_order	    order;
+	struct vdi_import_totals    totals;
+	struct vdi_json_stream	    stream, items;
+	struct vdi_json_plan	   *plan;
+	struct vdi_json_object	    scan;
+	struct vdi_kube_reader	    objects;
 	struct vdi_kube_page_reader pages;
-	struct vd_error		*reterr; /* of the call at work */
+	struct vd_error		   *reterr; /* of the call at work */
 
-	struct change  heap[VDI_IMPORT_AUDIT_WINDOW];
-	size_t	       count, bytes;
-	uint64_t       number;
-	vd_rev	       newest; /* that was read */
-	struct vd_kv  *open;   /* the last change given, while its revision is open */
+	struct change heap[VDI_IMPORT_AUDIT_WINDOW];
+	size_t	      count, bytes;
+	uint64_t      number;
+	vd_rev	      newest; /* that was read */
+	struct vd_kv *open;   /* the last change given, while its revision is open */
 
 	/* Of the line at work. */
 	char	prefix[VDI_KUBE_PREFIX_MAX];
@@ -116,12 +141,14 @@ static bool is_same_key(const struct vd_kv *a, const struct vd_kv *b)
 	return vd_bytes_equal(vd_kv_key(a), vd_kv_key(b));
 }
 
-/* A deletion gets the revision behind the last one; where that is another change's it joins it, unless that one is of the same key: then the deletion cannot be told apart, and the key
- * lives on. */
+/* A deletion gets the revision behind the last one; where that is another change's it joins it, unless that
+ * one is of the same key: then the deletion cannot be told apart, and the key lives on. */
 static bool number_loose(struct vdi_import_audit *import, struct change *change)
 {
 	change->kv->mod_rev = VDI_MAX(import->order.last, change->place) + 1;
-	return !(import->count && !import->heap[0].is_loose && import->heap[0].kv->mod_rev <= change->kv->mod_rev && is_same_key(import->heap[0].kv, change->kv));
+	return !(import->count && !import->heap[0].is_loose &&
+		 import->heap[0].kv->mod_rev <= change->kv->mod_rev &&
+		 is_same_key(import->heap[0].kv, change->kv));
 }
 
 static vd_status give(struct vdi_import_audit *import, struct change *change)
@@ -133,14 +160,19 @@ static vd_status give(struct vdi_import_audit *import, struct change *change)
 		return VD_OK;
 	}
 	/* The same answer twice, such as of a retried request. */
-	if (import->open && import->order.open == change->kv->mod_rev && is_same_key(import->open, change->kv)) {
+	if (import->open && import->order.open == change->kv->mod_rev &&
+	    is_same_key(import->open, change->kv)) {
 		import->totals.skipped++;
 		return VD_OK;
 	}
-	status = vdi_import_order_change(&import->order, change->is_delete, change->kv, change->time, import->reterr);
+	status = vdi_import_order_change(&import->order, change->is_delete, change->kv, change->time,
+					 import->reterr);
 	if (status == VD_BAD_REQUEST)
-		(void) vd_error_set(import->reterr, VD_BAD_REQUEST, "revision %" PRId64 " comes more than %d changes too late: sort the log, or leave the line out", change->kv->mod_rev,
-				    VDI_IMPORT_AUDIT_WINDOW);
+		(void) vd_error_set(
+			import->reterr, VD_BAD_REQUEST,
+			"revision %" PRId64
+			" comes more than %d changes too late: sort the log, or leave the line out",
+			change->kv->mod_rev, VDI_IMPORT_AUDIT_WINDOW);
 	if (status != VD_OK)
 		return vdi_import_at_line(change->line, status, import->reterr);
 	import->totals.taken++;
@@ -161,9 +193,16 @@ static vd_status give_oldest(struct vdi_import_audit *import)
 /* Takes kv over. */
 static vd_status push(struct vdi_import_audit *import, struct vd_kv *kv, bool is_delete, bool is_loose)
 {
-	struct change change = { is_loose ? import->newest : kv->mod_rev, is_loose, import->number++, import->stream.line, is_delete, import->time, kv };
+	struct change change = { is_loose ? import->newest : kv->mod_rev,
+				 is_loose,
+				 import->number++,
+				 import->stream.line,
+				 is_delete,
+				 import->time,
+				 kv };
 
-	while (import->count == VDI_IMPORT_AUDIT_WINDOW || (import->count && import->bytes > VDI_IMPORT_AUDIT_WINDOW_BYTES)) {
+	while (import->count == VDI_IMPORT_AUDIT_WINDOW ||
+	       (import->count && import->bytes > VDI_IMPORT_AUDIT_WINDOW_BYTES)) {
 		vd_status status = give_oldest(import);
 
 		if (status != VD_OK) {
@@ -174,7 +213,8 @@ static vd_status push(struct vdi_import_audit *import, struct vd_kv *kv, bool is
 	import->newest = VDI_MAX(import->newest, kv->mod_rev);
 	import->bytes += kv->value_size + kv->key_size;
 	import->heap[import->count] = change;
-	for (size_t at = import->count++; at && is_before(&import->heap[at], &import->heap[(at - 1) / 2]); at = (at - 1) / 2)
+	for (size_t at = import->count++; at && is_before(&import->heap[at], &import->heap[(at - 1) / 2]);
+	     at = (at - 1) / 2)
 		swap(&import->heap[at], &import->heap[(at - 1) / 2]);
 	return VD_OK;
 }
@@ -185,7 +225,9 @@ static struct vd_bytes text_of(const struct vdi_import_audit *import, struct vd_
 {
 	const struct vdi_json_value *value = vdi_json_field(&import->scan, field);
 
-	return value->type == VDI_JSON_STRING || value->type == VDI_JSON_NUMBER ? vdi_json_value_bytes(json, value) : VD_BYTES_NONE;
+	return value->type == VDI_JSON_STRING || value->type == VDI_JSON_NUMBER ?
+		       vdi_json_value_bytes(json, value) :
+		       VD_BYTES_NONE;
 }
 
 static bool is(struct vd_bytes text, const char *wanted)
@@ -206,12 +248,16 @@ static bool is_change(const struct vdi_import_audit *import, struct vd_bytes jso
 {
 	static const char *const verbs[] = { "create", "update", "patch", "delete", "deletecollection" };
 	/* Their answers are the object itself. */
-	static const char *const parts[] = { "", "status", "finalize", "ephemeralcontainers", "resize", "approval" };
-	struct vd_bytes code = text_of(import, json, CODE), uri = text_of(import, json, REQUEST_URI);
+	static const char *const parts[] = { "",       "status",  "finalize", "ephemeralcontainers",
+					     "resize", "approval" };
+	struct vd_bytes		 code = text_of(import, json, CODE), uri = text_of(import, json, REQUEST_URI);
 
-	return is(text_of(import, json, STAGE), "ResponseComplete") && is(text_of(import, json, LEVEL), "RequestResponse") &&
-	       is_one_of(text_of(import, json, VERB), verbs, VDI_ARRAY_SIZE(verbs)) && code.size == 3 && *(const char *) code.data == '2' &&
-	       is_one_of(text_of(import, json, SUBRESOURCE), parts, VDI_ARRAY_SIZE(parts)) && text_of(import, json, RESOURCE).size > 0 &&
+	return is(text_of(import, json, STAGE), "ResponseComplete") &&
+	       is(text_of(import, json, LEVEL), "RequestResponse") &&
+	       is_one_of(text_of(import, json, VERB), verbs, VDI_ARRAY_SIZE(verbs)) && code.size == 3 &&
+	       *(const char *) code.data == '2' &&
+	       is_one_of(text_of(import, json, SUBRESOURCE), parts, VDI_ARRAY_SIZE(parts)) &&
+	       text_of(import, json, RESOURCE).size > 0 &&
 	       (uri.size == 0 || memmem(uri.data, uri.size, "dryRun=All", 10) == NULL);
 }
 
@@ -240,7 +286,9 @@ static vd_status take_object(struct vdi_import_audit *import, struct vd_bytes js
 /* The object of the request, of which the answer says only that it is gone. */
 static vd_status take_status(struct vdi_import_audit *import, struct vd_bytes json)
 {
-	struct vdi_kube_object object = { .name = text_of(import, json, NAME), .namespace_name = text_of(import, json, NAMESPACE), .revision = 1 };
+	struct vdi_kube_object object = { .name = text_of(import, json, NAME),
+					  .namespace_name = text_of(import, json, NAMESPACE),
+					  .revision = 1 };
 	struct vd_kv	      *kv;
 
 	if (!import->is_deleting || object.name.size == 0) {
@@ -276,15 +324,17 @@ static vd_status take_answer(struct vdi_import_audit *import, struct vd_bytes js
 static vd_status take_line(void *arg, struct vd_bytes json)
 {
 	static const struct vdi_json_limits limits = { VDI_KUBE_OBJECT_SIZE_MAX, VDI_JSON_DEPTH_MAX };
-	struct vdi_import_audit	    *import = arg;
-	char			     group[256], plural[256];
-	const struct vdi_json_value *kind;
-	vd_status		     status = vdi_json_scan(json, &limits, &import->scan, import->reterr);
+	struct vdi_import_audit		   *import = arg;
+	char				    group[256], plural[256];
+	const struct vdi_json_value	   *kind;
+	vd_status status = vdi_json_scan(json, &limits, &import->scan, import->reterr);
 
 	if (status == VD_OK) {
 		kind = vdi_json_member(&import->scan, VDI_JSON_KIND);
-		if (kind->type != VDI_JSON_STRING || !is(vdi_json_value_bytes(json, kind), "Event") || text_of(import, json, STAGE).size == 0)
-			status = vd_error_set(import->reterr, VD_BAD_REQUEST, "no event of an audit log: no kind Event with a stage");
+		if (kind->type != VDI_JSON_STRING || !is(vdi_json_value_bytes(json, kind), "Event") ||
+		    text_of(import, json, STAGE).size == 0)
+			status = vd_error_set(import->reterr, VD_BAD_REQUEST,
+					      "no event of an audit log: no kind Event with a stage");
 	}
 	if (status != VD_OK)
 		return vdi_import_at_line(import->stream.line, status, import->reterr);
@@ -293,21 +343,28 @@ static vd_status take_line(void *arg, struct vd_bytes json)
 		import->totals.skipped++;
 		return VD_OK;
 	}
-	import->is_deleting = memcmp(text_of(import, json, VERB).data, "delete", VDI_MIN(text_of(import, json, VERB).size, (size_t) 6)) == 0;
+	import->is_deleting = memcmp(text_of(import, json, VERB).data, "delete",
+				     VDI_MIN(text_of(import, json, VERB).size, (size_t) 6)) == 0;
 	import->time.ns = 0;
-	(void) vdi_log_time_parse(text_of(import, json, STAGE_TIME), &import->time); /* without one there is none */
-	if (!copy_text(text_of(import, json, GROUP), group, sizeof group) || !copy_text(text_of(import, json, RESOURCE), plural, sizeof plural) ||
+	(void) vdi_log_time_parse(text_of(import, json, STAGE_TIME),
+				  &import->time); /* without one there is none */
+	if (!copy_text(text_of(import, json, GROUP), group, sizeof group) ||
+	    !copy_text(text_of(import, json, RESOURCE), plural, sizeof plural) ||
 	    !vdi_kube_prefix(group, plural, import->prefix))
-		status = vd_error_set(import->reterr, VD_BAD_REQUEST, "the resource in objectRef has no plain name");
+		status = vd_error_set(import->reterr, VD_BAD_REQUEST,
+				      "the resource in objectRef has no plain name");
 	else
 		status = take_answer(import, json);
 	/* What give says of an older line stays. */
-	return status == VD_BAD_REQUEST && strncmp(import->reterr->message, "line ", 5) == 0 ? status : vdi_import_at_line(import->stream.line, status, import->reterr);
+	return status == VD_BAD_REQUEST && strncmp(import->reterr->message, "line ", 5) == 0 ?
+		       status :
+		       vdi_import_at_line(import->stream.line, status, import->reterr);
 }
 
 /* ---- Feeding ---- */
 
-vd_status vdi_import_audit_feed(struct vdi_import_audit *import, struct vd_bytes bytes, struct vd_error *reterr)
+vd_status vdi_import_audit_feed(struct vdi_import_audit *import, struct vd_bytes bytes,
+				struct vd_error *reterr)
 {
 	struct vd_error error = { 0 };
 	vd_status	status;
@@ -317,7 +374,9 @@ vd_status vdi_import_audit_feed(struct vdi_import_audit *import, struct vd_bytes
 	if (status == VD_OK)
 		return VD_OK;
 	if (error.message[0] == 0) {
-		(void) vd_error_set(&error, status, "%s", status == VD_BAD_REQUEST ? "here should be a JSON object" : vd_status_sentence(status));
+		(void) vd_error_set(&error, status, "%s",
+				    status == VD_BAD_REQUEST ? "here should be a JSON object" :
+							       vd_status_sentence(status));
 		status = vdi_import_at_line(import->stream.lines + 1, status, &error);
 	}
 	error.code = status;
@@ -326,7 +385,8 @@ vd_status vdi_import_audit_feed(struct vdi_import_audit *import, struct vd_bytes
 	return status;
 }
 
-vd_status vdi_import_audit_end(struct vdi_import_audit *import, struct vdi_import_totals *ret_totals, struct vd_error *reterr)
+vd_status vdi_import_audit_end(struct vdi_import_audit *import, struct vdi_import_totals *ret_totals,
+			       struct vd_error *reterr)
 {
 	struct vd_error error = { 0 };
 	vd_status	status = VD_OK;

@@ -21,7 +21,7 @@ struct vdi_import_watch {
 	struct vdi_kube_page_reader  pages;
 	struct vd_error		    *reterr; /* of the call at work */
 
-	uint64_t	count;	 /* objects so far */
+	uint64_t	count; /* objects so far */
 	vd_rev		newest;
 	vd_rev		last_revision; /* of the object before */
 	uint64_t	last_key;
@@ -34,7 +34,8 @@ static bool is_same_hash(const void *entry, const void *key)
 	return (uintptr_t) entry == *(const uintptr_t *) key;
 }
 
-vd_status vdi_import_watch_new(const struct vdi_import_watch_scan *scan, vdi_import_prefix_fn prefix_of, void *prefix_arg, const struct vdi_import_sink *sink,
+vd_status vdi_import_watch_new(const struct vdi_import_watch_scan *scan, vdi_import_prefix_fn prefix_of,
+			       void *prefix_arg, const struct vdi_import_sink *sink,
 			       struct vdi_import_watch **ret_import)
 {
 	struct vdi_import_watch *import = VDI_NEW(struct vdi_import_watch);
@@ -83,18 +84,21 @@ static vd_status scan_object(struct vdi_import_watch *import, bool is_put, uint6
 
 /* ---- The second one ---- */
 
-static vd_status write_object(struct vdi_import_watch *import, bool is_delete, const struct vd_kv *kv, uint64_t key)
+static vd_status write_object(struct vdi_import_watch *import, bool is_delete, const struct vd_kv *kv,
+			      uint64_t key)
 {
 	const struct vdi_import_sink *sink = &import->sink;
 
 	if (import->count <= import->scan.snapshot_count) {
 		if (import->count == 1)
-			VDI_TRY(sink->snapshot(sink->arg, import->scan.snapshot_revision, true, import->reterr));
+			VDI_TRY(sink->snapshot(sink->arg, import->scan.snapshot_revision, true,
+					       import->reterr));
 		VDI_TRY(sink->change(sink->arg, false, kv, (vd_wall) { 0 }, import->reterr));
 		import->totals.taken++;
 		import->order.last = import->scan.snapshot_revision;
 		if (import->count == import->scan.snapshot_count)
-			VDI_TRY(sink->snapshot(sink->arg, import->scan.snapshot_revision, false, import->reterr));
+			VDI_TRY(sink->snapshot(sink->arg, import->scan.snapshot_revision, false,
+					       import->reterr));
 		return VD_OK;
 	}
 	if (kv->mod_rev == import->last_revision && key == import->last_key) {
@@ -108,7 +112,8 @@ static vd_status write_object(struct vdi_import_watch *import, bool is_delete, c
 
 /* ---- Both ---- */
 
-static vd_status take_object(struct vdi_import_watch *import, struct vd_bytes json, enum vdi_kube_event_type type)
+static vd_status take_object(struct vdi_import_watch *import, struct vd_bytes json,
+			     enum vdi_kube_event_type type)
 {
 	struct vdi_kube_object object;
 	char		       prefix[VDI_KUBE_PREFIX_MAX];
@@ -118,8 +123,12 @@ static vd_status take_object(struct vdi_import_watch *import, struct vd_bytes js
 
 	VDI_TRY(vdi_kube_object_read(&import->objects, json, NULL, NULL, &object, import->reterr));
 	if (!import->prefix_of(import->prefix_arg, object.api_version, object.kind, prefix))
-		return vd_error_set(import->reterr, VD_BAD_REQUEST, "where %.*s of %.*s lies is not known: --resources FILE names it", (int) VDI_MIN(object.kind.size, (size_t) 80),
-				    (const char *) object.kind.data, (int) VDI_MIN(object.api_version.size, (size_t) 80), (const char *) object.api_version.data);
+		return vd_error_set(import->reterr, VD_BAD_REQUEST,
+				    "where %.*s of %.*s lies is not known: --resources FILE names it",
+				    (int) VDI_MIN(object.kind.size, (size_t) 80),
+				    (const char *) object.kind.data,
+				    (int) VDI_MIN(object.api_version.size, (size_t) 80),
+				    (const char *) object.api_version.data);
 	VDI_TRY(vdi_kube_object_kv(&object, prefix, type == VDI_KUBE_DELETED, &kv, import->reterr));
 	import->count++;
 	import->totals.read++;
@@ -133,7 +142,8 @@ static vd_status take_object(struct vdi_import_watch *import, struct vd_bytes js
 	return status;
 }
 
-/* What is no object ends the state that a watch begins with; a snapshot that was begun is complete then, for the first pass saw the same. */
+/* What is no object ends the state that a watch begins with; a snapshot that was begun is complete then, for
+ * the first pass saw the same. */
 static vd_status take_mark(struct vdi_import_watch *import, const struct vdi_kube_event *event)
 {
 	struct vdi_kube_object object;
@@ -173,7 +183,8 @@ static bool is_list(struct vdi_import_watch *import, struct vd_bytes json, struc
 	}
 	kind = vdi_json_member(&import->pages.scan, VDI_JSON_KIND);
 	text = vdi_json_value_bytes(json, kind);
-	return kind->type == VDI_JSON_STRING && text.size >= 4 && memcmp((const char *) text.data + text.size - 4, "List", 4) == 0;
+	return kind->type == VDI_JSON_STRING && text.size >= 4 &&
+	       memcmp((const char *) text.data + text.size - 4, "List", 4) == 0;
 }
 
 static vd_status take_value(void *arg, struct vd_bytes json)
@@ -184,14 +195,17 @@ static vd_status take_value(void *arg, struct vd_bytes json)
 	struct vd_error		 error = { 0 };
 
 	if (vdi_kube_event_read(&import->events, json, &event, &error) == VD_OK)
-		return event.type == VDI_KUBE_BOOKMARK || event.type == VDI_KUBE_ERROR ? take_mark(import, &event) : take_object(import, event.object, event.type);
+		return event.type == VDI_KUBE_BOOKMARK || event.type == VDI_KUBE_ERROR ?
+			       take_mark(import, &event) :
+			       take_object(import, event.object, event.type);
 	if (!is_list(import, json, &page))
 		return take_object(import, json, import->is_past ? VDI_KUBE_MODIFIED : VDI_KUBE_ADDED);
 	vdi_json_stream_reset(&import->items);
 	return vdi_json_stream_feed(&import->items, page.items, take_item, import);
 }
 
-vd_status vdi_import_watch_feed(struct vdi_import_watch *import, struct vd_bytes bytes, struct vd_error *reterr)
+vd_status vdi_import_watch_feed(struct vdi_import_watch *import, struct vd_bytes bytes,
+				struct vd_error *reterr)
 {
 	struct vd_error error = { 0 };
 	vd_status	status;
@@ -203,7 +217,9 @@ vd_status vdi_import_watch_feed(struct vdi_import_watch *import, struct vd_bytes
 	if (error.message[0]) {
 		status = vdi_import_at_line(import->stream.line, status, &error);
 	} else {
-		(void) vd_error_set(&error, status, "%s", status == VD_BAD_REQUEST ? "here should be a JSON object" : vd_status_sentence(status));
+		(void) vd_error_set(&error, status, "%s",
+				    status == VD_BAD_REQUEST ? "here should be a JSON object" :
+							       vd_status_sentence(status));
 		status = vdi_import_at_line(import->stream.lines + 1, status, &error);
 	}
 	error.code = status;
@@ -212,7 +228,8 @@ vd_status vdi_import_watch_feed(struct vdi_import_watch *import, struct vd_bytes
 	return status;
 }
 
-vd_status vdi_import_watch_end(struct vdi_import_watch *import, struct vdi_import_watch_scan *ret_scan, struct vdi_import_totals *ret_totals, struct vd_error *reterr)
+vd_status vdi_import_watch_end(struct vdi_import_watch *import, struct vdi_import_watch_scan *ret_scan,
+			       struct vdi_import_totals *ret_totals, struct vd_error *reterr)
 {
 	if (vdi_json_stream_is_open(&import->stream)) {
 		(void) vd_error_set(reterr, VD_BAD_REQUEST, "the input ends inside an object");

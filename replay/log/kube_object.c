@@ -1,4 +1,5 @@
-/* See the header. Objects are scanned, not parsed into a tree (lib/json/json_scan.h): their bytes stay as they were, so that the same object is the same bytes whoever sent it. */
+/* See the header. Objects are scanned, not parsed into a tree (lib/json/json_scan.h): their bytes stay as
+ * they were, so that the same object is the same bytes whoever sent it. */
 #include "kube_object.h"
 
 #include <inttypes.h>
@@ -10,7 +11,8 @@
 static const struct vd_bytes	    finalizers_of_spec = { "spec.finalizers", 15 };
 static const struct vdi_json_limits limits = { VDI_KUBE_OBJECT_SIZE_MAX, VDI_JSON_DEPTH_MAX };
 
-static vd_status scan_init(struct vdi_json_plan **plan, struct vdi_json_object *scan, const struct vd_bytes *paths, size_t count)
+static vd_status scan_init(struct vdi_json_plan **plan, struct vdi_json_object *scan,
+			   const struct vd_bytes *paths, size_t count)
 {
 	vd_status status;
 
@@ -60,7 +62,8 @@ void vdi_kube_reader_fini(struct vdi_kube_reader *reader)
 	vdi_buffer_fini(&reader->value);
 }
 
-static bool text_of(const struct vdi_kube_reader *reader, struct vd_bytes json, enum vdi_json_member member, struct vd_bytes *ret_text)
+static bool text_of(const struct vdi_kube_reader *reader, struct vd_bytes json, enum vdi_json_member member,
+		    struct vd_bytes *ret_text)
 {
 	const struct vdi_json_value *value = vdi_json_member(&reader->scan, member);
 
@@ -94,19 +97,23 @@ static bool is_empty(struct vd_bytes json, const struct vdi_json_value *value)
 
 static bool is_held(const struct vdi_kube_reader *reader, struct vd_bytes json)
 {
-	const struct vdi_json_value *grace = vdi_json_member(&reader->scan, VDI_JSON_DELETION_GRACE_PERIOD_SECONDS);
+	const struct vdi_json_value *grace =
+		vdi_json_member(&reader->scan, VDI_JSON_DELETION_GRACE_PERIOD_SECONDS);
 
-	return (grace->type == VDI_JSON_NUMBER && !vd_bytes_equal(vdi_json_value_bytes(json, grace), vd_bytes_of("0"))) ||
-	       !is_empty(json, vdi_json_member(&reader->scan, VDI_JSON_FINALIZERS)) || !is_empty(json, vdi_json_field(&reader->scan, 0));
+	return (grace->type == VDI_JSON_NUMBER &&
+		!vd_bytes_equal(vdi_json_value_bytes(json, grace), vd_bytes_of("0"))) ||
+	       !is_empty(json, vdi_json_member(&reader->scan, VDI_JSON_FINALIZERS)) ||
+	       !is_empty(json, vdi_json_field(&reader->scan, 0));
 }
 
 /* The object without its resourceVersion and white space. */
-static vd_status make_value(struct vdi_kube_reader *reader, struct vd_bytes json, const char *kind, const char *api_version, struct vd_bytes *ret_value)
+static vd_status make_value(struct vdi_kube_reader *reader, struct vd_bytes json, const char *kind,
+			    const char *api_version, struct vd_bytes *ret_value)
 {
-	struct vdi_buffer     *out = &reader->value;
-	struct vdi_json_slice  cut = reader->scan.resource_version_member;
-	const char	      *text = json.data;
-	size_t		       brace = 0, size;
+	struct vdi_buffer    *out = &reader->value;
+	struct vdi_json_slice cut = reader->scan.resource_version_member;
+	const char	     *text = json.data;
+	size_t		      brace = 0, size;
 
 	while (text[brace] != '{')
 		brace++;
@@ -119,14 +126,17 @@ static vd_status make_value(struct vdi_kube_reader *reader, struct vd_bytes json
 	if (cut.length == 0)
 		cut.offset = (uint32_t) json.size;
 	vdi_buffer_append(out, (struct vd_bytes) { text + brace + 1, cut.offset - brace - 1 });
-	vdi_buffer_append(out, (struct vd_bytes) { text + cut.offset + cut.length, json.size - cut.offset - cut.length });
+	vdi_buffer_append(out, (struct vd_bytes) { text + cut.offset + cut.length,
+						   json.size - cut.offset - cut.length });
 	VDI_TRY(vdi_buffer_status(out));
-	size = reader->scan.spaced ? vdi_json_minify((struct vd_bytes) { out->data, out->size }, out->data) : out->size;
+	size = reader->scan.spaced ? vdi_json_minify((struct vd_bytes) { out->data, out->size }, out->data) :
+				     out->size;
 	*ret_value = (struct vd_bytes) { out->data, size };
 	return VD_OK;
 }
 
-vd_status vdi_kube_object_read(struct vdi_kube_reader *reader, struct vd_bytes json, const char *kind, const char *api_version, struct vdi_kube_object *ret_object,
+vd_status vdi_kube_object_read(struct vdi_kube_reader *reader, struct vd_bytes json, const char *kind,
+			       const char *api_version, struct vdi_kube_object *ret_object,
 			       struct vd_error *reterr)
 {
 	struct vdi_kube_object object = { 0 };
@@ -134,18 +144,26 @@ vd_status vdi_kube_object_read(struct vdi_kube_reader *reader, struct vd_bytes j
 	vd_status	       status;
 
 	VDI_TRY(vdi_json_scan(json, &limits, &reader->scan, reterr));
-	if (!text_of(reader, json, VDI_JSON_KIND, &object.kind) || !text_of(reader, json, VDI_JSON_API_VERSION, &object.api_version) ||
-	    !text_of(reader, json, VDI_JSON_NAME, &object.name) || !text_of(reader, json, VDI_JSON_NAMESPACE, &object.namespace_name) ||
-	    !text_of(reader, json, VDI_JSON_RESOURCE_VERSION, &revision) || !text_of(reader, json, VDI_JSON_CREATION_TIMESTAMP, &object.creation_time))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "kind, apiVersion, and the name, namespace and resourceVersion in metadata must be plain strings");
+	if (!text_of(reader, json, VDI_JSON_KIND, &object.kind) ||
+	    !text_of(reader, json, VDI_JSON_API_VERSION, &object.api_version) ||
+	    !text_of(reader, json, VDI_JSON_NAME, &object.name) ||
+	    !text_of(reader, json, VDI_JSON_NAMESPACE, &object.namespace_name) ||
+	    !text_of(reader, json, VDI_JSON_RESOURCE_VERSION, &revision) ||
+	    !text_of(reader, json, VDI_JSON_CREATION_TIMESTAMP, &object.creation_time))
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "kind, apiVersion, and the name, namespace and resourceVersion in "
+				    "metadata must be plain strings");
 	if (!read_revision(revision, &object.revision))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "the resourceVersion \"%.*s\" is no number", (int) VDI_MIN(revision.size, (size_t) 40),
-				    (const char *) revision.data);
+		return vd_error_set(reterr, VD_BAD_REQUEST, "the resourceVersion \"%.*s\" is no number",
+				    (int) VDI_MIN(revision.size, (size_t) 40), (const char *) revision.data);
 	if ((object.kind.size == 0 && kind == NULL) || (object.api_version.size == 0 && api_version == NULL))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "no Kubernetes object: it has no %s", object.kind.size ? "apiVersion" : "kind");
+		return vd_error_set(reterr, VD_BAD_REQUEST, "no Kubernetes object: it has no %s",
+				    object.kind.size ? "apiVersion" : "kind");
 	object.is_held = is_held(reader, json);
-	object.is_last = !object.is_held && vdi_json_member(&reader->scan, VDI_JSON_DELETION_TIMESTAMP)->type == VDI_JSON_STRING;
-	status = make_value(reader, json, object.kind.size ? NULL : kind, object.api_version.size ? NULL : api_version, &object.value);
+	object.is_last = !object.is_held &&
+			 vdi_json_member(&reader->scan, VDI_JSON_DELETION_TIMESTAMP)->type == VDI_JSON_STRING;
+	status = make_value(reader, json, object.kind.size ? NULL : kind,
+			    object.api_version.size ? NULL : api_version, &object.value);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	if (object.kind.size == 0)
@@ -158,26 +176,34 @@ vd_status vdi_kube_object_read(struct vdi_kube_reader *reader, struct vd_bytes j
 
 static bool is_segment(struct vd_bytes name)
 {
-	return memchr(name.data, '/', name.size) == NULL && !vd_bytes_equal(name, vd_bytes_of(".")) && !vd_bytes_equal(name, vd_bytes_of(".."));
+	return memchr(name.data, '/', name.size) == NULL && !vd_bytes_equal(name, vd_bytes_of(".")) &&
+	       !vd_bytes_equal(name, vd_bytes_of(".."));
 }
 
-vd_status vdi_kube_object_kv(const struct vdi_kube_object *object, const char *prefix, bool is_delete, struct vd_kv **ret_kv, struct vd_error *reterr)
+vd_status vdi_kube_object_kv(const struct vdi_kube_object *object, const char *prefix, bool is_delete,
+			     struct vd_kv **ret_kv, struct vd_error *reterr)
 {
 	char	  key[VD_KEY_SIZE_MAX];
 	int	  size;
 	vd_status status;
 
 	if (object->name.size == 0 || object->revision == 0)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "an object without a %s", object->name.size ? "resourceVersion" : "name");
+		return vd_error_set(reterr, VD_BAD_REQUEST, "an object without a %s",
+				    object->name.size ? "resourceVersion" : "name");
 	if (!is_segment(object->name) || (object->namespace_name.size && !is_segment(object->namespace_name)))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "the name \"%.*s\" cannot be part of a key", (int) VDI_MIN(object->name.size, (size_t) 80),
+		return vd_error_set(reterr, VD_BAD_REQUEST, "the name \"%.*s\" cannot be part of a key",
+				    (int) VDI_MIN(object->name.size, (size_t) 80),
 				    (const char *) object->name.data);
-	size = snprintf(key, sizeof key, "%s%.*s%s%.*s", prefix, (int) VDI_MIN(object->namespace_name.size, sizeof key), 
-			object->namespace_name.size ? (const char *) object->namespace_name.data : "", object->namespace_name.size ? "/" : "",
-			(int) VDI_MIN(object->name.size, sizeof key), (const char *) object->name.data);
+	size = snprintf(key, sizeof key, "%s%.*s%s%.*s", prefix,
+			(int) VDI_MIN(object->namespace_name.size, sizeof key),
+			object->namespace_name.size ? (const char *) object->namespace_name.data : "",
+			object->namespace_name.size ? "/" : "", (int) VDI_MIN(object->name.size, sizeof key),
+			(const char *) object->name.data);
 	if (size < 0 || (size_t) size >= sizeof key)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "a name of %zu bytes is too long", object->name.size);
-	status = vd_kv_new((struct vd_bytes) { key, (size_t) size }, is_delete ? VD_BYTES_NONE : object->value, ret_kv);
+		return vd_error_set(reterr, VD_BAD_REQUEST, "a name of %zu bytes is too long",
+				    object->name.size);
+	status = vd_kv_new((struct vd_bytes) { key, (size_t) size },
+			   is_delete ? VD_BYTES_NONE : object->value, ret_kv);
 	if (status != VD_OK)
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	(*ret_kv)->mod_rev = object->revision;
@@ -204,12 +230,15 @@ static vd_status no_event(struct vd_bytes json, const char *why, struct vd_error
 	int shown = (int) VDI_MIN(json.size, (size_t) 60);
 
 	for (int i = 0; i < shown; i++)
-		if ((unsigned char) ((const char *) json.data)[i] < 0x20 || (unsigned char) ((const char *) json.data)[i] >= 0x7f)
+		if ((unsigned char) ((const char *) json.data)[i] < 0x20 ||
+		    (unsigned char) ((const char *) json.data)[i] >= 0x7f)
 			shown = i;
-	return vd_error_set(reterr, VD_BAD_REQUEST, "\"%.*s...\" is no event of a watch: %s", shown, (const char *) json.data, why);
+	return vd_error_set(reterr, VD_BAD_REQUEST, "\"%.*s...\" is no event of a watch: %s", shown,
+			    (const char *) json.data, why);
 }
 
-vd_status vdi_kube_event_read(struct vdi_kube_event_reader *reader, struct vd_bytes json, struct vdi_kube_event *ret_event, struct vd_error *reterr)
+vd_status vdi_kube_event_read(struct vdi_kube_event_reader *reader, struct vd_bytes json,
+			      struct vdi_kube_event *ret_event, struct vd_error *reterr)
 {
 	static const char *const     names[] = { "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR" };
 	const struct vdi_json_value *type, *object;
@@ -217,14 +246,17 @@ vd_status vdi_kube_event_read(struct vdi_kube_event_reader *reader, struct vd_by
 	vd_status		     status = vdi_json_scan(json, &limits, &reader->scan, &error);
 
 	if (status != VD_OK)
-		return status == VD_BAD_REQUEST ? no_event(json, error.message, reterr) : vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+		return status == VD_BAD_REQUEST ?
+			       no_event(json, error.message, reterr) :
+			       vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	type = vdi_json_field(&reader->scan, 0);
 	object = vdi_json_field(&reader->scan, 1);
 	if (type->type != VDI_JSON_STRING || object->type != VDI_JSON_OBJECT)
 		return no_event(json, "type and object are missing", reterr);
 	for (unsigned i = 0; i < VDI_ARRAY_SIZE(names); i++)
 		if (vd_bytes_equal(vdi_json_value_bytes(json, type), vd_bytes_of(names[i]))) {
-			*ret_event = (struct vdi_kube_event) { (enum vdi_kube_event_type) i, vdi_json_value_bytes(json, object) };
+			*ret_event = (struct vdi_kube_event) { (enum vdi_kube_event_type) i,
+							       vdi_json_value_bytes(json, object) };
 			return VD_OK;
 		}
 	return no_event(json, "its type is not known", reterr);
@@ -243,8 +275,9 @@ vd_status vdi_kube_status_error(struct vd_bytes json, struct vd_error *reterr)
 			     code == 504		? VD_TIMEOUT :
 							  VD_UNAVAILABLE;
 
-	(void) vd_error_set(reterr, status, "%s%s%s%s", message && *message ? message : "the server gives no reason", reason && *reason ? " (" : "", reason ? reason : "",
-			    reason && *reason ? ")" : "");
+	(void) vd_error_set(
+		reterr, status, "%s%s%s%s", message && *message ? message : "the server gives no reason",
+		reason && *reason ? " (" : "", reason ? reason : "", reason && *reason ? ")" : "");
 	json_decref(root);
 	return status;
 }
@@ -264,7 +297,8 @@ void vdi_kube_page_reader_fini(struct vdi_kube_page_reader *reader)
 	scan_fini(&reader->plan, &reader->scan);
 }
 
-vd_status vdi_kube_page_read(struct vdi_kube_page_reader *reader, struct vd_bytes json, struct vdi_kube_page *ret_page, struct vd_error *reterr)
+vd_status vdi_kube_page_read(struct vdi_kube_page_reader *reader, struct vd_bytes json,
+			     struct vdi_kube_page *ret_page, struct vd_error *reterr)
 {
 	const struct vdi_json_value *revision, *token, *items;
 	struct vdi_kube_page	     page = { 0 };
@@ -275,7 +309,8 @@ vd_status vdi_kube_page_read(struct vdi_kube_page_reader *reader, struct vd_byte
 	items = vdi_json_field(&reader->scan, 1);
 	if (items->type != VDI_JSON_ARRAY && items->type != VDI_JSON_NULL)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "no list: it has no items");
-	if (revision->type == VDI_JSON_STRING && !read_revision(vdi_json_value_bytes(json, revision), &page.revision))
+	if (revision->type == VDI_JSON_STRING &&
+	    !read_revision(vdi_json_value_bytes(json, revision), &page.revision))
 		return vd_error_set(reterr, VD_BAD_REQUEST, "a list whose resourceVersion is no number");
 	if (token->type == VDI_JSON_STRING) {
 		if (token->escaped)
@@ -292,13 +327,32 @@ vd_status vdi_kube_page_read(struct vdi_kube_page_reader *reader, struct vd_byte
 
 /* ---- Keys ---- */
 
-/* The groups that Kubernetes itself keeps directly below /registry/; a few more end with .k8s.io and are custom kinds. */
+/* The groups that Kubernetes itself keeps directly below /registry/; a few more end with .k8s.io and are
+ * custom kinds. */
 static bool is_own_group(const char *group)
 {
-	static const char *const own[] = { "", "apps", "batch", "autoscaling", "policy", "extensions", "admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
-					   "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
-					   "internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io",
-					   "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io" };
+	static const char *const own[] = { "",
+					   "apps",
+					   "batch",
+					   "autoscaling",
+					   "policy",
+					   "extensions",
+					   "admissionregistration.k8s.io",
+					   "authentication.k8s.io",
+					   "authorization.k8s.io",
+					   "certificates.k8s.io",
+					   "coordination.k8s.io",
+					   "discovery.k8s.io",
+					   "events.k8s.io",
+					   "flowcontrol.apiserver.k8s.io",
+					   "internal.apiserver.k8s.io",
+					   "networking.k8s.io",
+					   "node.k8s.io",
+					   "rbac.authorization.k8s.io",
+					   "resource.k8s.io",
+					   "scheduling.k8s.io",
+					   "storage.k8s.io",
+					   "storagemigration.k8s.io" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(own); i++)
 		if (strcmp(group, own[i]) == 0)
@@ -324,6 +378,7 @@ bool vdi_kube_prefix(const char *group, const char *plural, char prefix[VDI_KUBE
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(special); i++)
 		if (strcmp(group, special[i].group) == 0 && strcmp(plural, special[i].plural) == 0)
 			place = special[i].place;
-	size = snprintf(prefix, VDI_KUBE_PREFIX_MAX, "/registry/%s%s%s/", is_own ? "" : group, is_own ? "" : "/", place);
+	size = snprintf(prefix, VDI_KUBE_PREFIX_MAX, "/registry/%s%s%s/", is_own ? "" : group,
+			is_own ? "" : "/", place);
 	return size > 0 && size < VDI_KUBE_PREFIX_MAX;
 }

@@ -16,21 +16,25 @@ struct load {
 	bool		      strict;
 	uint64_t	      said;
 
-	struct vdi_import_change *changes; /* of the step at work, in the import's words */
-	size_t			  capacity;
+	struct vdi_import_change  *changes; /* of the step at work, in the import's words */
+	size_t			   capacity;
 	struct vdi_log_load_report report;
 };
 
-/* The store will be served to Go clients, to which a list with such a number is unreadable. Values of other encodings hold no text of numbers. */
-static vd_status check_numbers(const struct load *load, const struct vdi_log_change *change, struct vd_error *reterr)
+/* The store will be served to Go clients, to which a list with such a number is unreadable. Values of other
+ * encodings hold no text of numbers. */
+static vd_status check_numbers(const struct load *load, const struct vdi_log_change *change,
+			       struct vd_error *reterr)
 {
 	struct vd_bytes value = change->is_delete ? VD_BYTES_NONE : vd_kv_value(change->kv), number;
 	char		why[160];
 
-	if (value.size == 0 || *(const char *) value.data != '{' || !vdi_json_has_unfit_number(value, NULL, &number))
+	if (value.size == 0 || *(const char *) value.data != '{' ||
+	    !vdi_json_has_unfit_number(value, NULL, &number))
 		return VD_OK;
-	(void) snprintf(why, sizeof why, "the number %.*s fits neither int64 nor float64: no Go client could read the value", (int) VDI_MIN(number.size, (size_t) 40),
-			(const char *) number.data);
+	(void) snprintf(why, sizeof why,
+			"the number %.*s fits neither int64 nor float64: no Go client could read the value",
+			(int) VDI_MIN(number.size, (size_t) 40), (const char *) number.data);
 	return vdi_log_steps_broken(load->steps, change->line, why, reterr);
 }
 
@@ -40,12 +44,14 @@ static vd_status changes_of(struct load *load, const struct vdi_log_step *step, 
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	for (size_t i = 0; i < step->count; i++) {
 		VDI_TRY(check_numbers(load, &step->changes[i], reterr));
-		load->changes[i] = (struct vdi_import_change) { step->changes[i].is_delete, step->changes[i].kv };
+		load->changes[i] =
+			(struct vdi_import_change) { step->changes[i].is_delete, step->changes[i].kv };
 	}
 	return VD_OK;
 }
 
-static vd_status import_step(struct load *load, struct vdi_mvcc_import *import, const struct vdi_log_step *step, struct vd_error *reterr)
+static vd_status import_step(struct load *load, struct vdi_mvcc_import *import,
+			     const struct vdi_log_step *step, struct vd_error *reterr)
 {
 	VDI_TRY(changes_of(load, step, reterr));
 	switch (step->kind) {
@@ -58,10 +64,8 @@ static vd_status import_step(struct load *load, struct vdi_mvcc_import *import, 
 		for (size_t i = 0; i < step->count; i++)
 			load->report.revision = VDI_MAX(load->report.revision, load->changes[i].kv->mod_rev);
 		return VD_OK;
-	case VDI_STEP_COMPACT:
-		return vdi_mvcc_import_compact(import, step->revision, reterr);
-	default:
-		return VD_OK; /* nothing that a store holds */
+	case VDI_STEP_COMPACT: return vdi_mvcc_import_compact(import, step->revision, reterr);
+	default: return VD_OK; /* nothing that a store holds */
 	}
 }
 
@@ -111,11 +115,12 @@ static void say_written(void *arg, uint64_t done, uint64_t all)
 		load->progress(load->progress_arg, done, all);
 }
 
-vd_status vdi_log_load_open(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
-			    const char *path, bool strict, vdi_log_load_fn progress, void *progress_arg, struct vd_store **ret_store,
+vd_status vdi_log_load_open(const struct vd_env *env, const struct vd_mvcc_options *options,
+			    const struct vdi_persist_tuning *tuning, const char *path, bool strict,
+			    vdi_log_load_fn progress, void *progress_arg, struct vd_store **ret_store,
 			    struct vdi_log_load_report *ret_report, struct vd_error *reterr)
 {
-	struct load		 load = { .strict = strict, .progress = progress, .progress_arg = progress_arg };
+	struct load load = { .strict = strict, .progress = progress, .progress_arg = progress_arg };
 	struct vdi_mvcc_importer importer = { run, say_written, &load };
 	vd_status		 status;
 

@@ -1,5 +1,6 @@
-/* How: records are gathered until their transaction is known to be complete: its commit line, or the next revision in a log without commit lines (then the
- * first record of that one is already here and waits). A mark that comes behind an open transaction waits the same way. */
+/* How: records are gathered until their transaction is known to be complete: its commit line, or the next
+ * revision in a log without commit lines (then the first record of that one is already here and waits). A
+ * mark that comes behind an open transaction waits the same way. */
 #include "log_steps.h"
 
 #include <stdio.h>
@@ -15,11 +16,11 @@ struct vdi_log_steps {
 
 	struct vdi_log_change *changes; /* of the step at work: first what was given, then what is gathered */
 	size_t		       count, capacity;
-	size_t		       given;	 /* the first ones, of the step that was given: dropped by the next call */
-	vd_rev		       revision; /* of the transaction at work; 0: none */
-	uint64_t	       line;
-	size_t		       bytes;
-	vd_wall		       time;
+	size_t	 given;	   /* the first ones, of the step that was given: dropped by the next call */
+	vd_rev	 revision; /* of the transaction at work; 0: none */
+	uint64_t line;
+	size_t	 bytes;
+	vd_wall	 time;
 
 	vdi_codec_of_fn codec_of; /* NULL: nothing is made ahead */
 	void	       *codec_of_arg;
@@ -36,10 +37,12 @@ struct vdi_log_steps {
 	struct vdi_log_tail tail;
 };
 
-vd_status vdi_log_steps_broken(const struct vdi_log_steps *steps, uint64_t line, const char *why, struct vd_error *reterr)
+vd_status vdi_log_steps_broken(const struct vdi_log_steps *steps, uint64_t line, const char *why,
+			       struct vd_error *reterr)
 {
 	struct vd_error said = { 0 };
-	vd_status	status = vd_error_set(&said, VD_BAD_REQUEST, "%s:%llu: %s", steps->path, (unsigned long long) line, why);
+	vd_status	status = vd_error_set(&said, VD_BAD_REQUEST, "%s:%llu: %s", steps->path,
+					      (unsigned long long) line, why);
 
 	if (reterr)
 		*reterr = said;
@@ -51,7 +54,8 @@ static void drop(struct vdi_log_steps *steps, size_t count)
 	for (size_t i = 0; i < count; i++)
 		vd_kv_unref(steps->changes[i].kv);
 	if (count < steps->count)
-		memmove(steps->changes, steps->changes + count, (steps->count - count) * sizeof *steps->changes);
+		memmove(steps->changes, steps->changes + count,
+			(steps->count - count) * sizeof *steps->changes);
 	steps->count -= count;
 }
 
@@ -62,13 +66,15 @@ static struct vd_bytes key_of(const void *change)
 	return vd_kv_key(((const struct vdi_log_change *) change)->kv);
 }
 
-static vd_status key_is_twice(const struct vdi_log_steps *steps, const struct vdi_log_change *again, struct vd_error *reterr)
+static vd_status key_is_twice(const struct vdi_log_steps *steps, const struct vdi_log_change *again,
+			      struct vd_error *reterr)
 {
 	struct vd_bytes key = key_of(again);
 	uint64_t	line = steps->line + (uint32_t) (again->line - (uint32_t) steps->line);
 	char		why[160];
 
-	snprintf(why, sizeof why, "key %.*s%s occurs twice in one transaction or snapshot", (int) VDI_MIN(key.size, (size_t) 100), (const char *) key.data, key.size > 100 ? "..." : "");
+	snprintf(why, sizeof why, "key %.*s%s occurs twice in one transaction or snapshot",
+		 (int) VDI_MIN(key.size, (size_t) 100), (const char *) key.data, key.size > 100 ? "..." : "");
 	return vdi_log_steps_broken(steps, line, why, reterr);
 }
 
@@ -79,7 +85,8 @@ static vd_status check_keys(struct vdi_log_steps *steps, size_t count, struct vd
 	vd_status		  status = VD_OK;
 	size_t			  ascending = 1;
 
-	while (ascending < count && vd_bytes_compare(key_of(&steps->changes[ascending - 1]), key_of(&steps->changes[ascending])) < 0)
+	while (ascending < count && vd_bytes_compare(key_of(&steps->changes[ascending - 1]),
+						     key_of(&steps->changes[ascending])) < 0)
 		ascending++;
 	if (ascending >= count)
 		return VD_OK;
@@ -97,15 +104,21 @@ static vd_status check_keys(struct vdi_log_steps *steps, size_t count, struct vd
 }
 
 /* The gathered changes become the step. waiting: that many at the end belong to the next one. */
-static vd_status give(struct vdi_log_steps *steps, enum vdi_log_step_kind kind, vd_rev revision, size_t waiting, struct vdi_log_step *ret_step,
-		      struct vd_error *reterr)
+static vd_status give(struct vdi_log_steps *steps, enum vdi_log_step_kind kind, vd_rev revision,
+		      size_t waiting, struct vdi_log_step *ret_step, struct vd_error *reterr)
 {
 	VDI_TRY(check_keys(steps, steps->count - waiting, reterr));
 	steps->given = steps->count - waiting;
 	steps->records += steps->given;
 	steps->whole = waiting ? steps->start : vdi_event_log_offset(steps->log);
-	*ret_step = (struct vdi_log_step) { .kind = kind, .revision = revision, .changes = steps->changes, .count = steps->given,
-					    .bytes = steps->bytes, .time = steps->time, .text = "", .line = steps->line };
+	*ret_step = (struct vdi_log_step) { .kind = kind,
+					    .revision = revision,
+					    .changes = steps->changes,
+					    .count = steps->given,
+					    .bytes = steps->bytes,
+					    .time = steps->time,
+					    .text = "",
+					    .line = steps->line };
 	steps->revision = 0;
 	steps->bytes = 0;
 	steps->time = (vd_wall) { 0 };
@@ -133,19 +146,23 @@ static vd_status make_kv(const struct vdi_log_record *record, struct vd_kv **ret
 }
 
 /* By the codec that will make the object, else by the log. */
-static vd_status check_value(struct vdi_log_steps *steps, struct vdi_log_record *record, struct vd_error *reterr)
+static vd_status check_value(struct vdi_log_steps *steps, struct vdi_log_record *record,
+			     struct vd_error *reterr)
 {
-	const struct vd_codec *codec = steps->codec_of ? steps->codec_of(steps->codec_of_arg, record->key) : NULL;
+	const struct vd_codec *codec =
+		steps->codec_of ? steps->codec_of(steps->codec_of_arg, record->key) : NULL;
 
 	if (codec && make_kv(record, &steps->ahead) == VD_OK) {
 		if (vdi_codec_json_prepare(codec, steps->ahead))
 			return VD_OK;
-		steps->ahead = vd_kv_unref(steps->ahead); /* it may be the record of another line than it seemed */
+		steps->ahead =
+			vd_kv_unref(steps->ahead); /* it may be the record of another line than it seemed */
 	}
 	return vdi_event_log_check(steps->log, record, reterr);
 }
 
-static vd_status gather(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vd_error *reterr)
+static vd_status gather(struct vdi_log_steps *steps, const struct vdi_log_record *record,
+			struct vd_error *reterr)
 {
 	struct vd_kv *kv = steps->ahead;
 	vd_status     status = VD_OK;
@@ -155,10 +172,12 @@ static vd_status gather(struct vdi_log_steps *steps, const struct vdi_log_record
 	if (kv == NULL)
 		status = make_kv(record, &kv);
 	if (status != VD_OK)
-		return status == VD_TOO_BIG ? vdi_log_steps_broken(steps, record->line, "key or value are too large", reterr) :
+		return status == VD_TOO_BIG ? vdi_log_steps_broken(steps, record->line,
+								   "key or value are too large", reterr) :
 					      vd_error_set(reterr, status, "out of memory");
 	steps->ahead = NULL;
-	/* Member by member: as a whole it would be read back from the stack, behind all stores into the value (measured: a twentieth of a replay). */
+	/* Member by member: as a whole it would be read back from the stack, behind all stores into the value
+	 * (measured: a twentieth of a replay). */
 	steps->changes[steps->count].is_delete = record->kind == VDI_LOG_DELETE;
 	steps->changes[steps->count].line = (uint32_t) record->line;
 	steps->changes[steps->count].kv = kv;
@@ -174,15 +193,19 @@ static void count_in(struct vdi_log_steps *steps, const struct vdi_log_record *r
 }
 
 /* *ret_complete: the transaction before is whole, and record waits behind it. */
-static vd_status take_change(struct vdi_log_steps *steps, const struct vdi_log_record *record, bool *ret_complete, struct vd_error *reterr)
+static vd_status take_change(struct vdi_log_steps *steps, const struct vdi_log_record *record,
+			     bool *ret_complete, struct vd_error *reterr)
 {
 	*ret_complete = false;
 	if (steps->in_snapshot) {
 		if (record->kind == VDI_LOG_DELETE)
-			return vdi_log_steps_broken(steps, record->line, "a DELETE within a snapshot", reterr);
+			return vdi_log_steps_broken(steps, record->line, "a DELETE within a snapshot",
+						    reterr);
 	} else if (steps->revision && steps->revision != record->revision) {
 		if (steps->has_commits)
-			return vdi_log_steps_broken(steps, record->line, "a new revision begins, and the one before has no commit", reterr);
+			return vdi_log_steps_broken(steps, record->line,
+						    "a new revision begins, and the one before has no commit",
+						    reterr);
 		*ret_complete = true;
 	}
 	VDI_TRY(gather(steps, record, reterr));
@@ -195,7 +218,8 @@ static vd_status take_change(struct vdi_log_steps *steps, const struct vdi_log_r
 }
 
 /* The record that waited begins the next transaction. */
-static vd_status complete_before(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vdi_log_step *ret_step, struct vd_error *reterr)
+static vd_status complete_before(struct vdi_log_steps *steps, const struct vdi_log_record *record,
+				 struct vdi_log_step *ret_step, struct vd_error *reterr)
 {
 	vd_status status = give(steps, VDI_STEP_TXN, steps->revision, 1, ret_step, reterr);
 
@@ -206,7 +230,8 @@ static vd_status complete_before(struct vdi_log_steps *steps, const struct vdi_l
 
 /* ---- Marks ---- */
 
-static vd_status mark_of(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vd_error *reterr)
+static vd_status mark_of(struct vdi_log_steps *steps, const struct vdi_log_record *record,
+			 struct vd_error *reterr)
 {
 	static const enum vdi_log_step_kind kinds[] = { [VDI_LOG_COMPACT] = VDI_STEP_COMPACT,
 							[VDI_LOG_PROGRESS] = VDI_STEP_PROGRESS,
@@ -217,21 +242,28 @@ static vd_status mark_of(struct vdi_log_steps *steps, const struct vdi_log_recor
 	steps->text = vdi_strndup(record->text.size ? record->text.data : "", record->text.size);
 	if (steps->text == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	steps->mark = (struct vdi_log_step) { .kind = kinds[record->kind], .revision = record->revision, .text = steps->text, .line = record->line };
+	steps->mark = (struct vdi_log_step) { .kind = kinds[record->kind],
+					      .revision = record->revision,
+					      .text = steps->text,
+					      .line = record->line };
 	return VD_OK;
 }
 
 /* A line that belongs to no transaction: the one before must be complete. */
-static vd_status settle(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vd_error *reterr)
+static vd_status settle(struct vdi_log_steps *steps, const struct vdi_log_record *record,
+			struct vd_error *reterr)
 {
 	if (steps->in_snapshot)
-		return vdi_log_steps_broken(steps, record->line, "only records may stand within a snapshot", reterr);
+		return vdi_log_steps_broken(steps, record->line, "only records may stand within a snapshot",
+					    reterr);
 	if (steps->revision && steps->has_commits)
-		return vdi_log_steps_broken(steps, record->line, "the transaction before has no commit", reterr);
+		return vdi_log_steps_broken(steps, record->line, "the transaction before has no commit",
+					    reterr);
 	return VD_OK;
 }
 
-static vd_status take_mark(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vdi_log_step *ret_step, struct vd_error *reterr)
+static vd_status take_mark(struct vdi_log_steps *steps, const struct vdi_log_record *record,
+			   struct vdi_log_step *ret_step, struct vd_error *reterr)
 {
 	VDI_TRY(settle(steps, record, reterr));
 	VDI_TRY(mark_of(steps, record, reterr));
@@ -256,7 +288,8 @@ static bool torn_line_is_of_another(const struct vdi_log_steps *steps)
 		memcpy(start, torn.data, size);
 	start[size] = 0;
 	snprintf(ours, sizeof ours, "{\"rev\":%lld,", (long long) steps->revision);
-	return strncmp(start, "{\"rev\":", 7) == 0 && strchr(start, ',') && strncmp(start, ours, strlen(ours)) != 0;
+	return strncmp(start, "{\"rev\":", 7) == 0 && strchr(start, ',') &&
+	       strncmp(start, ours, strlen(ours)) != 0;
 }
 
 static vd_status take_end(struct vdi_log_steps *steps, struct vdi_log_step *ret_step, struct vd_error *reterr)
@@ -270,8 +303,10 @@ static vd_status take_end(struct vdi_log_steps *steps, struct vdi_log_step *ret_
 	tail->line = vdi_event_log_line(steps->log) + 1;
 	if (steps->in_snapshot)
 		return vdi_log_steps_broken(steps, steps->line, "the log ends within a snapshot", reterr);
-	/* In a log with commit lines the last transaction is torn. In one without, it may be torn if the last line is. */
-	if (steps->revision && (steps->has_commits || is_sealed || (tail->is_torn && !torn_line_is_of_another(steps)))) {
+	/* In a log with commit lines the last transaction is torn. In one without, it may be torn if the last
+	 * line is. */
+	if (steps->revision &&
+	    (steps->has_commits || is_sealed || (tail->is_torn && !torn_line_is_of_another(steps)))) {
 		tail->is_torn = true;
 		tail->line = steps->line;
 		tail->records = steps->count;
@@ -291,7 +326,8 @@ static vd_status take_end(struct vdi_log_steps *steps, struct vdi_log_step *ret_
 /* ---- Steps ---- */
 
 /* VD_AGAIN: gathered, nothing is complete yet. */
-static vd_status take(struct vdi_log_steps *steps, const struct vdi_log_record *record, struct vdi_log_step *ret_step, struct vd_error *reterr)
+static vd_status take(struct vdi_log_steps *steps, const struct vdi_log_record *record,
+		      struct vdi_log_step *ret_step, struct vd_error *reterr)
 {
 	vd_status status;
 	bool	  complete;
@@ -307,25 +343,30 @@ static vd_status take(struct vdi_log_steps *steps, const struct vdi_log_record *
 	case VDI_LOG_COMMIT:
 		steps->has_commits = true;
 		if (steps->in_snapshot || (steps->revision && steps->revision != record->revision))
-			return vdi_log_steps_broken(steps, record->line, "the commit is of another revision than the records before it", reterr);
-		return steps->revision ? give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step, reterr) : VD_AGAIN;
+			return vdi_log_steps_broken(
+				steps, record->line,
+				"the commit is of another revision than the records before it", reterr);
+		return steps->revision ? give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step, reterr) :
+					 VD_AGAIN;
 	case VDI_LOG_SNAPSHOT:
 		VDI_TRY(settle(steps, record, reterr));
 		steps->in_snapshot = true;
-		status = steps->revision ? give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step, reterr) : VD_AGAIN;
+		status = steps->revision ? give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step, reterr) :
+					   VD_AGAIN;
 		begin(steps, 0, record->line);
 		return status;
 	case VDI_LOG_SNAPSHOT_END:
 		if (!steps->in_snapshot)
-			return vdi_log_steps_broken(steps, record->line, "a snapshot ends that did not begin", reterr);
+			return vdi_log_steps_broken(steps, record->line, "a snapshot ends that did not begin",
+						    reterr);
 		steps->in_snapshot = false;
 		return give(steps, VDI_STEP_SNAPSHOT, record->revision, 0, ret_step, reterr);
-	default:
-		return take_mark(steps, record, ret_step, reterr);
+	default: return take_mark(steps, record, ret_step, reterr);
 	}
 }
 
-vd_status vdi_log_steps_next(struct vdi_log_steps *steps, struct vdi_log_step *ret_step, struct vd_error *reterr)
+vd_status vdi_log_steps_next(struct vdi_log_steps *steps, struct vdi_log_step *ret_step,
+			     struct vd_error *reterr)
 {
 	struct vdi_log_record record;
 	vd_status	      status;
@@ -370,10 +411,15 @@ struct vdi_log_tail vdi_log_steps_tail(const struct vdi_log_steps *steps)
 bool vdi_log_tail_say(const struct vdi_log_tail *tail, char text[VDI_LOG_TAIL_SIZE])
 {
 	if (tail->is_torn)
-		snprintf(text, VDI_LOG_TAIL_SIZE, "the log is torn at line %llu: %llu whole records and %llu bytes at its end were left out", (unsigned long long) tail->line,
-			 (unsigned long long) tail->records, (unsigned long long) tail->bytes);
+		snprintf(text, VDI_LOG_TAIL_SIZE,
+			 "the log is torn at line %llu: %llu whole records and %llu bytes at its end were "
+			 "left out",
+			 (unsigned long long) tail->line, (unsigned long long) tail->records,
+			 (unsigned long long) tail->bytes);
 	else if (tail->is_unclosed)
-		snprintf(text, VDI_LOG_TAIL_SIZE, "the log ends before line %llu without a closing line: its writer was stopped hard, or lines at its end are missing",
+		snprintf(text, VDI_LOG_TAIL_SIZE,
+			 "the log ends before line %llu without a closing line: its writer was stopped hard, "
+			 "or lines at its end are missing",
 			 (unsigned long long) tail->line);
 	return tail->is_torn || tail->is_unclosed;
 }
@@ -466,7 +512,8 @@ static bool offset_of(const char **at, const char *end, int *ret_seconds)
 		return false;
 	sign = **at == '+' ? 1 : -1;
 	++*at;
-	if (!digits(at, end, 2, &hours) || !letter(at, end, ":") || !digits(at, end, 2, &minutes) || hours > 23 || minutes > 59)
+	if (!digits(at, end, 2, &hours) || !letter(at, end, ":") || !digits(at, end, 2, &minutes) ||
+	    hours > 23 || minutes > 59)
 		return false;
 	*ret_seconds = sign * (hours * 3600 + minutes * 60);
 	return true;
@@ -480,13 +527,14 @@ bool vdi_log_time_parse(struct vd_bytes text, vd_wall *ret_time)
 	int64_t	    nanoseconds;
 	int	    offset;
 
-	if (text.size < 20 || !digits(&at, end, 4, &tm.tm_year) || !letter(&at, end, "-") || !digits(&at, end, 2, &tm.tm_mon) ||
-	    !letter(&at, end, "-") || !digits(&at, end, 2, &tm.tm_mday) || !letter(&at, end, "Tt ") || !digits(&at, end, 2, &tm.tm_hour) ||
-	    !letter(&at, end, ":") || !digits(&at, end, 2, &tm.tm_min) || !letter(&at, end, ":") || !digits(&at, end, 2, &tm.tm_sec) ||
+	if (text.size < 20 || !digits(&at, end, 4, &tm.tm_year) || !letter(&at, end, "-") ||
+	    !digits(&at, end, 2, &tm.tm_mon) || !letter(&at, end, "-") || !digits(&at, end, 2, &tm.tm_mday) ||
+	    !letter(&at, end, "Tt ") || !digits(&at, end, 2, &tm.tm_hour) || !letter(&at, end, ":") ||
+	    !digits(&at, end, 2, &tm.tm_min) || !letter(&at, end, ":") || !digits(&at, end, 2, &tm.tm_sec) ||
 	    !fraction(&at, end, &nanoseconds) || !offset_of(&at, end, &offset) || at != end)
 		return false;
-	if (tm.tm_year < 1970 || tm.tm_year > 2261 || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_mday > 31 || tm.tm_hour > 23 ||
-	    tm.tm_min > 59 || tm.tm_sec > 60)
+	if (tm.tm_year < 1970 || tm.tm_year > 2261 || tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 ||
+	    tm.tm_mday > 31 || tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
 		return false;
 	tm.tm_year -= 1900;
 	tm.tm_mon -= 1;

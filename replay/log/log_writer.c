@@ -1,7 +1,10 @@
-/* How: two buffers of text. "open" is the transaction (or snapshot) at work, "ready" what was committed and not yet written. Plain logs write ready as it is; compressed
- * ones make a frame of it when it is large enough, or when somebody wants it on disk. A frame is whole transactions, so cutting a torn frame off is enough after a crash.
+/* How: two buffers of text. "open" is the transaction (or snapshot) at work, "ready" what was committed and
+ * not yet written. Plain logs write ready as it is; compressed ones make a frame of it when it is large
+ * enough, or when somebody wants it on disk. A frame is whole transactions, so cutting a torn frame off is
+ * enough after a crash.
  *
- * A snapshot may be large: its records go from open to ready as they come, and are cut off again on resuming when the snapshot never ended. */
+ * A snapshot may be large: its records go from open to ready as they come, and are cut off again on resuming
+ * when the snapshot never ended. */
 #include "log_writer.h"
 
 #include <errno.h>
@@ -39,22 +42,22 @@ struct vdi_log_writer {
 	struct vdi_json_object object;
 	size_t		       redact_count;
 
-	struct vdi_buffer open, ready, packed;
-	ZSTD_CCtx	 *zstd; /* NULL: plain */
-	struct frame	 *frames;
-	size_t		  frame_count, frame_capacity;
+	struct vdi_buffer	     open, ready, packed;
+	ZSTD_CCtx		    *zstd; /* NULL: plain */
+	struct frame		    *frames;
+	size_t			     frame_count, frame_capacity;
 	struct vdi_log_writer_totals totals;
 	uint64_t		     open_records; /* not settled yet */
 	uint64_t		     records;	   /* since the last line that counts them */
 
 	bool	 is_sealed; /* the log has checksums */
 	bool	 strict;
-	uint64_t settled;   /* bytes of text that are settled, of the whole log */
-	uint64_t synced;    /* of them on disk */
+	uint64_t settled;     /* bytes of text that are settled, of the whole log */
+	uint64_t synced;      /* of them on disk */
 	bool	 says_synced; /* the next line with a checksum says so */
 	uint64_t sum;	      /* over all lines so far */
 	uint64_t settled_sum; /* over those that are settled */
-	vd_rev	 last; /* the newest revision of a line */
+	vd_rev	 last;	      /* the newest revision of a line */
 };
 
 /* ---- To the file ---- */
@@ -64,10 +67,12 @@ static vd_status io_error(struct vdi_log_writer *writer, const char *what, struc
 	int saved = errno;
 
 	writer->has_failed = true;
-	return vd_error_set(reterr, saved == ENOSPC || saved == EDQUOT ? VD_NO_SPACE : VD_IO, "cannot %s %s: %s", what, writer->path, strerror(saved));
+	return vd_error_set(reterr, saved == ENOSPC || saved == EDQUOT ? VD_NO_SPACE : VD_IO,
+			    "cannot %s %s: %s", what, writer->path, strerror(saved));
 }
 
-static vd_status write_all(struct vdi_log_writer *writer, const char *data, size_t size, struct vd_error *reterr)
+static vd_status write_all(struct vdi_log_writer *writer, const char *data, size_t size,
+			   struct vd_error *reterr)
 {
 	while (size) {
 		ssize_t written = write(writer->fd, data, size);
@@ -92,7 +97,8 @@ static vd_status no_memory(struct vdi_log_writer *writer, struct vd_error *reter
 static vd_status prepare_frames(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	writer->zstd = ZSTD_createCCtx();
-	if (writer->zstd == NULL || ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) ||
+	if (writer->zstd == NULL ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1)))
 		return no_memory(writer, reterr);
 	return VD_OK;
@@ -103,7 +109,8 @@ static vd_status write_frame(struct vdi_log_writer *writer, struct vd_error *ret
 	size_t bound = ZSTD_compressBound(writer->ready.size), size;
 	char  *room;
 
-	if (!vdi_grow((void **) &writer->frames, &writer->frame_capacity, writer->frame_count + 1, sizeof *writer->frames))
+	if (!vdi_grow((void **) &writer->frames, &writer->frame_capacity, writer->frame_count + 1,
+		      sizeof *writer->frames))
 		return no_memory(writer, reterr);
 	vdi_buffer_clear(&writer->packed);
 	room = vdi_buffer_reserve(&writer->packed, bound);
@@ -113,7 +120,8 @@ static vd_status write_frame(struct vdi_log_writer *writer, struct vd_error *ret
 	if (ZSTD_isError(size))
 		return no_memory(writer, reterr);
 	VDI_TRY(write_all(writer, room, size, reterr));
-	writer->frames[writer->frame_count++] = (struct frame) { (uint32_t) size, (uint32_t) writer->ready.size };
+	writer->frames[writer->frame_count++] =
+		(struct frame) { (uint32_t) size, (uint32_t) writer->ready.size };
 	return VD_OK;
 }
 
@@ -143,7 +151,9 @@ static vd_status settle(struct vdi_log_writer *writer, struct vd_error *reterr)
 	writer->open_records = 0;
 	writer->settled_sum = writer->sum;
 	vdi_buffer_clear(&writer->open);
-	return writer->ready.size >= (writer->is_packed ? FRAME_SIZE : WRITE_SIZE) ? write_ready(writer, reterr) : VD_OK;
+	return writer->ready.size >= (writer->is_packed ? FRAME_SIZE : WRITE_SIZE) ?
+		       write_ready(writer, reterr) :
+		       VD_OK;
 }
 
 /* ---- Lines ---- */
@@ -165,14 +175,17 @@ static void end_change(struct vdi_log_writer *writer, size_t start)
 }
 
 /* Ends any other line, with its checksum. The transaction or snapshot is complete. */
-static vd_status end_line(struct vdi_log_writer *writer, size_t start, vd_rev revision, struct vd_error *reterr)
+static vd_status end_line(struct vdi_log_writer *writer, size_t start, vd_rev revision,
+			  struct vd_error *reterr)
 {
 	if (writer->is_sealed && writer->says_synced)
-		vdi_buffer_printf(&writer->open, VDI_EVENT_LOG_SYNCED_NAME "%llu", (unsigned long long) writer->synced);
+		vdi_buffer_printf(&writer->open, VDI_EVENT_LOG_SYNCED_NAME "%llu",
+				  (unsigned long long) writer->synced);
 	writer->says_synced = false;
 	if (writer->is_sealed && vdi_buffer_status(&writer->open) == VD_OK) {
 		writer->sum = vdi_event_log_sum_add(writer->sum, line_from(writer, start));
-		vdi_buffer_printf(&writer->open, VDI_EVENT_LOG_SUM_NAME "%016llx\"", (unsigned long long) writer->sum);
+		vdi_buffer_printf(&writer->open, VDI_EVENT_LOG_SUM_NAME "%016llx\"",
+				  (unsigned long long) writer->sum);
 	}
 	vdi_buffer_append_text(&writer->open, "}\n");
 	writer->last = VDI_MAX(writer->last, revision);
@@ -180,7 +193,8 @@ static vd_status end_line(struct vdi_log_writer *writer, size_t start, vd_rev re
 }
 
 /* The same for a line that closes records. */
-static vd_status end_records(struct vdi_log_writer *writer, size_t start, vd_rev revision, struct vd_error *reterr)
+static vd_status end_records(struct vdi_log_writer *writer, size_t start, vd_rev revision,
+			     struct vd_error *reterr)
 {
 	if (writer->is_sealed)
 		vdi_buffer_printf(&writer->open, ",\"records\":%llu", (unsigned long long) writer->records);
@@ -194,8 +208,9 @@ void vdi_log_time_format(vd_wall wall, char text[VDI_LOG_TIME_SIZE])
 	struct tm tm;
 
 	gmtime_r(&seconds, &tm);
-	snprintf(text, VDI_LOG_TIME_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned) (tm.tm_year + 1900) % 10000,
-		 (unsigned) (tm.tm_mon + 1) % 100, (unsigned) tm.tm_mday % 100, (unsigned) tm.tm_hour % 100, (unsigned) tm.tm_min % 100,
+	snprintf(text, VDI_LOG_TIME_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
+		 (unsigned) (tm.tm_year + 1900) % 10000, (unsigned) (tm.tm_mon + 1) % 100,
+		 (unsigned) tm.tm_mday % 100, (unsigned) tm.tm_hour % 100, (unsigned) tm.tm_min % 100,
 		 (unsigned) tm.tm_sec % 100, (unsigned) (wall.ns / 1000000 % 1000) % 1000);
 }
 
@@ -213,7 +228,8 @@ static const char *emptied(const struct vdi_json_value *value)
 	}
 }
 
-/* The value without what is to be redacted. Each time the first place that is left: paths may lie inside one another. */
+/* The value without what is to be redacted. Each time the first place that is left: paths may lie inside one
+ * another. */
 static void append_redacted(struct vdi_log_writer *writer, struct vd_bytes json)
 {
 	const char *data = json.data;
@@ -227,7 +243,8 @@ static void append_redacted(struct vdi_log_writer *writer, struct vd_bytes json)
 			const struct vdi_json_value *value = vdi_json_field(&writer->object, i);
 			size_t			     quote = value->type == VDI_JSON_STRING;
 
-			if (value->type == VDI_JSON_ABSENT || value->offset - quote < at || (next && value->offset - quote >= start))
+			if (value->type == VDI_JSON_ABSENT || value->offset - quote < at ||
+			    (next && value->offset - quote >= start))
 				continue;
 			next = value;
 			start = value->offset - quote;
@@ -260,7 +277,8 @@ static void append_value(struct vdi_log_writer *writer, struct vd_bytes value)
 	size_t				    start;
 	bool				    redacts = writer->redact_count > 0;
 
-	if (value.size == 0 || (redacts ? vdi_json_scan(value, &limits, &writer->object, NULL) : vdi_json_validate(value, &limits, NULL)) != VD_OK) {
+	if (value.size == 0 || (redacts ? vdi_json_scan(value, &limits, &writer->object, NULL) :
+					  vdi_json_validate(value, &limits, NULL)) != VD_OK) {
 		append_base64(writer, redacts ? VD_BYTES_NONE : value);
 		return;
 	}
@@ -271,17 +289,20 @@ static void append_value(struct vdi_log_writer *writer, struct vd_bytes value)
 	else
 		vdi_buffer_append(&writer->open, value);
 	if (vdi_buffer_status(&writer->open) == VD_OK)
-		writer->open.size = start + vdi_json_minify((struct vd_bytes) { writer->open.data + start, writer->open.size - start },
+		writer->open.size = start + vdi_json_minify((struct vd_bytes) { writer->open.data + start,
+										writer->open.size - start },
 							    writer->open.data + start);
 }
 
-vd_status vdi_log_writer_change(struct vdi_log_writer *writer, bool is_delete, const struct vd_kv *kv, vd_wall wall, struct vd_error *reterr)
+vd_status vdi_log_writer_change(struct vdi_log_writer *writer, bool is_delete, const struct vd_kv *kv,
+				vd_wall wall, struct vd_error *reterr)
 {
 	struct vdi_buffer *open = &writer->open;
 	size_t		   start = open->size;
 	char		   text[VDI_LOG_TIME_SIZE];
 
-	vdi_buffer_printf(open, "{\"rev\":%lld,\"type\":\"%s\",\"key\":", (long long) kv->mod_rev, is_delete ? "DELETE" : "PUT");
+	vdi_buffer_printf(open, "{\"rev\":%lld,\"type\":\"%s\",\"key\":", (long long) kv->mod_rev,
+			  is_delete ? "DELETE" : "PUT");
 	vdi_buffer_append_json_string(open, vd_kv_key(kv));
 	if (wall.ns > 0) {
 		vdi_log_time_format(wall, text);
@@ -311,7 +332,8 @@ vd_status vdi_log_writer_commit(struct vdi_log_writer *writer, vd_rev revision, 
 	return end_records(writer, start, revision, reterr);
 }
 
-vd_status vdi_log_writer_snapshot_begin(struct vdi_log_writer *writer, vd_rev revision, struct vd_error *reterr)
+vd_status vdi_log_writer_snapshot_begin(struct vdi_log_writer *writer, vd_rev revision,
+					struct vd_error *reterr)
 {
 	size_t start = writer->open.size;
 
@@ -329,7 +351,8 @@ vd_status vdi_log_writer_snapshot_end(struct vdi_log_writer *writer, vd_rev revi
 	return end_records(writer, start, revision, reterr);
 }
 
-vd_status vdi_log_writer_mark(struct vdi_log_writer *writer, enum vdi_log_kind kind, vd_rev revision, const char *text, struct vd_error *reterr)
+vd_status vdi_log_writer_mark(struct vdi_log_writer *writer, enum vdi_log_kind kind, vd_rev revision,
+			      const char *text, struct vd_error *reterr)
 {
 	size_t start = writer->open.size;
 
@@ -344,8 +367,7 @@ vd_status vdi_log_writer_mark(struct vdi_log_writer *writer, enum vdi_log_kind k
 		vdi_buffer_append_text(&writer->open, "{\"error\":");
 		vdi_buffer_append_json_string(&writer->open, vd_bytes_of(text));
 		break;
-	default:
-		vdi_buffer_append_text(&writer->open, "{\"disconnect\":true");
+	default: vdi_buffer_append_text(&writer->open, "{\"disconnect\":true");
 	}
 	return end_line(writer, start, kind == VDI_LOG_PROGRESS ? revision : 0, reterr);
 }
@@ -374,7 +396,8 @@ void vdi_log_writer_totals_get(const struct vdi_log_writer *writer, struct vdi_l
 
 static void append_u32(struct vdi_buffer *buffer, uint32_t value)
 {
-	unsigned char bytes[4] = { (unsigned char) value, (unsigned char) (value >> 8), (unsigned char) (value >> 16), (unsigned char) (value >> 24) };
+	unsigned char bytes[4] = { (unsigned char) value, (unsigned char) (value >> 8),
+				   (unsigned char) (value >> 16), (unsigned char) (value >> 24) };
 
 	vdi_buffer_append(buffer, (struct vd_bytes) { (const char *) bytes, 4 });
 }
@@ -416,9 +439,13 @@ static vd_status cut(struct vdi_log_writer *writer, off_t size, struct vd_error 
 	if (fstat(writer->fd, &stat) != 0)
 		return io_error(writer, "read", reterr);
 	if (stat.st_size > size && writer->strict)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "%s: the last %lld bytes are an incomplete transaction", writer->path, (long long) (stat.st_size - size));
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "%s: the last %lld bytes are an incomplete transaction", writer->path,
+				    (long long) (stat.st_size - size));
 	writer->totals.cut = (uint64_t) (stat.st_size - size);
-	return ftruncate(writer->fd, size) == 0 && lseek(writer->fd, size, SEEK_SET) >= 0 ? VD_OK : io_error(writer, "cut", reterr);
+	return ftruncate(writer->fd, size) == 0 && lseek(writer->fd, size, SEEK_SET) >= 0 ?
+		       VD_OK :
+		       io_error(writer, "cut", reterr);
 }
 
 /* Finds the whole frames up to the index, or to something that is none. Frames are read one at a time. */
@@ -456,11 +483,14 @@ static vd_status find_frames(struct vdi_log_writer *writer, bool *ret_has_index,
 			*ret_has_index = true;
 			break;
 		}
-		if (!vdi_grow((void **) &writer->frames, &writer->frame_capacity, writer->frame_count + 1, sizeof *writer->frames)) {
+		if (!vdi_grow((void **) &writer->frames, &writer->frame_capacity, writer->frame_count + 1,
+			      sizeof *writer->frames)) {
 			status = no_memory(writer, reterr);
 			break;
 		}
-		writer->frames[writer->frame_count++] = (struct frame) { (uint32_t) packed, (uint32_t) ZSTD_getFrameContentSize(data, (size_t) got) };
+		writer->frames[writer->frame_count++] =
+			(struct frame) { (uint32_t) packed,
+					 (uint32_t) ZSTD_getFrameContentSize(data, (size_t) got) };
 		at += (off_t) packed;
 		size = 0;
 	}
@@ -472,7 +502,8 @@ static vd_status find_frames(struct vdi_log_writer *writer, bool *ret_has_index,
 static vd_status sync_name(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	const char *slash = strrchr(writer->path, '/');
-	char	   *folder = slash ? vdi_strndup(writer->path, VDI_MAX((size_t) (slash - writer->path), 1)) : vdi_strdup(".");
+	char	   *folder = slash ? vdi_strndup(writer->path, VDI_MAX((size_t) (slash - writer->path), 1)) :
+				     vdi_strdup(".");
 	int	    fd, result;
 
 	if (folder == NULL)
@@ -488,7 +519,8 @@ static vd_status sync_name(struct vdi_log_writer *writer, struct vd_error *reter
 
 static vd_status write_header(struct vdi_log_writer *writer, const char *source, struct vd_error *reterr)
 {
-	vdi_buffer_printf(&writer->open, "{\"vedetteLog\":%d,\"checksums\":\"" VDI_EVENT_LOG_CHECKSUMS "\"", VDI_EVENT_LOG_VERSION);
+	vdi_buffer_printf(&writer->open, "{\"vedetteLog\":%d,\"checksums\":\"" VDI_EVENT_LOG_CHECKSUMS "\"",
+			  VDI_EVENT_LOG_VERSION);
 	if (source) {
 		vdi_buffer_append_text(&writer->open, ",\"source\":");
 		vdi_buffer_append_json_string(&writer->open, vd_bytes_of(source));
@@ -572,7 +604,8 @@ static vd_status find_end(struct vdi_log_writer *writer, struct found *ret_found
 }
 
 /* Keeps the frames that the reader could use; what is behind them (the index, torn frames) is cut off. */
-static vd_status keep_frames(struct vdi_log_writer *writer, struct found *found, bool has_index, struct vd_error *reterr)
+static vd_status keep_frames(struct vdi_log_writer *writer, struct found *found, bool has_index,
+			     struct vd_error *reterr)
 {
 	uint64_t text = 0;
 	off_t	 end = 0;
@@ -586,12 +619,14 @@ static vd_status keep_frames(struct vdi_log_writer *writer, struct found *found,
 	writer->frame_count = count;
 	if (!has_index)
 		VDI_TRY(cut(writer, end, reterr));
-	else if (ftruncate(writer->fd, end) != 0 || lseek(writer->fd, end, SEEK_SET) < 0) /* the index is no loss */
+	else if (ftruncate(writer->fd, end) != 0 ||
+		 lseek(writer->fd, end, SEEK_SET) < 0) /* the index is no loss */
 		return io_error(writer, "cut", reterr);
 	return text < found->size ? find_end(writer, found, reterr) : VD_OK;
 }
 
-static vd_status resume(struct vdi_log_writer *writer, const char *source, vd_rev *ret_last, struct vd_error *reterr)
+static vd_status resume(struct vdi_log_writer *writer, const char *source, vd_rev *ret_last,
+			struct vd_error *reterr)
 {
 	struct found found = { 0 };
 	bool	     has_index = false;
@@ -621,12 +656,14 @@ static vd_status resume(struct vdi_log_writer *writer, const char *source, vd_re
 
 /* ---- Life ---- */
 
-static vd_status plan_redaction(struct vdi_log_writer *writer, const struct vdi_log_writer_options *options, struct vd_error *reterr)
+static vd_status plan_redaction(struct vdi_log_writer *writer, const struct vdi_log_writer_options *options,
+				struct vd_error *reterr)
 {
 	struct vd_bytes paths[VDI_JSON_PATHS_MAX];
 
 	if (options->redact_count > VDI_JSON_PATHS_MAX)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "more than %d paths to redact", VDI_JSON_PATHS_MAX);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "more than %d paths to redact",
+				    VDI_JSON_PATHS_MAX);
 	for (size_t i = 0; i < options->redact_count; i++)
 		paths[i] = vd_bytes_of(options->redact[i]);
 	writer->redact_count = options->redact_count;
@@ -634,7 +671,8 @@ static vd_status plan_redaction(struct vdi_log_writer *writer, const struct vdi_
 	return vdi_json_object_init(&writer->object, writer->plan);
 }
 
-static vd_status begin(struct vdi_log_writer *writer, const struct vdi_log_writer_options *options, vd_rev *ret_last, struct vd_error *reterr)
+static vd_status begin(struct vdi_log_writer *writer, const struct vdi_log_writer_options *options,
+		       vd_rev *ret_last, struct vd_error *reterr)
 {
 	struct stat stat;
 
@@ -668,8 +706,8 @@ static void release(struct vdi_log_writer *writer)
 	vdi_free(writer);
 }
 
-vd_status vdi_log_writer_open(const struct vdi_log_writer_options *options, struct vdi_log_writer **ret_writer, vd_rev *ret_last,
-			      struct vd_error *reterr)
+vd_status vdi_log_writer_open(const struct vdi_log_writer_options *options,
+			      struct vdi_log_writer **ret_writer, vd_rev *ret_last, struct vd_error *reterr)
 {
 	struct vdi_log_writer *writer = VDI_NEW(struct vdi_log_writer);
 	size_t		       length = strlen(options->path);

@@ -1,5 +1,6 @@
-/* How: literals are compared where they must stand, so a member that is missing, doubled or elsewhere ends it at once. The value is what stands between its name and
- * the last bracket, if that is one JSON value and nothing else: then no member can follow it. Whether it is may be found by whoever must scan it anyway. */
+/* How: literals are compared where they must stand, so a member that is missing, doubled or elsewhere ends it
+ * at once. The value is what stands between its name and the last bracket, if that is one JSON value and
+ * nothing else: then no member can follow it. Whether it is may be found by whoever must scan it anyway. */
 #include "plain_line.h"
 
 #include "json_scan.h"
@@ -122,7 +123,8 @@ bool vdi_plain_line_split(struct vd_bytes line, struct vdi_log_record *ret_recor
 	struct rest	      rest = { line.data, (const char *) line.data + line.size };
 	struct vdi_log_record record = { 0 };
 
-	if (TAKE(&rest, "{\"rev\":") ? !read_change(&rest, &record) : !TAKE(&rest, "{\"commit\":") || !read_commit(&rest, &record))
+	if (TAKE(&rest, "{\"rev\":") ? !read_change(&rest, &record) :
+				       !TAKE(&rest, "{\"commit\":") || !read_commit(&rest, &record))
 		return false;
 	*ret_record = record;
 	return true;

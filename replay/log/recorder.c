@@ -1,4 +1,5 @@
-/* See the header. Pages and events are written on the recorder's actor; a range's answer is copied (by references) on the store's thread and left for it. */
+/* See the header. Pages and events are written on the recorder's actor; a range's answer is copied (by
+ * references) on the store's thread and left for it. */
 #include "recorder.h"
 
 #include <inttypes.h>
@@ -21,24 +22,24 @@ struct vdi_recorder {
 	struct vdi_store_interval   interval;
 
 	/* The actor's. */
-	enum state	       state;
-	struct vd_store_watch *watch;
-	struct vdi_relist     *relist;	 /* the pages are of a list after a gap; else NULL */
-	vd_rev		       snapshot; /* revision of the pages; 0: the first one decides */
-	struct vd_kv	      *last;	 /* of the page before: the next begins behind it */
+	enum state		 state;
+	struct vd_store_watch	*watch;
+	struct vdi_relist	*relist;   /* the pages are of a list after a gap; else NULL */
+	vd_rev			 snapshot; /* revision of the pages; 0: the first one decides */
+	struct vd_kv		*last;	   /* of the page before: the next begins behind it */
 	struct vdi_store_backoff backoff;
-	vd_mono		       flush_due;
-	vd_rev		       done;	 /* everything up to it is recorded */
-	vd_rev		       progress_written;
-	struct vd_error	       error;
+	vd_mono			 flush_due;
+	vd_rev			 done; /* everything up to it is recorded */
+	vd_rev			 progress_written;
+	struct vd_error		 error;
 
 	struct vdi_lock lock;
 	/* Under lock. */
-	bool		 is_asking; /* a range is under way */
-	bool		 has_page;
-	struct vdi_store_page page;
+	bool			     is_asking; /* a range is under way */
+	bool			     has_page;
+	struct vdi_store_page	     page;
 	struct vdi_recorder_position position;
-	bool		 is_closing, is_actor_gone;
+	bool			     is_closing, is_actor_gone;
 	void (*close_done)(void *arg);
 	void *close_done_arg;
 };
@@ -106,7 +107,8 @@ static void destroy(struct vdi_recorder *recorder)
 		done(done_arg);
 }
 
-static void on_page(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void on_page(void *arg, vd_status status, const struct vd_range_result *result,
+		    const struct vd_error *error)
 {
 	struct vdi_recorder *recorder = arg;
 	bool		     gone;
@@ -130,7 +132,8 @@ static void ask_page(struct vdi_recorder *recorder)
 	vdi_lock_acquire(&recorder->lock);
 	recorder->is_asking = true;
 	vdi_lock_release(&recorder->lock);
-	status = vdi_store_page_ask(recorder->options.store, &recorder->interval, recorder->last, recorder->snapshot, on_page, recorder);
+	status = vdi_store_page_ask(recorder->options.store, &recorder->interval, recorder->last,
+				    recorder->snapshot, on_page, recorder);
 	if (status == VD_OK)
 		return;
 	vdi_lock_acquire(&recorder->lock);
@@ -144,7 +147,8 @@ static void ask_page(struct vdi_recorder *recorder)
 
 static void end_snapshot(struct vdi_recorder *recorder)
 {
-	if (!written(recorder, vdi_log_writer_snapshot_end(recorder->options.writer, recorder->snapshot, &recorder->error)))
+	if (!written(recorder, vdi_log_writer_snapshot_end(recorder->options.writer, recorder->snapshot,
+							   &recorder->error)))
 		return;
 	recorder->last = vd_kv_unref(recorder->last);
 	recorder->state = WATCHING;
@@ -154,7 +158,8 @@ static void end_snapshot(struct vdi_recorder *recorder)
 static void write_page(struct vdi_recorder *recorder, struct vd_kv **page, size_t count, bool more)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (!written(recorder, vdi_log_writer_change(recorder->options.writer, false, page[i], (vd_wall) { 0 }, &recorder->error)))
+		if (!written(recorder, vdi_log_writer_change(recorder->options.writer, false, page[i],
+							     (vd_wall) { 0 }, &recorder->error)))
 			return;
 		if (i + 1 == count) {
 			vd_kv_unref(recorder->last);
@@ -174,7 +179,8 @@ static void begin_relist(struct vdi_recorder *recorder)
 	recorder->last = vd_kv_unref(recorder->last);
 	recorder->snapshot = 0;
 	if (written(recorder, vdi_log_writer_flush(recorder->options.writer, &recorder->error)) &&
-	    written(recorder, vdi_relist_begin(recorder->options.relist_path, &recorder->relist, &recorder->error)))
+	    written(recorder,
+		    vdi_relist_begin(recorder->options.relist_path, &recorder->relist, &recorder->error)))
 		recorder->state = PAGING;
 }
 
@@ -182,7 +188,9 @@ static void end_relist(struct vdi_recorder *recorder)
 {
 	uint64_t records = 0;
 
-	if (!written(recorder, vdi_relist_write(recorder->relist, recorder->options.writer, recorder->snapshot, vd_env_wall(recorder->env), &records, &recorder->error)))
+	if (!written(recorder,
+		     vdi_relist_write(recorder->relist, recorder->options.writer, recorder->snapshot,
+				      vd_env_wall(recorder->env), &records, &recorder->error)))
 		return;
 	recorder->relist = vdi_relist_free(recorder->relist);
 	recorder->last = vd_kv_unref(recorder->last);
@@ -196,7 +204,9 @@ static void end_relist(struct vdi_recorder *recorder)
 static void take_relisted(struct vdi_recorder *recorder, const struct vdi_store_page *page)
 {
 	if (recorder->snapshot < recorder->done) {
-		(void) vd_error_set(&recorder->error, VD_EXPIRED, "the store stands at revision %" PRId64 ", before %" PRId64 ", which was recorded: it is another one, or was set back",
+		(void) vd_error_set(&recorder->error, VD_EXPIRED,
+				    "the store stands at revision %" PRId64 ", before %" PRId64
+				    ", which was recorded: it is another one, or was set back",
 				    recorder->snapshot, recorder->done);
 		end(recorder, &recorder->error);
 		return;
@@ -247,7 +257,9 @@ static void take_page(struct vdi_recorder *recorder)
 		page_failed(recorder, page.status, &page.error);
 	else if (recorder->relist)
 		take_relisted(recorder, &page);
-	else if (!first || written(recorder, vdi_log_writer_snapshot_begin(recorder->options.writer, recorder->snapshot, &recorder->error)))
+	else if (!first ||
+		 written(recorder, vdi_log_writer_snapshot_begin(recorder->options.writer, recorder->snapshot,
+								 &recorder->error)))
 		write_page(recorder, page.kvs, page.count, page.more);
 	vdi_store_page_drop(&page);
 }
@@ -262,7 +274,8 @@ static void run_paging(struct vdi_recorder *recorder)
 	vdi_lock_release(&recorder->lock);
 	if (has_page)
 		take_page(recorder);
-	if (recorder->state == PAGING && !is_asking && vd_env_now(recorder->env).ns >= recorder->backoff.retry_at.ns)
+	if (recorder->state == PAGING && !is_asking &&
+	    vd_env_now(recorder->env).ns >= recorder->backoff.retry_at.ns)
 		ask_page(recorder);
 }
 
@@ -281,9 +294,14 @@ static void be_ready(void *arg)
 
 static void open_watch(struct vdi_recorder *recorder)
 {
-	struct vd_store_watch_request request = { .key = recorder->interval.key, .range_end = recorder->interval.range_end, .start_revision = recorder->done + 1,
-						  .progress = true, .ready = be_ready, .ready_arg = recorder };
-	vd_status		      status = vd_store_watch_open(recorder->options.store, &request, &recorder->watch, &recorder->error);
+	struct vd_store_watch_request request = { .key = recorder->interval.key,
+						  .range_end = recorder->interval.range_end,
+						  .start_revision = recorder->done + 1,
+						  .progress = true,
+						  .ready = be_ready,
+						  .ready_arg = recorder };
+	vd_status		      status =
+		vd_store_watch_open(recorder->options.store, &request, &recorder->watch, &recorder->error);
 
 	if (status == VD_OK)
 		return;
@@ -296,12 +314,15 @@ static void open_watch(struct vdi_recorder *recorder)
 	}
 }
 
-static bool write_revision(struct vdi_recorder *recorder, const struct vd_store_event *events, size_t count, vd_wall now)
+static bool write_revision(struct vdi_recorder *recorder, const struct vd_store_event *events, size_t count,
+			   vd_wall now)
 {
 	for (size_t i = 0; i < count; i++)
-		if (!written(recorder, vdi_log_writer_change(recorder->options.writer, events[i].is_delete, events[i].kv, now, &recorder->error)))
+		if (!written(recorder, vdi_log_writer_change(recorder->options.writer, events[i].is_delete,
+							     events[i].kv, now, &recorder->error)))
 			return false;
-	if (!written(recorder, vdi_log_writer_commit(recorder->options.writer, events[0].kv->mod_rev, &recorder->error)))
+	if (!written(recorder, vdi_log_writer_commit(recorder->options.writer, events[0].kv->mod_rev,
+						     &recorder->error)))
 		return false;
 	note(recorder, events[0].kv->mod_rev, count, 1);
 	return true;
@@ -312,14 +333,18 @@ static void write_batch(struct vdi_recorder *recorder, const struct vd_store_bat
 	vd_wall now = vd_env_wall(recorder->env);
 
 	for (size_t first = 0, next; first < batch->event_count; first = next) {
-		for (next = first + 1; next < batch->event_count && batch->events[next].kv->mod_rev == batch->events[first].kv->mod_rev;)
+		for (next = first + 1; next < batch->event_count &&
+				       batch->events[next].kv->mod_rev == batch->events[first].kv->mod_rev;)
 			next++;
 		/* What a peer gives twice is recorded once. */
-		if (batch->events[first].kv->mod_rev > recorder->done && !write_revision(recorder, batch->events + first, next - first, now))
+		if (batch->events[first].kv->mod_rev > recorder->done &&
+		    !write_revision(recorder, batch->events + first, next - first, now))
 			return;
 	}
-	if (batch->event_count == 0 && batch->revision > recorder->done && batch->revision > recorder->progress_written) {
-		if (!written(recorder, vdi_log_writer_mark(recorder->options.writer, VDI_LOG_PROGRESS, batch->revision, NULL, &recorder->error)))
+	if (batch->event_count == 0 && batch->revision > recorder->done &&
+	    batch->revision > recorder->progress_written) {
+		if (!written(recorder, vdi_log_writer_mark(recorder->options.writer, VDI_LOG_PROGRESS,
+							   batch->revision, NULL, &recorder->error)))
 			return;
 		recorder->progress_written = batch->revision;
 	}
@@ -334,7 +359,9 @@ static void watch_ended(struct vdi_recorder *recorder, vd_status status, const s
 		begin_relist(recorder);
 		vd_actor_wake(recorder->actor);
 	} else if (status == VD_EXPIRED) {
-		(void) vd_error_set(&recorder->error, VD_EXPIRED, "revision %" PRId64 " was compacted before it could be recorded; record into a new log",
+		(void) vd_error_set(&recorder->error, VD_EXPIRED,
+				    "revision %" PRId64
+				    " was compacted before it could be recorded; record into a new log",
 				    recorder->done + 1);
 		recorder->error.compacted = error->compacted;
 		end(recorder, &recorder->error);
@@ -342,7 +369,8 @@ static void watch_ended(struct vdi_recorder *recorder, vd_status status, const s
 		recorder->error = *error;
 		recorder->error.code = status;
 		end(recorder, &recorder->error);
-	} else if (written(recorder, vdi_log_writer_mark(recorder->options.writer, VDI_LOG_DISCONNECT, 0, NULL, &recorder->error))) {
+	} else if (written(recorder, vdi_log_writer_mark(recorder->options.writer, VDI_LOG_DISCONNECT, 0,
+							 NULL, &recorder->error))) {
 		vdi_lock_acquire(&recorder->lock);
 		recorder->position.reconnects++;
 		vdi_lock_release(&recorder->lock);
@@ -422,11 +450,14 @@ static void recorder_run(void *arg)
 
 /* ---- Life ---- */
 
-vd_status vdi_recorder_new(const struct vd_env *env, const struct vdi_recorder_options *options, struct vdi_recorder **ret_recorder)
+vd_status vdi_recorder_new(const struct vd_env *env, const struct vdi_recorder_options *options,
+			   struct vdi_recorder **ret_recorder)
 {
 	struct vdi_recorder    *recorder = VDI_NEW(struct vdi_recorder);
-	struct vd_actor_options actor = { .name = "recorder", .run = recorder_run, .arg = recorder, .blocking = true };
-	vd_status		status;
+	struct vd_actor_options actor = {
+		.name = "recorder", .run = recorder_run, .arg = recorder, .blocking = true
+	};
+	vd_status status;
 
 	if (recorder == NULL)
 		return VD_NOMEM;
@@ -451,9 +482,11 @@ vd_status vdi_recorder_new(const struct vd_env *env, const struct vdi_recorder_o
 	return VD_OK;
 }
 
-void vdi_recorder_position_get(const struct vdi_recorder *recorder, struct vdi_recorder_position *ret_position)
+void vdi_recorder_position_get(const struct vdi_recorder    *recorder,
+			       struct vdi_recorder_position *ret_position)
 {
-	struct vdi_recorder *mine = (struct vdi_recorder *) (uintptr_t) recorder; /* only its lock is changed */
+	struct vdi_recorder *mine =
+		(struct vdi_recorder *) (uintptr_t) recorder; /* only its lock is changed */
 
 	vdi_lock_acquire(&mine->lock);
 	*ret_position = recorder->position;

@@ -88,7 +88,8 @@ vd_status vdi_relist_begin(const char *path, struct vdi_relist **ret_relist, str
 
 vd_status vdi_relist_take(struct vdi_relist *relist, struct vd_kv **kvs, size_t count, vd_rev done)
 {
-	if (!vdi_grow((void **) &relist->changed, &relist->capacity, relist->count + count, sizeof *relist->changed))
+	if (!vdi_grow((void **) &relist->changed, &relist->capacity, relist->count + count,
+		      sizeof *relist->changed))
 		return VD_NOMEM;
 	for (size_t i = 0; i < count; i++) {
 		forget(relist, vd_kv_key(kvs[i]));
@@ -102,10 +103,13 @@ static int by_revision(const void *a, const void *b)
 {
 	const struct vd_kv *left = *(struct vd_kv *const *) a, *right = *(struct vd_kv *const *) b;
 
-	return left->mod_rev < right->mod_rev ? -1 : left->mod_rev > right->mod_rev ? 1 : vd_bytes_compare(vd_kv_key(left), vd_kv_key(right));
+	return left->mod_rev < right->mod_rev ? -1 :
+	       left->mod_rev > right->mod_rev ? 1 :
+						vd_bytes_compare(vd_kv_key(left), vd_kv_key(right));
 }
 
-static vd_status write_deletions(struct vdi_relist *relist, struct vdi_log_writer *writer, vd_rev revision, vd_wall now, uint64_t *records, struct vd_error *reterr)
+static vd_status write_deletions(struct vdi_relist *relist, struct vdi_log_writer *writer, vd_rev revision,
+				 vd_wall now, uint64_t *records, struct vd_error *reterr)
 {
 	size_t	      position = 0;
 	struct known *known;
@@ -114,7 +118,8 @@ static vd_status write_deletions(struct vdi_relist *relist, struct vdi_log_write
 		struct vd_kv *tombstone;
 		vd_status     status;
 
-		if (vd_kv_new((struct vd_bytes) { known->key, known->size }, VD_BYTES_NONE, &tombstone) != VD_OK)
+		if (vd_kv_new((struct vd_bytes) { known->key, known->size }, VD_BYTES_NONE, &tombstone) !=
+		    VD_OK)
 			return vd_error_set(reterr, VD_NOMEM, "out of memory");
 		tombstone->mod_rev = revision;
 		status = vdi_log_writer_change(writer, true, tombstone, now, reterr);
@@ -126,7 +131,8 @@ static vd_status write_deletions(struct vdi_relist *relist, struct vdi_log_write
 	return VD_OK;
 }
 
-vd_status vdi_relist_write(struct vdi_relist *relist, struct vdi_log_writer *writer, vd_rev revision, vd_wall now, uint64_t *ret_records, struct vd_error *reterr)
+vd_status vdi_relist_write(struct vdi_relist *relist, struct vdi_log_writer *writer, vd_rev revision,
+			   vd_wall now, uint64_t *ret_records, struct vd_error *reterr)
 {
 	uint64_t records = 0;
 	vd_rev	 last = 0;

@@ -11,8 +11,10 @@ vd_status vdi_store_interval_init(struct vdi_store_interval *interval, struct vd
 	if (interval->prefix == NULL || interval->prefix_end == NULL)
 		return VD_NOMEM;
 	/* Everything is from the key "\0" on. */
-	interval->key = (struct vd_bytes) { prefix.size ? interval->prefix : "", prefix.size ? prefix.size : 1 };
-	interval->range_end = vdi_bytes_prefix_end((struct vd_bytes) { interval->prefix, prefix.size }, interval->prefix_end);
+	interval->key =
+		(struct vd_bytes) { prefix.size ? interval->prefix : "", prefix.size ? prefix.size : 1 };
+	interval->range_end = vdi_bytes_prefix_end((struct vd_bytes) { interval->prefix, prefix.size },
+						   interval->prefix_end);
 	return VD_OK;
 }
 
@@ -22,9 +24,13 @@ void vdi_store_interval_fini(struct vdi_store_interval *interval)
 	vdi_free(interval->prefix_end);
 }
 
-vd_status vdi_store_page_ask(struct vd_store *store, const struct vdi_store_interval *interval, const struct vd_kv *last, vd_rev revision, vd_range_fn done, void *arg)
+vd_status vdi_store_page_ask(struct vd_store *store, const struct vdi_store_interval *interval,
+			     const struct vd_kv *last, vd_rev revision, vd_range_fn done, void *arg)
 {
-	struct vd_range_request request = { .key = interval->key, .range_end = interval->range_end, .revision = revision, .limit = VDI_STORE_PAGE_LEN };
+	struct vd_range_request request = { .key = interval->key,
+					    .range_end = interval->range_end,
+					    .revision = revision,
+					    .limit = VDI_STORE_PAGE_LEN };
 	char			start[VD_KEY_SIZE_MAX + 1];
 
 	if (last)
@@ -32,7 +38,8 @@ vd_status vdi_store_page_ask(struct vd_store *store, const struct vdi_store_inte
 	return vd_store_range(store, &request, done, arg);
 }
 
-void vdi_store_page_keep(struct vdi_store_page *page, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+void vdi_store_page_keep(struct vdi_store_page *page, vd_status status, const struct vd_range_result *result,
+			 const struct vd_error *error)
 {
 	page->status = status;
 	page->error = error ? *error : (struct vd_error) { .code = status };
@@ -60,7 +67,8 @@ void vdi_store_page_drop(struct vdi_store_page *page)
 
 bool vdi_store_failure_passes(vd_status status)
 {
-	return status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_FULL || status == VD_NOMEM || status == VD_INTERNAL || status == VD_AGAIN;
+	return status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_FULL || status == VD_NOMEM ||
+	       status == VD_INTERNAL || status == VD_AGAIN;
 }
 
 void vdi_store_backoff_note(struct vdi_store_backoff *backoff, vd_mono now, vd_dur min, vd_dur max)

@@ -1,5 +1,6 @@
-/* Reading a store from an actor: what recorder and verification share. Which keys; a page of a list, left by the store's thread for the actor; which failures pass; how long to wait
- * after one. Who owns what, and locks, are the user's. */
+/* Reading a store from an actor: what recorder and verification share. Which keys; a page of a list, left by
+ * the store's thread for the actor; which failures pass; how long to wait after one. Who owns what, and
+ * locks, are the user's. */
 #ifndef VDI_STORE_READ_H
 #define VDI_STORE_READ_H
 
@@ -29,10 +30,12 @@ struct vdi_store_page {
 	bool		more;
 };
 /* Asks for the page of revision (0: the newest) behind last (NULL: the first). As vd_store_range. */
-VDI_MUST_USE vd_status vdi_store_page_ask(struct vd_store *store, const struct vdi_store_interval *interval, const struct vd_kv *last, vd_rev revision, vd_range_fn done,
+VDI_MUST_USE vd_status vdi_store_page_ask(struct vd_store *store, const struct vdi_store_interval *interval,
+					  const struct vd_kv *last, vd_rev revision, vd_range_fn done,
 					  void *arg);
 /* For done: keeps what it was given. An answer that contradicts itself becomes a failure. */
-void vdi_store_page_keep(struct vdi_store_page *page, vd_status status, const struct vd_range_result *result, const struct vd_error *error);
+void vdi_store_page_keep(struct vdi_store_page *page, vd_status status, const struct vd_range_result *result,
+			 const struct vd_error *error);
 /* Ready for another. Copes with a zeroed one. */
 void vdi_store_page_drop(struct vdi_store_page *page);
 

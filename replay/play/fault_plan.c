@@ -16,7 +16,8 @@ static bool is(struct vd_bytes word, const char *name)
 
 static vd_status refuse(struct vd_error *reterr, struct vd_bytes word, const char *why)
 {
-	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "faults: %.*s: %s", (int) VDI_MIN(word.size, 80), (const char *) word.data, why);
+	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "faults: %.*s: %s", (int) VDI_MIN(word.size, 80),
+			    (const char *) word.data, why);
 }
 
 /* A NUL-terminated copy of what stands behind the mark; false: too long for a number. */
@@ -56,7 +57,8 @@ static bool duration_of(struct vd_bytes value, vd_dur *ret_duration)
 		return false;
 	number = strtod(text, &end);
 	for (size_t i = 0; end != text && i < VDI_ARRAY_SIZE(units); i++)
-		if (strcmp(end, units[i].name) == 0 && isfinite(number) && number >= 0 && number * units[i].ns < 1e15) {
+		if (strcmp(end, units[i].name) == 0 && isfinite(number) && number >= 0 &&
+		    number * units[i].ns < 1e15) {
 			ret_duration->ns = (int64_t) (number * units[i].ns);
 			return true;
 		}
@@ -78,7 +80,8 @@ static bool revision_of(struct vd_bytes value, vd_rev *ret_revision)
 	return true;
 }
 
-static vd_status take_point(struct vdi_fault_plan *plan, struct vd_bytes word, struct vd_bytes name, struct vd_bytes value, struct vd_error *reterr)
+static vd_status take_point(struct vdi_fault_plan *plan, struct vd_bytes word, struct vd_bytes name,
+			    struct vd_bytes value, struct vd_error *reterr)
 {
 	for (int kind = 0; kind < VDI_FAULT_POINT_KINDS; kind++) {
 		struct vdi_fault_point point = { .kind = (enum vdi_fault_point_kind) kind };
@@ -87,7 +90,8 @@ static vd_status take_point(struct vdi_fault_plan *plan, struct vd_bytes word, s
 			continue;
 		if (!revision_of(value, &point.revision))
 			return refuse(reterr, word, "a revision must follow the @");
-		if (!vdi_grow((void **) &plan->points, &plan->point_capacity, plan->point_count + 1, sizeof point))
+		if (!vdi_grow((void **) &plan->points, &plan->point_capacity, plan->point_count + 1,
+			      sizeof point))
 			return vd_error_set(reterr, VD_NOMEM, "out of memory");
 		plan->points[plan->point_count++] = point;
 		return VD_OK;
@@ -95,7 +99,8 @@ static vd_status take_point(struct vdi_fault_plan *plan, struct vd_bytes word, s
 	return refuse(reterr, word, "only disconnect, compact and error can be put at a revision");
 }
 
-static vd_status take_rate(struct vdi_fault_plan *plan, struct vd_bytes word, struct vd_bytes name, struct vd_bytes value, struct vd_error *reterr)
+static vd_status take_rate(struct vdi_fault_plan *plan, struct vd_bytes word, struct vd_bytes name,
+			   struct vd_bytes value, struct vd_error *reterr)
 {
 	const struct {
 		const char *name;
@@ -119,15 +124,22 @@ static vd_status take_rate(struct vdi_fault_plan *plan, struct vd_bytes word, st
 		if (!is(name, words[i].name))
 			continue;
 		if (words[i].rate)
-			return probability_of(value, words[i].rate) ? VD_OK : refuse(reterr, word, "a probability between 0 and 1 must follow the =");
-		return duration_of(value, words[i].duration) ? VD_OK : refuse(reterr, word, "a duration like 20ms must follow the =");
+			return probability_of(value, words[i].rate) ?
+				       VD_OK :
+				       refuse(reterr, word,
+					      "a probability between 0 and 1 must follow the =");
+		return duration_of(value, words[i].duration) ?
+			       VD_OK :
+			       refuse(reterr, word, "a duration like 20ms must follow the =");
 	}
-	return refuse(reterr, word, "no such fault (disconnect, compact, error, delay, delay-rate, stale, slow, refuse, lose, too-large, cut)");
+	return refuse(reterr, word,
+		      "no such fault (disconnect, compact, error, delay, delay-rate, stale, slow, refuse, "
+		      "lose, too-large, cut)");
 }
 
 static vd_status take_word(struct vdi_fault_plan *plan, struct vd_bytes word, struct vd_error *reterr)
 {
-	const char *start = word.data, *end = start + word.size, *mark = start;
+	const char     *start = word.data, *end = start + word.size, *mark = start;
 	struct vd_bytes name, value;
 
 	while (mark < end && *mark != '=' && *mark != '@')
@@ -136,14 +148,17 @@ static vd_status take_word(struct vdi_fault_plan *plan, struct vd_bytes word, st
 		return refuse(reterr, word, "must be NAME=VALUE or NAME@REVISION");
 	name = (struct vd_bytes) { start, (size_t) (mark - start) };
 	value = (struct vd_bytes) { mark + 1, (size_t) (end - mark - 1) };
-	return *mark == '@' ? take_point(plan, word, name, value, reterr) : take_rate(plan, word, name, value, reterr);
+	return *mark == '@' ? take_point(plan, word, name, value, reterr) :
+			      take_rate(plan, word, name, value, reterr);
 }
 
 static int order_points(const void *a, const void *b)
 {
 	const struct vdi_fault_point *left = a, *right = b;
 
-	return left->revision < right->revision ? -1 : left->revision > right->revision ? 1 : (int) left->kind - (int) right->kind;
+	return left->revision < right->revision ? -1 :
+	       left->revision > right->revision ? 1 :
+						  (int) left->kind - (int) right->kind;
 }
 
 vd_status vdi_fault_plan_init(struct vdi_fault_plan *plan, const char *words, struct vd_error *reterr)
@@ -160,7 +175,8 @@ vd_status vdi_fault_plan_init(struct vdi_fault_plan *plan, const char *words, st
 		at += size;
 		if (*at == ',' && *++at == 0) {
 			vdi_fault_plan_fini(plan);
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "faults: a word must follow the last comma");
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+					    "faults: a word must follow the last comma");
 		}
 	}
 	if (plan->point_count)

@@ -7,7 +7,7 @@
 enum vdi_fault_point_kind { VDI_FAULT_DISCONNECT, VDI_FAULT_COMPACT, VDI_FAULT_ERROR, VDI_FAULT_POINT_KINDS };
 
 struct vdi_fault_point {
-	vd_rev		    revision;
+	vd_rev			  revision;
 	enum vdi_fault_point_kind kind;
 };
 
@@ -24,7 +24,8 @@ struct vdi_fault_plan {
 };
 
 /* words may be NULL. VD_INVALID_ARGUMENT names the word and what was expected; VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_fault_plan_init(struct vdi_fault_plan *plan, const char *words, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_fault_plan_init(struct vdi_fault_plan *plan, const char *words,
+					   struct vd_error *reterr);
 void		       vdi_fault_plan_fini(struct vdi_fault_plan *plan);
 /* The next point at or before revision, once each; false: none. */
 bool vdi_fault_plan_point(struct vdi_fault_plan *plan, vd_rev revision, enum vdi_fault_point_kind *ret_kind);

@@ -1,6 +1,8 @@
-/* How: the actor takes one step of the log after another. A transaction is submitted to the inner store, which holds everything in memory and answers in order;
- * what was submitted is remembered in a ring, so that the distance to the slowest watch is known in transactions and bytes without asking anybody. Faults are drawn
- * when a transaction is submitted, in the order of the log, and happen when it was applied: the same seed and log give the same faults at the same places. */
+/* How: the actor takes one step of the log after another. A transaction is submitted to the inner store,
+ * which holds everything in memory and answers in order; what was submitted is remembered in a ring, so that
+ * the distance to the slowest watch is known in transactions and bytes without asking anybody. Faults are
+ * drawn when a transaction is submitted, in the order of the log, and happen when it was applied: the same
+ * seed and log give the same faults at the same places. */
 #include "player.h"
 
 #include <math.h>
@@ -11,7 +13,8 @@
 #include "wait.h"
 
 #define STEPS_PER_RUN 256
-/* Transactions that pass between the cut and the compaction of a "compact" fault: a watch that had seen everything is then behind it (E-335). */
+/* Transactions that pass between the cut and the compaction of a "compact" fault: a watch that had seen
+ * everything is then behind it (E-335). */
 #define BLACKOUT_TRANSACTIONS 2
 
 /* ---- Life ---- */
@@ -37,7 +40,8 @@ void vdi_player_unref(struct vd_player *player)
 
 static bool is_satisfied_locked(const struct vd_player *player, vd_rev revision)
 {
-	return player->position.ended || player->is_closing || (revision != VD_PLAYER_END && player->position.revision >= revision);
+	return player->position.ended || player->is_closing ||
+	       (revision != VD_PLAYER_END && player->position.revision >= revision);
 }
 
 static void wake_waiters_locked(struct vd_player *player)
@@ -71,14 +75,14 @@ static void cut_locked(struct vd_player *player, vd_rev revision, vd_status stat
 	struct vdi_player_watch *watch;
 
 	LIST_FOREACH(watch, &player->watches, node)
-		player->awaited += !watch->has_ended && watch->cut_seen == player->cut;
+	player->awaited += !watch->has_ended && watch->cut_seen == player->cut;
 	player->await_until = vd_mono_add(vd_env_now(player->env), VDI_PLAYER_AWAIT);
 	player->cut++;
 	player->cut_revision = revision;
 	player->cut_status = status;
 	snprintf(player->cut_text, sizeof player->cut_text, "%s", text);
 	LIST_FOREACH(watch, &player->watches, node)
-		watch->ready(watch->ready_arg);
+	watch->ready(watch->ready_arg);
 }
 
 static void on_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
@@ -112,7 +116,8 @@ static void inflict_locked(struct vd_player *player, const struct vdi_flight *fl
 		break;
 	case VDI_FAULT_ERROR:
 		player->position.errors++;
-		cut_locked(player, flight->revision, VD_INTERNAL, player->fault_text[0] ? player->fault_text : "an error of the player");
+		cut_locked(player, flight->revision, VD_INTERNAL,
+			   player->fault_text[0] ? player->fault_text : "an error of the player");
 		break;
 	case VDI_FAULT_COMPACT:
 		player->position.disconnects++;
@@ -120,8 +125,7 @@ static void inflict_locked(struct vd_player *player, const struct vdi_flight *fl
 			player->blackout = BLACKOUT_TRANSACTIONS;
 		cut_locked(player, flight->revision, VD_UNAVAILABLE, "the player disconnected the watch");
 		break;
-	default:
-		break;
+	default: break;
 	}
 }
 
@@ -174,12 +178,14 @@ static void on_applied(void *arg, vd_status status, vd_rev revision, const struc
 
 /* ---- Applying ---- */
 
-/* The first flight in the ring that a watch at this revision was not given. It stands still or moves on a little, unless a watch was opened further back. */
+/* The first flight in the ring that a watch at this revision was not given. It stands still or moves on a
+ * little, unless a watch was opened further back. */
 static uint64_t find_unread_locked(const struct vd_player *player, vd_rev revision)
 {
 	const uint32_t mask = player->flight_capacity - 1;
-	uint64_t       first = player->submitted > player->flight_capacity ? player->submitted - player->flight_capacity : 0;
-	uint64_t       at = VDI_MAX(player->unread, first);
+	uint64_t       first =
+		      player->submitted > player->flight_capacity ? player->submitted - player->flight_capacity : 0;
+	uint64_t at = VDI_MAX(player->unread, first);
 
 	if (at > player->submitted || (at > first && player->flights[(at - 1) & mask].revision > revision))
 		at = first;
@@ -188,23 +194,27 @@ static uint64_t find_unread_locked(const struct vd_player *player, vd_rev revisi
 	return at;
 }
 
-/* How far the slowest watch is behind what was submitted. One for whose keys nothing comes is not told of anything, and its position stands still: nothing that was
- * applied is waiting for it. */
+/* How far the slowest watch is behind what was submitted. One for whose keys nothing comes is not told of
+ * anything, and its position stands still: nothing that was applied is waiting for it. */
 static bool leads_too_far_locked(struct vd_player *player)
 {
 	const struct vdi_player_watch *watch;
 	vd_rev			       slowest = INT64_MAX;
 
 	LIST_FOREACH(watch, &player->watches, node)
-		if (!watch->has_ended)
-			slowest = VDI_MIN(slowest, atomic_load(&watch->is_waiting) ? VDI_MAX(watch->position, player->position.revision) : watch->position);
+	if (!watch->has_ended)
+		slowest = VDI_MIN(slowest, atomic_load(&watch->is_waiting) ?
+						   VDI_MAX(watch->position, player->position.revision) :
+						   watch->position);
 	if (slowest == INT64_MAX || player->submitted == 0)
 		return false;
 	player->unread = find_unread_locked(player, slowest);
 	if (player->unread == player->submitted)
 		return false;
 	return player->submitted - player->unread >= player->lead_max ||
-	       player->submitted_bytes - player->flights[player->unread & (player->flight_capacity - 1)].bytes_before >= player->lead_bytes_max;
+	       player->submitted_bytes -
+			       player->flights[player->unread & (player->flight_capacity - 1)].bytes_before >=
+		       player->lead_bytes_max;
 }
 
 static void draw_fault_locked(struct vd_player *player, struct vdi_flight *flight)
@@ -213,7 +223,8 @@ static void draw_fault_locked(struct vd_player *player, struct vdi_flight *fligh
 	flight->has_fault = vdi_fault_plan_point(&player->faults, flight->revision, &flight->fault);
 	/* The dice are thrown in any case: a point does not change what comes after it. */
 	for (int kind = 0; kind < VDI_FAULT_POINT_KINDS; kind++) {
-		bool hit = player->faults.after[kind] > 0 && vdi_player_dice(vdi_rand_next(&player->rand), player->faults.after[kind]);
+		bool hit = player->faults.after[kind] > 0 &&
+			   vdi_player_dice(vdi_rand_next(&player->rand), player->faults.after[kind]);
 
 		if (hit && !flight->has_fault) {
 			flight->has_fault = true;
@@ -226,8 +237,12 @@ static void launch_locked(struct vd_player *player, const struct vdi_log_step *s
 {
 	struct vdi_flight *flight = &player->flights[player->submitted & (player->flight_capacity - 1)];
 
-	*flight = (struct vdi_flight) { .revision = step->revision, .bytes_before = player->submitted_bytes, .bytes = step->bytes,
-					.records = step->count, .time = step->time, .is_transaction = step->kind == VDI_STEP_TXN };
+	*flight = (struct vdi_flight) { .revision = step->revision,
+					.bytes_before = player->submitted_bytes,
+					.bytes = step->bytes,
+					.records = step->count,
+					.time = step->time,
+					.is_transaction = step->kind == VDI_STEP_TXN };
 	if (flight->is_transaction)
 		draw_fault_locked(player, flight);
 	player->has_cut |= flight->has_fault;
@@ -246,16 +261,20 @@ static vd_status submit(struct vd_player *player, struct vdi_log_step *step)
 {
 	vd_status status;
 
-	if (!vdi_grow((void **) &player->changes, &player->change_capacity, step->count, sizeof *player->changes))
+	if (!vdi_grow((void **) &player->changes, &player->change_capacity, step->count,
+		      sizeof *player->changes))
 		return VD_NOMEM;
 	for (size_t i = 0; i < step->count; i++)
-		player->changes[i] = (struct vdi_replay_change) { step->changes[i].is_delete, step->changes[i].kv, step->changes[i].kv->create_rev,
-								  step->changes[i].kv->version };
+		player->changes[i] =
+			(struct vdi_replay_change) { step->changes[i].is_delete, step->changes[i].kv,
+						     step->changes[i].kv->create_rev,
+						     step->changes[i].kv->version };
 	vdi_lock_acquire(&player->lock);
 	launch_locked(player, step);
 	vdi_lock_release(&player->lock);
 	vdi_player_ref(player);
-	status = vdi_mvcc_replay(player->front.inner, step->revision, player->changes, step->count, on_applied, player);
+	status = vdi_mvcc_replay(player->front.inner, step->revision, player->changes, step->count,
+				 on_applied, player);
 	if (status == VD_OK) {
 		for (size_t i = 0; i < step->count; i++)
 			step->changes[i].kv = NULL;
@@ -271,7 +290,8 @@ static vd_status submit(struct vd_player *player, struct vdi_log_step *step)
 /* A recorded disconnect or error happens behind what was submitted last. */
 static void take_cut(struct vd_player *player, const struct vdi_log_step *step)
 {
-	struct vdi_flight  mark = { .fault = step->kind == VDI_STEP_FAILURE ? VDI_FAULT_ERROR : VDI_FAULT_DISCONNECT };
+	struct vdi_flight  mark = { .fault = step->kind == VDI_STEP_FAILURE ? VDI_FAULT_ERROR :
+									      VDI_FAULT_DISCONNECT };
 	struct vdi_flight *flight;
 
 	vdi_lock_acquire(&player->lock);
@@ -295,15 +315,13 @@ static vd_status apply(struct vd_player *player, struct vdi_log_step *step, stru
 	case VDI_STEP_TXN:
 	case VDI_STEP_PROGRESS:
 		status = submit(player, step);
-		return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "%s", vd_status_sentence(status));
-	case VDI_STEP_COMPACT:
-		compact(player, step->revision);
-		return VD_OK;
+		return status == VD_OK ? VD_OK :
+					 vd_error_set(reterr, status, "%s", vd_status_sentence(status));
+	case VDI_STEP_COMPACT: compact(player, step->revision); return VD_OK;
 	case VDI_STEP_SNAPSHOT:
-		return vdi_log_steps_broken(player->steps, step->line, "a snapshot must come before all changes", reterr);
-	default:
-		take_cut(player, step);
-		return VD_OK;
+		return vdi_log_steps_broken(player->steps, step->line,
+					    "a snapshot must come before all changes", reterr);
+	default: take_cut(player, step); return VD_OK;
 	}
 }
 
@@ -315,7 +333,8 @@ static bool is_fast_locked(const struct vd_player *player)
 {
 	const struct vdi_log_step *step = &player->step;
 
-	return step->revision <= player->seek_revision || (player->seek_time.ns && (step->time.ns == 0 || step->time.ns < player->seek_time.ns));
+	return step->revision <= player->seek_revision ||
+	       (player->seek_time.ns && (step->time.ns == 0 || step->time.ns < player->seek_time.ns));
 }
 
 /* The moment of the step by the recorded clock. */
@@ -332,7 +351,8 @@ static enum decision pace(struct vd_player *player, double speed, vd_mono *ret_d
 	ahead_ns = (double) (step->time.ns - player->pace_recorded.ns) / speed;
 	if (ahead_ns <= 0)
 		return APPLY;
-	*ret_due = vd_mono_add(player->pace_mono, (vd_dur) { ahead_ns < 9e18 ? (int64_t) ahead_ns : INT64_MAX });
+	*ret_due =
+		vd_mono_add(player->pace_mono, (vd_dur) { ahead_ns < 9e18 ? (int64_t) ahead_ns : INT64_MAX });
 	return ret_due->ns <= now.ns ? APPLY : LATER;
 }
 
@@ -397,7 +417,9 @@ static vd_status take_tail_locked(struct vd_player *player, struct vd_error *ret
 	player->position.torn_line = tail.is_torn ? tail.line : 0;
 	player->position.torn_records = tail.records;
 	player->position.torn_bytes = tail.bytes;
-	return player->strict && vdi_log_tail_say(&tail, text) ? vdi_log_steps_broken(player->steps, tail.line, text, reterr) : VD_OK;
+	return player->strict && vdi_log_tail_say(&tail, text) ?
+		       vdi_log_steps_broken(player->steps, tail.line, text, reterr) :
+		       VD_OK;
 }
 
 static void end_log(struct vd_player *player, const struct vd_error *error)
@@ -405,7 +427,8 @@ static void end_log(struct vd_player *player, const struct vd_error *error)
 	struct vd_error torn = { 0 };
 
 	vdi_lock_acquire(&player->lock);
-	if (error == NULL && player->steps && take_tail_locked(player, &torn) != VD_OK) /* NULL: the log could not be opened again */
+	if (error == NULL && player->steps &&
+	    take_tail_locked(player, &torn) != VD_OK) /* NULL: the log could not be opened again */
 		error = &torn;
 	if (error && player->error.code == VD_OK)
 		player->error = *error;
@@ -503,14 +526,14 @@ static void player_run(void *arg)
 
 /* ---- Controls ---- */
 
-#define CONTROL(player, change)                                                                                                  \
-	do {                                                                                                                     \
-		vdi_lock_acquire(&(player)->lock);                                                                               \
-		change;                                                                                                          \
-		(player)->position.resting = false;                                                                              \
-		if (!(player)->is_closing)                                                                                       \
-			vd_actor_wake((player)->actor);                                                                          \
-		vdi_lock_release(&(player)->lock);                                                                               \
+#define CONTROL(player, change)                                                                              \
+	do {                                                                                                 \
+		vdi_lock_acquire(&(player)->lock);                                                           \
+		change;                                                                                      \
+		(player)->position.resting = false;                                                          \
+		if (!(player)->is_closing)                                                                   \
+			vd_actor_wake((player)->actor);                                                      \
+		vdi_lock_release(&(player)->lock);                                                           \
 	} while (0)
 
 void vd_player_pause(struct vd_player *player)
@@ -531,7 +554,8 @@ void vdi_player_play_until(struct vd_player *player, vd_rev revision)
 /* The pace starts anew with the next record. */
 void vd_player_set_speed(struct vd_player *player, double speed)
 {
-	CONTROL(player, player->speed = isfinite(speed) && speed > 0 ? speed : 0; player->pace_recorded.ns = 0);
+	CONTROL(player, player->speed = isfinite(speed) && speed > 0 ? speed : 0;
+		player->pace_recorded.ns = 0);
 }
 
 void vd_player_step(struct vd_player *player, uint64_t count)
@@ -569,12 +593,15 @@ static vd_status wait_result_locked(const struct vd_player *player, vd_rev revis
 		return player->error.code;
 	}
 	if (player->position.ended)
-		return revision == VD_PLAYER_END ? VD_OK :
-						   vd_error_set(reterr, VD_NOT_FOUND, "the log ends at revision %lld, before %lld",
-								(long long) player->position.revision, (long long) revision);
+		return revision == VD_PLAYER_END ?
+			       VD_OK :
+			       vd_error_set(reterr, VD_NOT_FOUND,
+					    "the log ends at revision %lld, before %lld",
+					    (long long) player->position.revision, (long long) revision);
 	if (player->is_closing)
 		return vd_error_set(reterr, VD_CLOSED, "the player was closed");
-	return vd_error_set(reterr, VD_TIMEOUT, "the player stands at revision %lld", (long long) player->position.revision);
+	return vd_error_set(reterr, VD_TIMEOUT, "the player stands at revision %lld",
+			    (long long) player->position.revision);
 }
 
 vd_status vd_player_wait(struct vd_player *player, vd_rev revision, vd_dur timeout, struct vd_error *reterr)
@@ -608,7 +635,8 @@ vd_status vd_player_wait(struct vd_player *player, vd_rev revision, vd_dur timeo
 /* ---- Opening ---- */
 
 /* A refusal of the import is about the log. */
-static vd_status import_step(struct vd_player *player, struct vdi_mvcc_import *import, struct vd_error *reterr)
+static vd_status import_step(struct vd_player *player, struct vdi_mvcc_import *import,
+			     struct vd_error *reterr)
 {
 	struct vdi_log_step	 *step = &player->step;
 	struct vdi_import_change *changes = vdi_calloc(step->count + 1, sizeof *changes);
@@ -650,7 +678,8 @@ static vd_status run_import(void *arg, struct vdi_mvcc_import *import, struct vd
 	vd_status	  status;
 
 	while ((status = vdi_log_steps_next(player->steps, &player->step, reterr)) == VD_OK) {
-		if (player->step.kind != VDI_STEP_SNAPSHOT && player->step.revision > opening->start_revision) {
+		if (player->step.kind != VDI_STEP_SNAPSHOT &&
+		    player->step.revision > opening->start_revision) {
 			player->has_step = true;
 			return VD_OK;
 		}
@@ -664,7 +693,8 @@ static vd_status run_import(void *arg, struct vdi_mvcc_import *import, struct vd
 	return VD_OK;
 }
 
-static vd_status open_inner(struct vd_player *player, const struct vd_player_options *options, struct vd_error *reterr)
+static vd_status open_inner(struct vd_player *player, const struct vd_player_options *options,
+			    struct vd_error *reterr)
 {
 	struct opening		 opening = { player, options->start_revision };
 	struct vdi_mvcc_importer importer = { run_import, NULL, &opening };
@@ -684,7 +714,9 @@ static vd_status open_inner(struct vd_player *player, const struct vd_player_opt
 
 static vd_status open_actors(struct vd_player *player, struct vd_error *reterr)
 {
-	struct vd_actor_options actor = { .name = "player", .run = player_run, .arg = player, .blocking = true };
+	struct vd_actor_options actor = {
+		.name = "player", .run = player_run, .arg = player, .blocking = true
+	};
 	struct vd_actor_options clock = { .name = "player clock", .run = vdi_player_clock, .arg = player };
 	vd_status		status = vd_actor_new(player->env, &actor, &player->actor);
 
@@ -698,16 +730,21 @@ static vd_status check_options(const struct vd_player_options *options, struct v
 	if (options->path == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: path is NULL");
 	if (options->rounds != 1 && strcmp(options->path, "-") == 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: standard input can be played once only");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "player: standard input can be played once only");
 	if (!(options->speed >= 0) || !isfinite(options->speed))
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: the speed must be 0 or more");
-	if (options->history_bytes < 0 || options->start_revision < 0 || options->lead_max == 0 || options->lead_max > VDI_PLAYER_LEAD_LIMIT / 2)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: history_bytes and start_revision must be 0 or more, lead_max 1 to %u",
-				    VDI_PLAYER_LEAD_LIMIT / 2);
+	if (options->history_bytes < 0 || options->start_revision < 0 || options->lead_max == 0 ||
+	    options->lead_max > VDI_PLAYER_LEAD_LIMIT / 2)
+		return vd_error_set(
+			reterr, VD_INVALID_ARGUMENT,
+			"player: history_bytes and start_revision must be 0 or more, lead_max 1 to %u",
+			VDI_PLAYER_LEAD_LIMIT / 2);
 	return VD_OK;
 }
 
-static vd_status prepare(struct vd_player *player, const struct vd_player_options *options, struct vd_error *reterr)
+static vd_status prepare(struct vd_player *player, const struct vd_player_options *options,
+			 struct vd_error *reterr)
 {
 	player->flight_capacity = 2048;
 	while (player->flight_capacity < options->lead_max + VDI_PLAYER_FLIGHTS_MAX)
@@ -720,7 +757,8 @@ static vd_status prepare(struct vd_player *player, const struct vd_player_option
 	return open_actors(player, reterr);
 }
 
-vd_status vd_player_open(const struct vd_env *env, const struct vd_player_options *options, struct vd_player **ret_player, struct vd_error *reterr)
+vd_status vd_player_open(const struct vd_env *env, const struct vd_player_options *options,
+			 struct vd_player **ret_player, struct vd_error *reterr)
 {
 	struct vd_player *player;
 	vd_status	  status;
@@ -740,7 +778,8 @@ vd_status vd_player_open(const struct vd_env *env, const struct vd_player_option
 	player->lead_max = options->lead_max;
 	player->lead_bytes_max = VDI_PLAYER_LEAD_BYTES_MAX;
 	if (options->history_bytes)
-		player->lead_bytes_max = VDI_MIN(player->lead_bytes_max, (uint64_t) options->history_bytes / 2);
+		player->lead_bytes_max =
+			VDI_MIN(player->lead_bytes_max, (uint64_t) options->history_bytes / 2);
 	player->seed = options->seed;
 	player->speed = options->speed;
 	player->is_paused = options->paused;

@@ -1,9 +1,10 @@
-/* The player as its own files see it: player.c reads the log and applies it, player_store.c is the store that others see.
+/* The player as its own files see it: player.c reads the log and applies it, player_store.c is the store that
+ * others see.
  *
- *	player (actor, blocking: it reads a file)   log -> transactions -> inner store, at the right time, never too far ahead of the watches
- *	clock (actor)				    wakes watches whose batch was held back
- *	inner store's writer			    tells what was applied: position, cuts, waiters
- *	callers					    read through player_store.c
+ * 	player (actor, blocking: it reads a file)   log -> transactions -> inner store, at the right time, never too far ahead of the watches
+ * 	clock (actor)				    wakes watches whose batch was held back
+ * 	inner store's writer			    tells what was applied: position, cuts, waiters
+ * 	callers					    read through player_store.c
  *
  * One lock ("store") for everything that they share; the inner store is called without it.
  */
@@ -26,33 +27,38 @@
 /* Transactions submitted and not yet applied. */
 #define VDI_PLAYER_FLIGHTS_MAX 1024
 #define VDI_PLAYER_FLIGHT_BYTES_MAX ((uint64_t) 8 << 20)
-/* How long the player waits for watches to come back after a cut: a reflector backs off for about a second. */
+/* How long the player waits for watches to come back after a cut: a reflector backs off for about a
+ * second. */
 #define VDI_PLAYER_AWAIT VD_SECONDS(3)
-/* Bytes that the player may be ahead of the slowest watch, besides lead_max: at most these, and half of the history, which must not be compacted away under a watch that reads. */
+/* Bytes that the player may be ahead of the slowest watch, besides lead_max: at most these, and half of the
+ * history, which must not be compacted away under a watch that reads. */
 #define VDI_PLAYER_LEAD_BYTES_MAX ((uint64_t) 32 << 20)
 #define VDI_PLAYER_LEAD_LIMIT 65536u
 
-/* One submitted transaction; kept after it was applied, as long as its place in the ring lasts, to know how far a watch is behind. */
+/* One submitted transaction; kept after it was applied, as long as its place in the ring lasts, to know how
+ * far a watch is behind. */
 struct vdi_flight {
-	vd_rev		    revision; /* recorded; the real one once applied */
-	uint64_t	    bytes_before; /* submitted before it */
-	uint64_t	    bytes;
-	uint64_t	    records;
-	vd_wall		    time;
-	bool		    is_transaction; /* not a mere progress */
-	bool		    has_fault;
+	vd_rev			  revision;	/* recorded; the real one once applied */
+	uint64_t		  bytes_before; /* submitted before it */
+	uint64_t		  bytes;
+	uint64_t		  records;
+	vd_wall			  time;
+	bool			  is_transaction; /* not a mere progress */
+	bool			  has_fault;
 	enum vdi_fault_point_kind fault; /* after it */
 };
 
 struct vdi_player_watch {
-	struct vd_store_watch	      base; /* first */
-	struct vd_store_watch	     *inner;
-	struct vd_player	     *player;
+	struct vd_store_watch  base; /* first */
+	struct vd_store_watch *inner;
+	struct vd_player      *player;
 	void (*ready)(void *arg);
-	void *ready_arg;
+	void	       *ready_arg;
 	struct vdi_rand rand; /* reader only */
 
-	_Atomic bool is_waiting; /* it has read everything there was for it, and was not told of more: it is not behind what was applied */
+	/* it has read everything there was for it, and was not told of more: it is not behind what was
+	 * applied */
+	_Atomic bool is_waiting;
 
 	/* Under the lock. */
 	LIST_ENTRY(vdi_player_watch) node;
@@ -76,7 +82,8 @@ struct vdi_player_waiter {
 };
 
 struct vd_player {
-	struct vdi_forward_store front; /* first: the store that others see, in front of the one that is written from the log */
+	/* first: the store that others see, in front of the one that is written from the log */
+	struct vdi_forward_store front;
 
 	/* Fixed at the start. */
 	const struct vd_env *env;
@@ -89,7 +96,8 @@ struct vd_player {
 	uint64_t	     lead_bytes_max;
 	uint64_t	     seed;
 
-	_Atomic uint32_t       references; /* 1 until closed, 1 for each watch and each call whose answer is changed */
+	_Atomic uint32_t
+		references; /* 1 until closed, 1 for each watch and each call whose answer is changed */
 	struct vdi_rand_shared call_rand;
 
 	/* The actor's. */
@@ -98,52 +106,53 @@ struct vd_player {
 	vdi_codec_of_fn	      codec_of; /* for the steps of later rounds */
 	void		     *codec_of_arg;
 	uint64_t	      rounds_left; /* UINT64_MAX: no end */
-	uint64_t	      round_transactions; /* of the round at work: a log without any is not played again */
-	vd_rev		      offset;	/* recorded revisions are shown so much later */
-	struct vdi_log_change *reset;	/* changes that bring back the beginning */
-	size_t		      reset_count, reset_capacity;
-	struct vdi_log_step   held; /* the first step of a round that begins without a snapshot */
-	bool		      has_held, is_between; /* rounds: everything must be applied first */
-	struct vdi_log_step   step; /* the next one */
-	bool		      has_step;
-	struct vdi_rand	      rand;
+	uint64_t round_transactions;	   /* of the round at work: a log without any is not played again */
+	vd_rev	 offset;		   /* recorded revisions are shown so much later */
+	struct vdi_log_change	 *reset;   /* changes that bring back the beginning */
+	size_t			  reset_count, reset_capacity;
+	struct vdi_log_step	  held; /* the first step of a round that begins without a snapshot */
+	bool			  has_held, is_between; /* rounds: everything must be applied first */
+	struct vdi_log_step	  step;			/* the next one */
+	bool			  has_step;
+	struct vdi_rand		  rand;
 	struct vdi_replay_change *changes;
 	size_t			  change_capacity;
 
 	struct vdi_lock lock;
 	/* Under lock. */
-	vd_wall			  pace_recorded; /* recorded time that was at pace_mono; 0: not known */
-	vd_mono			  pace_mono;
-	struct vdi_fault_plan	  faults; /* dice are thrown by the actor */
-	double			  speed;
-	bool			  is_paused;
-	uint64_t		  steps_allowed;
-	vd_rev			  seek_revision;
-	vd_wall			  seek_time;
-	vd_rev			  stop_revision; /* where it pauses by itself; 0: nowhere */
-	bool			  is_closing;
-	struct vdi_flight	 *flights; /* ring of flight_capacity, a power of two */
-	uint32_t		  flight_capacity;
-	uint64_t		  submitted, applied; /* ever */
-	uint64_t		  unread; /* where the slowest watch stood when it was asked last: the first that it had not been given */
+	vd_wall		      pace_recorded; /* recorded time that was at pace_mono; 0: not known */
+	vd_mono		      pace_mono;
+	struct vdi_fault_plan faults; /* dice are thrown by the actor */
+	double		      speed;
+	bool		      is_paused;
+	uint64_t	      steps_allowed;
+	vd_rev		      seek_revision;
+	vd_wall		      seek_time;
+	vd_rev		      stop_revision; /* where it pauses by itself; 0: nowhere */
+	bool		      is_closing;
+	struct vdi_flight    *flights; /* ring of flight_capacity, a power of two */
+	uint32_t	      flight_capacity;
+	uint64_t	      submitted, applied; /* ever */
+	/* where the slowest watch stood when it was asked last: the first that it had not been given */
+	uint64_t		  unread;
 	uint64_t		  submitted_bytes, applied_bytes;
 	bool			  waits_for_watches;
 	bool			  log_ended;
 	struct vd_error		  error; /* code VD_OK: none */
 	struct vd_player_position position;
 	LIST_HEAD(, vdi_player_watch) watches;
-	struct vdi_timer_heap	  timers;
-	uint64_t		  opened; /* watches, ever */
-	uint64_t		  cut; /* the last cut's number */
-	vd_rev			  cut_revision;
-	vd_status		  cut_status;
-	char			  cut_text[160];
-	bool		  has_cut;  /* something that was submitted ends in one: nothing follows before it has happened */
-	char		  fault_text[96]; /* of that one, when it is a recorded error */
-	unsigned	  awaited;  /* watches that a cut ends and that have not come back */
-	vd_mono		  await_until;
-	unsigned	  blackout; /* transactions until the compaction; no watch can be opened meanwhile */
-	bool			  compacting; /* and until it is done */
+	struct vdi_timer_heap timers;
+	uint64_t	      opened; /* watches, ever */
+	uint64_t	      cut;    /* the last cut's number */
+	vd_rev		      cut_revision;
+	vd_status	      cut_status;
+	char		      cut_text[160];
+	bool has_cut; /* something that was submitted ends in one: nothing follows before it has happened */
+	char fault_text[96]; /* of that one, when it is a recorded error */
+	unsigned awaited;    /* watches that a cut ends and that have not come back */
+	vd_mono	 await_until;
+	unsigned blackout;   /* transactions until the compaction; no watch can be opened meanwhile */
+	bool	 compacting; /* and until it is done */
 	SLIST_HEAD(, vdi_player_waiter) waiters;
 
 	void (*close_done)(void *arg);
@@ -166,14 +175,16 @@ static inline bool vdi_player_dice(uint64_t random, double probability)
 }
 /* Plays at its pace up to and with revision, and pauses there. 0: nothing of that. */
 void vdi_player_play_until(struct vd_player *player, vd_rev revision);
-/* vdi_log_steps_prepare for what is read from now on. The simulator's thread only: nobody may be at the log meanwhile. */
+/* vdi_log_steps_prepare for what is read from now on. The simulator's thread only: nobody may be at the log
+ * meanwhile. */
 void vdi_player_prepare(struct vd_player *player, vdi_codec_of_fn codec_of, void *arg);
 /* The clock's handler. */
 void vdi_player_clock(void *player);
 
 /* ---- Rounds (player_loop.c); the actor's ---- */
 
-/* The log has ended, everything is applied: opens it again. The first step may be the one that brings back the beginning. Errors: as vdi_log_steps_open. */
+/* The log has ended, everything is applied: opens it again. The first step may be the one that brings back
+ * the beginning. Errors: as vdi_log_steps_open. */
 VDI_MUST_USE vd_status vdi_player_begin_round(struct vd_player *player, struct vd_error *reterr);
 /* The next step of the round, its revisions moved. As vdi_log_steps_next. */
 VDI_MUST_USE vd_status vdi_player_next_step(struct vd_player *player, struct vd_error *reterr);

@@ -1,10 +1,11 @@
 /* Rounds: a log that is played again and again.
  *
- *	recorded	snapshot 10	11 12 15 |
- *	played		snapshot 10	11 12 15   16 (what there is becomes the snapshot again)   17 18 21   22 ...
+ * 	recorded	snapshot 10	11 12 15 |
+ * 	played		snapshot 10	11 12 15   16 (what there is becomes the snapshot again)   17 18 21   22 ...
  *
- * The first step of a further round is a transaction of our own: what is in the store and not in the snapshot goes, what is missing or different comes back. Then the recorded
- * transactions follow, at revisions that are moved by what was used up. Keys of others, in a writable player, go with it: every round begins alike.
+ * The first step of a further round is a transaction of our own: what is in the store and not in the snapshot
+ * goes, what is missing or different comes back. Then the recorded transactions follow, at revisions that are
+ * moved by what was used up. Keys of others, in a writable player, go with it: every round begins alike.
  */
 #include <stdlib.h>
 
@@ -33,7 +34,8 @@ void vdi_player_rounds_fini(struct vd_player *player)
 	vdi_log_steps_close(player->steps);
 }
 
-static void on_listed(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void on_listed(void *arg, vd_status status, const struct vd_range_result *result,
+		      const struct vd_error *error)
 {
 	struct listing *listing = arg;
 
@@ -55,7 +57,7 @@ static void on_listed(void *arg, vd_status status, const struct vd_range_result 
 static vd_status list(struct vd_player *player, struct listing *ret_listing)
 {
 	struct vd_range_request request = { .key = { "", 1 }, .range_end = { "", 1 } };
-	vd_status		status = vd_store_range(player->front.inner, &request, on_listed, ret_listing);
+	vd_status status = vd_store_range(player->front.inner, &request, on_listed, ret_listing);
 
 	if (status != VD_OK)
 		return status;
@@ -66,7 +68,8 @@ static vd_status list(struct vd_player *player, struct listing *ret_listing)
 /* Takes kv over, also when it fails. */
 static vd_status add(struct vd_player *player, bool is_delete, struct vd_kv *kv, vd_rev revision)
 {
-	if (!vdi_grow((void **) &player->reset, &player->reset_capacity, player->reset_count + 1, sizeof *player->reset)) {
+	if (!vdi_grow((void **) &player->reset, &player->reset_capacity, player->reset_count + 1,
+		      sizeof *player->reset)) {
 		vd_kv_unref(kv);
 		return VD_NOMEM;
 	}
@@ -78,7 +81,8 @@ static vd_status add(struct vd_player *player, bool is_delete, struct vd_kv *kv,
 
 static int by_key(const void *a, const void *b)
 {
-	return vd_bytes_compare(vd_kv_key(((const struct vdi_log_change *) a)->kv), vd_kv_key(((const struct vdi_log_change *) b)->kv));
+	return vd_bytes_compare(vd_kv_key(((const struct vdi_log_change *) a)->kv),
+				vd_kv_key(((const struct vdi_log_change *) b)->kv));
 }
 
 static vd_status add_copy(struct vd_player *player, bool is_delete, const struct vd_kv *kv, vd_rev revision)
@@ -90,12 +94,15 @@ static vd_status add_copy(struct vd_player *player, bool is_delete, const struct
 }
 
 /* From what there is to what the snapshot holds; both in the order of keys. */
-static vd_status difference(struct vd_player *player, const struct listing *now, const struct vdi_log_change *then, size_t then_count, vd_rev revision)
+static vd_status difference(struct vd_player *player, const struct listing *now,
+			    const struct vdi_log_change *then, size_t then_count, vd_rev revision)
 {
 	size_t i = 0, j = 0;
 
 	while (i < now->count || j < then_count) {
-		int order = i == now->count ? 1 : j == then_count ? -1 : vd_bytes_compare(vd_kv_key(now->kvs[i]), vd_kv_key(then[j].kv));
+		int order = i == now->count ? 1 :
+			    j == then_count ? -1 :
+					      vd_bytes_compare(vd_kv_key(now->kvs[i]), vd_kv_key(then[j].kv));
 
 		if (order < 0)
 			VDI_TRY(add_copy(player, true, now->kvs[i], revision));
@@ -125,7 +132,7 @@ static vd_status reset(struct vd_player *player, const struct vdi_log_step *snap
 	struct listing now = { .player = player };
 	vd_rev	       revision = player->position.revision + 1; /* nobody else is at it: all is applied */
 	struct vd_store_status status_now;
-	vd_status      status = vd_store_status_get(player->front.inner, &status_now);
+	vd_status	       status = vd_store_status_get(player->front.inner, &status_now);
 
 	if (status == VD_OK) {
 		revision = status_now.current + 1;
@@ -135,14 +142,19 @@ static vd_status reset(struct vd_player *player, const struct vdi_log_step *snap
 		qsort(snapshot->changes, snapshot->count, sizeof *snapshot->changes, by_key);
 	drop_reset(player);
 	if (status == VD_OK)
-		status = difference(player, &now, snapshot ? snapshot->changes : NULL, snapshot ? snapshot->count : 0, revision);
+		status = difference(player, &now, snapshot ? snapshot->changes : NULL,
+				    snapshot ? snapshot->count : 0, revision);
 	for (size_t i = 0; i < now.count; i++)
 		vd_kv_unref(now.kvs[i]);
 	vdi_free(now.kvs);
 	if (status != VD_OK)
 		return status;
 	player->offset = revision - (player->reset_count == 0) - (snapshot ? snapshot->revision : 0);
-	player->step = (struct vdi_log_step) { .kind = VDI_STEP_TXN, .revision = revision, .changes = player->reset, .count = player->reset_count, .text = "" };
+	player->step = (struct vdi_log_step) { .kind = VDI_STEP_TXN,
+					       .revision = revision,
+					       .changes = player->reset,
+					       .count = player->reset_count,
+					       .text = "" };
 	for (size_t i = 0; i < player->reset_count; i++)
 		player->step.bytes += player->reset[i].kv->key_size + player->reset[i].kv->value_size;
 	player->has_step = player->reset_count > 0;

@@ -1,7 +1,9 @@
-/* The store that others see: the inner one, with the player's cuts, delays and refusals between, and writes only where they are allowed.
+/* The store that others see: the inner one, with the player's cuts, delays and refusals between, and writes
+ * only where they are allowed.
  *
- * A watch passes on what the inner watch gives and notes how far its reader is, which is what holds the player back. It never changes, drops or doubles a batch: a
- * fault only holds one back or ends the watch, so that what a reader finds after opening it again is whole.
+ * A watch passes on what the inner watch gives and notes how far its reader is, which is what holds the
+ * player back. It never changes, drops or doubles a batch: a fault only holds one back or ends the watch, so
+ * that what a reader finds after opening it again is whole.
  */
 #include "player.h"
 
@@ -29,7 +31,8 @@ static void unavailable(struct vd_error *error)
 	(void) vd_error_set(error, VD_UNAVAILABLE, "the player refused the call");
 }
 
-static vd_status player_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status player_range(struct vd_store *store, const struct vd_range_request *request,
+			      vd_range_fn done, void *arg)
 {
 	struct vd_player *player = vdi_player_of(store);
 	struct vd_error	  error = { 0 };
@@ -39,8 +42,10 @@ static vd_status player_range(struct vd_store *store, const struct vd_range_requ
 		done(arg, VD_UNAVAILABLE, NULL, &error);
 		return VD_OK;
 	}
-	if (request->revision > 0 && call_dice(player, player->faults.too_large, &player->position.too_large)) {
-		(void) vd_error_set(&error, VD_TOO_LARGE_REVISION, "required revision %lld is a future revision (says the player)",
+	if (request->revision > 0 &&
+	    call_dice(player, player->faults.too_large, &player->position.too_large)) {
+		(void) vd_error_set(&error, VD_TOO_LARGE_REVISION,
+				    "required revision %lld is a future revision (says the player)",
 				    (long long) request->revision);
 		error.requested = request->revision;
 		done(arg, VD_TOO_LARGE_REVISION, NULL, &error);
@@ -56,7 +61,8 @@ static bool writes(const struct vd_txn_request *request)
 		size_t		    count = branch ? request->failure_count : request->success_count;
 
 		for (size_t i = 0; i < count; i++)
-			if (ops[i].kind == VD_OP_PUT || ops[i].kind == VD_OP_DELETE || (ops[i].kind == VD_OP_TXN && writes(ops[i].txn)))
+			if (ops[i].kind == VD_OP_PUT || ops[i].kind == VD_OP_DELETE ||
+			    (ops[i].kind == VD_OP_TXN && writes(ops[i].txn)))
 				return true;
 	}
 	return false;
@@ -68,7 +74,8 @@ struct lost_answer {
 	void		 *arg;
 };
 
-static void on_lost(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void on_lost(void *arg, vd_status status, const struct vd_txn_result *result,
+		    const struct vd_error *error)
 {
 	struct lost_answer *lost = arg;
 	struct vd_error	    said = { 0 };
@@ -84,7 +91,8 @@ static void on_lost(void *arg, vd_status status, const struct vd_txn_result *res
 	vdi_free(lost);
 }
 
-static vd_status lose_answer(struct vd_player *player, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status lose_answer(struct vd_player *player, const struct vd_txn_request *request, vd_txn_fn done,
+			     void *arg)
 {
 	struct lost_answer *lost = VDI_NEW(struct lost_answer);
 	vd_status	    status;
@@ -103,7 +111,8 @@ static vd_status lose_answer(struct vd_player *player, const struct vd_txn_reque
 
 static const char read_only[] = "the player is read only: it was not opened as writable";
 
-static vd_status player_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status player_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+			    void *arg)
 {
 	struct vd_player *player = vdi_player_of(store);
 	struct vd_error	  error = { 0 };
@@ -124,7 +133,8 @@ static vd_status player_txn(struct vd_store *store, const struct vd_txn_request 
 	return vd_store_txn(player->front.inner, request, done, arg);
 }
 
-static vd_status player_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
+static vd_status player_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done,
+				void *arg)
 {
 	struct vd_player *player = vdi_player_of(store);
 	struct vd_error	  error = { 0 };
@@ -136,7 +146,8 @@ static vd_status player_compact(struct vd_store *store, vd_rev revision, bool ph
 	return VD_OK;
 }
 
-static vd_status player_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
+static vd_status player_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done,
+				    void *arg)
 {
 	struct vd_player *player = vdi_player_of(store);
 	struct vd_error	  error = { 0 };
@@ -155,13 +166,17 @@ static void player_dump(struct vd_store *store, void (*write)(void *arg, struct 
 	int			  size;
 
 	vd_player_position_get(vdi_player_of(store), &position);
-	size = snprintf(text, sizeof text,
-			",\"replay\":{\"revision\":%lld,\"transactions\":%llu,\"records\":%llu,\"paused\":%s,\"ended\":%s,\"disconnects\":%llu,\"compactions\":%llu,"
-			"\"errors\":%llu,\"delays\":%llu,\"refusals\":%llu,\"lostAnswers\":%llu,\"tooLarge\":%llu}",
-			(long long) position.revision, (unsigned long long) position.transactions, (unsigned long long) position.records,
-			position.paused ? "true" : "false", position.ended ? "true" : "false", (unsigned long long) position.disconnects,
-			(unsigned long long) position.compactions, (unsigned long long) position.errors, (unsigned long long) position.delays,
-			(unsigned long long) position.refusals, (unsigned long long) position.lost_answers, (unsigned long long) position.too_large);
+	size = snprintf(
+		text, sizeof text,
+		",\"replay\":{\"revision\":%lld,\"transactions\":%llu,\"records\":%llu,\"paused\":%s,"
+		"\"ended\":%s,\"disconnects\":%llu,\"compactions\":%llu,"
+		"\"errors\":%llu,\"delays\":%llu,\"refusals\":%llu,\"lostAnswers\":%llu,\"tooLarge\":%llu}",
+		(long long) position.revision, (unsigned long long) position.transactions,
+		(unsigned long long) position.records, position.paused ? "true" : "false",
+		position.ended ? "true" : "false", (unsigned long long) position.disconnects,
+		(unsigned long long) position.compactions, (unsigned long long) position.errors,
+		(unsigned long long) position.delays, (unsigned long long) position.refusals,
+		(unsigned long long) position.lost_answers, (unsigned long long) position.too_large);
 	write(arg, (struct vd_bytes) { text, (size_t) size });
 	vd_store_dump(vdi_player_of(store)->front.inner, write, arg);
 }
@@ -222,8 +237,8 @@ static void withdraw(struct vdi_player_watch *watch)
 	vdi_lock_release(&player->lock);
 }
 
-static vd_status player_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
-			      struct vd_error *reterr)
+static vd_status player_watch(struct vd_store *store, const struct vd_store_watch_request *request,
+			      struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	struct vd_player	     *player = vdi_player_of(store);
 	struct vd_store_watch_request inner = *request;
@@ -258,7 +273,8 @@ static vd_status player_watch(struct vd_store *store, const struct vd_store_watc
 	return VD_OK;
 }
 
-static vd_status end(struct vdi_player_watch *watch, vd_status status, const char *text, struct vd_error *reterr)
+static vd_status end(struct vdi_player_watch *watch, vd_status status, const char *text,
+		     struct vd_error *reterr)
 {
 	struct vd_player *player = watch->player;
 
@@ -272,7 +288,8 @@ static vd_status end(struct vdi_player_watch *watch, vd_status status, const cha
 	return vd_error_set(reterr, status, "%s", text);
 }
 
-/* Whether a cut has reached this watch: reached says up to where the inner watch has nothing more to give, or gives more. */
+/* Whether a cut has reached this watch: reached says up to where the inner watch has nothing more to give, or
+ * gives more. */
 static bool is_cut(struct vdi_player_watch *watch, vd_rev reached, vd_status *ret_status, char text[160])
 {
 	struct vd_player *player = watch->player;
@@ -359,7 +376,8 @@ void vdi_player_clock(void *arg)
 	vdi_lock_release(&player->lock);
 }
 
-static vd_status next_of_inner(struct vdi_player_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static vd_status next_of_inner(struct vdi_player_watch *watch, size_t event_count_max,
+			       struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct vd_store_status status = { 0 };
 	vd_status	       result, cut_status;
@@ -397,7 +415,8 @@ static vd_status next_of_inner(struct vdi_player_watch *watch, size_t event_coun
 	return VD_OK;
 }
 
-static vd_status player_watch_next(struct vd_store_watch *base, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static vd_status player_watch_next(struct vd_store_watch *base, size_t event_count_max,
+				   struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct vdi_player_watch *watch = watch_of(base);
 	struct vd_store_batch	 batch;

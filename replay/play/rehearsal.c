@@ -1,5 +1,6 @@
-/* How: the log is played at its recorded pace under a simulated clock; after each stretch caches are brought up to the store's revision (an idle cache asks its store
- * only when somebody wants something newer), time is given to the code under test, and the pictures of all watches are compared with lists and the store. */
+/* How: the log is played at its recorded pace under a simulated clock; after each stretch caches are brought
+ * up to the store's revision (an idle cache asks its store only when somebody wants something newer), time is
+ * given to the code under test, and the pictures of all watches are compared with lists and the store. */
 #include "rehearsal.h"
 
 #include <math.h>
@@ -19,12 +20,15 @@ static void ask_rules(struct vd_rehearsal *rehearsal)
 	struct vd_store	      *store = rehearsal->player->front.inner;
 	struct vd_store_status status;
 
-	if (rehearsal->rule_count == 0 || vd_store_status_get(store, &status) != VD_OK || status.current == rehearsal->asked_at)
+	if (rehearsal->rule_count == 0 || vd_store_status_get(store, &status) != VD_OK ||
+	    status.current == rehearsal->asked_at)
 		return;
 	rehearsal->asked_at = status.current;
 	for (size_t i = 0; i < rehearsal->rule_count; i++)
-		if (!rehearsal->rules[i].holds(rehearsal->rules[i].arg, store) && rehearsal->violation[0] == 0)
-			(void) snprintf(rehearsal->violation, sizeof rehearsal->violation, "always: \"%s\" does not hold at revision %lld",
+		if (!rehearsal->rules[i].holds(rehearsal->rules[i].arg, store) &&
+		    rehearsal->violation[0] == 0)
+			(void) snprintf(rehearsal->violation, sizeof rehearsal->violation,
+					"always: \"%s\" does not hold at revision %lld",
 					rehearsal->rules[i].name, (long long) status.current);
 }
 
@@ -70,10 +74,12 @@ static bool has_caught_up(void *arg)
 	if (vd_store_status_get(rehearsal->player->front.inner, &status) != VD_OK)
 		return true;
 	for (size_t i = 0; i < rehearsal->cache_count; i++)
-		if (vd_cacher_ready(rehearsal->caches[i].cacher, NULL) != VD_OK || vd_cacher_revision(rehearsal->caches[i].cacher) < status.current)
+		if (vd_cacher_ready(rehearsal->caches[i].cacher, NULL) != VD_OK ||
+		    vd_cacher_revision(rehearsal->caches[i].cacher) < status.current)
 			return false;
 	for (size_t i = 0; i < rehearsal->part_count; i++)
-		if (!vdi_viewer_is_open(rehearsal->parts[i]->viewer) || !vdi_viewer_is_idle(rehearsal->parts[i]->viewer))
+		if (!vdi_viewer_is_open(rehearsal->parts[i]->viewer) ||
+		    !vdi_viewer_is_idle(rehearsal->parts[i]->viewer))
 			return false;
 	return true;
 }
@@ -115,7 +121,8 @@ static vd_status catch_up(struct vd_rehearsal *rehearsal, struct vd_error *reter
 		struct vd_store_status status;
 
 		if (vd_env_now(rehearsal->env).ns >= last.ns)
-			return vd_error_set(reterr, VD_TIMEOUT, "a cache or a watch did not catch up within an hour");
+			return vd_error_set(reterr, VD_TIMEOUT,
+					    "a cache or a watch did not catch up within an hour");
 		VDI_TRY(vd_store_status_get(rehearsal->player->front.inner, &status));
 		for (size_t i = 0; i < rehearsal->cache_count; i++)
 			if (vd_cacher_ready(rehearsal->caches[i].cacher, NULL) == VD_OK &&
@@ -138,9 +145,11 @@ vd_status vd_rehearsal_run(struct vd_rehearsal *rehearsal, vd_rev revision, stru
 		/* Hours may lie between two records. */
 	}
 	/* Answers at once: the player rests. */
-	status = vd_player_wait(rehearsal->player, revision == VD_PLAYER_END ? VD_PLAYER_END : 1, VD_MS(0), reterr);
+	status = vd_player_wait(rehearsal->player, revision == VD_PLAYER_END ? VD_PLAYER_END : 1, VD_MS(0),
+				reterr);
 	if (status == VD_OK && revision != VD_PLAYER_END)
-		status = vd_player_wait(rehearsal->player, rehearsal->player->position.ended ? revision : 1, VD_MS(0), reterr);
+		status = vd_player_wait(rehearsal->player, rehearsal->player->position.ended ? revision : 1,
+					VD_MS(0), reterr);
 	VDI_TRY(status);
 	VDI_TRY(catch_up(rehearsal, reterr));
 	vd_rehearsal_pass(rehearsal, rehearsal->settle);
@@ -152,7 +161,8 @@ vd_status vd_rehearsal_run(struct vd_rehearsal *rehearsal, vd_rev revision, stru
 
 /* ---- Caches, watches, rules ---- */
 
-vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal, const char *key_prefix, bool cluster_scoped, struct vd_cacher **ret_cacher, struct vd_error *reterr)
+vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal, const char *key_prefix, bool cluster_scoped,
+			      struct vd_cacher **ret_cacher, struct vd_error *reterr)
 {
 	struct vd_cacher_options   options = VD_CACHER_OPTIONS_INIT;
 	struct vdi_rehearsal_cache cache = { 0 };
@@ -166,14 +176,16 @@ vd_status vd_rehearsal_cacher(struct vd_rehearsal *rehearsal, const char *key_pr
 			*ret_cacher = rehearsal->caches[i].cacher;
 			return VD_OK;
 		}
-	if (!vdi_grow((void **) &rehearsal->caches, &rehearsal->cache_capacity, rehearsal->cache_count + 1, sizeof cache) ||
+	if (!vdi_grow((void **) &rehearsal->caches, &rehearsal->cache_capacity, rehearsal->cache_count + 1,
+		      sizeof cache) ||
 	    (cache.prefix = vdi_strdup(key_prefix)) == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	options.resource = options.key_prefix = cache.prefix;
 	options.cluster_scoped = cluster_scoped;
 	options.codec = rehearsal->codec;
 	options.skip_undecodable = true;
-	status = vd_cacher_new(rehearsal->env, &rehearsal->player->front.base, &options, &cache.cacher, reterr);
+	status = vd_cacher_new(rehearsal->env, &rehearsal->player->front.base, &options, &cache.cacher,
+			       reterr);
 	if (status == VD_OK) {
 		status = vd_cacher_ready_wait(cache.cacher, PATIENCE, reterr);
 		if (status != VD_OK)
@@ -211,8 +223,9 @@ static struct vd_bytes copy_to(char **at, struct vd_bytes slice)
 /* The list that shows what the watch should show. */
 static bool copy_scope(struct vdi_rehearsal_part *part, const struct vd_watch_options *watch)
 {
-	char *at = part->text = vdi_alloc(watch->namespace_name.size + watch->name.size + watch->label_selector.size + watch->field_selector.size +
-					  watch->shard_selector.size + 1);
+	char *at = part->text =
+		vdi_alloc(watch->namespace_name.size + watch->name.size + watch->label_selector.size +
+			  watch->field_selector.size + watch->shard_selector.size + 1);
 
 	if (at == NULL)
 		return false;
@@ -247,7 +260,8 @@ static void close_part(struct vd_rehearsal *rehearsal, struct vdi_rehearsal_part
 }
 
 /* The cacher itself says what is wrong with the options; a viewer would only write it down. */
-static vd_status try_options(struct vd_cacher *cacher, const struct vd_watch_options *options, struct vd_error *reterr)
+static vd_status try_options(struct vd_cacher *cacher, const struct vd_watch_options *options,
+			     struct vd_error *reterr)
 {
 	struct vd_watcher *watcher;
 	vd_status	   status = vd_cacher_watch(cacher, options, NULL, &watcher, reterr);
@@ -257,10 +271,13 @@ static vd_status try_options(struct vd_cacher *cacher, const struct vd_watch_opt
 	return status == VD_NOT_READY ? VD_OK : status;
 }
 
-vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *cacher, const struct vd_watch_options *options, unsigned *ret_watch,
+vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *cacher,
+			     const struct vd_watch_options *options, unsigned *ret_watch,
 			     struct vd_error *reterr)
 {
-	struct vdi_viewer_options  viewer = { .watch = options, .resume = true, .event = take_event, .ended = take_end };
+	struct vdi_viewer_options viewer = {
+		.watch = options, .resume = true, .event = take_event, .ended = take_end
+	};
 	struct vdi_rehearsal_part *part;
 
 	VDI_REQUIRE(rehearsal, reterr);
@@ -274,8 +291,10 @@ vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *c
 	vdi_rehearsal_watch_init(&part->watch, VDI_MAX(options->revision, 0));
 	part->cacher = cacher;
 	viewer.event_arg = part;
-	if (!vdi_grow((void **) &rehearsal->parts, &rehearsal->part_capacity, rehearsal->part_count + 1, sizeof *rehearsal->parts) ||
-	    !copy_scope(part, options) || vdi_viewer_new(rehearsal->env, cacher, &viewer, &part->viewer) != VD_OK) {
+	if (!vdi_grow((void **) &rehearsal->parts, &rehearsal->part_capacity, rehearsal->part_count + 1,
+		      sizeof *rehearsal->parts) ||
+	    !copy_scope(part, options) ||
+	    vdi_viewer_new(rehearsal->env, cacher, &viewer, &part->viewer) != VD_OK) {
 		close_part(rehearsal, part);
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	}
@@ -286,7 +305,8 @@ vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *c
 	return VD_OK;
 }
 
-vd_status vd_rehearsal_always(struct vd_rehearsal *rehearsal, const char *name, bool (*holds)(void *arg, struct vd_store *store), void *arg)
+vd_status vd_rehearsal_always(struct vd_rehearsal *rehearsal, const char	     *name,
+			      bool (*holds)(void *arg, struct vd_store *store), void *arg)
 {
 	struct vdi_rehearsal_rule rule = { .holds = holds, .arg = arg };
 
@@ -294,7 +314,8 @@ vd_status vd_rehearsal_always(struct vd_rehearsal *rehearsal, const char *name, 
 	VDI_REQUIRE(name, NULL);
 	VDI_REQUIRE(holds, NULL);
 	rule.name = vdi_strdup(name);
-	if (rule.name == NULL || !vdi_grow((void **) &rehearsal->rules, &rehearsal->rule_capacity, rehearsal->rule_count + 1, sizeof rule)) {
+	if (rule.name == NULL || !vdi_grow((void **) &rehearsal->rules, &rehearsal->rule_capacity,
+					   rehearsal->rule_count + 1, sizeof rule)) {
 		vdi_free(rule.name);
 		return VD_NOMEM;
 	}
@@ -319,7 +340,8 @@ struct vd_player *vd_rehearsal_player(struct vd_rehearsal *rehearsal)
 	return rehearsal->player;
 }
 
-static vd_status prepare(struct vd_rehearsal *rehearsal, const struct vd_rehearsal_options *options, struct vd_error *reterr)
+static vd_status prepare(struct vd_rehearsal *rehearsal, const struct vd_rehearsal_options *options,
+			 struct vd_error *reterr)
 {
 	struct vd_player_options player = VD_PLAYER_OPTIONS_INIT;
 
@@ -339,7 +361,8 @@ static vd_status prepare(struct vd_rehearsal *rehearsal, const struct vd_rehears
 	return VD_OK;
 }
 
-vd_status vd_rehearsal_open(const struct vd_rehearsal_options *options, struct vd_rehearsal **ret_rehearsal, struct vd_error *reterr)
+vd_status vd_rehearsal_open(const struct vd_rehearsal_options *options, struct vd_rehearsal **ret_rehearsal,
+			    struct vd_error *reterr)
 {
 	struct vd_rehearsal *rehearsal;
 	vd_status	     status;
@@ -347,7 +370,8 @@ vd_status vd_rehearsal_open(const struct vd_rehearsal_options *options, struct v
 	VDI_REQUIRE(ret_rehearsal, reterr);
 	VDI_REQUIRE_OPTIONS(options, reterr);
 	if (options->step_delay_max.ns < 0 || options->settle.ns < 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "rehearsal: step_delay_max and settle must not be negative");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "rehearsal: step_delay_max and settle must not be negative");
 	rehearsal = VDI_NEW(struct vd_rehearsal);
 	if (rehearsal == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");

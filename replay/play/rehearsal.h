@@ -1,4 +1,5 @@
-/* A rehearsal as its own files see it: rehearsal.c makes, runs and closes it, rehearsal_check.c looks at what came of it. Everything is on one thread. */
+/* A rehearsal as its own files see it: rehearsal.c makes, runs and closes it, rehearsal_check.c looks at what
+ * came of it. Everything is on one thread. */
 #ifndef VDI_REHEARSAL_H
 #define VDI_REHEARSAL_H
 
@@ -50,9 +51,10 @@ struct vd_rehearsal {
 	char failure[1024];  /* "": none */
 };
 
-/* The store as it is, whatever faults others see. The records that begin with prefix, or the one of key when is_key; references and array are the caller's, given
- * back by vdi_rehearsal_release. Runs the simulator. */
-VDI_MUST_USE vd_status vdi_rehearsal_read(struct vd_rehearsal *rehearsal, struct vd_bytes key, bool is_key, struct vd_kv ***ret_kvs, size_t *ret_count);
+/* The store as it is, whatever faults others see. The records that begin with prefix, or the one of key when
+ * is_key; references and array are the caller's, given back by vdi_rehearsal_release. Runs the simulator. */
+VDI_MUST_USE vd_status vdi_rehearsal_read(struct vd_rehearsal *rehearsal, struct vd_bytes key, bool is_key,
+					  struct vd_kv ***ret_kvs, size_t *ret_count);
 void		       vdi_rehearsal_release(struct vd_kv **kvs, size_t count);
 /* Compares pictures, lists and store, and notes what differs. Runs the simulator. */
 void vdi_rehearsal_compare(struct vd_rehearsal *rehearsal);

@@ -1,5 +1,5 @@
-/* Expectations and comparisons of a rehearsal. What is read here is read from the inner store: an expectation meets no faults and draws no dice, so looking does not change
- * the run. */
+/* Expectations and comparisons of a rehearsal. What is read here is read from the inner store: an expectation
+ * meets no faults and draws no dice, so looking does not change the run. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -20,7 +20,8 @@ struct reading {
 	size_t		count;
 };
 
-static void got_range(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void got_range(void *arg, vd_status status, const struct vd_range_result *result,
+		      const struct vd_error *error)
 {
 	struct reading *reading = arg;
 
@@ -37,7 +38,8 @@ static void got_range(void *arg, vd_status status, const struct vd_range_result 
 	vdi_wait_signal(&reading->wait);
 }
 
-vd_status vdi_rehearsal_read(struct vd_rehearsal *rehearsal, struct vd_bytes key, bool is_key, struct vd_kv ***ret_kvs, size_t *ret_count)
+vd_status vdi_rehearsal_read(struct vd_rehearsal *rehearsal, struct vd_bytes key, bool is_key,
+			     struct vd_kv ***ret_kvs, size_t *ret_count)
 {
 	struct vd_range_request request = { .key = key };
 	struct reading		reading = { .status = VD_OK };
@@ -80,7 +82,8 @@ void vdi_rehearsal_release(struct vd_kv **kvs, size_t count)
 
 /* ---- Comparing ---- */
 
-__attribute__((format(printf, 2, 3))) static void violate(struct vd_rehearsal *rehearsal, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void violate(struct vd_rehearsal *rehearsal, const char *format,
+							  ...)
 {
 	va_list arguments;
 
@@ -103,7 +106,8 @@ static void compare_cache(struct vd_rehearsal *rehearsal, const struct vdi_rehea
 
 	options.revision = VD_REVISION_ANY;
 	if (vd_cacher_list_wait(cache->cacher, &options, &list, &error) != VD_OK) {
-		violate(rehearsal, "list: the cache of %s cannot be listed: %s", cache->prefix, error.message);
+		violate(rehearsal, "list: the cache of %s cannot be listed: %s", cache->prefix,
+			error.message);
 		return;
 	}
 	if (vdi_rehearsal_read(rehearsal, vd_bytes_of(cache->prefix), false, &kvs, &count) == VD_OK) {
@@ -113,11 +117,16 @@ static void compare_cache(struct vd_rehearsal *rehearsal, const struct vdi_rehea
 			while (at < count && vd_bytes_compare(vd_kv_key(kvs[at]), key) < 0)
 				at++;
 			if (at == count || !vd_bytes_equal(vd_kv_key(kvs[at]), key))
-				violate(rehearsal, "list: the cache shows %.*s at revision %lld, and the store does not hold it", (int) key.size,
-					(const char *) key.data, (long long) vd_object_revision(object));
+				violate(rehearsal,
+					"list: the cache shows %.*s at revision %lld, and the store does not "
+					"hold it",
+					(int) key.size, (const char *) key.data,
+					(long long) vd_object_revision(object));
 			else if (kvs[at]->mod_rev != vd_object_revision(object))
-				violate(rehearsal, "list: the cache shows %.*s at revision %lld, and the store at %lld", (int) key.size,
-					(const char *) key.data, (long long) vd_object_revision(object), (long long) kvs[at]->mod_rev);
+				violate(rehearsal,
+					"list: the cache shows %.*s at revision %lld, and the store at %lld",
+					(int) key.size, (const char *) key.data,
+					(long long) vd_object_revision(object), (long long) kvs[at]->mod_rev);
 		}
 		vdi_rehearsal_release(kvs, count);
 	}
@@ -135,7 +144,8 @@ void vdi_rehearsal_compare(struct vd_rehearsal *rehearsal)
 			vdi_rehearsal_watch_compare(&part->watch, list);
 			vd_list_free(list);
 		} else {
-			violate(rehearsal, "list: what watch %zu shows cannot be listed: %s", i, error.message);
+			violate(rehearsal, "list: what watch %zu shows cannot be listed: %s", i,
+				error.message);
 		}
 	}
 	for (size_t i = 0; i < rehearsal->cache_count; i++)
@@ -144,7 +154,8 @@ void vdi_rehearsal_compare(struct vd_rehearsal *rehearsal)
 
 /* ---- Failures ---- */
 
-__attribute__((format(printf, 2, 3))) static bool fail(struct vd_rehearsal *rehearsal, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool fail(struct vd_rehearsal *rehearsal, const char *format,
+						       ...)
 {
 	char	sentence[sizeof rehearsal->failure];
 	va_list arguments;
@@ -169,7 +180,8 @@ const char *vd_rehearsal_failure(const struct vd_rehearsal *rehearsal)
 static bool fits(const struct vdi_rehearsal_event *event, int type, const char *key, vd_rev revision)
 {
 	return (int) event->type == type && (revision == 0 || event->revision == revision) &&
-	       (key == NULL || (event->object && vd_bytes_equal(vd_object_key(event->object), vd_bytes_of(key))));
+	       (key == NULL ||
+		(event->object && vd_bytes_equal(vd_object_key(event->object), vd_bytes_of(key))));
 }
 
 static size_t find_event(const struct vdi_rehearsal_watch *watch, int type, const char *key, vd_rev revision)
@@ -187,15 +199,19 @@ static void tell_events(const struct vdi_rehearsal_watch *watch, char *text, siz
 	size_t used = 0;
 
 	text[0] = 0;
-	for (size_t i = watch->expected; i < watch->count && i < watch->expected + SHOWN_MAX && used < size; i++) {
+	for (size_t i = watch->expected; i < watch->count && i < watch->expected + SHOWN_MAX && used < size;
+	     i++) {
 		const struct vdi_rehearsal_event *event = &watch->events[i];
-		struct vd_bytes			  key = event->object ? vd_object_key(event->object) : VD_BYTES_NONE;
+		struct vd_bytes key = event->object ? vd_object_key(event->object) : VD_BYTES_NONE;
 
-		used += (size_t) snprintf(text + used, size - used, "%s%s%s%.*s@%lld", i > watch->expected ? ", " : "", vd_watch_type_name(event->type),
-					  key.size ? " " : "", (int) key.size, key.size ? (const char *) key.data : "", (long long) event->revision);
+		used += (size_t) snprintf(
+			text + used, size - used, "%s%s%s%.*s@%lld", i > watch->expected ? ", " : "",
+			vd_watch_type_name(event->type), key.size ? " " : "", (int) key.size,
+			key.size ? (const char *) key.data : "", (long long) event->revision);
 	}
 	if (watch->count - watch->expected > SHOWN_MAX && used < size)
-		(void) snprintf(text + used, size - used, " and %zu more", watch->count - watch->expected - SHOWN_MAX);
+		(void) snprintf(text + used, size - used, " and %zu more",
+				watch->count - watch->expected - SHOWN_MAX);
 }
 
 static struct vdi_rehearsal_watch *watch_of(struct vd_rehearsal *rehearsal, unsigned watch, int type)
@@ -207,7 +223,8 @@ static struct vdi_rehearsal_watch *watch_of(struct vd_rehearsal *rehearsal, unsi
 	return &rehearsal->parts[watch]->watch;
 }
 
-bool vd_rehearsal_expect_event(struct vd_rehearsal *rehearsal, unsigned number, int type, const char *key, vd_rev revision)
+bool vd_rehearsal_expect_event(struct vd_rehearsal *rehearsal, unsigned number, int type, const char *key,
+			       vd_rev revision)
 {
 	struct vdi_rehearsal_watch *watch = watch_of(rehearsal, number, type);
 	char			    seen[640], at_revision[48] = "";
@@ -221,11 +238,13 @@ bool vd_rehearsal_expect_event(struct vd_rehearsal *rehearsal, unsigned number, 
 		return true;
 	}
 	if (watch->dropped)
-		return fail(rehearsal, "watch %u saw more than %d events: those after them are not known", number, VD_REHEARSAL_EVENTS_MAX);
+		return fail(rehearsal, "watch %u saw more than %d events: those after them are not known",
+			    number, VD_REHEARSAL_EVENTS_MAX);
 	tell_events(watch, seen, sizeof seen);
 	if (revision)
 		(void) snprintf(at_revision, sizeof at_revision, " at revision %lld", (long long) revision);
-	return fail(rehearsal, "watch %u: expected %s%s%s%s; it saw %s", number, vd_watch_type_name((enum vd_watch_type) type), key ? " " : "", key ? key : "",
+	return fail(rehearsal, "watch %u: expected %s%s%s%s; it saw %s", number,
+		    vd_watch_type_name((enum vd_watch_type) type), key ? " " : "", key ? key : "",
 		    at_revision, seen[0] ? seen : "nothing more");
 }
 
@@ -238,16 +257,19 @@ bool vd_rehearsal_expect_no_event(struct vd_rehearsal *rehearsal, unsigned numbe
 		return false;
 	at = find_event(watch, type, key, 0);
 	if (at < watch->count)
-		return fail(rehearsal, "watch %u: expected no %s%s%s, and it saw one at revision %lld", number, vd_watch_type_name((enum vd_watch_type) type),
-			    key ? " of " : "", key ? key : "", (long long) watch->events[at].revision);
+		return fail(rehearsal, "watch %u: expected no %s%s%s, and it saw one at revision %lld",
+			    number, vd_watch_type_name((enum vd_watch_type) type), key ? " of " : "",
+			    key ? key : "", (long long) watch->events[at].revision);
 	return watch->dropped == 0 ||
-	       fail(rehearsal, "watch %u saw more than %d events: those after them are not known", number, VD_REHEARSAL_EVENTS_MAX);
+	       fail(rehearsal, "watch %u saw more than %d events: those after them are not known", number,
+		    VD_REHEARSAL_EVENTS_MAX);
 }
 
 /* ---- State ---- */
 
 /* The value of key as a tree; NULL without a message: there is no such key. False: told already. */
-static bool load_value(struct vd_rehearsal *rehearsal, const char *key, json_t **ret_tree, vd_rev *ret_revision)
+static bool load_value(struct vd_rehearsal *rehearsal, const char *key, json_t **ret_tree,
+		       vd_rev *ret_revision)
 {
 	struct vd_error error = { 0 };
 	struct vd_kv  **kvs = NULL;
@@ -267,7 +289,8 @@ static bool load_value(struct vd_rehearsal *rehearsal, const char *key, json_t *
 }
 
 /* is and wanted may be NULL: nothing there. */
-static bool check_value(struct vd_rehearsal *rehearsal, const char *what, const json_t *is, vd_rev revision, const char *json)
+static bool check_value(struct vd_rehearsal *rehearsal, const char *what, const json_t *is, vd_rev revision,
+			const char *json)
 {
 	struct vd_error error = { 0 };
 	json_t	       *wanted = NULL;
@@ -285,7 +308,8 @@ static bool check_value(struct vd_rehearsal *rehearsal, const char *what, const 
 		return fail(rehearsal, "%s is not there; expected %s", what, json);
 	if (vdi_json_dump(is, &text, &size, NULL) != VD_OK)
 		text = NULL;
-	(void) fail(rehearsal, "%s is %.400s at revision %lld; expected %.300s", what, text ? text : "something else", (long long) revision,
+	(void) fail(rehearsal, "%s is %.400s at revision %lld; expected %.300s", what,
+		    text ? text : "something else", (long long) revision,
 		    json ? json : "that it is not there");
 	vdi_free(text);
 	return false;
@@ -296,7 +320,8 @@ bool vd_rehearsal_expect_state(struct vd_rehearsal *rehearsal, const char *key, 
 	return vd_rehearsal_expect_member(rehearsal, key, "", json);
 }
 
-bool vd_rehearsal_expect_member(struct vd_rehearsal *rehearsal, const char *key, const char *path, const char *json)
+bool vd_rehearsal_expect_member(struct vd_rehearsal *rehearsal, const char *key, const char *path,
+				const char *json)
 {
 	json_t *tree;
 	vd_rev	revision;
@@ -308,7 +333,8 @@ bool vd_rehearsal_expect_member(struct vd_rehearsal *rehearsal, const char *key,
 	if (!load_value(rehearsal, key, &tree, &revision))
 		return false;
 	(void) snprintf(what, sizeof what, "%s%s%s", path, path[0] ? " of " : "", key);
-	held = check_value(rehearsal, what, tree && path[0] ? vdi_json_get(tree, path) : tree, revision, json);
+	held = check_value(rehearsal, what, tree && path[0] ? vdi_json_get(tree, path) : tree, revision,
+			   json);
 	json_decref(tree);
 	return held;
 }
@@ -322,7 +348,8 @@ bool vd_rehearsal_expect_count(struct vd_rehearsal *rehearsal, const char *prefi
 	if (status != VD_OK)
 		return fail(rehearsal, "%s cannot be read: %s", prefix, vd_status_sentence(status));
 	vdi_rehearsal_release(kvs, count);
-	return count == wanted || fail(rehearsal, "%zu keys begin with %s; expected %zu", count, prefix, wanted);
+	return count == wanted ||
+	       fail(rehearsal, "%zu keys begin with %s; expected %zu", count, prefix, wanted);
 }
 
 /* ---- All together ---- */
@@ -340,6 +367,7 @@ uint64_t vd_rehearsal_fingerprint(const struct vd_rehearsal *rehearsal)
 	uint64_t print = vdi_sim_schedule_hash(rehearsal->env);
 
 	for (size_t i = 0; i < rehearsal->part_count; i++)
-		print = vdi_hash_bytes((struct vd_bytes) { &rehearsal->parts[i]->watch.fingerprint, sizeof print }, print);
+		print = vdi_hash_bytes(
+			(struct vd_bytes) { &rehearsal->parts[i]->watch.fingerprint, sizeof print }, print);
 	return print;
 }

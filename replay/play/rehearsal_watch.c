@@ -1,4 +1,5 @@
-/* How: a table of what was shown, by key. An entry outlives its object, so that an event that comes twice is known. */
+/* How: a table of what was shown, by key. An entry outlives its object, so that an event that comes twice is
+ * known. */
 #include "rehearsal_watch.h"
 
 #include <stdarg.h>
@@ -9,7 +10,8 @@ static bool has_key(const void *entry, const void *key)
 {
 	const struct vdi_rehearsal_shown *shown = entry;
 
-	return vd_bytes_equal((struct vd_bytes) { shown->key, shown->key_size }, *(const struct vd_bytes *) key);
+	return vd_bytes_equal((struct vd_bytes) { shown->key, shown->key_size },
+			      *(const struct vd_bytes *) key);
 }
 
 void vdi_rehearsal_watch_init(struct vdi_rehearsal_watch *watch, vd_rev begins_at)
@@ -40,7 +42,8 @@ void vdi_rehearsal_watch_fini(struct vdi_rehearsal_watch *watch)
 
 /* ---- What is wrong ---- */
 
-__attribute__((format(printf, 3, 4))) static void violate(struct vdi_rehearsal_watch *watch, const char *guarantee, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void violate(struct vdi_rehearsal_watch *watch,
+							  const char *guarantee, const char *format, ...)
 {
 	int	size;
 	va_list arguments;
@@ -53,12 +56,13 @@ __attribute__((format(printf, 3, 4))) static void violate(struct vdi_rehearsal_w
 	va_end(arguments);
 }
 
-static void violate_event(struct vdi_rehearsal_watch *watch, const char *guarantee, const struct vd_watch_event *event, const char *why, vd_rev other)
+static void violate_event(struct vdi_rehearsal_watch *watch, const char *guarantee,
+			  const struct vd_watch_event *event, const char *why, vd_rev other)
 {
 	struct vd_bytes key = vd_object_key(event->object);
 
-	violate(watch, guarantee, "%s %.*s at revision %lld %s %lld", vd_watch_type_name(event->type), (int) key.size, (const char *) key.data,
-		(long long) event->revision, why, (long long) other);
+	violate(watch, guarantee, "%s %.*s at revision %lld %s %lld", vd_watch_type_name(event->type),
+		(int) key.size, (const char *) key.data, (long long) event->revision, why, (long long) other);
 }
 
 /* ---- What was shown ---- */
@@ -97,7 +101,8 @@ static void keep(struct vdi_rehearsal_watch *watch, const struct vd_watch_event 
 		return;
 	}
 	watch->events[watch->count++] =
-		(struct vdi_rehearsal_event) { event->type, event->revision, event->object ? vd_object_ref(event->object) : NULL };
+		(struct vdi_rehearsal_event) { event->type, event->revision,
+					       event->object ? vd_object_ref(event->object) : NULL };
 }
 
 static void mix(struct vdi_rehearsal_watch *watch, const struct vd_watch_event *event)
@@ -109,30 +114,39 @@ static void mix(struct vdi_rehearsal_watch *watch, const struct vd_watch_event *
 	watch->fingerprint = vdi_hash_bytes((struct vd_bytes) { words, sizeof words }, watch->fingerprint);
 }
 
-static void check_previous(struct vdi_rehearsal_watch *watch, const struct vdi_rehearsal_shown *shown, const struct vd_watch_event *event)
+static void check_previous(struct vdi_rehearsal_watch *watch, const struct vdi_rehearsal_shown *shown,
+			   const struct vd_watch_event *event)
 {
 	if (event->type == VD_WATCH_ADDED)
 		return;
 	if (event->old_object == NULL)
-		violate_event(watch, "previous", event, "comes without the state before, which was at revision", shown->object_revision);
+		violate_event(watch, "previous", event,
+			      "comes without the state before, which was at revision",
+			      shown->object_revision);
 	else if (vd_object_revision(event->old_object) != shown->object_revision)
-		violate_event(watch, "previous", event, "comes with a state before that is not the one at revision", shown->object_revision);
+		violate_event(watch, "previous", event,
+			      "comes with a state before that is not the one at revision",
+			      shown->object_revision);
 }
 
-static void check_change(struct vdi_rehearsal_watch *watch, const struct vdi_rehearsal_shown *shown, const struct vd_watch_event *event)
+static void check_change(struct vdi_rehearsal_watch *watch, const struct vdi_rehearsal_shown *shown,
+			 const struct vd_watch_event *event)
 {
 	if (!event->initial) {
 		if (event->revision < watch->newest)
 			violate_event(watch, "ordered", event, "comes after revision", watch->newest);
 		if (event->revision <= watch->bookmark)
-			violate_event(watch, "bookmarkable", event, "comes behind the bookmark of revision", watch->bookmark);
+			violate_event(watch, "bookmarkable", event, "comes behind the bookmark of revision",
+				      watch->bookmark);
 	}
 	if (shown->revision && event->revision == shown->revision)
 		violate_event(watch, "unique", event, "was shown already at revision", shown->revision);
 	if (shown->revision == 0 && watch->begins_at)
 		return; /* what was there before is not known */
 	if (shown->is_there != (event->type != VD_WATCH_ADDED))
-		violate_event(watch, "typed", event, shown->is_there ? "is of what is there since revision" : "is of what is not there since revision",
+		violate_event(watch, "typed", event,
+			      shown->is_there ? "is of what is there since revision" :
+						"is of what is not there since revision",
 			      shown->revision);
 	else
 		check_previous(watch, shown, event);
@@ -146,7 +160,8 @@ static void take_change(struct vdi_rehearsal_watch *watch, const struct vd_watch
 		return;
 	check_change(watch, shown, event);
 	shown->revision = event->revision;
-	shown->object_revision = event->type == VD_WATCH_DELETED ? event->revision : vd_object_revision(event->object);
+	shown->object_revision =
+		event->type == VD_WATCH_DELETED ? event->revision : vd_object_revision(event->object);
 	shown->is_there = event->type != VD_WATCH_DELETED;
 	if (!event->initial)
 		watch->newest = VDI_MAX(watch->newest, event->revision);
@@ -155,8 +170,8 @@ static void take_change(struct vdi_rehearsal_watch *watch, const struct vd_watch
 static void take_bookmark(struct vdi_rehearsal_watch *watch, const struct vd_watch_event *event)
 {
 	if (event->revision < watch->newest || event->revision < watch->bookmark)
-		violate(watch, "bookmarkable", "a bookmark of revision %lld comes after revision %lld", (long long) event->revision,
-			(long long) VDI_MAX(watch->newest, watch->bookmark));
+		violate(watch, "bookmarkable", "a bookmark of revision %lld comes after revision %lld",
+			(long long) event->revision, (long long) VDI_MAX(watch->newest, watch->bookmark));
 	watch->bookmark = VDI_MAX(watch->bookmark, event->revision);
 }
 
@@ -194,11 +209,14 @@ static void compare_object(struct vdi_rehearsal_watch *watch, struct vd_object *
 	if (vd_object_revision(object) <= watch->begins_at && (shown == NULL || !shown->revision))
 		return;
 	if (shown == NULL || !shown->is_there)
-		violate(watch, "reliable", "%.*s is in the list at revision %lld, and the watch has not shown it", (int) key.size, (const char *) key.data,
-			(long long) vd_object_revision(object));
+		violate(watch, "reliable",
+			"%.*s is in the list at revision %lld, and the watch has not shown it",
+			(int) key.size, (const char *) key.data, (long long) vd_object_revision(object));
 	else if (shown->object_revision != vd_object_revision(object))
-		violate(watch, "reliable", "%.*s is in the list with revision %lld, and the watch has shown revision %lld last", (int) key.size,
-			(const char *) key.data, (long long) vd_object_revision(object), (long long) shown->object_revision);
+		violate(watch, "reliable",
+			"%.*s is in the list with revision %lld, and the watch has shown revision %lld last",
+			(int) key.size, (const char *) key.data, (long long) vd_object_revision(object),
+			(long long) shown->object_revision);
 }
 
 void vdi_rehearsal_watch_compare(struct vdi_rehearsal_watch *watch, struct vd_list *list)
@@ -211,8 +229,10 @@ void vdi_rehearsal_watch_compare(struct vdi_rehearsal_watch *watch, struct vd_li
 		compare_object(watch, object);
 	while ((shown = vdi_hash_next(&watch->shown, &position)) != NULL) {
 		if (shown->is_there && !shown->was_listed)
-			violate(watch, "reliable", "%.*s is not in the list at revision %lld, and the watch has shown no deletion", (int) shown->key_size,
-				shown->key, (long long) vd_list_revision(list));
+			violate(watch, "reliable",
+				"%.*s is not in the list at revision %lld, and the watch has shown no "
+				"deletion",
+				(int) shown->key_size, shown->key, (long long) vd_list_revision(list));
 		shown->was_listed = false;
 	}
 }

@@ -33,16 +33,16 @@ struct vdi_rehearsal_shown {
 };
 
 struct vdi_rehearsal_watch {
-	vd_rev		begins_at; /* nothing is known of what was there before; 0: begins with the present state */
+	vd_rev begins_at; /* nothing is known of what was there before; 0: begins with the present state */
 	struct vdi_hash shown;
 	vd_rev		newest, bookmark;
 
 	struct vdi_rehearsal_event *events;
 	size_t			    count, capacity;
-	uint64_t		    dropped; /* events that were too many to keep */
+	uint64_t		    dropped;  /* events that were too many to keep */
 	size_t			    expected; /* those before were expected, or passed over */
 	uint64_t		    fingerprint;
-	unsigned		    restarts; /* how often it began with the present state again */
+	unsigned		    restarts;	    /* how often it began with the present state again */
 	char			    violation[512]; /* "": none */
 };
 

@@ -1,6 +1,8 @@
-/* How: the first stream that shows a revision defines it: its changes are checked against the state of the keys and applied to it, and its hash goes into a ring. Every other
- * stream that comes by must show the same hash, and exactly the revisions that are in the ring. A state is known by a digest (exclusive or over its live keys), which
- * the ring keeps for each revision: so a list at a recent revision is compared in constant time, whatever happened since. */
+/* How: the first stream that shows a revision defines it: its changes are checked against the state of the
+ * keys and applied to it, and its hash goes into a ring. Every other stream that comes by must show the same
+ * hash, and exactly the revisions that are in the ring. A state is known by a digest (exclusive or over its
+ * live keys), which the ring keeps for each revision: so a list at a recent revision is compared in constant
+ * time, whatever happened since. */
 #include "verifier.h"
 
 #include <inttypes.h>
@@ -26,8 +28,8 @@ struct key_state {
 struct moment {
 	vd_rev	 revision;
 	uint64_t hash;
-	uint64_t digest; /* of the state behind it */
-	uint64_t keys;	 /* live ones */
+	uint64_t digest;   /* of the state behind it */
+	uint64_t keys;	   /* live ones */
 	uint64_t previous; /* of the previous records that were shown; their number */
 	uint32_t previous_count;
 };
@@ -72,8 +74,9 @@ struct vdi_verifier_stream {
 
 const char *vdi_guarantee_name(enum vdi_guarantee guarantee)
 {
-	static const char *const names[VDI_GUARANTEE_COUNT] = { "unique",    "ordered",	     "atomic",	 "reliable",
-								"resumable", "bookmarkable", "previous", "list", "protocol" };
+	static const char *const names[VDI_GUARANTEE_COUNT] = { "unique",   "ordered",	 "atomic",
+								"reliable", "resumable", "bookmarkable",
+								"previous", "list",	 "protocol" };
 
 	return names[guarantee];
 }
@@ -83,20 +86,24 @@ uint64_t vdi_verifier_hash(struct vd_bytes bytes)
 	return vdi_hash_bytes(bytes, SEED);
 }
 
-static void violate(struct vdi_verifier *verifier, const struct vdi_verifier_stream *stream, enum vdi_guarantee guarantee, vd_rev revision, vd_rev other,
-		    struct vd_bytes key, const char *format, ...) __attribute__((format(printf, 7, 8)));
+static void violate(struct vdi_verifier *verifier, const struct vdi_verifier_stream *stream,
+		    enum vdi_guarantee guarantee, vd_rev revision, vd_rev other, struct vd_bytes key,
+		    const char *format, ...) __attribute__((format(printf, 7, 8)));
 
-static void report(struct vdi_verifier *verifier, struct vdi_violation *violation, struct vd_bytes key, const char *stream)
+static void report(struct vdi_verifier *verifier, struct vdi_violation *violation, struct vd_bytes key,
+		   const char *stream)
 {
-	snprintf(violation->key, sizeof violation->key, "%.*s", (int) VDI_MIN(key.size, (size_t) 255), key.size ? (const char *) key.data : "");
+	snprintf(violation->key, sizeof violation->key, "%.*s", (int) VDI_MIN(key.size, (size_t) 255),
+		 key.size ? (const char *) key.data : "");
 	snprintf(violation->stream, sizeof violation->stream, "%s", stream);
 	verifier->totals.violations++;
 	if (verifier->options.violated)
 		verifier->options.violated(verifier->options.arg, violation);
 }
 
-static void violate(struct vdi_verifier *verifier, const struct vdi_verifier_stream *stream, enum vdi_guarantee guarantee, vd_rev revision, vd_rev other,
-		    struct vd_bytes key, const char *format, ...)
+static void violate(struct vdi_verifier *verifier, const struct vdi_verifier_stream *stream,
+		    enum vdi_guarantee guarantee, vd_rev revision, vd_rev other, struct vd_bytes key,
+		    const char *format, ...)
 {
 	struct vdi_violation violation = { .guarantee = guarantee, .revision = revision, .other = other };
 	va_list		     arguments;
@@ -194,7 +201,8 @@ static uint64_t first_behind(const struct vdi_verifier *verifier, vd_rev revisio
 
 static vd_rev newest(const struct vdi_verifier *verifier)
 {
-	return verifier->end > verifier->begin ? moment_at(verifier, verifier->end - 1)->revision : verifier->base.revision;
+	return verifier->end > verifier->begin ? moment_at(verifier, verifier->end - 1)->revision :
+						 verifier->base.revision;
 }
 
 /* The state at revision; NULL: too long ago. */
@@ -211,7 +219,8 @@ static void append_moment(struct vdi_verifier *verifier, vd_rev revision, uint64
 {
 	if (verifier->end - verifier->begin == verifier->options.history_max)
 		verifier->base = *moment_at(verifier, verifier->begin++);
-	*moment_at(verifier, verifier->end++) = (struct moment) { revision, hash, verifier->digest, verifier->keys.count };
+	*moment_at(verifier, verifier->end++) =
+		(struct moment) { revision, hash, verifier->digest, verifier->keys.count };
 }
 
 /* ---- Changes ---- */
@@ -224,58 +233,70 @@ static uint64_t hash_changes(const struct vdi_seen *changes, size_t count)
 		struct {
 			uint64_t before, key, value;
 			int64_t	 is_delete;
-		} mixed = { hash, vdi_verifier_hash(changes[i].key), changes[i].is_delete ? 0 : changes[i].value_hash, changes[i].is_delete };
+		} mixed = { hash, vdi_verifier_hash(changes[i].key),
+			    changes[i].is_delete ? 0 : changes[i].value_hash, changes[i].is_delete };
 
 		hash = vdi_verifier_hash((struct vd_bytes) { (const char *) &mixed, sizeof mixed });
 	}
 	return hash;
 }
 
-static void check_put(struct vdi_verifier_stream *stream, const struct vdi_seen *seen, const struct key_state *state)
+static void check_put(struct vdi_verifier_stream *stream, const struct vdi_seen *seen,
+		      const struct key_state *state)
 {
 	struct vdi_verifier *verifier = stream->verifier;
 	bool		     knows_create = seen->create_rev > 0;
 
 	if (seen->hint == VDI_HINT_ADDED && state)
 		violate(verifier, stream, VDI_RELIABLE, seen->revision, state->revision, seen->key,
-			"ADDED at %" PRId64 ", but the key has existed since %" PRId64 ": its deletion never came", seen->revision, state->revision);
+			"ADDED at %" PRId64 ", but the key has existed since %" PRId64
+			": its deletion never came",
+			seen->revision, state->revision);
 	if (seen->hint == VDI_HINT_MODIFIED && state == NULL)
-		violate(verifier, stream, VDI_RELIABLE, seen->revision, 0, seen->key, "MODIFIED at %" PRId64 ", but the key's creation never came",
-			seen->revision);
+		violate(verifier, stream, VDI_RELIABLE, seen->revision, 0, seen->key,
+			"MODIFIED at %" PRId64 ", but the key's creation never came", seen->revision);
 	if (!knows_create || seen->version <= 0)
 		return;
 	if (seen->create_rev == seen->revision) {
 		if (state)
 			violate(verifier, stream, VDI_RELIABLE, seen->revision, state->revision, seen->key,
-				"created at %" PRId64 ", but the key has existed since %" PRId64 ": its deletion never came", seen->revision, state->revision);
+				"created at %" PRId64 ", but the key has existed since %" PRId64
+				": its deletion never came",
+				seen->revision, state->revision);
 		else if (seen->version != 1)
-			violate(verifier, stream, VDI_RELIABLE, seen->revision, 0, seen->key, "created at %" PRId64 " with version %" PRId64, seen->revision,
+			violate(verifier, stream, VDI_RELIABLE, seen->revision, 0, seen->key,
+				"created at %" PRId64 " with version %" PRId64, seen->revision,
 				seen->version);
 	} else if (state == NULL) {
 		violate(verifier, stream, VDI_RELIABLE, seen->revision, seen->create_rev, seen->key,
-			"changed at %" PRId64 ", but its creation at %" PRId64 " never came", seen->revision, seen->create_rev);
+			"changed at %" PRId64 ", but its creation at %" PRId64 " never came", seen->revision,
+			seen->create_rev);
 	} else if (state->version > 0 && seen->version != state->version + 1) {
 		violate(verifier, stream, VDI_RELIABLE, seen->revision, state->revision, seen->key,
-			"version %" PRId64 " at %" PRId64 " follows version %" PRId64 " at %" PRId64 ": what was between never came", seen->version, seen->revision,
-			state->version, state->revision);
+			"version %" PRId64 " at %" PRId64 " follows version %" PRId64 " at %" PRId64
+			": what was between never came",
+			seen->version, seen->revision, state->version, state->revision);
 	}
 }
 
-static void check_previous(struct vdi_verifier_stream *stream, const struct vdi_seen *seen, const struct key_state *state)
+static void check_previous(struct vdi_verifier_stream *stream, const struct vdi_seen *seen,
+			   const struct key_state *state)
 {
 	struct vdi_verifier *verifier = stream->verifier;
 
 	if (!seen->has_previous)
 		return;
 	if (state == NULL)
-		violate(verifier, stream, VDI_PREVIOUS, seen->revision, seen->previous_revision, seen->key, "a previous value at %" PRId64 ", but there was none",
-			seen->revision);
+		violate(verifier, stream, VDI_PREVIOUS, seen->revision, seen->previous_revision, seen->key,
+			"a previous value at %" PRId64 ", but there was none", seen->revision);
 	else if (seen->previous_revision > 0 && seen->previous_revision != state->revision)
 		violate(verifier, stream, VDI_PREVIOUS, seen->revision, seen->previous_revision, seen->key,
-			"the previous value at %" PRId64 " is of %" PRId64 ", and should be of %" PRId64, seen->revision, seen->previous_revision, state->revision);
+			"the previous value at %" PRId64 " is of %" PRId64 ", and should be of %" PRId64,
+			seen->revision, seen->previous_revision, state->revision);
 	else if (seen->previous_hash != state->value_hash)
-		violate(verifier, stream, VDI_PREVIOUS, seen->revision, state->revision, seen->key, "the previous value at %" PRId64 " is not the one of %" PRId64,
-			seen->revision, state->revision);
+		violate(verifier, stream, VDI_PREVIOUS, seen->revision, state->revision, seen->key,
+			"the previous value at %" PRId64 " is not the one of %" PRId64, seen->revision,
+			state->revision);
 }
 
 static vd_status apply(struct vdi_verifier_stream *stream, const struct vdi_seen *seen)
@@ -286,7 +307,8 @@ static vd_status apply(struct vdi_verifier_stream *stream, const struct vdi_seen
 	check_previous(stream, seen, state);
 	if (seen->is_delete) {
 		if (state == NULL)
-			violate(verifier, stream, VDI_RELIABLE, seen->revision, 0, seen->key, "deleted at %" PRId64 ", but the key was not there: its creation never came",
+			violate(verifier, stream, VDI_RELIABLE, seen->revision, 0, seen->key,
+				"deleted at %" PRId64 ", but the key was not there: its creation never came",
 				seen->revision);
 		forget(verifier, seen->key);
 		return VD_OK;
@@ -312,8 +334,9 @@ static void skip_to(struct vdi_verifier_stream *stream, uint64_t number, vd_rev 
 		const struct moment *missed = moment_at(verifier, stream->next);
 
 		violate(verifier, stream, missing_kind(stream), missed->revision, revision, VD_BYTES_NONE,
-			"revision %" PRId64 " is missing: %" PRId64 " came behind %" PRId64 " (%" PRIu64 " missing in all)", missed->revision, revision,
-			stream->position, number - stream->next);
+			"revision %" PRId64 " is missing: %" PRId64 " came behind %" PRId64 " (%" PRIu64
+			" missing in all)",
+			missed->revision, revision, stream->position, number - stream->next);
 	}
 	stream->next = VDI_MAX(stream->next, number);
 }
@@ -325,29 +348,35 @@ static void blame_order(struct vdi_verifier_stream *stream, const struct vdi_see
 	vd_rev		     revision = seen->revision;
 
 	if (revision <= stream->bookmark && stream->bookmark > stream->last)
-		violate(verifier, stream, VDI_BOOKMARKABLE, revision, stream->bookmark, seen->key, "revision %" PRId64 " came after a bookmark at %" PRId64, revision,
-			stream->bookmark);
+		violate(verifier, stream, VDI_BOOKMARKABLE, revision, stream->bookmark, seen->key,
+			"revision %" PRId64 " came after a bookmark at %" PRId64, revision, stream->bookmark);
 	else if (revision == stream->last)
-		violate(verifier, stream, VDI_ATOMIC, revision, 0, seen->key, "revision %" PRId64 " came in two parts, or twice", revision);
-	else if (first_behind(verifier, revision) > verifier->begin && moment_at(verifier, first_behind(verifier, revision) - 1)->revision == revision)
-		violate(verifier, stream, VDI_UNIQUE, revision, stream->last, seen->key, "revision %" PRId64 " came again, behind %" PRId64, revision,
-			stream->last);
+		violate(verifier, stream, VDI_ATOMIC, revision, 0, seen->key,
+			"revision %" PRId64 " came in two parts, or twice", revision);
+	else if (first_behind(verifier, revision) > verifier->begin &&
+		 moment_at(verifier, first_behind(verifier, revision) - 1)->revision == revision)
+		violate(verifier, stream, VDI_UNIQUE, revision, stream->last, seen->key,
+			"revision %" PRId64 " came again, behind %" PRId64, revision, stream->last);
 	else
-		violate(verifier, stream, VDI_ORDERED, revision, stream->last, seen->key, "revision %" PRId64 " came behind %" PRId64, revision, stream->last);
+		violate(verifier, stream, VDI_ORDERED, revision, stream->last, seen->key,
+			"revision %" PRId64 " came behind %" PRId64, revision, stream->last);
 }
 
-/* What is shown now for the first time belongs before what streams that stand at `from` or beyond have shown. */
-static void blame_passed(struct vdi_verifier_stream *stream, vd_rev revision, vd_rev from, struct vd_bytes key)
+/* What is shown now for the first time belongs before what streams that stand at `from` or beyond have
+ * shown. */
+static void blame_passed(struct vdi_verifier_stream *stream, vd_rev revision, vd_rev from,
+			 struct vd_bytes key)
 {
 	struct vdi_verifier	   *verifier = stream->verifier;
 	struct vdi_verifier_stream *other;
 
 	LIST_FOREACH(other, &verifier->streams, node)
-		if (other != stream && other->position >= from) {
-			violate(verifier, other, VDI_BOOKMARKABLE, revision, other->position, key,
-				"revision %" PRId64 " was never shown, though the stream stands at %" PRId64, revision, other->position);
-			other->next = verifier->end;
-		}
+	if (other != stream && other->position >= from) {
+		violate(verifier, other, VDI_BOOKMARKABLE, revision, other->position, key,
+			"revision %" PRId64 " was never shown, though the stream stands at %" PRId64,
+			revision, other->position);
+		other->next = verifier->end;
+	}
 }
 
 static uint64_t hash_previous(const struct vdi_seen *changes, size_t count, uint32_t *ret_count)
@@ -357,23 +386,27 @@ static uint64_t hash_previous(const struct vdi_seen *changes, size_t count, uint
 	*ret_count = 0;
 	for (size_t i = 0; i < count; i++)
 		if (changes[i].has_previous) {
-			uint64_t words[2] = { (uint64_t) changes[i].previous_revision, changes[i].previous_hash };
+			uint64_t words[2] = { (uint64_t) changes[i].previous_revision,
+					      changes[i].previous_hash };
 
-			sum = sum * 31 + vdi_verifier_hash((struct vd_bytes) { (const char *) words, sizeof words });
+			sum = sum * 31 +
+			      vdi_verifier_hash((struct vd_bytes) { (const char *) words, sizeof words });
 			++*ret_count;
 		}
 	return sum;
 }
 
 /* A previous record may be missing because of compaction; all streams that show one show the same. */
-static void compare_previous(struct vdi_verifier_stream *stream, const struct moment *moment, const struct vdi_seen *changes, size_t count)
+static void compare_previous(struct vdi_verifier_stream *stream, const struct moment *moment,
+			     const struct vdi_seen *changes, size_t count)
 {
 	uint32_t shown;
 	uint64_t previous = hash_previous(changes, count, &shown);
 
 	if (shown == moment->previous_count && previous != moment->previous)
 		violate(stream->verifier, stream, VDI_PREVIOUS, moment->revision, 0, changes[0].key,
-			"the previous values at %" PRId64 " are not those that another stream showed", moment->revision);
+			"the previous values at %" PRId64 " are not those that another stream showed",
+			moment->revision);
 }
 
 static void note_previous(struct vdi_verifier *verifier, const struct vdi_seen *changes, size_t count)
@@ -384,7 +417,8 @@ static void note_previous(struct vdi_verifier *verifier, const struct vdi_seen *
 }
 
 /* A revision that nobody has shown before. */
-static vd_status take_new(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count, uint64_t hash)
+static vd_status take_new(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count,
+			  uint64_t hash)
 {
 	struct vdi_verifier *verifier = stream->verifier;
 	vd_rev		     revision = changes[0].revision;
@@ -401,7 +435,8 @@ static vd_status take_new(struct vdi_verifier_stream *stream, const struct vdi_s
 }
 
 /* One that another stream has shown. */
-static void take_known(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count, uint64_t hash)
+static void take_known(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count,
+		       uint64_t hash)
 {
 	struct vdi_verifier *verifier = stream->verifier;
 	vd_rev		     revision = changes[0].revision;
@@ -411,12 +446,13 @@ static void take_known(struct vdi_verifier_stream *stream, const struct vdi_seen
 		return; /* longer ago than anybody remembers */
 	skip_to(stream, number, revision);
 	if (moment_at(verifier, number)->revision != revision) {
-		violate(verifier, stream, VDI_RELIABLE, revision, 0, changes[0].key, "revision %" PRId64 " was not shown by the streams that passed it", revision);
+		violate(verifier, stream, VDI_RELIABLE, revision, 0, changes[0].key,
+			"revision %" PRId64 " was not shown by the streams that passed it", revision);
 		return;
 	}
 	if (moment_at(verifier, number)->hash != hash)
-		violate(verifier, stream, missing_kind(stream), revision, 0, changes[0].key, "revision %" PRId64 " holds other changes than another stream showed",
-			revision);
+		violate(verifier, stream, missing_kind(stream), revision, 0, changes[0].key,
+			"revision %" PRId64 " holds other changes than another stream showed", revision);
 	else
 		compare_previous(stream, moment_at(verifier, number), changes, count);
 	stream->next = number + 1;
@@ -429,11 +465,12 @@ static void judge_list(struct vdi_verifier *verifier);
 /* Another change of the revision that the stream showed last. The same change again is none. */
 static bool is_next_part(const struct vdi_verifier_stream *stream, const struct vdi_seen *change)
 {
-	return stream->verifier->options.in_parts && change->revision == stream->last && stream->position == stream->last &&
-	       vdi_verifier_hash(change->key) != stream->last_key;
+	return stream->verifier->options.in_parts && change->revision == stream->last &&
+	       stream->position == stream->last && vdi_verifier_hash(change->key) != stream->last_key;
 }
 
-static vd_status take_part(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count, uint64_t hash)
+static vd_status take_part(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count,
+			   uint64_t hash)
 {
 	struct vdi_verifier *verifier = stream->verifier;
 	vd_rev		     revision = changes[0].revision;
@@ -446,7 +483,8 @@ static vd_status take_part(struct vdi_verifier_stream *stream, const struct vdi_
 
 		if (moment->revision != revision || moment->hash != hash)
 			violate(verifier, stream, missing_kind(stream), revision, 0, changes[0].key,
-				"revision %" PRId64 " holds other changes than another stream showed", revision);
+				"revision %" PRId64 " holds other changes than another stream showed",
+				revision);
 		stream->next += moment->revision == revision;
 	} else {
 		for (size_t i = 0; i < count; i++)
@@ -459,7 +497,8 @@ static vd_status take_part(struct vdi_verifier_stream *stream, const struct vdi_
 	return VD_OK;
 }
 
-vd_status vdi_verifier_revision(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count)
+vd_status vdi_verifier_revision(struct vdi_verifier_stream *stream, const struct vdi_seen *changes,
+				size_t count)
 {
 	struct vdi_verifier *verifier = stream->verifier;
 	vd_rev		     revision = changes[0].revision;
@@ -490,10 +529,12 @@ void vdi_verifier_fault(struct vdi_verifier *verifier, const char *stream, const
 							 [VD_FAULT_PROGRESS] = VDI_BOOKMARKABLE,
 							 [VD_FAULT_PROTOCOL] = VDI_PROTOCOL };
 
-	struct vdi_violation violation = { .guarantee = guarantees[fault->kind], .revision = fault->revision };
+	struct vdi_violation violation = { .guarantee = guarantees[fault->kind],
+					   .revision = fault->revision };
 
 	if (fault->revision > 0)
-		snprintf(violation.text, sizeof violation.text, "revision %" PRId64 ": %s", fault->revision, fault->text);
+		snprintf(violation.text, sizeof violation.text, "revision %" PRId64 ": %s", fault->revision,
+			 fault->text);
 	else
 		snprintf(violation.text, sizeof violation.text, "%s", fault->text);
 	report(verifier, &violation, fault->key, stream);
@@ -508,20 +549,24 @@ void vdi_verifier_progress(struct vdi_verifier_stream *stream, vd_rev revision)
 		/* A bookmark may be late, but not behind an earlier one. */
 		if (revision < stream->bookmark)
 			violate(verifier, stream, VDI_BOOKMARKABLE, revision, stream->bookmark, VD_BYTES_NONE,
-				"a bookmark at %" PRId64 " came after one at %" PRId64, revision, stream->bookmark);
+				"a bookmark at %" PRId64 " came after one at %" PRId64, revision,
+				stream->bookmark);
 		return;
 	}
 	stream->next = VDI_MAX(stream->next, verifier->begin);
 	if (stream->next < verifier->end && moment_at(verifier, stream->next)->revision <= revision) {
-		violate(verifier, stream, VDI_BOOKMARKABLE, moment_at(verifier, stream->next)->revision, revision, VD_BYTES_NONE,
-			"a bookmark at %" PRId64 ", though %" PRId64 " was never shown", revision, moment_at(verifier, stream->next)->revision);
+		violate(verifier, stream, VDI_BOOKMARKABLE, moment_at(verifier, stream->next)->revision,
+			revision, VD_BYTES_NONE,
+			"a bookmark at %" PRId64 ", though %" PRId64 " was never shown", revision,
+			moment_at(verifier, stream->next)->revision);
 		stream->next = first_behind(verifier, revision);
 	}
 	stream->position = stream->bookmark = revision;
 	judge_list(verifier);
 }
 
-vd_status vdi_verifier_stream_open(struct vdi_verifier *verifier, const char *name, vd_rev after, bool resumes, struct vdi_verifier_stream **ret_stream)
+vd_status vdi_verifier_stream_open(struct vdi_verifier *verifier, const char *name, vd_rev after,
+				   bool resumes, struct vdi_verifier_stream **ret_stream)
 {
 	struct vdi_verifier_stream *stream = VDI_NEW(struct vdi_verifier_stream);
 
@@ -554,39 +599,50 @@ vd_rev vdi_verifier_stream_position(const struct vdi_verifier_stream *stream)
 
 void vdi_verifier_list_begin(struct vdi_verifier *verifier, vd_rev revision, vd_rev minimum)
 {
-	verifier->list = (struct list) { .is_open = true, .is_first = !verifier->is_started, .revision = revision, .minimum = minimum };
+	verifier->list = (struct list) {
+		.is_open = true, .is_first = !verifier->is_started, .revision = revision, .minimum = minimum
+	};
 	if (revision < minimum)
-		violate(verifier, NULL, VDI_LIST, revision, minimum, VD_BYTES_NONE, "a list at %" PRId64 ", though %" PRId64 " had been shown before it was asked for",
+		violate(verifier, NULL, VDI_LIST, revision, minimum, VD_BYTES_NONE,
+			"a list at %" PRId64 ", though %" PRId64 " had been shown before it was asked for",
 			revision, minimum);
 }
 
-/* What can be told of one item at once: that the streams have passed its revision without showing it, or showed something else. */
-static void check_item(struct vdi_verifier *verifier, struct vd_bytes key, vd_rev revision, uint64_t value_hash)
+/* What can be told of one item at once: that the streams have passed its revision without showing it, or
+ * showed something else. */
+static void check_item(struct vdi_verifier *verifier, struct vd_bytes key, vd_rev revision,
+		       uint64_t value_hash)
 {
 	const struct key_state *state = find(verifier, key);
 
 	if (state == NULL || revision > newest(verifier))
 		return; /* deleted since, perhaps; the digest knows */
 	if (state->revision < revision)
-		violate(verifier, NULL, VDI_LIST, revision, state->revision, key, "a list shows the key as of %" PRId64 ", the streams only as of %" PRId64, revision,
+		violate(verifier, NULL, VDI_LIST, revision, state->revision, key,
+			"a list shows the key as of %" PRId64 ", the streams only as of %" PRId64, revision,
 			state->revision);
 	else if (state->revision == revision && state->value_hash != value_hash)
-		violate(verifier, NULL, VDI_LIST, revision, 0, key, "a list shows another value of revision %" PRId64 " than the streams", revision);
+		violate(verifier, NULL, VDI_LIST, revision, 0, key,
+			"a list shows another value of revision %" PRId64 " than the streams", revision);
 }
 
-vd_status vdi_verifier_list_item(struct vdi_verifier *verifier, struct vd_bytes key, vd_rev revision, int64_t version, uint64_t value_hash)
+vd_status vdi_verifier_list_item(struct vdi_verifier *verifier, struct vd_bytes key, vd_rev revision,
+				 int64_t version, uint64_t value_hash)
 {
 	struct list *list = &verifier->list;
 
 	if (list->is_first) {
-		struct vdi_seen seen = { .key = key, .revision = revision, .version = version, .value_hash = value_hash };
+		struct vdi_seen seen = {
+			.key = key, .revision = revision, .version = version, .value_hash = value_hash
+		};
 
 		VDI_TRY(remember(verifier, &seen));
 	} else {
 		check_item(verifier, key, revision, value_hash);
 	}
 	if (revision > list->revision)
-		violate(verifier, NULL, VDI_LIST, revision, list->revision, key, "a list at %" PRId64 " shows revision %" PRId64, list->revision, revision);
+		violate(verifier, NULL, VDI_LIST, revision, list->revision, key,
+			"a list at %" PRId64 " shows revision %" PRId64, list->revision, revision);
 	list->digest ^= digest_of(vdi_verifier_hash(key), revision);
 	list->keys++;
 	return VD_OK;
@@ -605,9 +661,10 @@ static void judge_list(struct vdi_verifier *verifier)
 	state = state_at(verifier, list->revision);
 	/* Of a revision in parts the last may be to come, unless the list is what it should be already. */
 	LIST_FOREACH(stream, &verifier->streams, node)
-		is_passed |= stream->position > list->revision || (stream->position == list->revision &&
-								   (!verifier->options.in_parts || stream->bookmark == list->revision ||
-								    (state && state->digest == list->digest && state->keys == list->keys)));
+	is_passed |= stream->position > list->revision ||
+		     (stream->position == list->revision &&
+		      (!verifier->options.in_parts || stream->bookmark == list->revision ||
+		       (state && state->digest == list->digest && state->keys == list->keys)));
 	if (!is_passed)
 		return;
 	list->is_pending = false;
@@ -616,7 +673,9 @@ static void judge_list(struct vdi_verifier *verifier)
 	verifier->totals.lists++;
 	if (state->digest != list->digest || state->keys != list->keys)
 		violate(verifier, NULL, VDI_LIST, list->revision, state->revision, VD_BYTES_NONE,
-			"a list at %" PRId64 " (%" PRIu64 " keys) is not the state that the streams showed (%" PRIu64 " keys)", list->revision, list->keys, state->keys);
+			"a list at %" PRId64 " (%" PRIu64
+			" keys) is not the state that the streams showed (%" PRIu64 " keys)",
+			list->revision, list->keys, state->keys);
 }
 
 void vdi_verifier_list_end(struct vdi_verifier *verifier)
@@ -626,7 +685,8 @@ void vdi_verifier_list_end(struct vdi_verifier *verifier)
 	list->is_open = false;
 	if (list->is_first) {
 		verifier->is_started = true;
-		verifier->base = (struct moment) { list->revision, 0, verifier->digest, verifier->keys.count };
+		verifier->base =
+			(struct moment) { list->revision, 0, verifier->digest, verifier->keys.count };
 		return;
 	}
 	list->is_pending = true;
@@ -644,11 +704,13 @@ vd_status vdi_verifier_acknowledged(struct vdi_verifier *verifier, vd_rev revisi
 {
 	struct acknowledgement *ack;
 
-	if (!vdi_grow((void **) &verifier->acks, &verifier->ack_capacity, verifier->ack_count + 1, sizeof *verifier->acks))
+	if (!vdi_grow((void **) &verifier->acks, &verifier->ack_capacity, verifier->ack_count + 1,
+		      sizeof *verifier->acks))
 		return VD_NOMEM;
 	ack = &verifier->acks[verifier->ack_count++];
 	ack->revision = revision;
-	snprintf(ack->key, sizeof ack->key, "%.*s", (int) VDI_MIN(key.size, sizeof ack->key - 1), (const char *) key.data);
+	snprintf(ack->key, sizeof ack->key, "%.*s", (int) VDI_MIN(key.size, sizeof ack->key - 1),
+		 (const char *) key.data);
 	return VD_OK;
 }
 
@@ -661,7 +723,7 @@ void vdi_verifier_settle(struct vdi_verifier *verifier)
 	if (LIST_EMPTY(&verifier->streams))
 		return;
 	LIST_FOREACH(stream, &verifier->streams, node)
-		passed = VDI_MIN(passed, stream->position);
+	passed = VDI_MIN(passed, stream->position);
 	for (size_t i = 0; i < verifier->ack_count; i++) {
 		struct acknowledgement *ack = &verifier->acks[i];
 		uint64_t		number = first_behind(verifier, ack->revision - 1);
@@ -675,7 +737,8 @@ void vdi_verifier_settle(struct vdi_verifier *verifier)
 			continue; /* longer ago than anybody remembers */
 		if (number == verifier->end || moment_at(verifier, number)->revision != ack->revision)
 			violate(verifier, NULL, VDI_RELIABLE, ack->revision, passed, vd_bytes_of(ack->key),
-				"a write was acknowledged at %" PRId64 ", and no stream showed it", ack->revision);
+				"a write was acknowledged at %" PRId64 ", and no stream showed it",
+				ack->revision);
 	}
 	verifier->ack_count = left;
 }

@@ -30,12 +30,16 @@ void vdi_verify_faults_fini(struct vdi_verify_faults *faults)
 	vdi_lock_fini(&faults->lock);
 }
 
-void vdi_verify_faults_put(struct vdi_verify_faults *faults, const char *stream, const struct vd_watch_fault *fault)
+void vdi_verify_faults_put(struct vdi_verify_faults *faults, const char *stream,
+			   const struct vd_watch_fault *fault)
 {
 	struct vdi_verify_fault *copy = vdi_alloc(sizeof *copy + fault->key.size);
 
 	if (copy) {
-		*copy = (struct vdi_verify_fault) { .stream = stream, .kind = fault->kind, .revision = fault->revision, .key_size = (uint32_t) fault->key.size };
+		*copy = (struct vdi_verify_fault) { .stream = stream,
+						    .kind = fault->kind,
+						    .revision = fault->revision,
+						    .key_size = (uint32_t) fault->key.size };
 		snprintf(copy->text, sizeof copy->text, "%s", fault->text);
 		if (fault->key.size)
 			memcpy(copy->key, fault->key.data, fault->key.size);
@@ -54,11 +58,15 @@ void vdi_verify_faults_put(struct vdi_verify_faults *faults, const char *stream,
 
 static void tell(struct vdi_verifier *verifier, const struct vdi_verify_fault *fault)
 {
-	vdi_verifier_fault(verifier, fault->stream, &(struct vd_watch_fault) { fault->kind, fault->revision, { fault->key, fault->key_size }, fault->text });
+	vdi_verifier_fault(
+		verifier, fault->stream,
+		&(struct vd_watch_fault) {
+			fault->kind, fault->revision, { fault->key, fault->key_size }, fault->text });
 }
 
 /* A read that failed for now is made again. */
-static void judge_read(struct vdi_verify_faults *faults, struct vdi_verifier *verifier, vd_status status, bool exists)
+static void judge_read(struct vdi_verify_faults *faults, struct vdi_verifier *verifier, vd_status status,
+		       bool exists)
 {
 	struct vdi_verify_fault *fault = STAILQ_FIRST(&faults->missing);
 
@@ -106,7 +114,8 @@ void vdi_verify_faults_judge(struct vdi_verify_faults *faults, struct vdi_verifi
 	}
 	if (lost) {
 		snprintf(text, sizeof text, "%" PRIu64 " more faults of the source at the same time", lost);
-		vdi_verifier_fault(verifier, "", &(struct vd_watch_fault) { .kind = VD_FAULT_PROTOCOL, .text = text });
+		vdi_verifier_fault(verifier, "",
+				   &(struct vd_watch_fault) { .kind = VD_FAULT_PROTOCOL, .text = text });
 	}
 }
 
@@ -117,11 +126,14 @@ bool vdi_verify_faults_next_read(struct vdi_verify_faults *faults, struct vd_ran
 	if (fault == NULL || faults->is_reading)
 		return false;
 	faults->is_reading = true;
-	*ret_request = (struct vd_range_request) { .key = { fault->key, fault->key_size }, .revision = fault->revision - 1, .limit = 1 };
+	*ret_request = (struct vd_range_request) { .key = { fault->key, fault->key_size },
+						   .revision = fault->revision - 1,
+						   .limit = 1 };
 	return true;
 }
 
-void vdi_verify_faults_answer(struct vdi_verify_faults *faults, vd_status status, const struct vd_range_result *result)
+void vdi_verify_faults_answer(struct vdi_verify_faults *faults, vd_status status,
+			      const struct vd_range_result *result)
 {
 	vdi_lock_acquire(&faults->lock);
 	faults->has_answer = true;

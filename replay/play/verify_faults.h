@@ -1,7 +1,9 @@
-/* Faults that a verified store reports about its source, on their way from the store's threads to the actor that judges them.
+/* Faults that a verified store reports about its source, on their way from the store's threads to the actor
+ * that judges them.
  *
- * A missing previous record is a fault only if the key existed before and that was not compacted, so the key is read again at the revision before; one read at a time.
- * Every other fault is a violation at once. At most VDI_VERIFY_FAULTS_MAX faults wait; further ones are counted.
+ * A missing previous record is a fault only if the key existed before and that was not compacted, so the key
+ * is read again at the revision before; one read at a time. Every other fault is a violation at once. At most
+ * VDI_VERIFY_FAULTS_MAX faults wait; further ones are counted.
  */
 #ifndef VDI_VERIFY_FAULTS_H
 #define VDI_VERIFY_FAULTS_H
@@ -44,13 +46,16 @@ void vdi_verify_faults_init(struct vdi_verify_faults *faults);
 /* No read may be outstanding. */
 void vdi_verify_faults_fini(struct vdi_verify_faults *faults);
 /* Any thread; never blocks. stream: the name, which must stay valid. */
-void vdi_verify_faults_put(struct vdi_verify_faults *faults, const char *stream, const struct vd_watch_fault *fault);
+void vdi_verify_faults_put(struct vdi_verify_faults *faults, const char *stream,
+			   const struct vd_watch_fault *fault);
 /* The actor: tells the verifier of all that wait, and of the read that was answered. */
 void vdi_verify_faults_judge(struct vdi_verify_faults *faults, struct vdi_verifier *verifier);
-/* The actor: the read that decides next. False: none, or one is outstanding. The slice is valid until its answer was judged. */
+/* The actor: the read that decides next. False: none, or one is outstanding. The slice is valid until its
+ * answer was judged. */
 bool vdi_verify_faults_next_read(struct vdi_verify_faults *faults, struct vd_range_request *ret_request);
 /* Any thread: its answer. result is NULL unless status is VD_OK. */
-void vdi_verify_faults_answer(struct vdi_verify_faults *faults, vd_status status, const struct vd_range_result *result);
+void vdi_verify_faults_answer(struct vdi_verify_faults *faults, vd_status status,
+			      const struct vd_range_result *result);
 /* The actor: nothing waits and nothing is read. */
 bool vdi_verify_faults_is_idle(struct vdi_verify_faults *faults);
 

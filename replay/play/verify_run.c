@@ -1,4 +1,5 @@
-/* See the header. Everything that is checked is touched by the actor only; what crosses threads is under the lock: the pages of a list, the answers of writers. */
+/* See the header. Everything that is checked is touched by the actor only; what crosses threads is under the
+ * lock: the pages of a list, the answers of writers. */
 #include "verify_run.h"
 
 #include <inttypes.h>
@@ -56,34 +57,34 @@ struct vdi_verify_run {
 	char			 *write_prefix;
 
 	/* The actor's. */
-	struct vdi_rand		rand;
-	struct vdi_verifier    *verifier;
-	struct stream		streams[STREAMS];
-	struct writer		writers[WRITERS_MAX];
-	bool			is_running, has_failed, is_cleaned, has_written;
-	unsigned		cleaned; /* keys that were given to writers to delete, one by one */
-	vd_rev			first;	     /* of the first list */
-	vd_rev			shown;	     /* newest revision that a stream has shown */
-	vd_rev			acknowledged; /* and that a writer was told */
-	vd_rev			compacted;   /* as far as is known */
-	bool			is_listing;
-	vd_rev			list_revision, list_minimum;
-	unsigned		generation, list_generation; /* of the verifier: a list belongs to one */
-	struct vd_kv	       *last;
-	vd_mono			list_due, look_back_due, progress_due;
+	struct vdi_rand		   rand;
+	struct vdi_verifier	  *verifier;
+	struct stream		   streams[STREAMS];
+	struct writer		   writers[WRITERS_MAX];
+	bool			   is_running, has_failed, is_cleaned, has_written;
+	unsigned		   cleaned;	 /* keys that were given to writers to delete, one by one */
+	vd_rev			   first;	 /* of the first list */
+	vd_rev			   shown;	 /* newest revision that a stream has shown */
+	vd_rev			   acknowledged; /* and that a writer was told */
+	vd_rev			   compacted;	 /* as far as is known */
+	bool			   is_listing;
+	vd_rev			   list_revision, list_minimum;
+	unsigned		   generation, list_generation; /* of the verifier: a list belongs to one */
+	struct vd_kv		  *last;
+	vd_mono			   list_due, look_back_due, progress_due;
 	struct vdi_verifier_totals past; /* of earlier verifiers */
 	struct vdi_verify_faults   faults;
 	vd_mono			   read_due; /* of the next previous record */
 
 	struct vdi_lock lock;
 	/* Under lock. */
-	unsigned	 calls; /* of the store, not answered */
-	bool		 has_page;
-	struct vdi_store_page page;
-	struct vdi_verify_position position;
-	bool		 is_stopping;
-	vd_mono		 stop_at;
-	bool		 is_closing, is_actor_gone;
+	unsigned		    calls; /* of the store, not answered */
+	bool			    has_page;
+	struct vdi_store_page	    page;
+	struct vdi_verify_position  position;
+	bool			    is_stopping;
+	vd_mono			    stop_at;
+	bool			    is_closing, is_actor_gone;
 	struct vdi_verify_position *ret_position;
 	void (*close_done)(void *arg);
 	void *close_done_arg;
@@ -168,7 +169,8 @@ static void violated(void *arg, const struct vdi_violation *violation)
 
 /* ---- Lists ---- */
 
-static void on_page(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void on_page(void *arg, vd_status status, const struct vd_range_result *result,
+		    const struct vd_error *error)
 {
 	struct vdi_verify_run *run = arg;
 
@@ -185,7 +187,8 @@ static void ask_page(struct vdi_verify_run *run)
 
 	run->is_listing = true;
 	call_begins(run);
-	status = vdi_store_page_ask(run->options.store, &run->interval, run->last, run->list_revision, on_page, run);
+	status = vdi_store_page_ask(run->options.store, &run->interval, run->last, run->list_revision,
+				    on_page, run);
 	if (status == VD_OK)
 		return;
 	run->is_listing = false;
@@ -220,8 +223,8 @@ static vd_status take_items(struct vdi_verify_run *run, struct vd_kv **page, siz
 	if (run->last == NULL)
 		vdi_verifier_list_begin(run->verifier, run->list_revision, run->list_minimum);
 	for (size_t i = 0; i < count; i++)
-		VDI_TRY(vdi_verifier_list_item(run->verifier, vd_kv_key(page[i]), page[i]->mod_rev, page[i]->version,
-					       vdi_verifier_hash(vd_kv_value(page[i]))));
+		VDI_TRY(vdi_verifier_list_item(run->verifier, vd_kv_key(page[i]), page[i]->mod_rev,
+					       page[i]->version, vdi_verifier_hash(vd_kv_value(page[i]))));
 	if (count) {
 		vd_kv_unref(run->last);
 		run->last = vd_kv_ref(page[count - 1]);
@@ -278,7 +281,8 @@ static void on_fault(void *arg, const struct vd_watch_fault *fault)
 	wake(stream->run);
 }
 
-static void on_previous(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void on_previous(void *arg, vd_status status, const struct vd_range_result *result,
+			const struct vd_error *error)
 {
 	struct vdi_verify_run *run = arg;
 
@@ -319,13 +323,16 @@ static vd_status show(struct vdi_verifier_stream *checked, const struct vd_store
 	for (size_t i = 0; i < count; i++) {
 		const struct vd_store_event *event = &events[i];
 
-		seen[i] = (struct vdi_seen) { .key = vd_kv_key(event->kv), .revision = event->kv->mod_rev, .is_delete = event->is_delete };
+		seen[i] = (struct vdi_seen) { .key = vd_kv_key(event->kv),
+					      .revision = event->kv->mod_rev,
+					      .is_delete = event->is_delete };
 		if (!event->is_delete) {
 			seen[i].create_rev = event->kv->create_rev;
 			seen[i].version = event->kv->version;
 			seen[i].value_hash = vdi_verifier_hash(vd_kv_value(event->kv));
 			if (event->kv->version == 0) /* who knows no versions knows what is new */
-				seen[i].hint = vd_store_event_is_create(event) ? VDI_HINT_ADDED : VDI_HINT_MODIFIED;
+				seen[i].hint =
+					vd_store_event_is_create(event) ? VDI_HINT_ADDED : VDI_HINT_MODIFIED;
 		}
 		if (event->previous) {
 			seen[i].has_previous = true;
@@ -370,10 +377,16 @@ static void back_off(struct stream *stream)
 static void open_watch(struct stream *stream, vd_rev after)
 {
 	struct vdi_verify_run	     *run = stream->run;
-	struct vd_store_watch_request request = { .key = run->interval.key, .range_end = run->interval.range_end, .start_revision = after + 1, .previous = true,
-						  .progress = true, .ready = be_ready, .ready_arg = stream, .observer = &stream->observer };
+	struct vd_store_watch_request request = { .key = run->interval.key,
+						  .range_end = run->interval.range_end,
+						  .start_revision = after + 1,
+						  .previous = true,
+						  .progress = true,
+						  .ready = be_ready,
+						  .ready_arg = stream,
+						  .observer = &stream->observer };
 	struct vd_error		      error = { 0 };
-	vd_status		      status = vd_store_watch_open(run->options.store, &request, &stream->watch, &error);
+	vd_status status = vd_store_watch_open(run->options.store, &request, &stream->watch, &error);
 
 	if (status == VD_OK)
 		return;
@@ -386,7 +399,8 @@ static void open_watch(struct stream *stream, vd_rev after)
 
 static void start_stream(struct stream *stream, vd_rev after, bool resumes)
 {
-	if (vdi_verifier_stream_open(stream->run->verifier, stream->name, after, resumes, &stream->checked) != VD_OK) {
+	if (vdi_verifier_stream_open(stream->run->verifier, stream->name, after, resumes, &stream->checked) !=
+	    VD_OK) {
 		fail(stream->run, VD_NOMEM, NULL);
 		return;
 	}
@@ -431,7 +445,8 @@ static void start_over(struct vdi_verify_run *run)
 	vdi_lock_release(&run->lock);
 }
 
-/* Compaction is the store's right. Who is behind it goes on from where the others are; when nobody is left, everything begins anew. */
+/* Compaction is the store's right. Who is behind it goes on from where the others are; when nobody is left,
+ * everything begins anew. */
 static void expired(struct vdi_verify_run *run, struct stream *stream, const struct vd_error *error)
 {
 	run->compacted = VDI_MAX(run->compacted, error->compacted);
@@ -443,7 +458,8 @@ static void expired(struct vdi_verify_run *run, struct stream *stream, const str
 		}
 }
 
-static void watch_ended(struct vdi_verify_run *run, struct stream *stream, vd_status status, const struct vd_error *error)
+static void watch_ended(struct vdi_verify_run *run, struct stream *stream, vd_status status,
+			const struct vd_error *error)
 {
 	vd_store_watch_close(stream->watch);
 	stream->watch = NULL;
@@ -491,7 +507,8 @@ static void run_streams(struct vdi_verify_run *run, vd_mono now)
 	for (int i = 0; i < STREAMS && run->is_running && !run->has_failed; i++) {
 		struct stream *stream = &run->streams[i];
 
-		if (i == LOOKING_BACK && stream->checked && vdi_verifier_stream_position(stream->checked) >= stream->until)
+		if (i == LOOKING_BACK && stream->checked &&
+		    vdi_verifier_stream_position(stream->checked) >= stream->until)
 			close_stream(stream);
 		if (stream->checked == NULL) {
 			if (i == LOOKING_BACK && now.ns >= run->look_back_due.ns)
@@ -507,7 +524,8 @@ static void run_streams(struct vdi_verify_run *run, vd_mono now)
 		run->progress_due = vd_mono_add(now, run->options.progress_interval);
 		for (int i = 0; i < STREAMS; i++)
 			if (run->streams[i].watch)
-				(void) vd_store_watch_progress(run->streams[i].watch); /* a lost one is asked for again */
+				(void) vd_store_watch_progress(
+					run->streams[i].watch); /* a lost one is asked for again */
 	}
 	if (more)
 		vd_actor_wake(run->actor);
@@ -515,7 +533,8 @@ static void run_streams(struct vdi_verify_run *run, vd_mono now)
 
 /* ---- Writers ---- */
 
-static void on_written(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void on_written(void *arg, vd_status status, const struct vd_txn_result *result,
+		       const struct vd_error *error)
 {
 	struct writer	      *writer = arg;
 	struct vdi_verify_run *run = writer->run;
@@ -528,13 +547,15 @@ static void on_written(void *arg, vd_status status, const struct vd_txn_result *
 	if (result) {
 		writer->revision = result->revision;
 		for (size_t i = 0; i < result->result_count; i++)
-			writer->changed |= result->results[i].kind == VD_OP_PUT || result->results[i].deleted > 0;
+			writer->changed |=
+				result->results[i].kind == VD_OP_PUT || result->results[i].deleted > 0;
 	}
 	vdi_lock_release(&run->lock);
 	call_ended(run);
 }
 
-static vd_status submit(struct vdi_verify_run *run, struct writer *writer, const struct vd_op *ops, size_t count)
+static vd_status submit(struct vdi_verify_run *run, struct writer *writer, const struct vd_op *ops,
+			size_t count)
 {
 	struct vd_txn_request request = { .success = ops, .success_count = count };
 	vd_status	      status;
@@ -551,7 +572,8 @@ static vd_status submit(struct vdi_verify_run *run, struct writer *writer, const
 	return status;
 }
 
-static void make_value(struct vdi_verify_run *run, const struct writer *writer, const char *key, char *value, size_t size)
+static void make_value(struct vdi_verify_run *run, const struct writer *writer, const char *key, char *value,
+		       size_t size)
 {
 	uint64_t random = vdi_rand_next(&run->rand);
 
@@ -623,7 +645,8 @@ static bool cleans_key_by_key(const struct vdi_verify_run *run)
 	return run->options.one_by_one && run->has_written;
 }
 
-static void take_answer(struct vdi_verify_run *run, struct writer *writer, vd_status status, vd_rev revision, bool changed)
+static void take_answer(struct vdi_verify_run *run, struct writer *writer, vd_status status, vd_rev revision,
+			bool changed)
 {
 	bool	unknown = status == VD_UNAVAILABLE || status == VD_TIMEOUT;
 	vd_mono now = vd_env_now(run->env);
@@ -636,7 +659,8 @@ static void take_answer(struct vdi_verify_run *run, struct writer *writer, vd_st
 	vdi_lock_acquire(&run->lock);
 	run->position.writes += status == VD_OK;
 	run->position.unknown_writes += unknown;
-	if (run->is_stopping && status == VD_OK && run->options.settle_time.ns > 0) /* as long as it gets on */
+	if (run->is_stopping && status == VD_OK &&
+	    run->options.settle_time.ns > 0) /* as long as it gets on */
 		run->stop_at = vd_mono_add(now, run->options.settle_time);
 	vdi_lock_release(&run->lock);
 	if (status == VD_OK)
@@ -677,7 +701,8 @@ static bool run_writers(struct vdi_verify_run *run, vd_mono now, bool is_stoppin
 		}
 		busy |= writer->is_busy || writer->has_rest;
 	}
-	if (is_stopping && !busy && run->options.writers && !run->options.one_by_one && !run->is_cleaned && !run->has_failed) {
+	if (is_stopping && !busy && run->options.writers && !run->options.one_by_one && !run->is_cleaned &&
+	    !run->has_failed) {
 		clean(run, &run->writers[0]);
 		busy = run->writers[0].is_busy;
 	}
@@ -714,7 +739,8 @@ static bool is_settled(struct vdi_verify_run *run, bool busy)
 	if (!vdi_verify_faults_is_idle(&run->faults))
 		return false;
 	for (int i = 0; i < LOOKING_BACK; i++)
-		if (run->streams[i].checked == NULL || vdi_verifier_stream_position(run->streams[i].checked) < VDI_MAX(run->shown, run->acknowledged))
+		if (run->streams[i].checked == NULL || vdi_verifier_stream_position(run->streams[i].checked) <
+							       VDI_MAX(run->shown, run->acknowledged))
 			return false;
 	return !vdi_verifier_list_is_pending(run->verifier);
 }
@@ -744,7 +770,9 @@ static void set_timer(struct vdi_verify_run *run, vd_mono now, bool is_stopping,
 
 static vd_status make_verifier(struct vdi_verify_run *run)
 {
-	struct vdi_verifier_options options = { .in_parts = run->options.in_parts, .violated = violated, .arg = run };
+	struct vdi_verifier_options options = { .in_parts = run->options.in_parts,
+						.violated = violated,
+						.arg = run };
 
 	return run->verifier ? VD_OK : vdi_verifier_new(&options, &run->verifier);
 }
@@ -769,7 +797,8 @@ static void verify_run(void *arg)
 		judge_faults(run, now);
 	if (!run->has_failed) {
 		run_streams(run, now);
-		if (!run->is_listing && now.ns >= run->list_due.ns && !is_stopping && run->verifier && !vdi_verifier_list_is_pending(run->verifier))
+		if (!run->is_listing && now.ns >= run->list_due.ns && !is_stopping && run->verifier &&
+		    !vdi_verifier_list_is_pending(run->verifier))
 			begin_list(run);
 	}
 	publish_totals(run);
@@ -790,7 +819,8 @@ static vd_status copy_texts(struct vdi_verify_run *run)
 	return run->write_prefix ? VD_OK : VD_NOMEM;
 }
 
-vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_options *options, struct vdi_verify_run **ret_run)
+vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_options *options,
+			     struct vdi_verify_run **ret_run)
 {
 	struct vdi_verify_run  *run = VDI_NEW(struct vdi_verify_run);
 	struct vd_actor_options actor = { .name = "verify", .run = verify_run, .arg = run };
@@ -835,7 +865,8 @@ vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_o
 
 void vdi_verify_run_position_get(const struct vdi_verify_run *run, struct vdi_verify_position *ret_position)
 {
-	struct vdi_verify_run *mine = (struct vdi_verify_run *) (uintptr_t) run; /* only its lock is changed */
+	struct vdi_verify_run *mine =
+		(struct vdi_verify_run *) (uintptr_t) run; /* only its lock is changed */
 
 	vdi_lock_acquire(&mine->lock);
 	*ret_position = run->position;
@@ -855,7 +886,8 @@ static void on_actor_closed(void *arg)
 		destroy(run);
 }
 
-void vdi_verify_run_close(struct vdi_verify_run *run, struct vdi_verify_position *ret_position, void (*done)(void *arg), void *arg)
+void vdi_verify_run_close(struct vdi_verify_run *run, struct vdi_verify_position *ret_position,
+			  void (*done)(void *arg), void				 *arg)
 {
 	vdi_lock_acquire(&run->lock);
 	run->is_stopping = true;

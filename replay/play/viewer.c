@@ -1,5 +1,5 @@
-/* How: an actor opens the watch and opens it again; the cacher's dispatching actor delivers. What both touch is under a lock, which is not held while lines are
- * given away. */
+/* How: an actor opens the watch and opens it again; the cacher's dispatching actor delivers. What both touch
+ * is under a lock, which is not held while lines are given away. */
 #include "viewer.h"
 
 #include "buffer.h"
@@ -20,14 +20,15 @@ struct vdi_viewer {
 	struct vdi_lock lock;
 	/* Under lock. */
 	struct vd_watcher *watcher;
-	bool		   is_over;	/* will not be opened (again) */
-	bool		   has_ended;	/* the watcher is to be closed */
+	bool		   is_over;   /* will not be opened (again) */
+	bool		   has_ended; /* the watcher is to be closed */
 	vd_status	   end;
-	vd_rev		   seen;	/* of the last event or bookmark; 0: none */
+	vd_rev		   seen; /* of the last event or bookmark; 0: none */
 	bool		   is_paused;
-	bool		   is_resuming; /* a pause is over; what waited, if anything did, comes before the next one would be */
-	vd_mono		   pause_until;
-	bool		   is_closing;
+	/* a pause is over; what waited, if anything did, comes before the next one would be */
+	bool	is_resuming;
+	vd_mono pause_until;
+	bool	is_closing;
 	void (*close_done)(void *arg);
 	void *close_done_arg;
 };
@@ -35,7 +36,8 @@ struct vdi_viewer {
 static void give(struct vdi_viewer *viewer)
 {
 	if (viewer->options.line && vdi_buffer_status(&viewer->line) == VD_OK)
-		viewer->options.line(viewer->options.line_arg, (struct vd_bytes) { viewer->line.data, viewer->line.size });
+		viewer->options.line(viewer->options.line_arg,
+				     (struct vd_bytes) { viewer->line.data, viewer->line.size });
 }
 
 /* ---- Lines ---- */
@@ -54,7 +56,8 @@ static void write_object(struct vdi_buffer *line, const struct vd_watch_event *e
 
 static void write_error(struct vdi_buffer *line, const struct vd_error *error)
 {
-	vdi_buffer_printf(line, ",\"error\":{\"code\":%d,\"reason\":\"%s\",\"message\":", vd_status_http(error->code), vd_status_reason(error->code));
+	vdi_buffer_printf(line, ",\"error\":{\"code\":%d,\"reason\":\"%s\",\"message\":",
+			  vd_status_http(error->code), vd_status_reason(error->code));
 	vdi_buffer_append_json_string(line, vd_bytes_of(error->message));
 	vdi_buffer_append_char(line, '}');
 }
@@ -68,7 +71,8 @@ static void write_event(struct vdi_viewer *viewer, const struct vd_watch_event *
 		return;
 	}
 	vdi_buffer_clear(line);
-	vdi_buffer_printf(line, "{\"watch\":%u,\"type\":\"%s\"", viewer->options.number, vd_watch_type_name(event->type));
+	vdi_buffer_printf(line, "{\"watch\":%u,\"type\":\"%s\"", viewer->options.number,
+			  vd_watch_type_name(event->type));
 	if (event->type != VD_WATCH_ERROR)
 		vdi_buffer_printf(line, ",\"rev\":%lld", (long long) event->revision);
 	if (event->object)
@@ -93,7 +97,8 @@ static void write_end(struct vdi_viewer *viewer, vd_status reason)
 		return;
 	}
 	vdi_buffer_clear(&viewer->line);
-	vdi_buffer_printf(&viewer->line, "{\"watch\":%u,\"end\":\"%s\"}\n", viewer->options.number, vd_status_name(reason));
+	vdi_buffer_printf(&viewer->line, "{\"watch\":%u,\"end\":\"%s\"}\n", viewer->options.number,
+			  vd_status_name(reason));
 	give(viewer);
 }
 
@@ -178,7 +183,8 @@ static void open_watch(struct vdi_viewer *viewer)
 	if (status == VD_OK)
 		viewer->watcher = watcher;
 	vdi_lock_release(&viewer->lock);
-	if (status == VD_NOT_READY || (status != VD_OK && viewer->options.resume && status != VD_BAD_REQUEST && status != VD_CLOSED)) {
+	if (status == VD_NOT_READY ||
+	    (status != VD_OK && viewer->options.resume && status != VD_BAD_REQUEST && status != VD_CLOSED)) {
 		vd_actor_set_timer(viewer->actor, vd_mono_add(vd_env_now(viewer->env), RETRY));
 	} else if (status != VD_OK) {
 		error.code = status;
@@ -277,8 +283,8 @@ static vd_status copy_watch(struct vdi_viewer *viewer, const struct vd_watch_opt
 	char *at;
 
 	viewer->watch = *watch;
-	viewer->text = vdi_alloc(watch->namespace_name.size + watch->name.size + watch->label_selector.size + watch->field_selector.size +
-				 watch->shard_selector.size + 1);
+	viewer->text = vdi_alloc(watch->namespace_name.size + watch->name.size + watch->label_selector.size +
+				 watch->field_selector.size + watch->shard_selector.size + 1);
 	if (viewer->text == NULL)
 		return VD_NOMEM;
 	at = viewer->text;
@@ -298,7 +304,8 @@ static void free_viewer(struct vdi_viewer *viewer)
 	vdi_free(viewer);
 }
 
-vd_status vdi_viewer_new(const struct vd_env *env, struct vd_cacher *cacher, const struct vdi_viewer_options *options, struct vdi_viewer **ret_viewer)
+vd_status vdi_viewer_new(const struct vd_env *env, struct vd_cacher *cacher,
+			 const struct vdi_viewer_options *options, struct vdi_viewer **ret_viewer)
 {
 	struct vdi_viewer      *viewer = VDI_NEW(struct vdi_viewer);
 	struct vd_actor_options actor = { .name = "viewer", .run = viewer_run, .arg = viewer };

@@ -1,10 +1,12 @@
 /* The Kubernetes JSON codec: one pass of the strict scanner, then slices.
  *
- * The scanner's arrays are kept in scratch blocks that go round: a codec holds a few idle ones, so inspection allocates only when more threads
- * inspect at once than ever before. Strings with escapes are unescaped into the scratch block's text.
+ * The scanner's arrays are kept in scratch blocks that go round: a codec holds a few idle ones, so inspection
+ * allocates only when more threads inspect at once than ever before. Strings with escapes are unescaped into
+ * the scratch block's text.
  *
- * kube-apiserver stores its own kinds as protobuf. Such a value is told by its first bytes and made JSON once, when it comes in; everything behind
- * sees JSON only. What we write is JSON, which kube-apiserver reads as well.
+ * kube-apiserver stores its own kinds as protobuf. Such a value is told by its first bytes and made JSON
+ * once, when it comes in; everything behind sees JSON only. What we write is JSON, which kube-apiserver reads
+ * as well.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,7 +22,8 @@
 #include "usage.h"
 
 #define IDLE_SCRATCH 16
-/* Objects that were made ahead and not yet asked for: place by revision, so that those of neighbouring revisions do not meet. */
+/* Objects that were made ahead and not yet asked for: place by revision, so that those of neighbouring
+ * revisions do not meet. */
 #define PREPARED 1024
 /* Bytes of JSON that a protobuf value may become: what the scanner accepts. */
 #define TRANSLATED_MAX ((size_t) 8 << 20)
@@ -28,11 +31,11 @@
 #define TRANSLATED_KEPT_MAX ((size_t) 64 << 10)
 
 struct codec_json {
-	struct vd_codec	      codec;
-	struct vdi_json_plan *plan;
-	char		    **names;    /* of the declared fields */
-	char		    **defaults; /* NULL: empty */
-	_Atomic(struct scratch *) idle[IDLE_SCRATCH];
+	struct vd_codec		     codec;
+	struct vdi_json_plan	    *plan;
+	char			   **names;    /* of the declared fields */
+	char			   **defaults; /* NULL: empty */
+	_Atomic(struct scratch *)    idle[IDLE_SCRATCH];
 	_Atomic(struct vd_object *) *prepared; /* NULL: never used */
 };
 
@@ -83,20 +86,23 @@ static void scratch_give_back(struct codec_json *json, struct scratch *scratch)
 		struct scratch *none = NULL;
 
 		if (atomic_load_explicit(&json->idle[i], memory_order_relaxed) == NULL &&
-		    atomic_compare_exchange_strong_explicit(&json->idle[i], &none, scratch, memory_order_release, memory_order_relaxed))
+		    atomic_compare_exchange_strong_explicit(&json->idle[i], &none, scratch,
+							    memory_order_release, memory_order_relaxed))
 			return;
 	}
 	scratch_free(scratch);
 }
 
 /* The plain text of a scanned value; "" for what is no scalar. Room for unescaping was made before. */
-static struct vd_bytes plain(struct scratch *scratch, struct vd_bytes json, const struct vdi_json_value *value)
+static struct vd_bytes plain(struct scratch *scratch, struct vd_bytes json,
+			     const struct vdi_json_value *value)
 {
 	struct vd_bytes raw = vdi_json_value_bytes(json, value);
 	char	       *text;
 	size_t		size;
 
-	if (value->type == VDI_JSON_ABSENT || value->type == VDI_JSON_NULL || value->type == VDI_JSON_OBJECT || value->type == VDI_JSON_ARRAY)
+	if (value->type == VDI_JSON_ABSENT || value->type == VDI_JSON_NULL ||
+	    value->type == VDI_JSON_OBJECT || value->type == VDI_JSON_ARRAY)
 		return VD_BYTES_NONE;
 	if (!value->escaped)
 		return raw;
@@ -106,7 +112,8 @@ static struct vd_bytes plain(struct scratch *scratch, struct vd_bytes json, cons
 	return (struct vd_bytes) { text, size };
 }
 
-/* Bytes of all strings that need unescaping, so that the text block never moves while slices point into it. */
+/* Bytes of all strings that need unescaping, so that the text block never moves while slices point into
+ * it. */
 static size_t escaped_size(const struct codec_json *json, const struct scratch *scratch)
 {
 	static const enum vdi_json_member members[] = { VDI_JSON_NAME, VDI_JSON_NAMESPACE, VDI_JSON_UID };
@@ -114,7 +121,9 @@ static size_t escaped_size(const struct codec_json *json, const struct scratch *
 	size_t				  size = 0;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(members); i++)
-		size += vdi_json_member(object, members[i])->escaped ? vdi_json_member(object, members[i])->length : 0;
+		size += vdi_json_member(object, members[i])->escaped ?
+				vdi_json_member(object, members[i])->length :
+				0;
 	for (size_t i = 0; i < object->label_count; i++)
 		size += object->labels[i].value.escaped ? object->labels[i].value.length : 0;
 	for (size_t i = 0; i < json->codec.field_count; i++)
@@ -126,11 +135,13 @@ static bool make_room(const struct codec_json *json, struct scratch *scratch)
 {
 	scratch->text_size = 0;
 	return vdi_grow((void **) &scratch->text, &scratch->text_capacity, escaped_size(json, scratch), 1) &&
-	       vdi_grow((void **) &scratch->labels, &scratch->label_capacity, scratch->object.label_count, sizeof *scratch->labels);
+	       vdi_grow((void **) &scratch->labels, &scratch->label_capacity, scratch->object.label_count,
+			sizeof *scratch->labels);
 }
 
 /* Where the member `"key":value` of metadata is written. */
-static void find_member(struct vd_bytes json, const struct vdi_json_value *value, const char *key, uint32_t *ret_offset, uint32_t *ret_size)
+static void find_member(struct vd_bytes json, const struct vdi_json_value *value, const char *key,
+			uint32_t *ret_offset, uint32_t *ret_size)
 {
 	const char *text = json.data;
 	uint32_t    from = value->offset, to = value->offset + value->length;
@@ -148,7 +159,8 @@ static void find_member(struct vd_bytes json, const struct vdi_json_value *value
 }
 
 /* Where the resourceVersion goes: over the member that is there, else just behind the brace of metadata. */
-static void find_revision(struct vd_bytes json, const struct vdi_json_object *object, struct vd_object_facts *facts)
+static void find_revision(struct vd_bytes json, const struct vdi_json_object *object,
+			  struct vd_object_facts *facts)
 {
 	const struct vdi_json_value *value = vdi_json_member(object, VDI_JSON_RESOURCE_VERSION);
 
@@ -162,7 +174,8 @@ static void find_revision(struct vd_bytes json, const struct vdi_json_object *ob
 
 /* ---- Values that are not JSON ---- */
 
-/* kube-apiserver's prefix of values that it encrypted, with the names of provider and key behind it (kubernetes/apiserver pkg/storage/value). */
+/* kube-apiserver's prefix of values that it encrypted, with the names of provider and key behind it
+ * (kubernetes/apiserver pkg/storage/value). */
 static bool is_encrypted(struct vd_bytes value)
 {
 	return vd_bytes_has_prefix(value, vd_bytes_of("k8s:enc:"));
@@ -173,12 +186,16 @@ static vd_status encrypted(struct vd_bytes value, struct vd_error *reterr)
 	const char *text = value.data;
 	size_t	    size = 8;
 
-	while (size < value.size && size < 80 && (text[size] == ':' || text[size] == '-' || (text[size] >= '0' && text[size] <= '9') ||
-						   (text[size] >= 'A' && text[size] <= 'Z') || (text[size] >= 'a' && text[size] <= 'z')))
+	while (size < value.size && size < 80 &&
+	       (text[size] == ':' || text[size] == '-' || (text[size] >= '0' && text[size] <= '9') ||
+		(text[size] >= 'A' && text[size] <= 'Z') || (text[size] >= 'a' && text[size] <= 'z')))
 		size++;
 	while (text[size - 1] != ':') /* what is encrypted begins behind the last one */
 		size--;
-	return vd_error_set(reterr, VD_UNDECODABLE, "the value is encrypted (%.*s): only a kube-apiserver that has the key can read it", (int) size, text);
+	return vd_error_set(
+		reterr, VD_UNDECODABLE,
+		"the value is encrypted (%.*s): only a kube-apiserver that has the key can read it",
+		(int) size, text);
 }
 
 /* What can be said of an object whose kind has no table: its metadata lies where every object has it. */
@@ -194,13 +211,16 @@ static vd_status unknown_kind(struct vd_bytes value, struct vd_error *reterr)
 	envelope.kind = vdi_k8s_proto_shown(envelope.kind);
 	name = vdi_k8s_proto_shown(name);
 	namespace_name = vdi_k8s_proto_shown(namespace_name);
-	return vd_error_set(reterr, VD_UNDECODABLE, "%.*s %.*s %.*s%s%.*s is stored as protobuf, and there is no table for that kind",
-			    (int) envelope.api_version.size, (const char *) envelope.api_version.data, (int) envelope.kind.size,
-			    (const char *) envelope.kind.data, (int) namespace_name.size, (const char *) namespace_name.data,
+	return vd_error_set(reterr, VD_UNDECODABLE,
+			    "%.*s %.*s %.*s%s%.*s is stored as protobuf, and there is no table for that kind",
+			    (int) envelope.api_version.size, (const char *) envelope.api_version.data,
+			    (int) envelope.kind.size, (const char *) envelope.kind.data,
+			    (int) namespace_name.size, (const char *) namespace_name.data,
 			    namespace_name.size ? "/" : "", (int) name.size, (const char *) name.data);
 }
 
-static vd_status translate_into(struct vdi_buffer *json, struct vd_bytes key, struct vd_bytes value, struct vd_kv **ret_kv, struct vd_error *reterr)
+static vd_status translate_into(struct vdi_buffer *json, struct vd_bytes key, struct vd_bytes value,
+				struct vd_kv **ret_kv, struct vd_error *reterr)
 {
 	struct vd_error error = { 0 };
 	vd_status	status = vdi_k8s_proto_to_json(value, json, &error);
@@ -214,7 +234,8 @@ static vd_status translate_into(struct vdi_buffer *json, struct vd_bytes key, st
 	return status == VD_NOMEM ? vd_error_set(reterr, VD_NOMEM, "out of memory") : status;
 }
 
-static vd_status translate(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, struct vd_kv **ret_kv, struct vd_error *reterr)
+static vd_status translate(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value,
+			   struct vd_kv **ret_kv, struct vd_error *reterr)
 {
 	struct codec_json *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
 	struct scratch	  *scratch;
@@ -236,7 +257,8 @@ static vd_status translate(const struct vd_codec *codec, struct vd_bytes key, st
 
 /* ---- */
 
-static vd_status inspect_within(const struct vd_codec *codec, struct vd_bytes value, const struct vdi_json_limits *limits, struct vd_object_facts *ret_facts,
+static vd_status inspect_within(const struct vd_codec *codec, struct vd_bytes value,
+				const struct vdi_json_limits *limits, struct vd_object_facts *ret_facts,
 				struct vd_error *reterr)
 {
 	struct codec_json	    *json = VDI_CONTAINER_OF(codec, struct codec_json, codec);
@@ -263,7 +285,8 @@ static vd_status inspect_within(const struct vd_codec *codec, struct vd_bytes va
 	memset(ret_facts, 0, sizeof *ret_facts);
 	ret_facts->scratch = scratch;
 	ret_facts->name = plain(scratch, value, vdi_json_member(&scratch->object, VDI_JSON_NAME));
-	ret_facts->namespace_name = plain(scratch, value, vdi_json_member(&scratch->object, VDI_JSON_NAMESPACE));
+	ret_facts->namespace_name =
+		plain(scratch, value, vdi_json_member(&scratch->object, VDI_JSON_NAMESPACE));
 	ret_facts->uid = plain(scratch, value, vdi_json_member(&scratch->object, VDI_JSON_UID));
 	for (size_t i = 0; i < scratch->object.label_count; i++) {
 		const struct vdi_json_label *label = &scratch->object.labels[i];
@@ -284,12 +307,13 @@ static vd_status inspect_within(const struct vd_codec *codec, struct vd_bytes va
 	ret_facts->metadata_size = metadata->length;
 	find_revision(value, &scratch->object, ret_facts);
 	if (vdi_json_member(&scratch->object, VDI_JSON_SELF_LINK)->type != VDI_JSON_ABSENT)
-		find_member(value, vdi_json_member(&scratch->object, VDI_JSON_SELF_LINK), "selfLink", &ret_facts->self_link_offset,
-			    &ret_facts->self_link_size);
+		find_member(value, vdi_json_member(&scratch->object, VDI_JSON_SELF_LINK), "selfLink",
+			    &ret_facts->self_link_offset, &ret_facts->self_link_size);
 	return VD_OK;
 }
 
-static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value, struct vd_object_facts *ret_facts, struct vd_error *reterr)
+static vd_status inspect(const struct vd_codec *codec, struct vd_bytes value,
+			 struct vd_object_facts *ret_facts, struct vd_error *reterr)
 {
 	return inspect_within(codec, value, NULL, ret_facts, reterr);
 }
@@ -349,9 +373,11 @@ bool vdi_codec_json_prepare(const struct vd_codec *codec, struct vd_kv *kv)
 	struct vd_object		   *object = NULL;
 
 	VDI_CHECK(codec->ops == &codec_json_ops && json->prepared);
-	if (kv->value_size > limits.size_max || inspect_within(codec, vd_kv_value(kv), &limits, &facts, NULL) != VD_OK)
+	if (kv->value_size > limits.size_max ||
+	    inspect_within(codec, vd_kv_value(kv), &limits, &facts, NULL) != VD_OK)
 		return false;
-	if (((struct scratch *) facts.scratch)->object.spaced || vdi_object_of_facts(kv, &facts, &object, NULL) != VD_OK)
+	if (((struct scratch *) facts.scratch)->object.spaced ||
+	    vdi_object_of_facts(kv, &facts, &object, NULL) != VD_OK)
 		object = NULL;
 	release(codec, &facts);
 	if (object)
@@ -393,7 +419,8 @@ static vd_status copy_specs(struct codec_json *json, const struct vd_field_spec 
 	return VD_OK;
 }
 
-vd_status vd_codec_json_new(const struct vd_field_spec *fields, size_t field_count, struct vd_codec **ret_codec, struct vd_error *reterr)
+vd_status vd_codec_json_new(const struct vd_field_spec *fields, size_t field_count,
+			    struct vd_codec **ret_codec, struct vd_error *reterr)
 {
 	struct vd_bytes	   paths[VD_FIELDS_MAX];
 	struct codec_json *json;
@@ -401,12 +428,15 @@ vd_status vd_codec_json_new(const struct vd_field_spec *fields, size_t field_cou
 
 	VDI_REQUIRE(ret_codec, reterr);
 	if (field_count && fields == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "fields is NULL but field_count is %zu", field_count);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "fields is NULL but field_count is %zu",
+				    field_count);
 	if (field_count > VD_FIELDS_MAX)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "more than %d declared fields", VD_FIELDS_MAX);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "more than %d declared fields",
+				    VD_FIELDS_MAX);
 	for (size_t i = 0; i < field_count; i++) {
 		if (fields[i].name == NULL || fields[i].name[0] == 0 || fields[i].json_path == NULL)
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "declared field %zu needs a name and a JSON path", i);
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+					    "declared field %zu needs a name and a JSON path", i);
 		paths[i] = vd_bytes_of(fields[i].json_path);
 	}
 	json = VDI_NEW(struct codec_json);

@@ -1,5 +1,6 @@
-/* How: requests are copied with their values encrypted, answers with their values decrypted, both only where a rule matches a key. Answers that hold no such key are passed
- * on as they are. Watches and long reads outlive the store, so each has a reference to the ciphers and a copy of the operations. */
+/* How: requests are copied with their values encrypted, answers with their values decrypted, both only where
+ * a rule matches a key. Answers that hold no such key are passed on as they are. Watches and long reads
+ * outlive the store, so each has a reference to the ciphers and a copy of the operations. */
 #include <vedette/encryption.h>
 
 #include "env.h"
@@ -74,7 +75,9 @@ static vd_status unreadable(struct core *core, struct vd_kv *kv, bool is_plain, 
 	if (is_plain)
 		memcpy(copy_numbers(refused, kv)->data + kv->key_size, REFUSED, sizeof REFUSED - 1);
 	vdi_metric_add(core->metrics[READ_FAILED], 1);
-	vdi_log_limited(core->env, &core->log_limit, VD_LOG_ERROR, "encryption", "the value of %.*s at revision %lld cannot be decrypted, or is not encrypted as its rule says",
+	vdi_log_limited(core->env, &core->log_limit, VD_LOG_ERROR, "encryption",
+			"the value of %.*s at revision %lld cannot be decrypted, or is not encrypted as its "
+			"rule says",
 			(int) kv->key_size, kv->data, (long long) kv->mod_rev);
 	*ret_kv = refused;
 	return VD_OK;
@@ -98,8 +101,10 @@ static vd_status read_kv(struct core *core, struct vd_kv *kv, struct vd_kv **ret
 	if (plain == NULL)
 		return VD_NOMEM;
 	copy_numbers(plain, kv);
-	result = vdi_value_cipher_decrypt(core->cipher, key, value, plain->data + kv->key_size, &size, &is_plain);
-	if (result == VDI_CIPHER_NOMEM || result == VDI_CIPHER_UNREADABLE || (is_plain && result == VDI_CIPHER_FRESH)) {
+	result = vdi_value_cipher_decrypt(core->cipher, key, value, plain->data + kv->key_size, &size,
+					  &is_plain);
+	if (result == VDI_CIPHER_NOMEM || result == VDI_CIPHER_UNREADABLE ||
+	    (is_plain && result == VDI_CIPHER_FRESH)) {
 		vd_kv_unref(plain);
 		if (result == VDI_CIPHER_NOMEM)
 			return VD_NOMEM;
@@ -153,7 +158,8 @@ static vd_status no_memory(struct vd_error *error)
 	return vd_error_set(error, VD_NOMEM, "out of memory for decrypted values");
 }
 
-static void on_range(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void on_range(void *arg, vd_status status, const struct vd_range_result *result,
+		     const struct vd_error *error)
 {
 	struct range_call     *call = arg;
 	struct vd_range_result plain;
@@ -174,13 +180,15 @@ static void on_range(void *arg, vd_status status, const struct vd_range_result *
 	vdi_free(call);
 }
 
-static vd_status encrypted_range(struct vd_store *base, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status encrypted_range(struct vd_store *base, const struct vd_range_request *request,
+				 vd_range_fn done, void *arg)
 {
 	struct encrypted_store *store = store_of(base);
 	struct range_call      *call;
 	vd_status		status;
 
-	if (request->count_only || !vdi_value_cipher_covers_range(store->core->cipher, request->key, request->range_end))
+	if (request->count_only ||
+	    !vdi_value_cipher_covers_range(store->core->cipher, request->key, request->range_end))
 		return vd_store_range(store->front.inner, request, done, arg);
 	call = VDI_NEW(struct range_call);
 	if (call == NULL)
@@ -243,12 +251,14 @@ static void free_txn_call(struct txn_call *call)
 static vd_status check_compares(const struct core *core, const struct vd_compare *compares, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (compares[i].target == VD_COMPARE_VALUE && vdi_value_cipher_covers_range(core->cipher, compares[i].key, compares[i].range_end))
+		if (compares[i].target == VD_COMPARE_VALUE &&
+		    vdi_value_cipher_covers_range(core->cipher, compares[i].key, compares[i].range_end))
 			return VD_UNSUPPORTED;
 	return VD_OK;
 }
 
-static vd_status write_txn(struct txn_call *call, const struct vd_txn_request *request, struct vd_txn_request *ret_request);
+static vd_status write_txn(struct txn_call *call, const struct vd_txn_request *request,
+			   struct vd_txn_request *ret_request);
 
 static vd_status write_op(struct txn_call *call, const struct vd_op *op, struct vd_op *ret_op)
 {
@@ -262,7 +272,8 @@ static vd_status write_op(struct txn_call *call, const struct vd_op *op, struct 
 		ret_op->txn = nested;
 		return nested ? write_txn(call, op->txn, nested) : VD_NOMEM;
 	}
-	if (op->kind != VD_OP_PUT || op->ignore_value || !vdi_value_cipher_covers(call->core->cipher, op->key))
+	if (op->kind != VD_OP_PUT || op->ignore_value ||
+	    !vdi_value_cipher_covers(call->core->cipher, op->key))
 		return VD_OK;
 	room = allocate(call, op->value.size + VDI_CIPHER_OVERHEAD);
 	if (room == NULL)
@@ -275,7 +286,8 @@ static vd_status write_op(struct txn_call *call, const struct vd_op *op, struct 
 	return VD_OK;
 }
 
-static vd_status write_ops(struct txn_call *call, const struct vd_op *ops, size_t count, const struct vd_op **ret_ops)
+static vd_status write_ops(struct txn_call *call, const struct vd_op *ops, size_t count,
+			   const struct vd_op **ret_ops)
 {
 	struct vd_op *copies = allocate(call, VDI_MAX(count, (size_t) 1) * sizeof *copies);
 
@@ -287,7 +299,8 @@ static vd_status write_ops(struct txn_call *call, const struct vd_op *ops, size_
 	return VD_OK;
 }
 
-static vd_status write_txn(struct txn_call *call, const struct vd_txn_request *request, struct vd_txn_request *ret_request)
+static vd_status write_txn(struct txn_call *call, const struct vd_txn_request *request,
+			   struct vd_txn_request *ret_request)
 {
 	*ret_request = *request;
 	VDI_TRY(check_compares(call->core, request->compares, request->compare_count));
@@ -300,7 +313,8 @@ static vd_status read_list(struct txn_call *call, struct vd_kv **kvs, size_t cou
 {
 	struct vd_kv **copies = allocate(call, VDI_MAX(count, (size_t) 1) * sizeof(*copies));
 
-	if (copies == NULL || !vdi_grow((void **) &call->read, &call->read_capacity, call->read_count + count, sizeof(*call->read)))
+	if (copies == NULL || !vdi_grow((void **) &call->read, &call->read_capacity, call->read_count + count,
+					sizeof(*call->read)))
 		return VD_NOMEM;
 	for (size_t i = 0; i < count; i++) {
 		VDI_TRY(read_kv(call->core, kvs[i], &copies[i]));
@@ -310,9 +324,11 @@ static vd_status read_list(struct txn_call *call, struct vd_kv **kvs, size_t cou
 	return VD_OK;
 }
 
-static vd_status read_txn(struct txn_call *call, const struct vd_txn_result *result, struct vd_txn_result *ret_result)
+static vd_status read_txn(struct txn_call *call, const struct vd_txn_result *result,
+			  struct vd_txn_result *ret_result)
 {
-	struct vd_op_result *copies = allocate(call, VDI_MAX(result->result_count, (size_t) 1) * sizeof *copies);
+	struct vd_op_result *copies =
+		allocate(call, VDI_MAX(result->result_count, (size_t) 1) * sizeof *copies);
 
 	if (copies == NULL)
 		return VD_NOMEM;
@@ -337,7 +353,8 @@ static vd_status read_txn(struct txn_call *call, const struct vd_txn_result *res
 	return VD_OK;
 }
 
-static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		   const struct vd_error *error)
 {
 	struct txn_call	    *call = arg;
 	struct vd_txn_result plain;
@@ -353,7 +370,8 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 	free_txn_call(call);
 }
 
-static vd_status encrypted_txn(struct vd_store *base, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status encrypted_txn(struct vd_store *base, const struct vd_txn_request *request, vd_txn_fn done,
+			       void *arg)
 {
 	struct encrypted_store *store = store_of(base);
 	struct txn_call	       *call = VDI_NEW(struct txn_call);
@@ -382,7 +400,7 @@ struct encrypted_watch {
 	struct vd_store_watch *inner;
 	struct vd_store_event *events; /* lent to the reader; references */
 	size_t		       event_count, event_capacity;
-	bool		       has_failed; /* a batch could not be decrypted for lack of memory: it is lost, so the watch is */
+	bool has_failed; /* a batch could not be decrypted for lack of memory: it is lost, so the watch is */
 };
 
 static struct encrypted_watch *watch_of(struct vd_store_watch *watch)
@@ -401,7 +419,8 @@ static void drop_events(struct encrypted_watch *watch)
 
 static vd_status read_events(struct encrypted_watch *watch, const struct vd_store_batch *batch)
 {
-	if (!vdi_grow((void **) &watch->events, &watch->event_capacity, batch->event_count, sizeof *watch->events))
+	if (!vdi_grow((void **) &watch->events, &watch->event_capacity, batch->event_count,
+		      sizeof *watch->events))
 		return VD_NOMEM;
 	for (size_t i = 0; i < batch->event_count; i++) {
 		struct vd_store_event *event = &watch->events[i];
@@ -415,7 +434,8 @@ static vd_status read_events(struct encrypted_watch *watch, const struct vd_stor
 	return VD_OK;
 }
 
-static vd_status encrypted_watch_next(struct vd_store_watch *base, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static vd_status encrypted_watch_next(struct vd_store_watch *base, size_t event_count_max,
+				      struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct encrypted_watch *watch = watch_of(base);
 	struct vd_store_batch	batch;
@@ -447,7 +467,8 @@ static void encrypted_watch_close(struct vd_store_watch *base)
 	vdi_free(watch);
 }
 
-static vd_status encrypted_watch(struct vd_store *base, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch, struct vd_error *reterr)
+static vd_status encrypted_watch(struct vd_store *base, const struct vd_store_watch_request *request,
+				 struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	struct encrypted_store *store = store_of(base);
 	struct encrypted_watch *watch;
@@ -493,7 +514,8 @@ static void drop_part(struct encrypted_stream *stream)
 	stream->count = 0;
 }
 
-static vd_status encrypted_stream_next(struct vd_store_stream *base, struct vd_store_part *ret_part, struct vd_error *reterr)
+static vd_status encrypted_stream_next(struct vd_store_stream *base, struct vd_store_part *ret_part,
+				       struct vd_error *reterr)
 {
 	struct encrypted_stream *stream = stream_of(base);
 	struct vd_store_part	 part;
@@ -518,7 +540,8 @@ static void encrypted_stream_close(struct vd_store_stream *base)
 	vdi_free(stream);
 }
 
-static vd_status encrypted_stream(struct vd_store *base, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
+static vd_status encrypted_stream(struct vd_store *base, const struct vd_store_stream_request *request,
+				  struct vd_store_stream **ret_stream)
 {
 	struct encrypted_store	*store = store_of(base);
 	struct encrypted_stream *stream;
@@ -594,18 +617,22 @@ static vd_status init_metrics(struct core *core)
 							     [WRITE_OK] = { "OK", "to_storage" } };
 
 	for (size_t i = 0; i < METRIC_COUNT; i++)
-		VDI_TRY(vdi_metric_get(vdi_env_metrics(core->env), VDI_METRIC_STORAGE_TRANSFORMATION_OPERATIONS_TOTAL, labels[i], &core->metrics[i]));
+		VDI_TRY(vdi_metric_get(vdi_env_metrics(core->env),
+				       VDI_METRIC_STORAGE_TRANSFORMATION_OPERATIONS_TOTAL, labels[i],
+				       &core->metrics[i]));
 	return VD_OK;
 }
 
-vd_status vd_store_open_encrypted(const struct vd_env *env, struct vd_store *inner, const struct vd_encryption_rule *rules, size_t rule_count, struct vd_store **ret_store,
-				  struct vd_error *reterr)
+vd_status vd_store_open_encrypted(const struct vd_env *env, struct vd_store *inner,
+				  const struct vd_encryption_rule *rules, size_t rule_count,
+				  struct vd_store **ret_store, struct vd_error *reterr)
 {
 	struct encrypted_store *store;
 	vd_status		status;
 
 	if (env == NULL || inner == NULL || (rules == NULL && rule_count) || ret_store == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "open encrypted: env, inner, rules or ret_store is NULL");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "open encrypted: env, inner, rules or ret_store is NULL");
 	store = VDI_NEW(struct encrypted_store);
 	if (store == NULL || (store->core = VDI_NEW(struct core)) == NULL) {
 		vdi_free(store);

@@ -1,12 +1,14 @@
 /* Protobuf to JSON.
  *
- * Fields may come in any order and any number of times, while JSON wants each member once and a list in one piece. So a message is looked through
- * twice: first only tags and lengths, noting for each field of the table where it begins, where it ends and how often it comes (struct slot, on
- * the stack); then the members are written in the table's order, and a list is read from its first to its last part. Lengths are jumped over, so
- * the first look costs one step for each field, not for each byte.
+ * Fields may come in any order and any number of times, while JSON wants each member once and a list in one
+ * piece. So a message is looked through twice: first only tags and lengths, noting for each field of the
+ * table where it begins, where it ends and how often it comes (struct slot, on the stack); then the members
+ * are written in the table's order, and a list is read from its first to its last part. Lengths are jumped
+ * over, so the first look costs one step for each field, not for each byte.
  *
- * A message that comes in several parts (allowed, never sent by Go) is put together before it is read: its parts one after the other are the
- * merged message. A map whose keys are not in ascending order (Go always sorts) is sorted, so that no key is written twice.
+ * A message that comes in several parts (allowed, never sent by Go) is put together before it is read: its
+ * parts one after the other are the merged message. A map whose keys are not in ascending order (Go always
+ * sorts) is sorted, so that no key is written twice.
  */
 #include <stdlib.h>
 
@@ -17,7 +19,8 @@
 #include "k8s_proto_wire.h"
 #include "k8s_time.h"
 
-/* at and end are the free room of out; its size is brought up to date when there is no more, and at the end. After a failure there is no room. */
+/* at and end are the free room of out; its size is brought up to date when there is no more, and at the end.
+ * After a failure there is no room. */
 struct decoder {
 	struct vdi_buffer *out;
 	char		  *at, *end;
@@ -53,7 +56,8 @@ static bool more_room(struct decoder *decoder, size_t size)
 
 	settle(decoder);
 	if (out->status == VD_OK)
-		(void) vdi_buffer_reserve(out, VDI_MAX(size, VDI_MIN((size_t) ROOM_MIN, out->size_max - out->size)));
+		(void) vdi_buffer_reserve(
+			out, VDI_MAX(size, VDI_MIN((size_t) ROOM_MIN, out->size_max - out->size)));
 	if (out->status != VD_OK)
 		return false;
 	decoder->at = out->data + out->size;
@@ -80,8 +84,8 @@ static inline bool has_failed(const struct decoder *decoder)
 	return decoder->out->status != VD_OK;
 }
 
-/* Bytes from at on that stand for themselves in a JSON string. Eight at a time: a byte is special when it is a control character, a quote, a
- * backslash or not ASCII. */
+/* Bytes from at on that stand for themselves in a JSON string. Eight at a time: a byte is special when it is
+ * a control character, a quote, a backslash or not ASCII. */
 static size_t plain_run(const unsigned char *text, size_t size)
 {
 	const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
@@ -179,7 +183,8 @@ static void put_base64(struct decoder *decoder, struct vd_bytes bytes)
 
 /* ---- Values ---- */
 
-static vd_status put_object(struct decoder *decoder, const struct vdi_k8s_message *message, struct vd_bytes bytes, unsigned depth);
+static vd_status put_object(struct decoder *decoder, const struct vdi_k8s_message *message,
+			    struct vd_bytes bytes, unsigned depth);
 static vd_status put_envelope(struct decoder *decoder, struct vd_bytes value, unsigned depth);
 
 static bool is_integer(const struct vdi_k8s_field *field)
@@ -204,7 +209,8 @@ static void put_i64(struct decoder *decoder, int64_t value)
 static void put_integer(struct decoder *decoder, const struct vdi_k8s_field *field, uint64_t integer)
 {
 	if (field->type != VDI_K8S_BOOL)
-		put_i64(decoder, field->type == VDI_K8S_INT32 ? (int32_t) (uint32_t) integer : (int64_t) integer);
+		put_i64(decoder,
+			field->type == VDI_K8S_INT32 ? (int32_t) (uint32_t) integer : (int64_t) integer);
 	else if (integer)
 		PUT(decoder, "true");
 	else
@@ -213,21 +219,23 @@ static void put_integer(struct decoder *decoder, const struct vdi_k8s_field *fie
 
 static vd_status put_time(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes)
 {
-	int64_t	    seconds = 0;
-	int32_t	    microseconds = 0;
+	int64_t		    seconds = 0;
+	int32_t		    microseconds = 0;
 	struct vdi_k8s_part part;
-	char	    text[VDI_K8S_TIME_SIZE];
-	size_t	    size;
+	char		    text[VDI_K8S_TIME_SIZE];
+	size_t		    size;
 
 	for (size_t at = 0; at < bytes.size;) {
-		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number <= 2 && part.wire != VDI_K8S_WIRE_VARINT))
+		if (!vdi_k8s_read_part(bytes, &at, &part) ||
+		    (part.number <= 2 && part.wire != VDI_K8S_WIRE_VARINT))
 			return malformed(decoder, "a time is no message");
 		if (part.number == 1)
 			seconds = (int64_t) part.integer;
 		else if (part.number == 2)
 			microseconds = (int32_t) (uint32_t) part.integer / 1000;
 	}
-	if (bytes.size == 0 || (seconds == VDI_K8S_TIME_ZERO_S && (field->type == VDI_K8S_TIME || microseconds == 0))) {
+	if (bytes.size == 0 ||
+	    (seconds == VDI_K8S_TIME_ZERO_S && (field->type == VDI_K8S_TIME || microseconds == 0))) {
 		PUT(decoder, "null");
 		return VD_OK;
 	}
@@ -247,10 +255,12 @@ static vd_status put_int_or_string(struct decoder *decoder, struct vd_bytes byte
 	static const struct vdi_k8s_field integer = { .type = VDI_K8S_INT32 };
 	uint64_t			  type = 0, number = 0;
 	struct vd_bytes			  text = VD_BYTES_NONE;
-	struct vdi_k8s_part			  part;
+	struct vdi_k8s_part		  part;
 
 	for (size_t at = 0; at < bytes.size;) {
-		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number <= 2 && part.wire != VDI_K8S_WIRE_VARINT) || (part.number == 3 && part.wire != VDI_K8S_WIRE_BYTES))
+		if (!vdi_k8s_read_part(bytes, &at, &part) ||
+		    (part.number <= 2 && part.wire != VDI_K8S_WIRE_VARINT) ||
+		    (part.number == 3 && part.wire != VDI_K8S_WIRE_BYTES))
 			return malformed(decoder, "a number or string is no message");
 		if (part.number == 1)
 			type = part.integer;
@@ -268,14 +278,16 @@ static vd_status put_int_or_string(struct decoder *decoder, struct vd_bytes byte
 }
 
 /* Field 1 of a message that has only that one. */
-static vd_status only_field(struct decoder *decoder, struct vd_bytes bytes, bool *ret_there, struct vd_bytes *ret_value)
+static vd_status only_field(struct decoder *decoder, struct vd_bytes bytes, bool *ret_there,
+			    struct vd_bytes *ret_value)
 {
 	struct vdi_k8s_part part;
 
 	*ret_there = false;
 	*ret_value = VD_BYTES_NONE;
 	for (size_t at = 0; at < bytes.size;) {
-		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number == 1 && part.wire != VDI_K8S_WIRE_BYTES))
+		if (!vdi_k8s_read_part(bytes, &at, &part) ||
+		    (part.number == 1 && part.wire != VDI_K8S_WIRE_BYTES))
 			return malformed(decoder, "a value is no message");
 		if (part.number == 1) {
 			*ret_there = true;
@@ -324,11 +336,12 @@ static vd_status put_raw(struct decoder *decoder, struct vd_bytes bytes, unsigne
 static vd_status put_strings(struct decoder *decoder, struct vd_bytes bytes)
 {
 	struct vdi_k8s_part part;
-	bool	    comma = false;
+	bool		    comma = false;
 
 	PUT(decoder, "[");
 	for (size_t at = 0; at < bytes.size;) {
-		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number == 1 && part.wire != VDI_K8S_WIRE_BYTES))
+		if (!vdi_k8s_read_part(bytes, &at, &part) ||
+		    (part.number == 1 && part.wire != VDI_K8S_WIRE_BYTES))
 			return malformed(decoder, "a list of strings is no message");
 		if (part.number != 1)
 			continue;
@@ -342,36 +355,28 @@ static vd_status put_strings(struct decoder *decoder, struct vd_bytes bytes)
 }
 
 /* A value that is bytes on the wire. */
-static vd_status put_value(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes, unsigned depth)
+static vd_status put_value(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes,
+			   unsigned depth)
 {
 	switch (field->type) {
-	case VDI_K8S_STRING:
-		return put_string(decoder, bytes);
-	case VDI_K8S_BYTES:
-		put_base64(decoder, bytes);
-		return VD_OK;
-	case VDI_K8S_MESSAGE:
-		return put_object(decoder, vdi_k8s_child(field), bytes, depth + 1);
+	case VDI_K8S_STRING: return put_string(decoder, bytes);
+	case VDI_K8S_BYTES: put_base64(decoder, bytes); return VD_OK;
+	case VDI_K8S_MESSAGE: return put_object(decoder, vdi_k8s_child(field), bytes, depth + 1);
 	case VDI_K8S_TIME:
-	case VDI_K8S_MICRO_TIME:
-		return put_time(decoder, field, bytes);
-	case VDI_K8S_QUANTITY:
-		return put_quantity(decoder, bytes);
-	case VDI_K8S_INT_OR_STRING:
-		return put_int_or_string(decoder, bytes);
-	case VDI_K8S_RAW:
-		return put_raw(decoder, bytes, depth + 1);
-	case VDI_K8S_STRINGS:
-		return put_strings(decoder, bytes);
-	default:
-		VDI_UNREACHABLE("not bytes on the wire");
+	case VDI_K8S_MICRO_TIME: return put_time(decoder, field, bytes);
+	case VDI_K8S_QUANTITY: return put_quantity(decoder, bytes);
+	case VDI_K8S_INT_OR_STRING: return put_int_or_string(decoder, bytes);
+	case VDI_K8S_RAW: return put_raw(decoder, bytes, depth + 1);
+	case VDI_K8S_STRINGS: return put_strings(decoder, bytes);
+	default: VDI_UNREACHABLE("not bytes on the wire");
 	}
 }
 
 /* ---- Lists and maps ---- */
 
 /* Elements of numbers may come one by one or packed into bytes. */
-static vd_status put_packed(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes, bool *comma)
+static vd_status put_packed(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes,
+			    bool *comma)
 {
 	uint64_t integer;
 
@@ -385,10 +390,11 @@ static vd_status put_packed(struct decoder *decoder, const struct vdi_k8s_field 
 	return VD_OK;
 }
 
-static vd_status put_list(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes, const struct slot *slot, unsigned depth)
+static vd_status put_list(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes,
+			  const struct slot *slot, unsigned depth)
 {
 	struct vdi_k8s_part part;
-	bool	    comma = false;
+	bool		    comma = false;
 
 	PUT(decoder, "[");
 	for (size_t at = slot->first; at < slot->end && !has_failed(decoder);) {
@@ -424,7 +430,8 @@ static bool read_entry(struct vd_bytes bytes, struct entry *ret_entry)
 
 	*ret_entry = (struct entry) { .key = VD_BYTES_NONE };
 	for (size_t at = 0; at < bytes.size;) {
-		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number <= 2 && part.wire != VDI_K8S_WIRE_BYTES))
+		if (!vdi_k8s_read_part(bytes, &at, &part) ||
+		    (part.number <= 2 && part.wire != VDI_K8S_WIRE_BYTES))
 			return false;
 		if (part.number == 1)
 			ret_entry->key = part.bytes;
@@ -434,7 +441,8 @@ static bool read_entry(struct vd_bytes bytes, struct entry *ret_entry)
 	return true;
 }
 
-static vd_status put_entry(struct decoder *decoder, const struct vdi_k8s_field *field, const struct entry *entry, bool *comma, unsigned depth)
+static vd_status put_entry(struct decoder *decoder, const struct vdi_k8s_field *field,
+			   const struct entry *entry, bool *comma, unsigned depth)
 {
 	if (*comma)
 		PUT(decoder, ",");
@@ -452,7 +460,8 @@ static int compare_entries(const void *a, const void *b)
 	return order ? order : VDI_ORDER(left->place, right->place);
 }
 
-static vd_status put_sorted(struct decoder *decoder, const struct vdi_k8s_field *field, struct entry *entries, size_t count, unsigned depth)
+static vd_status put_sorted(struct decoder *decoder, const struct vdi_k8s_field *field, struct entry *entries,
+			    size_t count, unsigned depth)
 {
 	bool comma = false;
 
@@ -463,13 +472,13 @@ static vd_status put_sorted(struct decoder *decoder, const struct vdi_k8s_field 
 	return VD_OK;
 }
 
-static vd_status put_unsorted(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes, const struct slot *slot,
-			      unsigned depth)
+static vd_status put_unsorted(struct decoder *decoder, const struct vdi_k8s_field *field,
+			      struct vd_bytes bytes, const struct slot *slot, unsigned depth)
 {
-	struct entry *entries = vdi_calloc(slot->count, sizeof *entries);
-	size_t	      count = 0;
-	vd_status     status = VD_OK;
-	struct vdi_k8s_part   part;
+	struct entry	   *entries = vdi_calloc(slot->count, sizeof *entries);
+	size_t		    count = 0;
+	vd_status	    status = VD_OK;
+	struct vdi_k8s_part part;
 
 	if (entries == NULL)
 		return vd_error_set(decoder->reterr, VD_NOMEM, "out of memory");
@@ -491,13 +500,14 @@ static vd_status put_unsorted(struct decoder *decoder, const struct vdi_k8s_fiel
 	return status;
 }
 
-static vd_status put_map(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes, const struct slot *slot, unsigned depth)
+static vd_status put_map(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes,
+			 const struct slot *slot, unsigned depth)
 {
-	struct vd_bytes previous = VD_BYTES_NONE;
-	struct entry	entry;
-	struct vdi_k8s_part	part;
-	size_t		start;
-	bool		comma = false;
+	struct vd_bytes	    previous = VD_BYTES_NONE;
+	struct entry	    entry;
+	struct vdi_k8s_part part;
+	size_t		    start;
+	bool		    comma = false;
 
 	PUT(decoder, "{");
 	settle(decoder);
@@ -532,17 +542,17 @@ static bool wire_fits(const struct vdi_k8s_field *field, enum vdi_k8s_wire wire)
 }
 
 /* The first look: where is what. Slots of fields that are not present are not written. */
-static vd_status find_fields(struct decoder *decoder, const struct vdi_k8s_message *message, struct vd_bytes bytes, struct slot *slots,
-			     uint64_t *ret_present)
+static vd_status find_fields(struct decoder *decoder, const struct vdi_k8s_message *message,
+			     struct vd_bytes bytes, struct slot *slots, uint64_t *ret_present)
 {
 	const struct vdi_k8s_field *fields = vdi_k8s_fields(message);
 	unsigned		    next = 0;
 	uint64_t		    present = 0;
 
 	for (size_t at = 0; at < bytes.size;) {
-		size_t	    tag = at;
+		size_t		    tag = at;
 		struct vdi_k8s_part part;
-		int	    index;
+		int		    index;
 
 		if (!vdi_k8s_read_part(bytes, &at, &part))
 			return malformed(decoder, "a field is cut off or has no type");
@@ -550,8 +560,11 @@ static vd_status find_fields(struct decoder *decoder, const struct vdi_k8s_messa
 		if (index < 0)
 			continue;
 		if (!wire_fits(&fields[index], part.wire))
-			return vd_error_set(decoder->reterr, VD_BAD_REQUEST, "malformed protobuf: field %s comes with wire type %d",
-					    fields[index].name_size ? fields[index].quoted : "of an inlined message", part.wire);
+			return vd_error_set(decoder->reterr, VD_BAD_REQUEST,
+					    "malformed protobuf: field %s comes with wire type %d",
+					    fields[index].name_size ? fields[index].quoted :
+								      "of an inlined message",
+					    part.wire);
 		if (!(present >> index & 1)) {
 			present |= (uint64_t) 1 << index;
 			slots[index].first = (uint32_t) tag;
@@ -569,7 +582,7 @@ static vd_status find_fields(struct decoder *decoder, const struct vdi_k8s_messa
 static struct vdi_k8s_part last_part(struct vd_bytes bytes, const struct slot *slot)
 {
 	struct vdi_k8s_part part = { .integer = 0 };
-	size_t	    at = slot->last;
+	size_t		    at = slot->last;
 
 	if (slot->count && !vdi_k8s_read_part(bytes, &at, &part))
 		VDI_UNREACHABLE("read before");
@@ -577,15 +590,16 @@ static struct vdi_k8s_part last_part(struct vd_bytes bytes, const struct slot *s
 }
 
 /* All parts of a message, one after the other. The caller frees *ret_copy. */
-static vd_status join_parts(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes, const struct slot *slot,
-			    char **ret_copy, struct vd_bytes *ret_bytes)
+static vd_status join_parts(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes,
+			    const struct slot *slot, char **ret_copy, struct vd_bytes *ret_bytes)
 {
-	size_t	    room = slot->end - slot->first, size = 0;
+	size_t		    room = slot->end - slot->first, size = 0;
 	struct vdi_k8s_part part;
-	char	   *copy;
+	char		   *copy;
 
 	if (room > decoder->merged_left)
-		return vd_error_set(decoder->reterr, VD_TOO_BIG, "malformed protobuf: too many messages in several parts");
+		return vd_error_set(decoder->reterr, VD_TOO_BIG,
+				    "malformed protobuf: too many messages in several parts");
 	decoder->merged_left -= room;
 	copy = vdi_alloc(room);
 	if (copy == NULL)
@@ -603,9 +617,11 @@ static vd_status join_parts(struct decoder *decoder, const struct vdi_k8s_field 
 	return VD_OK;
 }
 
-static vd_status put_members(struct decoder *decoder, const struct vdi_k8s_message *message, struct vd_bytes bytes, bool *comma, unsigned depth);
+static vd_status put_members(struct decoder *decoder, const struct vdi_k8s_message *message,
+			     struct vd_bytes bytes, bool *comma, unsigned depth);
 
-static vd_status put_single(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes value, bool *comma, unsigned depth)
+static vd_status put_single(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes value,
+			    bool *comma, unsigned depth)
 {
 	if (field->empty == VDI_K8S_INLINE)
 		return put_members(decoder, vdi_k8s_child(field), value, comma, depth + 1);
@@ -614,8 +630,9 @@ static vd_status put_single(struct decoder *decoder, const struct vdi_k8s_field 
 }
 
 /* A message, or a value that is one on the wire: written even when absent, unless it is a pointer. */
-static vd_status put_message_field(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes, const struct slot *slot,
-				   bool *comma, unsigned depth)
+static vd_status put_message_field(struct decoder *decoder, const struct vdi_k8s_field *field,
+				   struct vd_bytes bytes, const struct slot *slot, bool *comma,
+				   unsigned depth)
 {
 	struct vd_bytes value = VD_BYTES_NONE;
 	char	       *copy = NULL;
@@ -631,11 +648,11 @@ static vd_status put_message_field(struct decoder *decoder, const struct vdi_k8s
 	return status;
 }
 
-static vd_status put_scalar_field(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes, const struct slot *slot,
-				  bool *comma)
+static vd_status put_scalar_field(struct decoder *decoder, const struct vdi_k8s_field *field,
+				  struct vd_bytes bytes, const struct slot *slot, bool *comma)
 {
 	struct vdi_k8s_part part = last_part(bytes, slot);
-	bool	    zero = is_integer(field) ? part.integer == 0 : part.bytes.size == 0;
+	bool		    zero = is_integer(field) ? part.integer == 0 : part.bytes.size == 0;
 
 	if (field->type == VDI_K8S_INT32)
 		zero = (uint32_t) part.integer == 0;
@@ -651,8 +668,8 @@ static vd_status put_scalar_field(struct decoder *decoder, const struct vdi_k8s_
 	return VD_OK;
 }
 
-static vd_status put_field(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes, const struct slot *slot, bool *comma,
-			   unsigned depth)
+static vd_status put_field(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes,
+			   const struct slot *slot, bool *comma, unsigned depth)
 {
 	if (field->container != VDI_K8S_ONE && slot->count == 0) {
 		if (field->empty == VDI_K8S_KEEP) {
@@ -674,7 +691,8 @@ static vd_status put_field(struct decoder *decoder, const struct vdi_k8s_field *
 	return put_scalar_field(decoder, field, bytes, slot, comma);
 }
 
-static vd_status put_members(struct decoder *decoder, const struct vdi_k8s_message *message, struct vd_bytes bytes, bool *comma, unsigned depth)
+static vd_status put_members(struct decoder *decoder, const struct vdi_k8s_message *message,
+			     struct vd_bytes bytes, bool *comma, unsigned depth)
 {
 	const struct vdi_k8s_field *fields = vdi_k8s_fields(message);
 	struct slot		    slots[VDI_K8S_FIELDS_MAX];
@@ -687,14 +705,17 @@ static vd_status put_members(struct decoder *decoder, const struct vdi_k8s_messa
 	for (uint64_t rest = present | message->always; rest; rest &= rest - 1) {
 		int i = __builtin_ctzll(rest);
 
-		VDI_TRY(put_field(decoder, &fields[i], bytes, present >> i & 1 ? &slots[i] : &absent, comma, depth));
+		VDI_TRY(put_field(decoder, &fields[i], bytes, present >> i & 1 ? &slots[i] : &absent, comma,
+				  depth));
 	}
 	if (has_failed(decoder)) /* no use in going on */
-		return vd_error_set(decoder->reterr, decoder->out->status, "%s", vd_status_sentence(decoder->out->status));
+		return vd_error_set(decoder->reterr, decoder->out->status, "%s",
+				    vd_status_sentence(decoder->out->status));
 	return VD_OK;
 }
 
-static vd_status put_object(struct decoder *decoder, const struct vdi_k8s_message *message, struct vd_bytes bytes, unsigned depth)
+static vd_status put_object(struct decoder *decoder, const struct vdi_k8s_message *message,
+			    struct vd_bytes bytes, unsigned depth)
 {
 	bool comma = false;
 
@@ -715,9 +736,12 @@ static vd_status put_envelope(struct decoder *decoder, struct vd_bytes value, un
 	VDI_TRY(vdi_k8s_proto_open(value, &envelope, decoder->reterr));
 	message = vdi_k8s_kind_find(envelope.api_version, envelope.kind);
 	if (message == NULL)
-		return vd_error_set(decoder->reterr, VD_UNSUPPORTED, "there is no protobuf table for kind \"%.*s\" of apiVersion \"%.*s\"",
-				    (int) vdi_k8s_proto_shown(envelope.kind).size, (const char *) envelope.kind.data,
-				    (int) vdi_k8s_proto_shown(envelope.api_version).size, (const char *) envelope.api_version.data);
+		return vd_error_set(decoder->reterr, VD_UNSUPPORTED,
+				    "there is no protobuf table for kind \"%.*s\" of apiVersion \"%.*s\"",
+				    (int) vdi_k8s_proto_shown(envelope.kind).size,
+				    (const char *) envelope.kind.data,
+				    (int) vdi_k8s_proto_shown(envelope.api_version).size,
+				    (const char *) envelope.api_version.data);
 	PUT(decoder, "{\"kind\":");
 	VDI_TRY(put_string(decoder, envelope.kind));
 	PUT(decoder, ",\"apiVersion\":");

@@ -1,9 +1,10 @@
 /* JSON to protobuf, and putting messages together.
  *
- * The reader walks over the JSON text once and writes as it goes; nothing is built in between. A message's length stands before its content and is
- * known only behind it: one byte is left for it, and longer contents move by the few bytes that are missing. The members of an inlined message
- * (Volume's source) stand among those of the message around it: they are passed over at first, and when one was met, the object is read once more
- * for them, so that each message is written in one piece.
+ * The reader walks over the JSON text once and writes as it goes; nothing is built in between. A message's
+ * length stands before its content and is known only behind it: one byte is left for it, and longer contents
+ * move by the few bytes that are missing. The members of an inlined message (Volume's source) stand among
+ * those of the message around it: they are passed over at first, and when one was met, the object is read
+ * once more for them, so that each message is written in one piece.
  */
 #include <stdio.h>
 
@@ -27,9 +28,9 @@ struct encoder {
 	struct vdi_buffer		   *out;
 	struct vd_error			   *reterr;
 	const struct vdi_k8s_proto_options *options;
-	const struct vdi_k8s_message	   *metadata; /* whose resourceVersion the options replace; NULL: none */
-	unsigned			    depth;
-	struct step			    steps[VDI_K8S_PROTO_DEPTH_MAX + 1];
+	const struct vdi_k8s_message *metadata; /* whose resourceVersion the options replace; NULL: none */
+	unsigned		      depth;
+	struct step		      steps[VDI_K8S_PROTO_DEPTH_MAX + 1];
 };
 
 /* ---- The wire ---- */
@@ -143,7 +144,8 @@ static struct vd_bytes write_path(const struct encoder *encoder, char buffer[PAT
 
 		if (step->name.data)
 			written = snprintf(buffer + size, PATH_MAX_SIZE - size, "%s%.*s", size ? "." : "",
-					   (int) VDI_MIN(step->name.size, (size_t) PATH_MAX_SIZE), (const char *) step->name.data);
+					   (int) VDI_MIN(step->name.size, (size_t) PATH_MAX_SIZE),
+					   (const char *) step->name.data);
 		else
 			written = snprintf(buffer + size, PATH_MAX_SIZE - size, "[%zu]", step->index);
 		size = VDI_MIN(size + (size_t) written, (size_t) PATH_MAX_SIZE - 1);
@@ -159,13 +161,15 @@ static vd_status wrong(const struct encoder *encoder, const char *wanted)
 	char		path[PATH_MAX_SIZE];
 	struct vd_bytes text = write_path(encoder, path);
 
-	return vd_error_set(encoder->reterr, VD_BAD_REQUEST, "%.*s: %s", (int) text.size, (const char *) text.data, wanted);
+	return vd_error_set(encoder->reterr, VD_BAD_REQUEST, "%.*s: %s", (int) text.size,
+			    (const char *) text.data, wanted);
 }
 
 static vd_status enter(struct encoder *encoder, struct vd_bytes name, size_t index)
 {
 	if (encoder->depth == VDI_K8S_PROTO_DEPTH_MAX)
-		return vd_error_set(encoder->reterr, VD_BAD_REQUEST, "nested deeper than %d", VDI_K8S_PROTO_DEPTH_MAX);
+		return vd_error_set(encoder->reterr, VD_BAD_REQUEST, "nested deeper than %d",
+				    VDI_K8S_PROTO_DEPTH_MAX);
 	encoder->steps[++encoder->depth] = (struct step) { name, index };
 	return VD_OK;
 }
@@ -179,9 +183,10 @@ static void leave(struct encoder *encoder)
 
 static inline char peek(struct encoder *encoder)
 {
-	if (encoder->at < encoder->end && *encoder->at > ' ')
+	if (encoder->at<encoder->end && * encoder->at> ' ')
 		return *encoder->at;
-	while (encoder->at < encoder->end && (*encoder->at == ' ' || *encoder->at == '\n' || *encoder->at == '\t' || *encoder->at == '\r'))
+	while (encoder->at < encoder->end &&
+	       (*encoder->at == ' ' || *encoder->at == '\n' || *encoder->at == '\t' || *encoder->at == '\r'))
 		encoder->at++;
 	return encoder->at < encoder->end ? *encoder->at : 0;
 }
@@ -222,7 +227,8 @@ static bool take_string(struct encoder *encoder, struct vd_bytes *ret_text, bool
 	if (!take(encoder, '"'))
 		return false;
 	from = encoder->at;
-	for (at = find_special(from, encoder->end); at < encoder->end && *at == '\\'; at = find_special(at + 1, encoder->end)) {
+	for (at = find_special(from, encoder->end); at < encoder->end && *at == '\\';
+	     at = find_special(at + 1, encoder->end)) {
 		escaped = true;
 		if (++at == encoder->end)
 			return false;
@@ -237,8 +243,8 @@ static bool take_string(struct encoder *encoder, struct vd_bytes *ret_text, bool
 
 static bool ends_scalar(char character)
 {
-	return character == ',' || character == '}' || character == ']' || character == ' ' || character == '\n' || character == '\t' ||
-	       character == '\r';
+	return character == ',' || character == '}' || character == ']' || character == ' ' ||
+	       character == '\n' || character == '\t' || character == '\r';
 }
 
 /* Everything that is no string, object or array: up to where it ends. */
@@ -263,8 +269,7 @@ static bool skip_value(struct encoder *encoder, struct vd_bytes *ret_text)
 	from = encoder->at;
 	do {
 		switch (peek(encoder)) {
-		case 0:
-			return false;
+		case 0: return false;
 		case '"':
 			if (!take_string(encoder, &text, &escaped))
 				return false;
@@ -415,7 +420,8 @@ static vd_status put_base64(struct encoder *encoder, unsigned number)
 	if (!take_string(encoder, &text, &escaped))
 		return wrong(encoder, "is not base64 text");
 	mark = vdi_k8s_proto_begin(encoder->out, number);
-	room = vdi_buffer_reserve(encoder->out, VDI_BASE64_DECODED_MAX(text.size) + (escaped ? text.size : 0));
+	room = vdi_buffer_reserve(encoder->out,
+				  VDI_BASE64_DECODED_MAX(text.size) + (escaped ? text.size : 0));
 	if (room == NULL)
 		return VD_OK; /* the buffer tells */
 	if (escaped)
@@ -435,7 +441,8 @@ static vd_status put_time(struct encoder *encoder, unsigned number, bool micro)
 	bool		escaped;
 	size_t		mark;
 
-	if (!take_string(encoder, &text, &escaped) || escaped || !vdi_k8s_time_parse(text, &seconds, &nanoseconds))
+	if (!take_string(encoder, &text, &escaped) || escaped ||
+	    !vdi_k8s_time_parse(text, &seconds, &nanoseconds))
 		return wrong(encoder, "is not a time (RFC 3339)");
 	nanoseconds = micro ? nanoseconds / 1000 * 1000 : 0;
 	mark = vdi_k8s_proto_begin(encoder->out, number);
@@ -535,32 +542,25 @@ static vd_status put_value(struct encoder *encoder, const struct vdi_k8s_field *
 		VDI_TRY(read_number(encoder, field->type, &value));
 		vdi_k8s_proto_varint(encoder->out, number, (uint64_t) value);
 		return VD_OK;
-	case VDI_K8S_STRING:
-		return put_string(encoder, number);
-	case VDI_K8S_BYTES:
-		return put_base64(encoder, number);
+	case VDI_K8S_STRING: return put_string(encoder, number);
+	case VDI_K8S_BYTES: return put_base64(encoder, number);
 	case VDI_K8S_MESSAGE:
 		mark = vdi_k8s_proto_begin(encoder->out, number);
 		VDI_TRY(put_object(encoder, vdi_k8s_child(field)));
 		vdi_k8s_proto_end(encoder->out, mark);
 		return VD_OK;
 	case VDI_K8S_TIME:
-	case VDI_K8S_MICRO_TIME:
-		return put_time(encoder, number, field->type == VDI_K8S_MICRO_TIME);
-	case VDI_K8S_QUANTITY:
-		return put_quantity(encoder, number);
-	case VDI_K8S_INT_OR_STRING:
-		return put_int_or_string(encoder, number);
-	case VDI_K8S_RAW:
-		return put_raw(encoder, number);
-	case VDI_K8S_STRINGS:
-		return put_strings(encoder, number);
-	default:
-		VDI_UNREACHABLE("a type of the table");
+	case VDI_K8S_MICRO_TIME: return put_time(encoder, number, field->type == VDI_K8S_MICRO_TIME);
+	case VDI_K8S_QUANTITY: return put_quantity(encoder, number);
+	case VDI_K8S_INT_OR_STRING: return put_int_or_string(encoder, number);
+	case VDI_K8S_RAW: return put_raw(encoder, number);
+	case VDI_K8S_STRINGS: return put_strings(encoder, number);
+	default: VDI_UNREACHABLE("a type of the table");
 	}
 }
 
-/* The zero value, for null in a list: it keeps its place. A zero time and a zero quantity are empty messages, as is everything but numbers. */
+/* The zero value, for null in a list: it keeps its place. A zero time and a zero quantity are empty messages,
+ * as is everything but numbers. */
 static void put_zero(struct encoder *encoder, const struct vdi_k8s_field *field)
 {
 	if (field->type <= VDI_K8S_INT64)
@@ -622,11 +622,13 @@ static vd_status put_field(struct encoder *encoder, const struct vdi_k8s_field *
 	return put_value(encoder, field, field->number);
 }
 
-static vd_status skip_unknown(struct encoder *encoder, const struct vdi_k8s_message *message, struct vd_bytes key, bool inlined)
+static vd_status skip_unknown(struct encoder *encoder, const struct vdi_k8s_message *message,
+			      struct vd_bytes key, bool inlined)
 {
 	struct vd_bytes value;
 	char		path[PATH_MAX_SIZE];
-	bool		known = message->has_kind && (vd_bytes_equal(key, vd_bytes_of("kind")) || vd_bytes_equal(key, vd_bytes_of("apiVersion")));
+	bool		known = message->has_kind && (vd_bytes_equal(key, vd_bytes_of("kind")) ||
+					      vd_bytes_equal(key, vd_bytes_of("apiVersion")));
 
 	if (!known && !inlined && encoder->options && encoder->options->unknown)
 		encoder->options->unknown(encoder->options->arg, write_path(encoder, path));
@@ -634,8 +636,8 @@ static vd_status skip_unknown(struct encoder *encoder, const struct vdi_k8s_mess
 }
 
 /* The member whose key was read. An inlined message's is passed over and noted. */
-static vd_status put_member(struct encoder *encoder, const struct vdi_k8s_message *message, struct vd_bytes key, unsigned *next, bool inlined,
-			    uint64_t *inner)
+static vd_status put_member(struct encoder *encoder, const struct vdi_k8s_message *message,
+			    struct vd_bytes key, unsigned *next, bool inlined, uint64_t *inner)
 {
 	const struct vdi_k8s_field *field;
 	struct vd_bytes		    value;
@@ -646,13 +648,15 @@ static vd_status put_member(struct encoder *encoder, const struct vdi_k8s_messag
 	field = vdi_k8s_fields(message) + index;
 	if (field->empty == VDI_K8S_INLINE)
 		*inner |= (uint64_t) 1 << index;
-	else if (message != encoder->metadata || encoder->depth != 2 || !vd_bytes_equal(key, vd_bytes_of("resourceVersion")))
+	else if (message != encoder->metadata || encoder->depth != 2 ||
+		 !vd_bytes_equal(key, vd_bytes_of("resourceVersion")))
 		return put_field(encoder, field);
 	return skip_value(encoder, &value) ? VD_OK : wrong(encoder, "is not JSON");
 }
 
 /* The members that belong to message, of the object that begins here. */
-static vd_status put_members(struct encoder *encoder, const struct vdi_k8s_message *message, bool inlined, unsigned levels)
+static vd_status put_members(struct encoder *encoder, const struct vdi_k8s_message *message, bool inlined,
+			     unsigned levels)
 {
 	const char     *start = encoder->at;
 	char		unescaped[64];
@@ -698,8 +702,9 @@ static vd_status put_object(struct encoder *encoder, const struct vdi_k8s_messag
 	return VD_OK;
 }
 
-vd_status vdi_k8s_proto_from_json(const struct vdi_k8s_message *message, struct vd_bytes json, const struct vdi_k8s_proto_options *options,
-				  struct vdi_buffer *out, struct vd_error *reterr)
+vd_status vdi_k8s_proto_from_json(const struct vdi_k8s_message *message, struct vd_bytes json,
+				  const struct vdi_k8s_proto_options *options, struct vdi_buffer *out,
+				  struct vd_error *reterr)
 {
 	struct encoder encoder = {
 		.at = json.data,
@@ -713,7 +718,8 @@ vd_status vdi_k8s_proto_from_json(const struct vdi_k8s_message *message, struct 
 	vd_status status;
 
 	if (json.size > VDI_K8S_PROTO_SIZE_MAX)
-		return vd_error_set(reterr, VD_TOO_BIG, "more than %zu bytes of JSON", VDI_K8S_PROTO_SIZE_MAX);
+		return vd_error_set(reterr, VD_TOO_BIG, "more than %zu bytes of JSON",
+				    VDI_K8S_PROTO_SIZE_MAX);
 	status = put_object(&encoder, message);
 	if (status == VD_OK && peek(&encoder) != 0)
 		status = vd_error_set(reterr, VD_BAD_REQUEST, "more JSON behind the object");

@@ -9,8 +9,8 @@
 bool vdi_k8s_skip_group(struct vd_bytes bytes, size_t *at)
 {
 	for (unsigned depth = 1; depth > 0;) {
-		uint64_t  value;
-		uint32_t  number;
+		uint64_t	  value;
+		uint32_t	  number;
 		enum vdi_k8s_wire wire;
 
 		if (!vdi_k8s_read_tag(bytes, at, &number, &wire))
@@ -35,11 +35,8 @@ bool vdi_k8s_skip_group(struct vd_bytes bytes, size_t *at)
 			if (++depth > VDI_K8S_PROTO_DEPTH_MAX)
 				return false;
 			break;
-		case VDI_K8S_WIRE_GROUP_END:
-			depth--;
-			break;
-		default:
-			return false;
+		case VDI_K8S_WIRE_GROUP_END: depth--; break;
+		default: return false;
 		}
 	}
 	return true;
@@ -55,7 +52,8 @@ static bool read_type_meta(struct vd_bytes bytes, struct vdi_k8s_envelope *envel
 	struct vdi_k8s_part part;
 
 	for (size_t at = 0; at < bytes.size;) {
-		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number <= 2 && part.wire != VDI_K8S_WIRE_BYTES))
+		if (!vdi_k8s_read_part(bytes, &at, &part) ||
+		    (part.number <= 2 && part.wire != VDI_K8S_WIRE_BYTES))
 			return false;
 		if (part.number == 1)
 			envelope->api_version = part.bytes;
@@ -65,22 +63,28 @@ static bool read_type_meta(struct vd_bytes bytes, struct vdi_k8s_envelope *envel
 	return true;
 }
 
-vd_status vdi_k8s_proto_open(struct vd_bytes value, struct vdi_k8s_envelope *ret_envelope, struct vd_error *reterr)
+vd_status vdi_k8s_proto_open(struct vd_bytes value, struct vdi_k8s_envelope *ret_envelope,
+			     struct vd_error *reterr)
 {
 	struct vdi_k8s_envelope envelope = { .raw = VD_BYTES_NONE };
 	struct vd_bytes		encoding = VD_BYTES_NONE, type = VD_BYTES_NONE;
 	struct vd_bytes		bytes;
-	struct vdi_k8s_part		part;
+	struct vdi_k8s_part	part;
 
 	if (!vdi_k8s_proto_is(value))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "malformed protobuf: it does not begin with the bytes of Kubernetes' envelope");
+		return vd_error_set(
+			reterr, VD_BAD_REQUEST,
+			"malformed protobuf: it does not begin with the bytes of Kubernetes' envelope");
 	if (value.size > VDI_K8S_PROTO_SIZE_MAX)
-		return vd_error_set(reterr, VD_TOO_BIG, "more than %zu bytes of protobuf", VDI_K8S_PROTO_SIZE_MAX);
+		return vd_error_set(reterr, VD_TOO_BIG, "more than %zu bytes of protobuf",
+				    VDI_K8S_PROTO_SIZE_MAX);
 	bytes = (struct vd_bytes) { (const char *) value.data + 4, value.size - 4 };
 	for (size_t at = 0; at < bytes.size;) {
-		if (!vdi_k8s_read_part(bytes, &at, &part) || (part.number <= 4 && part.wire != VDI_K8S_WIRE_BYTES) ||
+		if (!vdi_k8s_read_part(bytes, &at, &part) ||
+		    (part.number <= 4 && part.wire != VDI_K8S_WIRE_BYTES) ||
 		    (part.number == 1 && !read_type_meta(part.bytes, &envelope)))
-			return vd_error_set(reterr, VD_BAD_REQUEST, "malformed protobuf: the envelope is damaged or cut off");
+			return vd_error_set(reterr, VD_BAD_REQUEST,
+					    "malformed protobuf: the envelope is damaged or cut off");
 		if (part.number == 2)
 			envelope.raw = part.bytes;
 		else if (part.number == 3)
@@ -89,17 +93,18 @@ vd_status vdi_k8s_proto_open(struct vd_bytes value, struct vdi_k8s_envelope *ret
 			type = part.bytes;
 	}
 	if (encoding.size || (type.size && !vd_bytes_equal(type, vd_bytes_of(VDI_K8S_PROTO_TYPE))))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "the protobuf envelope holds content of type \"%.*s\", encoding \"%.*s\"",
-				    (int) vdi_k8s_proto_shown(type).size, (const char *) type.data, (int) vdi_k8s_proto_shown(encoding).size,
-				    (const char *) encoding.data);
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "the protobuf envelope holds content of type \"%.*s\", encoding \"%.*s\"",
+				    (int) vdi_k8s_proto_shown(type).size, (const char *) type.data,
+				    (int) vdi_k8s_proto_shown(encoding).size, (const char *) encoding.data);
 	*ret_envelope = envelope;
 	return VD_OK;
 }
 
 void vdi_k8s_proto_names(struct vd_bytes raw, struct vd_bytes *ret_name, struct vd_bytes *ret_namespace)
 {
-	struct vd_bytes metadata = VD_BYTES_NONE;
-	struct vdi_k8s_part	part;
+	struct vd_bytes	    metadata = VD_BYTES_NONE;
+	struct vdi_k8s_part part;
 
 	*ret_name = *ret_namespace = VD_BYTES_NONE;
 	for (size_t at = 0; at < raw.size && vdi_k8s_read_part(raw, &at, &part);)

@@ -9,14 +9,16 @@ enum {
 };
 
 static const struct vdi_k8s_message messages[] = {
-#define MESSAGE(name, first_field, fields, first_name, names, has_kind, always) { first_field, first_name, fields, names, has_kind, always },
+#define MESSAGE(name, first_field, fields, first_name, names, has_kind, always)                              \
+	{ first_field, first_name, fields, names, has_kind, always },
 #include "k8s_proto_table.def"
 #undef MESSAGE
 };
 
 const struct vdi_k8s_field vdi_k8s_field_table[] = {
-#define FIELD(number, name, type, container, empty, message)                                                                     \
-	{ "\"" name "\":", MESSAGE_##message, sizeof name - 1, number, VDI_K8S_##type, VDI_K8S_##container, VDI_K8S_##empty },
+#define FIELD(number, name, type, container, empty, message)                                                 \
+	{ "\"" name "\":", MESSAGE_##message,	sizeof name - 1, number,                                     \
+	  VDI_K8S_##type,  VDI_K8S_##container, VDI_K8S_##empty },
 #include "k8s_proto_table.def"
 #undef FIELD
 };
@@ -35,14 +37,19 @@ struct name {
 #define OWN 255
 
 static const struct name by_name[] = {
-#define P(field, inner) { field, inner }
+#define P(field, inner)                                                                                      \
+	{                                                                                                    \
+		field, inner                                                                                 \
+	}
 #define NAMES(...) __VA_ARGS__,
 #include "k8s_proto_table.def"
 #undef NAMES
 #undef P
 };
 
-#define FIELDS_MAX(fields) _Static_assert((fields) <= VDI_K8S_FIELDS_MAX, "a message has more fields than slots are there for");
+#define FIELDS_MAX(fields)                                                                                   \
+	_Static_assert((fields) <= VDI_K8S_FIELDS_MAX, "a message has more fields than slots are there "     \
+						       "for");
 #include "k8s_proto_table.def"
 #undef FIELDS_MAX
 

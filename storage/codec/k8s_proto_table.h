@@ -1,7 +1,8 @@
 /* The field tables of Kubernetes' protobuf messages: what stands in k8s_proto_table.def, and finding in it.
  *
- * Static and immutable: any thread. A message's fields lie in the order in which its JSON is written; two more orders, by number and by JSON name,
- * make finding a matter of looking at the next one first and of halving otherwise.
+ * Static and immutable: any thread. A message's fields lie in the order in which its JSON is written; two
+ * more orders, by number and by JSON name, make finding a matter of looking at the next one first and of
+ * halving otherwise.
  */
 #ifndef VDI_K8S_PROTO_TABLE_H
 #define VDI_K8S_PROTO_TABLE_H
@@ -14,7 +15,7 @@ enum vdi_k8s_type {
 	VDI_K8S_INT32,
 	VDI_K8S_INT64,
 	VDI_K8S_STRING,
-	VDI_K8S_BYTES,	       /* base64 in JSON */
+	VDI_K8S_BYTES, /* base64 in JSON */
 	VDI_K8S_MESSAGE,
 	VDI_K8S_TIME,	       /* {1 seconds, 2 nanos}: RFC 3339 */
 	VDI_K8S_MICRO_TIME,    /* the same, with six digits behind the point */
@@ -40,8 +41,8 @@ enum vdi_k8s_empty {
 };
 
 struct vdi_k8s_field {
-	const char *quoted; /* the name as JSON writes it: "name": */
-	uint16_t    message; /* of the value, when it is one */
+	const char *quoted;    /* the name as JSON writes it: "name": */
+	uint16_t    message;   /* of the value, when it is one */
 	uint8_t	    name_size; /* without quotes and colon */
 	uint8_t	    number;
 	uint8_t	    type;
@@ -52,8 +53,9 @@ struct vdi_k8s_field {
 struct vdi_k8s_message {
 	uint16_t first_field, first_name;
 	uint8_t	 field_count, name_count;
-	bool	 has_kind; /* kind and apiVersion are members in JSON, while protobuf has them in the envelope only */
-	uint64_t always;   /* bits of the fields that JSON speaks of when they are absent */
+	/* kind and apiVersion are members in JSON, while protobuf has them in the envelope only */
+	bool	 has_kind;
+	uint64_t always; /* bits of the fields that JSON speaks of when they are absent */
 };
 
 #define VDI_K8S_FIELDS_MAX 64
@@ -82,9 +84,10 @@ const struct vdi_k8s_message *vdi_k8s_object_meta(void);
 
 int vdi_k8s_search_number(const struct vdi_k8s_message *message, uint32_t number, unsigned *next);
 
-/* Index of the field with this number; -1: none. *next (start with 0) is where it is looked for first: a list or a map stays at its field, everything
- * else goes on to the next. */
-static inline int vdi_k8s_field_by_number(const struct vdi_k8s_message *message, uint32_t number, unsigned *next)
+/* Index of the field with this number; -1: none. *next (start with 0) is where it is looked for first: a list
+ * or a map stays at its field, everything else goes on to the next. */
+static inline int vdi_k8s_field_by_number(const struct vdi_k8s_message *message, uint32_t number,
+					  unsigned *next)
 {
 	const struct vdi_k8s_field *fields = vdi_k8s_fields(message);
 	const uint8_t		   *order = vdi_k8s_number_table + message->first_field;
@@ -97,7 +100,8 @@ static inline int vdi_k8s_field_by_number(const struct vdi_k8s_message *message,
 	return vdi_k8s_search_number(message, number, next);
 }
 
-/* Index of the field with this JSON name; of an inlined message's members, the index of the INLINE field. -1: none. */
+/* Index of the field with this JSON name; of an inlined message's members, the index of the INLINE field. -1:
+ * none. */
 int vdi_k8s_field_by_name(const struct vdi_k8s_message *message, struct vd_bytes name, unsigned *next);
 
 /* For tests: all kinds in their order. false: no more. */

@@ -1,4 +1,5 @@
-/* Fields of a protobuf message, read one by one. Pure functions on lent bytes; nothing is read beyond them. */
+/* Fields of a protobuf message, read one by one. Pure functions on lent bytes; nothing is read beyond
+ * them. */
 #ifndef VDI_K8S_PROTO_WIRE_H
 #define VDI_K8S_PROTO_WIRE_H
 
@@ -46,14 +47,15 @@ static inline bool vdi_k8s_read_varint(struct vd_bytes bytes, size_t *at, uint64
 	return false;
 }
 
-static inline bool vdi_k8s_read_tag(struct vd_bytes bytes, size_t *at, uint32_t *ret_number, enum vdi_k8s_wire *ret_wire)
+static inline bool vdi_k8s_read_tag(struct vd_bytes bytes, size_t *at, uint32_t *ret_number,
+				    enum vdi_k8s_wire *ret_wire)
 {
 	uint64_t tag;
 
 	if (!vdi_k8s_read_varint(bytes, at, &tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
 		return false;
 	*ret_number = (uint32_t) (tag >> 3);
-	*ret_wire = (enum vdi_k8s_wire) (tag & 7);
+	*ret_wire = (enum vdi_k8s_wire)(tag & 7);
 	return true;
 }
 
@@ -67,8 +69,7 @@ static inline bool vdi_k8s_read_part(struct vd_bytes bytes, size_t *at, struct v
 	if (!vdi_k8s_read_tag(bytes, at, &ret_part->number, &ret_part->wire))
 		return false;
 	switch (ret_part->wire) {
-	case VDI_K8S_WIRE_VARINT:
-		return vdi_k8s_read_varint(bytes, at, &ret_part->integer);
+	case VDI_K8S_WIRE_VARINT: return vdi_k8s_read_varint(bytes, at, &ret_part->integer);
 	case VDI_K8S_WIRE_BYTES:
 		if (!vdi_k8s_read_varint(bytes, at, &size) || size > bytes.size - *at)
 			return false;
@@ -82,10 +83,8 @@ static inline bool vdi_k8s_read_part(struct vd_bytes bytes, size_t *at, struct v
 			return false;
 		*at += (size_t) size;
 		return true;
-	case VDI_K8S_WIRE_GROUP:
-		return vdi_k8s_skip_group(bytes, at);
-	default:
-		return false;
+	case VDI_K8S_WIRE_GROUP: return vdi_k8s_skip_group(bytes, at);
+	default: return false;
 	}
 }
 

@@ -1,4 +1,5 @@
-/* Days are counted in the calendar that begins on the first of March, so that the leap day is a year's last one. */
+/* Days are counted in the calendar that begins on the first of March, so that the leap day is a year's last
+ * one. */
 #include "k8s_time.h"
 
 #define DAY_S 86400
@@ -140,9 +141,11 @@ bool vdi_k8s_time_parse(struct vd_bytes bytes, int64_t *ret_seconds, int32_t *re
 	int32_t	    nanoseconds = 0;
 	int64_t	    east;
 
-	if (bytes.size == 0 || !number(&text, 4, 0, 9999, &year) || !take(&text, '-') || !number(&text, 2, 1, 12, &month) || !take(&text, '-') ||
-	    !number(&text, 2, 1, days_in(year, month), &day) || !take(&text, 'T') || !number(&text, 2, 0, 23, &hour) || !take(&text, ':') ||
-	    !number(&text, 2, 0, 59, &minute) || !take(&text, ':') || !number(&text, 2, 0, 59, &second) || !fraction(&text, &nanoseconds) ||
+	if (bytes.size == 0 || !number(&text, 4, 0, 9999, &year) || !take(&text, '-') ||
+	    !number(&text, 2, 1, 12, &month) || !take(&text, '-') ||
+	    !number(&text, 2, 1, days_in(year, month), &day) || !take(&text, 'T') ||
+	    !number(&text, 2, 0, 23, &hour) || !take(&text, ':') || !number(&text, 2, 0, 59, &minute) ||
+	    !take(&text, ':') || !number(&text, 2, 0, 59, &second) || !fraction(&text, &nanoseconds) ||
 	    !offset(&text, &east) || text.at != text.end)
 		return false;
 	*ret_seconds = days_of(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second - east;
@@ -159,5 +162,6 @@ bool vdi_k8s_time_seconds(struct vd_bytes text, int64_t *ret_seconds)
 
 void vdi_k8s_time_format(vd_wall time, char buffer[VDI_K8S_TIME_SIZE])
 {
-	buffer[vdi_k8s_time_write(time.ns / 1000000000, -1, buffer)] = 0; /* whatever 64 bits of nanoseconds reach lies inside the years 0 to 9999 */
+	buffer[vdi_k8s_time_write(time.ns / 1000000000, -1, buffer)] =
+		0; /* whatever 64 bits of nanoseconds reach lies inside the years 0 to 9999 */
 }

@@ -1,8 +1,8 @@
 /* Objects: a small decoded header over the bytes of a vd_kv that store, history and cache share.
  *
- * One block: the header, the labels, the declared fields, then the few strings that are not in the value as such (unescaped or defaulted).
- * A slice is an offset into the value, or, with the top bit set, into those strings. For a 1 KB Pod with three labels and eight fields
- * the block takes 150 bytes.
+ * One block: the header, the labels, the declared fields, then the few strings that are not in the value as
+ * such (unescaped or defaulted). A slice is an offset into the value, or, with the top bit set, into those
+ * strings. For a 1 KB Pod with three labels and eight fields the block takes 150 bytes.
  */
 #include "object.h"
 
@@ -90,7 +90,8 @@ static struct slice place_slice(struct vd_object *object, struct vd_bytes value,
 	return slice;
 }
 
-static vd_status check_facts(const struct vd_object_facts *facts, struct vd_bytes value, struct vd_error *reterr)
+static vd_status check_facts(const struct vd_object_facts *facts, struct vd_bytes value,
+			     struct vd_error *reterr)
 {
 	if (facts->label_count > VD_LABELS_MAX)
 		return vd_error_set(reterr, VD_UNDECODABLE, "more than %d labels", VD_LABELS_MAX);
@@ -98,24 +99,27 @@ static vd_status check_facts(const struct vd_object_facts *facts, struct vd_byte
 		return vd_error_set(reterr, VD_UNDECODABLE, "more than %d declared fields", VD_FIELDS_MAX);
 	for (size_t i = 0; i < facts->label_count; i++)
 		if (facts->labels[i].key.size > UINT16_MAX || facts->labels[i].value.size > UINT16_MAX)
-			return vd_error_set(reterr, VD_UNDECODABLE, "a label is longer than %d bytes", UINT16_MAX);
+			return vd_error_set(reterr, VD_UNDECODABLE, "a label is longer than %d bytes",
+					    UINT16_MAX);
 	VDI_CHECK((size_t) facts->metadata_offset + facts->metadata_size <= value.size);
 	VDI_CHECK((size_t) facts->revision_offset + facts->revision_size <= value.size);
 	return VD_OK;
 }
 
-static vd_status build(struct vd_kv *kv, struct vd_bytes value, const struct vd_object_facts *facts, struct vd_object **ret_object,
-		       struct vd_error *reterr)
+static vd_status build(struct vd_kv *kv, struct vd_bytes value, const struct vd_object_facts *facts,
+		       struct vd_object **ret_object, struct vd_error *reterr)
 {
 	struct vd_object *object;
 	size_t		  own;
 
-	own = own_need(value, facts->name) + own_need(value, facts->namespace_name) + own_need(value, facts->uid);
+	own = own_need(value, facts->name) + own_need(value, facts->namespace_name) +
+	      own_need(value, facts->uid);
 	for (size_t i = 0; i < facts->label_count; i++)
 		own += own_need(value, facts->labels[i].key) + own_need(value, facts->labels[i].value);
 	for (size_t i = 0; i < facts->field_count; i++)
 		own += own_need(value, facts->fields[i]);
-	object = vdi_alloc(sizeof *object + facts->label_count * sizeof(struct label) + facts->field_count * sizeof(struct slice) + own);
+	object = vdi_alloc(sizeof *object + facts->label_count * sizeof(struct label) +
+			   facts->field_count * sizeof(struct slice) + own);
 	if (object == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for an object");
 	object->references = 1;
@@ -146,7 +150,8 @@ static vd_status build(struct vd_kv *kv, struct vd_bytes value, const struct vd_
 	return VD_OK;
 }
 
-vd_status vdi_object_translate(const struct vd_codec *codec, struct vd_kv *kv, struct vd_kv **ret_kv, struct vd_error *reterr)
+vd_status vdi_object_translate(const struct vd_codec *codec, struct vd_kv *kv, struct vd_kv **ret_kv,
+			       struct vd_error *reterr)
 {
 	struct vd_kv *translated = NULL;
 
@@ -163,13 +168,15 @@ vd_status vdi_object_translate(const struct vd_codec *codec, struct vd_kv *kv, s
 	return VD_OK;
 }
 
-vd_status vdi_object_of_facts(struct vd_kv *kv, const struct vd_object_facts *facts, struct vd_object **ret_object, struct vd_error *reterr)
+vd_status vdi_object_of_facts(struct vd_kv *kv, const struct vd_object_facts *facts,
+			      struct vd_object **ret_object, struct vd_error *reterr)
 {
 	VDI_TRY(check_facts(facts, vd_kv_value(kv), reterr));
 	return build(kv, vd_kv_value(kv), facts, ret_object, reterr);
 }
 
-static vd_status inspect_and_build(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *reterr)
+static vd_status inspect_and_build(const struct vd_codec *codec, struct vd_kv *kv,
+				   struct vd_object **ret_object, struct vd_error *reterr)
 {
 	struct vd_object_facts facts = { 0 };
 	vd_status	       status;
@@ -180,7 +187,8 @@ static vd_status inspect_and_build(const struct vd_codec *codec, struct vd_kv *k
 	return status;
 }
 
-vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object, struct vd_error *reterr)
+vd_status vd_object_new(const struct vd_codec *codec, struct vd_kv *kv, struct vd_object **ret_object,
+			struct vd_error *reterr)
 {
 	struct vd_object *prepared;
 	vd_status	  status;
@@ -254,7 +262,8 @@ struct vd_pair vd_object_label(const struct vd_object *object, size_t index)
 	const struct label *label = &object->labels[index];
 
 	VDI_CHECK_SLOW(index < object->label_count);
-	return (struct vd_pair) { bytes_of(object, label->key_offset, label->key_size), bytes_of(object, label->value_offset, label->value_size) };
+	return (struct vd_pair) { bytes_of(object, label->key_offset, label->key_size),
+				  bytes_of(object, label->value_offset, label->value_size) };
 }
 
 bool vd_object_label_get(const struct vd_object *object, struct vd_bytes key, struct vd_bytes *ret_value)
@@ -262,7 +271,8 @@ bool vd_object_label_get(const struct vd_object *object, struct vd_bytes key, st
 	for (size_t i = 0; i < object->label_count; i++) {
 		const struct label *label = &object->labels[i];
 
-		if (label->key_size == key.size && vd_bytes_equal(bytes_of(object, label->key_offset, label->key_size), key)) {
+		if (label->key_size == key.size &&
+		    vd_bytes_equal(bytes_of(object, label->key_offset, label->key_size), key)) {
 			*ret_value = bytes_of(object, label->value_offset, label->value_size);
 			return true;
 		}
@@ -316,7 +326,8 @@ size_t vd_object_json_size(const struct vd_object *object, vd_rev revision)
 
 	if (revision <= 0 && object->revision_size == 0)
 		return size;
-	size += sizeof REVISION_HEAD + object->revision_comma; /* the quote behind the digits in place of the zero */
+	size += sizeof REVISION_HEAD +
+		object->revision_comma; /* the quote behind the digits in place of the zero */
 	for (uint64_t rest = revision > 0 ? (uint64_t) revision : 0; rest; rest /= 10)
 		size++;
 	return size;
@@ -324,7 +335,8 @@ size_t vd_object_json_size(const struct vd_object *object, vd_rev revision)
 
 size_t vdi_object_header_size(const struct vd_object *object)
 {
-	return sizeof *object + object->label_count * sizeof(struct label) + object->field_count * sizeof(struct slice) + object->own_size;
+	return sizeof *object + object->label_count * sizeof(struct label) +
+	       object->field_count * sizeof(struct slice) + object->own_size;
 }
 
 void vdi_object_prefetch(const struct vd_object *object)
@@ -343,7 +355,8 @@ struct vd_bytes vdi_object_metadata(const struct vd_object *object)
 	return bytes_of(object, object->metadata_offset, object->metadata_size);
 }
 
-void vdi_object_offsets(const struct vd_object *object, uint32_t *ret_metadata_offset, uint32_t *ret_metadata_size, uint32_t *ret_revision_offset,
+void vdi_object_offsets(const struct vd_object *object, uint32_t *ret_metadata_offset,
+			uint32_t *ret_metadata_size, uint32_t *ret_revision_offset,
 			uint32_t *ret_revision_size, bool *ret_revision_comma)
 {
 	*ret_metadata_offset = object->metadata_offset;

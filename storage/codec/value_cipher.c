@@ -7,17 +7,18 @@
 
 #include "key_range.h"
 
-#define MARK	   "k8s:enc:"
-#define MARK_GCM   "k8s:enc:aesgcm:v1:"
+#define MARK "k8s:enc:"
+#define MARK_GCM "k8s:enc:aesgcm:v1:"
 #define NONCE_SIZE 12
-#define TAG_SIZE   16
+#define TAG_SIZE 16
 #define SECRET_MAX 32
 
-_Static_assert(sizeof MARK_GCM - 1 + VDI_CIPHER_NAME_MAX + 1 + NONCE_SIZE + TAG_SIZE == VDI_CIPHER_OVERHEAD, "the overhead is the longest head and the tag");
+_Static_assert(sizeof MARK_GCM - 1 + VDI_CIPHER_NAME_MAX + 1 + NONCE_SIZE + TAG_SIZE == VDI_CIPHER_OVERHEAD,
+	       "the overhead is the longest head and the tag");
 
 struct cipher_key {
-	char	      head[sizeof MARK_GCM + VDI_CIPHER_NAME_MAX + 1]; /* up to and with the colon behind the name */
-	size_t	      head_size;
+	char   head[sizeof MARK_GCM + VDI_CIPHER_NAME_MAX + 1]; /* up to and with the colon behind the name */
+	size_t head_size;
 	unsigned char secret[SECRET_MAX];
 	size_t	      secret_size;
 };
@@ -64,13 +65,18 @@ void vdi_value_cipher_unref(struct vdi_value_cipher *cipher)
 		release(cipher);
 }
 
-static vd_status copy_key(const struct vd_encryption_key *key, struct cipher_key *ret_key, struct vd_error *reterr)
+static vd_status copy_key(const struct vd_encryption_key *key, struct cipher_key *ret_key,
+			  struct vd_error *reterr)
 {
-	if (key->name.size == 0 || key->name.size > VDI_CIPHER_NAME_MAX || memchr(key->name.data, ':', key->name.size))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the name of an encryption key has 1 to %d bytes and no colon", VDI_CIPHER_NAME_MAX);
+	if (key->name.size == 0 || key->name.size > VDI_CIPHER_NAME_MAX ||
+	    memchr(key->name.data, ':', key->name.size))
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "the name of an encryption key has 1 to %d bytes and no colon",
+				    VDI_CIPHER_NAME_MAX);
 	if (key->secret.size != 16 && key->secret.size != 24 && key->secret.size != 32)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "encryption key %.*s has %zu bytes: an AES key has 16, 24 or 32", (int) key->name.size, (const char *) key->name.data,
-				    key->secret.size);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "encryption key %.*s has %zu bytes: an AES key has 16, 24 or 32",
+				    (int) key->name.size, (const char *) key->name.data, key->secret.size);
 	memcpy(ret_key->head, MARK_GCM, sizeof MARK_GCM - 1);
 	memcpy(ret_key->head + sizeof MARK_GCM - 1, key->name.data, key->name.size);
 	ret_key->head_size = sizeof MARK_GCM - 1 + key->name.size;
@@ -80,10 +86,12 @@ static vd_status copy_key(const struct vd_encryption_key *key, struct cipher_key
 	return VD_OK;
 }
 
-static vd_status copy_rule(const struct vd_encryption_rule *rule, struct cipher_rule *ret_rule, struct vd_error *reterr)
+static vd_status copy_rule(const struct vd_encryption_rule *rule, struct cipher_rule *ret_rule,
+			   struct vd_error *reterr)
 {
 	if (rule->key_count == 0 && !(rule->writes_plain && rule->reads_plain))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the encryption rule of %.*s has no keys", (int) rule->prefix.size, (const char *) rule->prefix.data);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the encryption rule of %.*s has no keys",
+				    (int) rule->prefix.size, (const char *) rule->prefix.data);
 	ret_rule->writes_plain = rule->writes_plain;
 	ret_rule->reads_plain = rule->reads_plain || rule->writes_plain;
 	ret_rule->prefix_size = rule->prefix.size;
@@ -97,12 +105,14 @@ static vd_status copy_rule(const struct vd_encryption_rule *rule, struct cipher_
 	return VD_OK;
 }
 
-vd_status vdi_value_cipher_new(const struct vd_encryption_rule *rules, size_t count, struct vdi_value_cipher **ret_cipher, struct vd_error *reterr)
+vd_status vdi_value_cipher_new(const struct vd_encryption_rule *rules, size_t count,
+			       struct vdi_value_cipher **ret_cipher, struct vd_error *reterr)
 {
 	struct vdi_value_cipher *cipher = VDI_NEW(struct vdi_value_cipher);
 	vd_status		 status = VD_OK;
 
-	if (cipher == NULL || (cipher->rules = vdi_calloc(VDI_MAX(count, (size_t) 1), sizeof *cipher->rules)) == NULL) {
+	if (cipher == NULL ||
+	    (cipher->rules = vdi_calloc(VDI_MAX(count, (size_t) 1), sizeof *cipher->rules)) == NULL) {
 		vdi_free(cipher);
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	}
@@ -137,7 +147,8 @@ bool vdi_value_cipher_covers(const struct vdi_value_cipher *cipher, struct vd_by
 	return rule_of(cipher, key) != NULL;
 }
 
-bool vdi_value_cipher_covers_range(const struct vdi_value_cipher *cipher, struct vd_bytes key, struct vd_bytes range_end)
+bool vdi_value_cipher_covers_range(const struct vdi_value_cipher *cipher, struct vd_bytes key,
+				   struct vd_bytes range_end)
 {
 	struct vdi_key_range range = vdi_key_range_from_etcd(key, range_end);
 
@@ -151,23 +162,29 @@ bool vdi_value_cipher_covers_range(const struct vdi_value_cipher *cipher, struct
 
 static const EVP_CIPHER *algorithm(const struct cipher_key *key)
 {
-	return key->secret_size == 16 ? EVP_aes_128_gcm() : key->secret_size == 24 ? EVP_aes_192_gcm() : EVP_aes_256_gcm();
+	return key->secret_size == 16 ? EVP_aes_128_gcm() :
+	       key->secret_size == 24 ? EVP_aes_192_gcm() :
+					EVP_aes_256_gcm();
 }
 
-static bool seal(EVP_CIPHER_CTX *context, const struct cipher_key *key, struct vd_bytes authenticated, struct vd_bytes plain, unsigned char *at)
+static bool seal(EVP_CIPHER_CTX *context, const struct cipher_key *key, struct vd_bytes authenticated,
+		 struct vd_bytes plain, unsigned char *at)
 {
 	unsigned char *nonce = at;
 	int	       size;
 
 	at += NONCE_SIZE;
-	return RAND_bytes(nonce, NONCE_SIZE) == 1 && EVP_EncryptInit_ex(context, algorithm(key), NULL, key->secret, nonce) == 1 &&
+	return RAND_bytes(nonce, NONCE_SIZE) == 1 &&
+	       EVP_EncryptInit_ex(context, algorithm(key), NULL, key->secret, nonce) == 1 &&
 	       EVP_EncryptUpdate(context, NULL, &size, authenticated.data, (int) authenticated.size) == 1 &&
-	       EVP_EncryptUpdate(context, at, &size, plain.data, (int) plain.size) == 1 && EVP_EncryptFinal_ex(context, at + size, &size) == 1 &&
+	       EVP_EncryptUpdate(context, at, &size, plain.data, (int) plain.size) == 1 &&
+	       EVP_EncryptFinal_ex(context, at + size, &size) == 1 &&
 	       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, TAG_SIZE, at + plain.size) == 1;
 }
 
 /* sealed: nonce, ciphertext, tag. */
-static bool unseal(EVP_CIPHER_CTX *context, const struct cipher_key *key, struct vd_bytes authenticated, struct vd_bytes sealed, unsigned char *room)
+static bool unseal(EVP_CIPHER_CTX *context, const struct cipher_key *key, struct vd_bytes authenticated,
+		   struct vd_bytes sealed, unsigned char *room)
 {
 	const unsigned char *bytes = sealed.data;
 	size_t		     size = sealed.size - NONCE_SIZE - TAG_SIZE;
@@ -178,10 +195,12 @@ static bool unseal(EVP_CIPHER_CTX *context, const struct cipher_key *key, struct
 	return EVP_DecryptInit_ex(context, algorithm(key), NULL, key->secret, bytes) == 1 &&
 	       EVP_DecryptUpdate(context, NULL, &done, authenticated.data, (int) authenticated.size) == 1 &&
 	       EVP_DecryptUpdate(context, room, &done, bytes + NONCE_SIZE, (int) size) == 1 &&
-	       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, TAG_SIZE, tag) == 1 && EVP_DecryptFinal_ex(context, room + done, &done) == 1;
+	       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, TAG_SIZE, tag) == 1 &&
+	       EVP_DecryptFinal_ex(context, room + done, &done) == 1;
 }
 
-vd_status vdi_value_cipher_encrypt(const struct vdi_value_cipher *cipher, struct vd_bytes key, struct vd_bytes value, char *room, size_t *ret_size)
+vd_status vdi_value_cipher_encrypt(const struct vdi_value_cipher *cipher, struct vd_bytes key,
+				   struct vd_bytes value, char *room, size_t *ret_size)
 {
 	const struct cipher_rule *rule = rule_of(cipher, key);
 	EVP_CIPHER_CTX		 *context;
@@ -194,7 +213,8 @@ vd_status vdi_value_cipher_encrypt(const struct vdi_value_cipher *cipher, struct
 	if (context == NULL)
 		return VD_NOMEM;
 	memcpy(room, rule->keys[0].head, rule->keys[0].head_size);
-	is_sealed = seal(context, &rule->keys[0], key, value, (unsigned char *) room + rule->keys[0].head_size);
+	is_sealed =
+		seal(context, &rule->keys[0], key, value, (unsigned char *) room + rule->keys[0].head_size);
 	EVP_CIPHER_CTX_free(context);
 	if (!is_sealed)
 		return VD_INTERNAL;
@@ -202,9 +222,12 @@ vd_status vdi_value_cipher_encrypt(const struct vdi_value_cipher *cipher, struct
 	return VD_OK;
 }
 
-static enum vdi_cipher_result decrypt(const struct cipher_rule *rule, const struct cipher_key *with, struct vd_bytes key, struct vd_bytes value, char *room, size_t *ret_size)
+static enum vdi_cipher_result decrypt(const struct cipher_rule *rule, const struct cipher_key *with,
+				      struct vd_bytes key, struct vd_bytes value, char *room,
+				      size_t *ret_size)
 {
-	struct vd_bytes sealed = { (const char *) value.data + with->head_size, value.size - with->head_size };
+	struct vd_bytes sealed = { (const char *) value.data + with->head_size,
+				   value.size - with->head_size };
 	EVP_CIPHER_CTX *context;
 	bool		is_authentic;
 
@@ -221,7 +244,8 @@ static enum vdi_cipher_result decrypt(const struct cipher_rule *rule, const stru
 	return with == rule->keys && !rule->writes_plain ? VDI_CIPHER_FRESH : VDI_CIPHER_STALE;
 }
 
-enum vdi_cipher_result vdi_value_cipher_decrypt(const struct vdi_value_cipher *cipher, struct vd_bytes key, struct vd_bytes value, char *room, size_t *ret_size,
+enum vdi_cipher_result vdi_value_cipher_decrypt(const struct vdi_value_cipher *cipher, struct vd_bytes key,
+						struct vd_bytes value, char *room, size_t *ret_size,
 						bool *ret_is_plain)
 {
 	const struct cipher_rule *rule = rule_of(cipher, key);
@@ -229,10 +253,13 @@ enum vdi_cipher_result vdi_value_cipher_decrypt(const struct vdi_value_cipher *c
 
 	*ret_is_plain = rule == NULL || !vd_bytes_has_prefix(value, vd_bytes_of(MARK));
 	if (*ret_is_plain)
-		return rule == NULL || rule->writes_plain ? VDI_CIPHER_FRESH : rule->reads_plain ? VDI_CIPHER_STALE : VDI_CIPHER_UNREADABLE;
+		return rule == NULL || rule->writes_plain ? VDI_CIPHER_FRESH :
+		       rule->reads_plain		  ? VDI_CIPHER_STALE :
+							    VDI_CIPHER_UNREADABLE;
 	/* Two keys may have one name: each is tried. */
 	for (size_t i = 0; i < rule->key_count && result == VDI_CIPHER_UNREADABLE; i++)
-		if (vd_bytes_has_prefix(value, (struct vd_bytes) { rule->keys[i].head, rule->keys[i].head_size }))
+		if (vd_bytes_has_prefix(value,
+					(struct vd_bytes) { rule->keys[i].head, rule->keys[i].head_size }))
 			result = decrypt(rule, &rule->keys[i], key, value, room, ret_size);
 	return result;
 }

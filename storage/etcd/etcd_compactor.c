@@ -1,13 +1,15 @@
 /* The compactor (R-170..R-172): one of all servers on one etcd compacts, whoever comes first in a round.
  *
- * Mirrors kubernetes/apiserver pkg/storage/etcd3/compact.go; the key, its value and its version are shared with kube-apiservers on the same etcd. The key's
- * version is a logical time: who writes the key at the version it knows has won the round, and compacts at the revision it remembers from its last round.
- * So what is younger than one interval is never compacted, and what is older than two always is.
+ * Mirrors kubernetes/apiserver pkg/storage/etcd3/compact.go; the key, its value and its version are shared
+ * with kube-apiservers on the same etcd. The key's version is a logical time: who writes the key at the
+ * version it knows has won the round, and compacts at the revision it remembers from its last round. So what
+ * is younger than one interval is never compacted, and what is older than two always is.
  *
- *	WAITS --interval--> CLAIMS --won, with a revision to compact at--> COMPACTS --> WAITS
- *	  ^                    \-- lost, or the first round: adopts ---------------------^
+ * 	WAITS --interval--> CLAIMS --won, with a revision to compact at--> COMPACTS --> WAITS
+ * 	  ^                    \-- lost, or the first round: adopts ---------------------^
  *
- * The key is watched too, to learn what others compacted. A failure ends the round; the next one comes an interval later.
+ * The key is watched too, to learn what others compacted. A failure ends the round; the next one comes an
+ * interval later.
  */
 #include "etcd_store.h"
 
@@ -37,7 +39,8 @@ static void learn(struct vdi_etcd_compactor *compactor, vd_rev revision)
 		vdi_etcd_known_raise(&compactor->store->known->compacted, revision);
 }
 
-void vdi_etcd_compactor_init(struct vdi_etcd_compactor *compactor, struct vdi_etcd_store *store, vd_dur interval)
+void vdi_etcd_compactor_init(struct vdi_etcd_compactor *compactor, struct vdi_etcd_store *store,
+			     vd_dur interval)
 {
 	*compactor = (struct vdi_etcd_compactor) {
 		.store = store,
@@ -60,7 +63,8 @@ static void answered_locked(struct vdi_etcd_compactor *compactor, const struct v
 	vd_actor_wake(compactor->store->keeper);
 }
 
-static void on_claim(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_txn_result *result)
+static void on_claim(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		     const struct vd_txn_result *result)
 {
 	struct vdi_etcd_compactor *compactor = arg;
 
@@ -68,8 +72,9 @@ static void on_claim(void *arg, const struct vd_etcd_error *error, const struct 
 		vdi_etcd_store_heard(compactor->store, header);
 	vdi_lock_acquire(&compactor->store->lock);
 	if (error == NULL) {
-		const struct vd_range_result *range = result->succeeded || result->result_count == 0 ? NULL : &result->results[0].range;
-		const struct vd_kv	     *kv = range && range->kv_count ? range->kvs[0] : NULL;
+		const struct vd_range_result *range =
+			result->succeeded || result->result_count == 0 ? NULL : &result->results[0].range;
+		const struct vd_kv *kv = range && range->kv_count ? range->kvs[0] : NULL;
 
 		compactor->is_won = result->succeeded;
 		compactor->revision = header->revision;
@@ -96,10 +101,18 @@ static vd_status claim(struct vdi_etcd_compactor *compactor)
 {
 	char		  text[24];
 	int		  size = snprintf(text, sizeof text, "%lld", (long long) compactor->previous);
-	struct vd_compare compare = { .target = VD_COMPARE_VERSION, .result = VD_COMPARE_EQUAL, .key = COMPACT_KEY, .number = compactor->version };
+	struct vd_compare compare = { .target = VD_COMPARE_VERSION,
+				      .result = VD_COMPARE_EQUAL,
+				      .key = COMPACT_KEY,
+				      .number = compactor->version };
 	struct vd_op	  put = { .kind = VD_OP_PUT, .key = COMPACT_KEY, .value = { text, (size_t) size } };
 	struct vd_op	  get = { .kind = VD_OP_RANGE, .range = { .key = COMPACT_KEY } };
-	struct vd_txn_request request = { .compares = &compare, .compare_count = 1, .success = &put, .success_count = 1, .failure = &get, .failure_count = 1 };
+	struct vd_txn_request request = { .compares = &compare,
+					  .compare_count = 1,
+					  .success = &put,
+					  .success_count = 1,
+					  .failure = &get,
+					  .failure_count = 1 };
 	struct vd_etcd_call   call = { .timeout = compactor->store->call_timeout };
 
 	return vd_etcd_txn(compactor->store->client, &call, &request, on_claim, compactor);
@@ -113,10 +126,12 @@ static void set_step(struct vdi_etcd_compactor *compactor, int step)
 	vdi_lock_release(&compactor->store->lock);
 }
 
-static void round_over(struct vdi_etcd_compactor *compactor, const char *what, vd_status status, const char *text)
+static void round_over(struct vdi_etcd_compactor *compactor, const char *what, vd_status status,
+		       const char *text)
 {
 	if (status != VD_OK)
-		vdi_log(compactor->store->env, VD_LOG_WARNING, "etcd", "compaction: %s: %s", what, text[0] ? text : vd_status_sentence(status));
+		vdi_log(compactor->store->env, VD_LOG_WARNING, "etcd", "compaction: %s: %s", what,
+			text[0] ? text : vd_status_sentence(status));
 	set_step(compactor, VDI_COMPACTOR_WAITS);
 	compactor->due = vd_mono_add(vd_env_now(compactor->store->env), compactor->interval);
 }
@@ -140,7 +155,8 @@ static void begin_compaction(struct vdi_etcd_compactor *compactor)
 	vd_status	    status;
 
 	set_step(compactor, VDI_COMPACTOR_COMPACTS);
-	status = vd_etcd_compact(compactor->store->client, &call, compactor->claimed, false, on_compacted, compactor);
+	status = vd_etcd_compact(compactor->store->client, &call, compactor->claimed, false, on_compacted,
+				 compactor);
 	if (status != VD_OK)
 		round_over(compactor, "compacting", status, "");
 }
@@ -176,7 +192,8 @@ static void compaction_answered(struct vdi_etcd_compactor *compactor, const stru
 		vdi_lock_acquire(&compactor->store->lock);
 		compactor->compactions++;
 		vdi_lock_release(&compactor->store->lock);
-		vdi_log(compactor->store->env, VD_LOG_DEBUG, "etcd", "compacted up to revision %lld", (long long) compactor->claimed);
+		vdi_log(compactor->store->env, VD_LOG_DEBUG, "etcd", "compacted up to revision %lld",
+			(long long) compactor->claimed);
 	}
 	round_over(compactor, "compacting", answer->status, answer->error.message);
 }
@@ -200,7 +217,8 @@ static void run_rounds(struct vdi_etcd_compactor *compactor)
 
 /* ---- What others compacted ---- */
 
-static void on_read(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+static void on_read(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		    const struct vd_range_result *result)
 {
 	struct vdi_etcd_compactor *compactor = arg;
 
@@ -249,7 +267,11 @@ static void take_changes(struct vdi_etcd_compactor *compactor)
 static void open_watch(struct vdi_etcd_compactor *compactor, vd_rev revision)
 {
 	struct vd_etcd_watch_request request = {
-		.key = COMPACT_KEY, .revision = revision, .require_leader = true, .ready = on_key_changed, .ready_arg = compactor,
+		.key = COMPACT_KEY,
+		.revision = revision,
+		.require_leader = true,
+		.ready = on_key_changed,
+		.ready_arg = compactor,
 	};
 
 	if (vd_etcd_watch_open(compactor->store->client, &request, &compactor->watch, NULL) == VD_OK)

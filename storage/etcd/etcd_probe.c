@@ -1,8 +1,9 @@
 /* The probe of each endpoint: its version (R-173), and the size of its database every 30 s (R-148).
  *
- * Mirrors kubernetes/apiserver pkg/storage/etcd3/etcdfeature: what is not known is not supported; one endpoint that can makes it supported, one that cannot
- * turns it off for good, whatever the others say. A failed probe is repeated after 10 ms, doubled up to 15 s. Beyond upstream, versions are looked at again with
- * each size: a server may be replaced by an older one.
+ * Mirrors kubernetes/apiserver pkg/storage/etcd3/etcdfeature: what is not known is not supported; one
+ * endpoint that can makes it supported, one that cannot turns it off for good, whatever the others say. A
+ * failed probe is repeated after 10 ms, doubled up to 15 s. Beyond upstream, versions are looked at again
+ * with each size: a server may be replaced by an older one.
  */
 #include "etcd_store.h"
 
@@ -10,7 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-vd_status vdi_etcd_probe_init(struct vdi_etcd_probe *probe, struct vdi_etcd_store *store, const char *const *endpoints, size_t count)
+vd_status vdi_etcd_probe_init(struct vdi_etcd_probe *probe, struct vdi_etcd_store *store,
+			      const char *const *endpoints, size_t count)
 {
 	probe->store = store;
 	probe->endpoints = vdi_calloc(count ? count : 1, sizeof *probe->endpoints);
@@ -20,7 +22,10 @@ vd_status vdi_etcd_probe_init(struct vdi_etcd_probe *probe, struct vdi_etcd_stor
 		struct vdi_etcd_probe_endpoint *endpoint = &probe->endpoints[probe->count];
 
 		*endpoint = (struct vdi_etcd_probe_endpoint) {
-			.probe = probe, .endpoint = vdi_strdup(endpoints[probe->count]), .backoff = VDI_ETCD_PROBE_BACKOFF_FIRST, .size_bytes = -1,
+			.probe = probe,
+			.endpoint = vdi_strdup(endpoints[probe->count]),
+			.backoff = VDI_ETCD_PROBE_BACKOFF_FIRST,
+			.size_bytes = -1,
 		};
 		if (endpoint->endpoint == NULL)
 			return VD_NOMEM;
@@ -95,8 +100,9 @@ static void conclude_locked(struct vdi_etcd_probe *probe)
 		if (endpoint->is_known && !endpoint->supports && !probe->is_off) {
 			probe->is_off = true;
 			vdi_log(store->env, VD_LOG_INFO, "etcd",
-				"%s is etcd %s, which cannot prove progress: consistent lists are read from etcd, and streamed lists are refused", endpoint->endpoint,
-				endpoint->version);
+				"%s is etcd %s, which cannot prove progress: consistent lists are read from "
+				"etcd, and streamed lists are refused",
+				endpoint->endpoint, endpoint->version);
 		}
 		supports |= endpoint->supports; /* who is not known supports nothing */
 		size_bytes = VDI_MAX(size_bytes, endpoint->size_bytes);
@@ -105,7 +111,8 @@ static void conclude_locked(struct vdi_etcd_probe *probe)
 	atomic_store(&store->size_bytes, size_bytes);
 }
 
-static void on_status(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_etcd_status *status)
+static void on_status(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		      const struct vd_etcd_status *status)
 {
 	struct vdi_etcd_probe_endpoint *endpoint = arg;
 	struct vdi_etcd_store	       *store = endpoint->probe->store;
@@ -156,9 +163,11 @@ vd_mono vdi_etcd_probe_run(struct vdi_etcd_probe *probe)
 
 	for (size_t i = 0; i < probe->count; i++) {
 		struct vdi_etcd_probe_endpoint *endpoint = &probe->endpoints[i];
-		struct vd_etcd_call		call = { .timeout = VDI_ETCD_PROBE_TIMEOUT, .endpoint = endpoint->endpoint };
+		struct vd_etcd_call		call = { .timeout = VDI_ETCD_PROBE_TIMEOUT,
+							 .endpoint = endpoint->endpoint };
 
-		if (!is_due(endpoint, now, &next) || vd_etcd_status_get(store->client, &call, on_status, endpoint) == VD_OK)
+		if (!is_due(endpoint, now, &next) ||
+		    vd_etcd_status_get(store->client, &call, on_status, endpoint) == VD_OK)
 			continue;
 		vdi_lock_acquire(&store->lock);
 		endpoint->is_asked = false;

@@ -1,7 +1,8 @@
 /* vd_store over a vd_etcd: each operation is one call of the client, its answer noted and handed on.
  *
- * A call is counted twice: "inside" while it uses the client on the caller's thread, so that the client is closed behind the last of them; "in flight"
- * until its answer, for people. What the client answers comes on the client's actor and is handed on right there.
+ * A call is counted twice: "inside" while it uses the client on the caller's thread, so that the client is
+ * closed behind the last of them; "in flight" until its answer, for people. What the client answers comes on
+ * the client's actor and is handed on right there.
  */
 #include "etcd_store.h"
 
@@ -27,7 +28,8 @@ struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known)
 
 /* ---- What answers say ---- */
 
-/* The gate counts who is inside and knows whether it is shut; the last one out of a shut gate tells the keeper, and only then may the client go. */
+/* The gate counts who is inside and knows whether it is shut; the last one out of a shut gate tells the
+ * keeper, and only then may the client go. */
 #define GATE_SHUT UINT64_C(1)
 #define GATE_ONE UINT64_C(2)
 
@@ -70,8 +72,10 @@ void vdi_etcd_store_heard(struct vdi_etcd_store *store, const struct vd_etcd_hea
 {
 	if (header) {
 		vdi_etcd_known_raise(&store->known->current, header->revision);
-		if (atomic_load_explicit(&store->known->cluster_id, memory_order_relaxed) != header->cluster_id)
-			atomic_store_explicit(&store->known->cluster_id, header->cluster_id, memory_order_relaxed);
+		if (atomic_load_explicit(&store->known->cluster_id, memory_order_relaxed) !=
+		    header->cluster_id)
+			atomic_store_explicit(&store->known->cluster_id, header->cluster_id,
+					      memory_order_relaxed);
 	}
 	atomic_store_explicit(&store->heard_ns, vd_env_now(store->env).ns, memory_order_relaxed);
 	if (!atomic_load_explicit(&store->is_unreachable, memory_order_relaxed))
@@ -107,8 +111,9 @@ void vdi_etcd_known_fill(struct vdi_etcd_known *known, vd_rev requested, struct 
 	error->current = VDI_MAX(error->current, atomic_load(&known->current));
 }
 
-/* A write that may have happened must not look as if it had not: only VD_UNAVAILABLE, VD_TIMEOUT and VD_CLOSED leave that open, and VD_NO_SPACE, which
- * tells the operator more: etcd may carry out the write that finds its quota full. */
+/* A write that may have happened must not look as if it had not: only VD_UNAVAILABLE, VD_TIMEOUT and
+ * VD_CLOSED leave that open, and VD_NO_SPACE, which tells the operator more: etcd may carry out the write
+ * that finds its quota full. */
 static bool leaves_it_open(vd_status code)
 {
 	return code == VD_UNAVAILABLE || code == VD_TIMEOUT || code == VD_CLOSED || code == VD_NO_SPACE;
@@ -116,7 +121,8 @@ static bool leaves_it_open(vd_status code)
 
 void vdi_etcd_store_describe(const struct vd_etcd_error *error, struct vd_error *ret_error)
 {
-	const char *text = error->error.message[0] ? error->error.message : vd_status_sentence(error->error.code);
+	const char *text =
+		error->error.message[0] ? error->error.message : vd_status_sentence(error->error.code);
 
 	*ret_error = error->error;
 	if (error->error.code == VD_FORBIDDEN && error->endpoint[0])
@@ -125,14 +131,16 @@ void vdi_etcd_store_describe(const struct vd_etcd_error *error, struct vd_error 
 		vd_error_set(ret_error, error->error.code, "%s", text);
 }
 
-vd_status vdi_etcd_store_failed(struct vdi_etcd_store *store, const struct vd_etcd_error *error, vd_rev requested, struct vd_error *ret_error)
+vd_status vdi_etcd_store_failed(struct vdi_etcd_store *store, const struct vd_etcd_error *error,
+				vd_rev requested, struct vd_error *ret_error)
 {
 	vdi_etcd_store_describe(error, ret_error);
 	if (error->maybe_applied && !leaves_it_open(ret_error->code))
 		ret_error->code = VD_UNAVAILABLE;
 	if (error->error.code == VD_UNAVAILABLE || error->error.code == VD_TIMEOUT)
 		note_unreachable(store, ret_error);
-	else if (error->error.code != VD_CLOSED && error->error.code != VD_CANCELED && error->error.code != VD_NOMEM)
+	else if (error->error.code != VD_CLOSED && error->error.code != VD_CANCELED &&
+		 error->error.code != VD_NOMEM)
 		vdi_etcd_store_heard(store, NULL);
 	vdi_etcd_known_fill(store->known, requested, ret_error);
 	return ret_error->code;
@@ -144,10 +152,10 @@ struct call {
 	struct vdi_etcd_store  *store;
 	enum vdi_etcd_operation operation;
 	union {
-		vd_range_fn range;
-		vd_txn_fn   txn;
-		vd_done_fn  done;
-		vd_lease_fn lease;
+		vd_range_fn	 range;
+		vd_txn_fn	 txn;
+		vd_done_fn	 done;
+		vd_lease_fn	 lease;
 		vd_lease_list_fn leases;
 	} answer;
 	void   *arg;
@@ -156,7 +164,8 @@ struct call {
 };
 
 /* NULL: *ret_status says why not. Otherwise the client may be used until began. */
-static struct call *begin(struct vd_store *base, enum vdi_etcd_operation operation, void *arg, vd_status *ret_status)
+static struct call *begin(struct vd_store *base, enum vdi_etcd_operation operation, void *arg,
+			  vd_status *ret_status)
 {
 	struct vdi_etcd_store *store = store_of(base);
 	struct call	      *call = VDI_NEW(struct call);
@@ -190,7 +199,8 @@ static vd_status began(struct vdi_etcd_store *store, struct call *call, vd_statu
 }
 
 /* Takes the call apart: its memory goes before the user's callback, which may close what it likes. */
-static struct call ended(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, struct vd_error *ret_error)
+static struct call ended(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+			 struct vd_error *ret_error)
 {
 	struct call call = *(struct call *) arg;
 
@@ -204,7 +214,8 @@ static struct call ended(void *arg, const struct vd_etcd_error *error, const str
 	return call;
 }
 
-static void on_range(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+static void on_range(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		     const struct vd_range_result *result)
 {
 	struct vd_error failure = { 0 };
 	struct call	call = ended(arg, error, header, &failure);
@@ -212,7 +223,8 @@ static void on_range(void *arg, const struct vd_etcd_error *error, const struct 
 	call.answer.range(call.arg, failure.code, error ? NULL : result, error ? &failure : NULL);
 }
 
-static vd_status store_range(struct vd_store *base, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status store_range(struct vd_store *base, const struct vd_range_request *request, vd_range_fn done,
+			     void *arg)
 {
 	struct vd_etcd_range_request range = { .range = *request };
 	struct vdi_etcd_store	    *store = store_of(base);
@@ -227,7 +239,8 @@ static vd_status store_range(struct vd_store *base, const struct vd_range_reques
 	return began(store, call, vd_etcd_range(store->client, &options, &range, on_range, call));
 }
 
-static void on_txn(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_txn_result *result)
+static void on_txn(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		   const struct vd_txn_result *result)
 {
 	struct vd_error failure = { 0 };
 	struct call	call = ended(arg, error, header, &failure);
@@ -236,7 +249,8 @@ static void on_txn(void *arg, const struct vd_etcd_error *error, const struct vd
 	call.answer.txn(call.arg, failure.code, error ? NULL : result, error ? &failure : NULL);
 }
 
-static vd_status store_txn(struct vd_store *base, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status store_txn(struct vd_store *base, const struct vd_txn_request *request, vd_txn_fn done,
+			   void *arg)
 {
 	struct vdi_etcd_store *store = store_of(base);
 	struct vd_etcd_call    options = { .timeout = store->call_timeout };
@@ -263,7 +277,8 @@ static void on_compact(void *arg, const struct vd_etcd_error *error, const struc
 	call.answer.done(call.arg, failure.code, error ? 0 : header->revision, error ? &failure : NULL);
 }
 
-static vd_status store_compact(struct vd_store *base, vd_rev revision, bool physical, vd_done_fn done, void *arg)
+static vd_status store_compact(struct vd_store *base, vd_rev revision, bool physical, vd_done_fn done,
+			       void *arg)
 {
 	struct vdi_etcd_store *store = store_of(base);
 	struct vd_etcd_call    options = { .timeout = store->call_timeout };
@@ -274,10 +289,12 @@ static vd_status store_compact(struct vd_store *base, vd_rev revision, bool phys
 		return status;
 	call->answer.done = done;
 	call->revision = revision;
-	return began(store, call, vd_etcd_compact(store->client, &options, revision, physical, on_compact, call));
+	return began(store, call,
+		     vd_etcd_compact(store->client, &options, revision, physical, on_compact, call));
 }
 
-static void on_lease(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+static void on_lease(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		     const struct vd_lease_result *result)
 {
 	struct vd_error failure = { 0 };
 	struct call	call = ended(arg, error, header, &failure);
@@ -291,7 +308,8 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* etcd tells the keys of a lease in any order. */
-static void on_time_to_live(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+static void on_time_to_live(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+			    const struct vd_lease_result *result)
 {
 	struct vd_error	       failure = { 0 };
 	struct call	       call = ended(arg, error, header, &failure);
@@ -309,16 +327,19 @@ static void on_time_to_live(void *arg, const struct vd_etcd_error *error, const 
 		qsort(keys, sorted.key_count, sizeof *keys, compare_keys);
 		sorted.keys = keys;
 	}
-	call.answer.lease(call.arg, failure.code, failure.code == VD_OK ? &sorted : NULL, failure.code == VD_OK ? NULL : &failure);
+	call.answer.lease(call.arg, failure.code, failure.code == VD_OK ? &sorted : NULL,
+			  failure.code == VD_OK ? NULL : &failure);
 	vdi_free(keys);
 }
 
 /* E-503: the renewal of an unknown lease is an answer, with nothing left of it. */
-static void on_renewed(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+static void on_renewed(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		       const struct vd_lease_result *result)
 {
 	struct vd_error	       failure = { 0 };
 	struct call	       call = ended(arg, error, header, &failure);
-	struct vd_lease_result gone = { .id = call.lease, .revision = atomic_load(&call.store->known->current) };
+	struct vd_lease_result gone = { .id = call.lease,
+					.revision = atomic_load(&call.store->known->current) };
 
 	if (error && error->error.code == VD_LEASE_NOT_FOUND)
 		call.answer.lease(call.arg, VD_OK, &gone, NULL);
@@ -334,7 +355,8 @@ static void on_revoked(void *arg, const struct vd_etcd_error *error, const struc
 	call.answer.done(call.arg, failure.code, error ? 0 : header->revision, error ? &failure : NULL);
 }
 
-static vd_status store_lease_grant(struct vd_store *base, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
+static vd_status store_lease_grant(struct vd_store *base, int64_t id, int64_t ttl_s, vd_lease_fn done,
+				   void *arg)
 {
 	struct vdi_etcd_store *store = store_of(base);
 	struct vd_etcd_call    options = { .timeout = store->call_timeout };
@@ -371,10 +393,12 @@ static vd_status store_lease_keep_alive(struct vd_store *base, int64_t id, vd_le
 		return status;
 	call->answer.lease = done;
 	call->lease = id;
-	return began(store, call, vd_etcd_lease_keep_alive_once(store->client, &options, id, on_renewed, call));
+	return began(store, call,
+		     vd_etcd_lease_keep_alive_once(store->client, &options, id, on_renewed, call));
 }
 
-static vd_status store_lease_time_to_live(struct vd_store *base, int64_t id, bool keys, vd_lease_fn done, void *arg)
+static vd_status store_lease_time_to_live(struct vd_store *base, int64_t id, bool keys, vd_lease_fn done,
+					  void *arg)
 {
 	struct vdi_etcd_store *store = store_of(base);
 	struct vd_etcd_call    options = { .timeout = store->call_timeout };
@@ -384,15 +408,18 @@ static vd_status store_lease_time_to_live(struct vd_store *base, int64_t id, boo
 	if (call == NULL)
 		return status;
 	call->answer.lease = done;
-	return began(store, call, vd_etcd_lease_time_to_live(store->client, &options, id, keys, on_time_to_live, call));
+	return began(store, call,
+		     vd_etcd_lease_time_to_live(store->client, &options, id, keys, on_time_to_live, call));
 }
 
-static void on_leases(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const int64_t *ids, size_t count)
+static void on_leases(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		      const int64_t *ids, size_t count)
 {
 	struct vd_error failure = { 0 };
 	struct call	call = ended(arg, error, header, &failure);
 
-	call.answer.leases(call.arg, failure.code, error ? NULL : ids, error ? 0 : count, error ? 0 : header->revision);
+	call.answer.leases(call.arg, failure.code, error ? NULL : ids, error ? 0 : count,
+			   error ? 0 : header->revision);
 }
 
 static vd_status store_lease_list(struct vd_store *base, vd_lease_list_fn done, void *arg)
@@ -439,7 +466,8 @@ static void tell_starter_locked(struct vdi_etcd_store *store)
 {
 	struct vdi_wait *starter = store->starter;
 
-	if (starter == NULL || (store->refusal == VD_OK && !(store->has_begun && vdi_etcd_probe_is_settled_locked(&store->probe))))
+	if (starter == NULL || (store->refusal == VD_OK &&
+				!(store->has_begun && vdi_etcd_probe_is_settled_locked(&store->probe))))
 		return;
 	store->starter = NULL;
 	vdi_wait_signal(starter);
@@ -457,26 +485,27 @@ static bool is_final(const struct vd_etcd_error *error)
 	case VD_FULL:
 	case VD_NOT_READY:
 	case VD_EXPIRED:
-	case VD_CONFLICT:
-		return false;
-	default:
-		return true;
+	case VD_CONFLICT: return false;
+	default: return true;
 	}
 }
 
-/* The first answer also tells how far others have compacted. Somebody who may not read the key has an etcd that answers. */
-static void on_sign_of_life(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+/* The first answer also tells how far others have compacted (R-172). Somebody who may not read the key has an
+ * etcd that answers. */
+static void on_sign_of_life(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+			    const struct vd_range_result *result)
 {
 	struct vdi_etcd_store *store = arg;
 	struct vd_error	       failure = { 0 };
-	bool		       is_refused = error && error->code != VD_ETCD_PERMISSION_DENIED && is_final(error);
+	bool is_refused = error && error->code != VD_ETCD_PERMISSION_DENIED && is_final(error);
 
 	if (error)
 		(void) vdi_etcd_store_failed(store, error, 0, &failure);
 	else
 		vdi_etcd_store_heard(store, header);
 	if (error == NULL && result->kv_count)
-		vdi_etcd_known_raise(&store->known->compacted, vdi_etcd_compactor_parse(vd_kv_value(result->kvs[0])));
+		vdi_etcd_known_raise(&store->known->compacted,
+				     vdi_etcd_compactor_parse(vd_kv_value(result->kvs[0])));
 	vdi_lock_acquire(&store->lock);
 	store->is_asking = false;
 	if (error == NULL || error->code == VD_ETCD_PERMISSION_DENIED) {
@@ -497,7 +526,7 @@ static vd_mono ask_for_life(struct vdi_etcd_store *store)
 	struct vd_etcd_call	     options = { .timeout = VDI_ETCD_SIGN_OF_LIFE_TIMEOUT };
 	int64_t			     heard_ns = atomic_load_explicit(&store->heard_ns, memory_order_relaxed);
 	vd_mono			     due = { heard_ns + VDI_ETCD_SILENCE_MAX.ns };
-	bool			     is_asking, is_well = heard_ns != 0 && !atomic_load(&store->is_unreachable);
+	bool is_asking, is_well = heard_ns != 0 && !atomic_load(&store->is_unreachable);
 
 	vdi_lock_acquire(&store->lock);
 	is_asking = store->is_asking;
@@ -526,7 +555,8 @@ static bool request_progress(struct vdi_etcd_store *store)
 		call.metadata = &vdi_etcd_store_past;
 		call.metadata_count = i;
 		if (atomic_load(&store->known->progress_wanted[i]) > 0)
-			is_asked &= vd_etcd_request_progress(store->client, &call, NULL) == VD_OK; /* a wish; it is repeated */
+			is_asked &= vd_etcd_request_progress(store->client, &call, NULL) ==
+				    VD_OK; /* a wish; it is repeated */
 	}
 	return is_asked;
 }
@@ -536,19 +566,23 @@ static vd_mono ask_for_progress(struct vdi_etcd_store *store)
 	vd_mono	 now = vd_env_now(store->env);
 	unsigned asks = atomic_load(&store->known->progress_asks);
 
-	if (atomic_load(&store->known->progress_wanted[0]) <= 0 && atomic_load(&store->known->progress_wanted[1]) <= 0) {
+	if (atomic_load(&store->known->progress_wanted[0]) <= 0 &&
+	    atomic_load(&store->known->progress_wanted[1]) <= 0) {
 		store->progress_at = VD_NEVER;
 		return VD_NEVER;
 	}
-	if (store->progress_asks_seen != asks && store->progress_backoff.ns > VDI_ETCD_PROGRESS_RETRY_FIRST.ns)
+	if (store->progress_asks_seen != asks &&
+	    store->progress_backoff.ns > VDI_ETCD_PROGRESS_RETRY_FIRST.ns)
 		store->progress_at = VD_NEVER; /* somebody new is not to wait for the patience of others */
 	store->progress_asks_seen = asks;
 	if (store->progress_at.ns == VD_NEVER.ns) {
 		store->progress_backoff = VDI_ETCD_PROGRESS_RETRY_FIRST;
-		store->progress_at = vd_mono_add(now, store->progress_backoff); /* the watch has asked itself */
+		store->progress_at =
+			vd_mono_add(now, store->progress_backoff); /* the watch has asked itself */
 	} else if (store->progress_at.ns <= now.ns) {
 		if (request_progress(store))
-			store->progress_backoff.ns = VDI_MIN(2 * store->progress_backoff.ns, VDI_ETCD_PROGRESS_RETRY_MAX.ns);
+			store->progress_backoff.ns =
+				VDI_MIN(2 * store->progress_backoff.ns, VDI_ETCD_PROGRESS_RETRY_MAX.ns);
 		store->progress_at = vd_mono_add(now, store->progress_backoff);
 	}
 	return store->progress_at;
@@ -689,20 +723,23 @@ static const struct vd_store_ops etcd_store_ops = {
 
 static vd_status make_metrics(struct vdi_etcd_store *store)
 {
-	static const char *const names[VDI_ETCD_CALL_COUNT] = { "range", "stream", "txn", "compact", "lease", "watch" };
+	static const char *const names[VDI_ETCD_CALL_COUNT] = { "range",   "stream", "txn",
+								"compact", "lease",  "watch" };
 	struct vdi_metrics	*registry = vdi_env_metrics(store->env);
 
 	for (size_t i = 0; i < VDI_ETCD_CALL_COUNT; i++) {
 		const char *ok[] = { names[i], "ok" }, *failed[] = { names[i], "failed" };
 
 		VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_CLIENT_CALLS_TOTAL, ok, &store->calls[i]));
-		VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_CLIENT_CALLS_TOTAL, failed, &store->call_errors[i]));
+		VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_CLIENT_CALLS_TOTAL, failed,
+				       &store->call_errors[i]));
 	}
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_ETCD_CLIENT_REACHABLE, NULL, &store->reachable_metric));
 	return VD_OK;
 }
 
-static vd_status build(struct vdi_etcd_store *store, const struct vd_etcd_store_options *options, const char *const *endpoints, size_t count)
+static vd_status build(struct vdi_etcd_store *store, const struct vd_etcd_store_options *options,
+		       const char *const *endpoints, size_t count)
 {
 	struct vd_actor_options actor = { .name = "etcd_keeper", .run = keeper_run, .arg = store };
 
@@ -722,8 +759,10 @@ static vd_status build(struct vdi_etcd_store *store, const struct vd_etcd_store_
 	return VD_OK;
 }
 
-vd_status vdi_etcd_store_new(const struct vd_env *env, struct vd_etcd *client, const struct vd_etcd_store_options *options,
-			     const char *const *endpoints, size_t endpoint_count, struct vdi_etcd_store **ret_store, struct vd_error *reterr)
+vd_status vdi_etcd_store_new(const struct vd_env *env, struct vd_etcd *client,
+			     const struct vd_etcd_store_options *options, const char *const *endpoints,
+			     size_t endpoint_count, struct vdi_etcd_store **ret_store,
+			     struct vd_error *reterr)
 {
 	struct vdi_etcd_store *store = VDI_NEW(struct vdi_etcd_store);
 	vd_status	       status = VD_NOMEM;
@@ -770,9 +809,10 @@ static void describe_endpoints(struct vdi_etcd_store *store, char *text, size_t 
 		if (vd_etcd_endpoint_state(store->client, i, &is_ready, why, sizeof why) != VD_OK)
 			continue;
 		used += (size_t) snprintf(text + used, size - used, "%s%s%s", used ? "; " : "", why,
-					  is_ready				? ": connected, but it does not answer"
-					  : strlen(why) == strlen(store->probe.endpoints[i].endpoint) ? ": not connected"
-										      : "");
+					  is_ready ? ": connected, but it does not answer" :
+					  strlen(why) == strlen(store->probe.endpoints[i].endpoint) ?
+						     ": not connected" :
+						     "");
 	}
 }
 
@@ -804,10 +844,12 @@ vd_status vdi_etcd_store_wait(struct vdi_etcd_store *store, vd_dur timeout, stru
 	}
 	VDI_CHECK(!is_told);
 	describe_endpoints(store, text, sizeof text);
-	return vd_error_set(reterr, VD_UNAVAILABLE, "no answer within %lld s from %s", (long long) (timeout.ns / 1000000000), text);
+	return vd_error_set(reterr, VD_UNAVAILABLE, "no answer within %lld s from %s",
+			    (long long) (timeout.ns / 1000000000), text);
 }
 
-vd_status vd_store_open_etcd(const struct vd_env *env, const struct vd_etcd_store_options *options, struct vd_store **ret_store, struct vd_error *reterr)
+vd_status vd_store_open_etcd(const struct vd_env *env, const struct vd_etcd_store_options *options,
+			     struct vd_store **ret_store, struct vd_error *reterr)
 {
 	struct vdi_etcd_store *store = NULL;
 	struct vd_etcd	      *client = NULL;
@@ -817,20 +859,25 @@ vd_status vd_store_open_etcd(const struct vd_env *env, const struct vd_etcd_stor
 	VDI_REQUIRE(ret_store, reterr);
 	VDI_REQUIRE_OPTIONS(options, reterr);
 	VDI_REQUIRE(options->etcd, reterr);
-	if (options->call_timeout.ns <= 0 || options->compaction_interval.ns < 0 || options->start_timeout.ns < 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the times of an etcd store must not be negative, and a call needs some");
+	if (options->call_timeout.ns <= 0 || options->compaction_interval.ns < 0 ||
+	    options->start_timeout.ns < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "the times of an etcd store must not be negative, and a call needs some");
 	if (options->start_timeout.ns)
 		VDI_TRY(vdi_wait_check(env, __func__, reterr));
 	VDI_TRY(vdi_etcd_check_options(options->etcd, reterr));
-	/* The client is opened last: it closes step by step, and nothing of it may be left when an open fails. */
-	VDI_TRY(vdi_etcd_store_new(env, NULL, options, options->etcd->endpoints, options->etcd->endpoint_count, &store, reterr));
+	/* The client is opened last: it closes step by step, and nothing of it may be left when an open
+	 * fails. */
+	VDI_TRY(vdi_etcd_store_new(env, NULL, options, options->etcd->endpoints,
+				   options->etcd->endpoint_count, &store, reterr));
 	status = vdi_etcd_open(env, options->etcd, &client, reterr);
 	if (status != VD_OK) {
 		vdi_etcd_store_discard(store);
 		return status;
 	}
 	vdi_etcd_store_begin(store, client);
-	status = options->start_timeout.ns ? vdi_etcd_store_wait(store, options->start_timeout, reterr) : VD_OK;
+	status = options->start_timeout.ns ? vdi_etcd_store_wait(store, options->start_timeout, reterr) :
+					     VD_OK;
 	if (status != VD_OK) {
 		(void) vd_store_close_wait(&store->base);
 		return status;

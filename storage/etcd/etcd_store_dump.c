@@ -1,4 +1,5 @@
-/* What /debug/vedette shows of an etcd: endpoints, calls, compactor. Strings of servers and of the transport are escaped, whatever they hold. */
+/* What /debug/vedette shows of an etcd: endpoints, calls, compactor. Strings of servers and of the transport
+ * are escaped, whatever they hold. */
 #include "buffer.h"
 #include "etcd_store.h"
 
@@ -23,20 +24,24 @@ static void add_endpoint(struct vdi_buffer *json, struct vdi_etcd_store *store, 
 		is_ready = false; /* not in the list any more */
 	vdi_buffer_append_text(json, index ? ",{\"endpoint\":" : "{\"endpoint\":");
 	vdi_buffer_append_json_string(json, vd_bytes_of(endpoint->endpoint));
-	vdi_buffer_printf(json, ",\"ready\":%s,\"bytes\":%lld", is_ready ? "true" : "false", (long long) size_bytes);
+	vdi_buffer_printf(json, ",\"ready\":%s,\"bytes\":%lld", is_ready ? "true" : "false",
+			  (long long) size_bytes);
 	add_text(json, "version", version);
 	/* What follows the name. */
-	add_text(json, "lastError", strlen(why) > strlen(endpoint->endpoint) + 2 ? why + strlen(endpoint->endpoint) + 2 : "");
+	add_text(json, "lastError",
+		 strlen(why) > strlen(endpoint->endpoint) + 2 ? why + strlen(endpoint->endpoint) + 2 : "");
 	vdi_buffer_append_char(json, '}');
 }
 
 static void add_calls(struct vdi_buffer *json, struct vdi_etcd_store *store)
 {
-	static const char *const names[VDI_ETCD_CALL_COUNT] = { "range", "stream", "txn", "compact", "lease", "watch" };
+	static const char *const names[VDI_ETCD_CALL_COUNT] = { "range",   "stream", "txn",
+								"compact", "lease",  "watch" };
 
 	vdi_buffer_append_text(json, ",\"calls\":{");
 	for (size_t i = 0; i < VDI_ETCD_CALL_COUNT; i++)
-		vdi_buffer_printf(json, "%s\"%s\":{\"ok\":%lld,\"failed\":%lld}", i ? "," : "", names[i], (long long) vdi_metric_value(store->calls[i]),
+		vdi_buffer_printf(json, "%s\"%s\":{\"ok\":%lld,\"failed\":%lld}", i ? "," : "", names[i],
+				  (long long) vdi_metric_value(store->calls[i]),
 				  (long long) vdi_metric_value(store->call_errors[i]));
 	vdi_buffer_append_char(json, '}');
 }
@@ -52,10 +57,14 @@ static void add_keeper(struct vdi_buffer *json, struct vdi_etcd_store *store)
 	compactions = store->compactor.compactions;
 	vdi_lock_release(&store->lock);
 	vdi_buffer_printf(json, ",\"reachable\":%s,\"progress\":%s,\"callsInFlight\":%lld,\"watches\":%lld",
-			  atomic_load(&store->is_unreachable) ? "false" : "true", atomic_load(&store->known->progress) ? "true" : "false",
-			  (long long) atomic_load(&store->in_flight), (long long) atomic_load(&store->known->usage.watchers));
-	vdi_buffer_printf(json, ",\"compactor\":{\"intervalSeconds\":%lld,\"rounds\":%llu,\"compactions\":%llu}",
-			  (long long) (store->compactor.interval.ns / 1000000000), (unsigned long long) rounds, (unsigned long long) compactions);
+			  atomic_load(&store->is_unreachable) ? "false" : "true",
+			  atomic_load(&store->known->progress) ? "true" : "false",
+			  (long long) atomic_load(&store->in_flight),
+			  (long long) atomic_load(&store->known->usage.watchers));
+	vdi_buffer_printf(json,
+			  ",\"compactor\":{\"intervalSeconds\":%lld,\"rounds\":%llu,\"compactions\":%llu}",
+			  (long long) (store->compactor.interval.ns / 1000000000),
+			  (unsigned long long) rounds, (unsigned long long) compactions);
 	add_text(json, "lastFailure", failure.code == VD_OK ? "" : failure.message);
 }
 

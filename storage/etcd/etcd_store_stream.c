@@ -1,9 +1,9 @@
 /* Long reads over RangeStream (etcd 3.7, R-158, R-208): parts are pulled; one more waits here, none beyond.
  *
- *	open --> READING --part--> HOLDING --next takes it--> READING ... --end--> ENDED
+ * 	open --> READING --part--> HOLDING --next takes it--> READING ... --end--> ENDED
  *
- * The client reads the next part when this one was taken. Three hold the memory: the user until close, the client until its last callback, and in between
- * whoever is in one of them; the last one frees.
+ * The client reads the next part when this one was taken. Three hold the memory: the user until close, the
+ * client until its last callback, and in between whoever is in one of them; the last one frees.
  */
 #include "etcd_store.h"
 
@@ -13,26 +13,26 @@ struct etcd_stream {
 	/* Fixed at creation. */
 	struct vdi_etcd_store *store;
 	void (*ready)(void *arg);
-	void  *ready_arg;
-	vd_rev asked; /* revision of the request; 0: the current one */
-	uint64_t id;  /* of the client's call */
+	void	*ready_arg;
+	vd_rev	 asked; /* revision of the request; 0: the current one */
+	uint64_t id;	/* of the client's call */
 
 	/* Under lock. */
-	struct vdi_lock	 lock;
-	unsigned	 references;
-	bool		 is_closed;  /* by the user */
-	bool		 is_waiting; /* next said VD_AGAIN */
-	bool		 has_begun;  /* a part has come */
-	bool		 is_ended;   /* the client's last callback was here */
-	bool		 is_resume_owed; /* the client waits for us to take the part */
-	vd_status	 status;     /* of the end */
-	struct vd_error	 error;
-	vd_rev		 revision;   /* that is read at */
-	struct vd_kv   **kvs;	     /* the part that waits; references */
-	size_t		 kv_count;
-	int64_t		 count;
-	bool		 has_part;
-	bool		 more;
+	struct vdi_lock lock;
+	unsigned	references;
+	bool		is_closed;	/* by the user */
+	bool		is_waiting;	/* next said VD_AGAIN */
+	bool		has_begun;	/* a part has come */
+	bool		is_ended;	/* the client's last callback was here */
+	bool		is_resume_owed; /* the client waits for us to take the part */
+	vd_status	status;		/* of the end */
+	struct vd_error error;
+	vd_rev		revision; /* that is read at */
+	struct vd_kv  **kvs;	  /* the part that waits; references */
+	size_t		kv_count;
+	int64_t		count;
+	bool		has_part;
+	bool		more;
 
 	/* The caller of next only: what was lent last. */
 	struct vd_kv **lent;
@@ -70,7 +70,8 @@ static void tell_locked(struct etcd_stream *stream)
 }
 
 /* false: no memory. */
-static bool keep_part_locked(struct etcd_stream *stream, const struct vd_etcd_header *header, const struct vd_range_result *part)
+static bool keep_part_locked(struct etcd_stream *stream, const struct vd_etcd_header *header,
+			     const struct vd_range_result *part)
 {
 	struct vd_kv **kvs = NULL;
 
@@ -81,7 +82,8 @@ static bool keep_part_locked(struct etcd_stream *stream, const struct vd_etcd_he
 		for (size_t i = 0; i < part->kv_count; i++)
 			kvs[i] = vd_kv_ref(part->kvs[i]);
 	}
-	/* The first header tells at which revision an unpinned stream reads; a pinned one's last header tells the newest. */
+	/* The first header tells at which revision an unpinned stream reads; a pinned one's last header tells
+	 * the newest (R-158). */
 	if (stream->revision == 0)
 		stream->revision = stream->asked ? stream->asked : header->revision;
 	stream->has_begun = true;
@@ -100,13 +102,15 @@ static void fail_locked(struct etcd_stream *stream, vd_status status, const char
 }
 
 /* who says Unimplemented is not asked again for a while. */
-static void note_end(struct vdi_etcd_store *store, const struct vd_etcd_error *error, struct vd_error *ret_error, vd_rev asked)
+static void note_end(struct vdi_etcd_store *store, const struct vd_etcd_error *error,
+		     struct vd_error *ret_error, vd_rev asked)
 {
 	vdi_etcd_store_count(store, VDI_ETCD_CALL_STREAM, error != NULL);
 	if (error == NULL)
 		vdi_etcd_store_heard(store, NULL);
 	else if (vdi_etcd_store_failed(store, error, asked, ret_error) == VD_UNSUPPORTED)
-		atomic_store(&store->no_stream_until_ns, vd_mono_add(vd_env_now(store->env), VDI_ETCD_STREAM_RETRY).ns);
+		atomic_store(&store->no_stream_until_ns,
+			     vd_mono_add(vd_env_now(store->env), VDI_ETCD_STREAM_RETRY).ns);
 }
 
 static void stream_ended(struct etcd_stream *stream, const struct vd_etcd_error *error)
@@ -129,7 +133,8 @@ static void stream_ended(struct etcd_stream *stream, const struct vd_etcd_error 
 }
 
 /* The client's actor. True: read the next part. */
-static bool on_part(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *part, bool last)
+static bool on_part(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		    const struct vd_range_result *part, bool last)
 {
 	struct etcd_stream *stream = arg;
 	bool		    goes_on = false, is_over = false;
@@ -159,7 +164,8 @@ static bool on_part(void *arg, const struct vd_etcd_error *error, const struct v
 	return goes_on;
 }
 
-vd_status vdi_etcd_store_stream(struct vd_store *base, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
+vd_status vdi_etcd_store_stream(struct vd_store *base, const struct vd_store_stream_request *request,
+				struct vd_store_stream **ret_stream)
 {
 	struct vdi_etcd_store	    *store = VDI_CONTAINER_OF(base, struct vdi_etcd_store, base);
 	struct vd_etcd_range_request range = { .range = request->range };
@@ -197,7 +203,8 @@ vd_status vdi_etcd_store_stream(struct vd_store *base, const struct vd_store_str
 	return VD_OK;
 }
 
-vd_status vdi_etcd_store_stream_next(struct vd_store_stream *base, struct vd_store_part *ret_part, struct vd_error *reterr)
+vd_status vdi_etcd_store_stream_next(struct vd_store_stream *base, struct vd_store_part *ret_part,
+				     struct vd_error *reterr)
 {
 	struct etcd_stream *stream = VDI_CONTAINER_OF(base, struct etcd_stream, base);
 	vd_status	    status = VD_OK;
@@ -209,7 +216,10 @@ vd_status vdi_etcd_store_stream_next(struct vd_store_stream *base, struct vd_sto
 	vdi_lock_acquire(&stream->lock);
 	if (stream->has_part || (stream->is_ended && stream->status == VD_OK && !stream->was_last)) {
 		*ret_part = (struct vd_store_part) {
-			.range = { .revision = stream->revision, .kvs = stream->kvs, .kv_count = stream->kv_count, .count = stream->count },
+			.range = { .revision = stream->revision,
+				   .kvs = stream->kvs,
+				   .kv_count = stream->kv_count,
+				   .count = stream->count },
 			.last = stream->is_ended && stream->status == VD_OK,
 		};
 		ret_part->range.more = ret_part->last && stream->more;

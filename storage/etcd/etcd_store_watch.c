@@ -1,17 +1,21 @@
 /* A watch of the store over a watch of the client.
  *
- * The client gives responses of whole revisions; they are handed out in batches of at most about as many events as were asked for, cut between revisions.
- * Progress is handed out to who wants it (periodic, or asked for): on-demand progress comes to every watch of the stream (E-245), whoever asked.
+ * The client gives responses of whole revisions; they are handed out in batches of at most about as many
+ * events as were asked for, cut between revisions. Progress is handed out to who wants it (periodic, or asked
+ * for): on-demand progress comes to every watch of the stream (E-245), whoever asked.
  *
- * A server answers a request for progress only when no watch of the stream is behind and none waits for a revision that is still to come (E-317), and nobody
- * can know when it did not. So watches of the past have a stream to themselves: one that catches up does not delay the progress of those who did, and it is told
- * how far it is while others wait for what comes next.
+ * A server answers a request for progress only when no watch of the stream is behind and none waits for a
+ * revision that is still to come (E-317), and nobody can know when it did not. So watches of the past have a
+ * stream to themselves: one that catches up does not delay the progress of those who did, and it is told how
+ * far it is while others wait for what comes next.
  *
- * "From now on" begins behind the newest revision heard of, so that everything that is written through this store afterwards is seen, whenever the server
- * gets the request (E-704 says what can be missed otherwise). When that revision is compacted before the server gets the request, and nothing was being
- * written through this store since the watch was asked for, the watch begins at the compaction (R-231: it never fails for a long silence). Otherwise the
- * compaction may have taken what must be seen, and the watch says VD_EXPIRED: so it does when the server has had the watch, which was then cut off, and compacted
- * beyond the revision at which it created it.
+ * "From now on" begins behind the newest revision heard of, so that everything that is written through this
+ * store afterwards is seen, whenever the server gets the request (E-704 says what can be missed otherwise).
+ * When that revision is compacted before the server gets the request, and nothing was being written through
+ * this store since the watch was asked for, the watch begins at the compaction (R-231: it never fails for a
+ * long silence). Otherwise the compaction may have taken what must be seen, and the watch says VD_EXPIRED: so
+ * it does when the server has had the watch, which was then cut off, and compacted beyond the revision at
+ * which it created it.
  */
 #include "etcd_store.h"
 
@@ -23,23 +27,26 @@ struct etcd_watch {
 	struct vd_store_watch base;
 
 	/* Fixed at creation. */
-	struct vd_store	       stub; /* what base.store points at: it lives as long as the watch, whatever becomes of the store */
+	/* what base.store points at: it lives as long as the watch, whatever becomes of the store */
+	struct vd_store	       stub;
 	struct vdi_etcd_known *known;
-	struct vd_etcd	      *client; /* alive as long as the store; used only while opening again, which a closed client refuses */
-	bool		       wants_progress;
-	bool		       is_past;
+	/* alive as long as the store; used only while opening again, which a closed client refuses */
+	struct vd_etcd *client;
+	bool		wants_progress;
+	bool		is_past;
 
 	atomic_bool progress_asked;
 
 	/* The caller of next only. */
-	struct vd_etcd_watch		*watch;
-	struct vd_etcd_watch_response	 response; /* lent by the client until its next */
-	size_t				 next;	   /* the first event of response that was not handed out */
-	vd_rev				 start;	   /* first revision wanted; 0: whatever the server calls now */
-	vd_rev				 delivered; /* newest revision handed out */
-	struct vd_etcd_watch_request	*now;	   /* to open again at the compaction; NULL: never */
-	int64_t				 txns_begun; /* when the watch was asked for */
-	vd_rev				 created; /* the server's revision when it first had the watch that was opened before this one; 0: none */
+	struct vd_etcd_watch	     *watch;
+	struct vd_etcd_watch_response response;	 /* lent by the client until its next */
+	size_t			      next;	 /* the first event of response that was not handed out */
+	vd_rev			      start;	 /* first revision wanted; 0: whatever the server calls now */
+	vd_rev			      delivered; /* newest revision handed out */
+	struct vd_etcd_watch_request *now;	 /* to open again at the compaction; NULL: never */
+	int64_t			      txns_begun; /* when the watch was asked for */
+	/* the server's revision when it first had the watch that was opened before this one; 0: none */
+	vd_rev created;
 };
 
 static struct etcd_watch *watch_of(struct vd_store_watch *watch)
@@ -83,13 +90,15 @@ static struct vd_etcd_watch_request *copy_request(const struct vd_etcd_watch_req
 	return copy;
 }
 
-vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
-			       struct vd_error *reterr)
+vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watch_request *request,
+			       struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
-	struct vdi_etcd_store	    *store = VDI_CONTAINER_OF(base, struct vdi_etcd_store, base);
-	struct etcd_watch	    *watch = VDI_NEW(struct etcd_watch);
-	int64_t			     txns_ended = atomic_load(&store->known->txns_ended), txns_begun = atomic_load(&store->known->txns_begun);
-	vd_rev			     current = atomic_load(&store->known->current); /* after txns_ended: it knows what those wrote */
+	struct vdi_etcd_store *store = VDI_CONTAINER_OF(base, struct vdi_etcd_store, base);
+	struct etcd_watch     *watch = VDI_NEW(struct etcd_watch);
+	int64_t		       txns_ended = atomic_load(&store->known->txns_ended),
+		txns_begun = atomic_load(&store->known->txns_begun);
+	vd_rev current =
+		atomic_load(&store->known->current); /* after txns_ended: it knows what those wrote */
 	struct vd_etcd_watch_request etcd = {
 		.key = request->key,
 		.range_end = request->range_end,
@@ -153,7 +162,9 @@ static void cut_batch(struct etcd_watch *watch, size_t max, struct vd_store_batc
 
 	while (count < left && (count < max || events[count].kv->mod_rev == events[count - 1].kv->mod_rev))
 		count++;
-	*ret_batch = (struct vd_store_batch) { .revision = events[count - 1].kv->mod_rev, .events = events, .event_count = count };
+	*ret_batch = (struct vd_store_batch) { .revision = events[count - 1].kv->mod_rev,
+					       .events = events,
+					       .event_count = count };
 	watch->next += count;
 	watch->delivered = ret_batch->revision;
 }
@@ -172,12 +183,14 @@ static bool take_progress(struct etcd_watch *watch, struct vd_store_batch *ret_b
 	return true;
 }
 
-/* Nothing was delivered, and nothing can have been written through this store, or since the server has the watch, that the compaction took. */
+/* Nothing was delivered, and nothing can have been written through this store, or since the server has the
+ * watch, that the compaction took. */
 static bool may_begin_at_compaction(const struct etcd_watch *watch, vd_rev compacted)
 {
 	vd_rev created = watch->created ? watch->created : vdi_etcd_watch_created(watch->watch);
 
-	return watch->now && watch->delivered == 0 && atomic_load(&watch->known->txns_begun) == watch->txns_begun && compacted > 0 &&
+	return watch->now && watch->delivered == 0 &&
+	       atomic_load(&watch->known->txns_begun) == watch->txns_begun && compacted > 0 &&
 	       (created == 0 || compacted <= created + 1);
 }
 
@@ -196,7 +209,8 @@ static vd_status open_at_compaction(struct etcd_watch *watch, vd_rev compacted, 
 	return VD_OK;
 }
 
-static vd_status watch_failed(struct etcd_watch *watch, const struct vd_etcd_error *error, struct vd_error *reterr)
+static vd_status watch_failed(struct etcd_watch *watch, const struct vd_etcd_error *error,
+			      struct vd_error *reterr)
 {
 	struct vd_error failure;
 
@@ -208,7 +222,8 @@ static vd_status watch_failed(struct etcd_watch *watch, const struct vd_etcd_err
 	return failure.code;
 }
 
-vd_status vdi_etcd_store_watch_next(struct vd_store_watch *base, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+vd_status vdi_etcd_store_watch_next(struct vd_store_watch *base, size_t event_count_max,
+				    struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct etcd_watch *watch = watch_of(base);
 
@@ -244,7 +259,7 @@ vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 	struct etcd_watch *watch = watch_of(base);
 	vd_status	   status;
 
-	bool	   is_closed;
+	bool is_closed;
 
 	vdi_lock_acquire(&watch->known->lock);
 	is_closed = watch->known->keeper == NULL;
@@ -260,7 +275,9 @@ vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 	status = vd_etcd_watch_progress(watch->watch);
 	if (status != VD_OK) {
 		(void) progress_is_over(watch); /* the watch is over */
-		return status == VD_CLOSED || status == VD_NOMEM ? status : VD_OK; /* why it is over is for next to tell */
+		return status == VD_CLOSED || status == VD_NOMEM ?
+			       status :
+			       VD_OK; /* why it is over is for next to tell */
 	}
 	vdi_lock_acquire(&watch->known->lock);
 	if (watch->known->keeper)

@@ -1,5 +1,6 @@
-/* How: append seals a record for the present segment into one buffer, flush writes the buffer behind what is there; a write that failed is simply done again at
- * the same place. A segment is left for the next one only when the buffer is empty, so a record knows its segment, and with it what must be spelled out. */
+/* How: append seals a record for the present segment into one buffer, flush writes the buffer behind what is
+ * there; a write that failed is simply done again at the same place. A segment is left for the next one only
+ * when the buffer is empty, so a record knows its segment, and with it what must be spelled out. */
 #include "history_files.h"
 
 #include <stdlib.h>
@@ -105,13 +106,15 @@ static vd_status take_entry(struct payload *payload, enum role wanted, struct vd
 	size = number_at(payload->at + 12, 4);
 	if (size > (uint64_t) (payload->end - payload->at - ENTRY_HEADER_SIZE))
 		return VD_CORRUPT;
-	VDI_TRY(decode_change((vd_rev) number_at(payload->at, 8), (struct vd_bytes) { payload->at + ENTRY_HEADER_SIZE, size }, ret_record));
+	VDI_TRY(decode_change((vd_rev) number_at(payload->at, 8),
+			      (struct vd_bytes) { payload->at + ENTRY_HEADER_SIZE, size }, ret_record));
 	payload->at += ENTRY_HEADER_SIZE + size;
 	return VD_OK;
 }
 
 /* What an event replaced: spelled out behind it, or an event before. */
-static vd_status take_previous(struct payload *payload, const struct vdi_record *record, const struct vdi_past *past, struct vd_kv **ret_previous)
+static vd_status take_previous(struct payload *payload, const struct vdi_record *record,
+			       const struct vdi_past *past, struct vd_kv **ret_previous)
 {
 	struct vdi_record previous;
 	struct vd_kv	 *latest;
@@ -122,7 +125,8 @@ static vd_status take_previous(struct payload *payload, const struct vdi_record 
 		return VD_OK;
 	if (peek_role(payload, &role) && role == ROLE_PREVIOUS) {
 		VDI_TRY(take_entry(payload, ROLE_PREVIOUS, &previous));
-		if (previous.is_delete || previous.mod_rev != record->previous_rev || !vd_bytes_equal(previous.key, record->key))
+		if (previous.is_delete || previous.mod_rev != record->previous_rev ||
+		    !vd_bytes_equal(previous.key, record->key))
 			return VD_CORRUPT;
 		return vdi_record_kv(&previous, ret_previous);
 	}
@@ -158,13 +162,14 @@ static vd_status take_commit(struct vdi_past *past, const struct vdi_segment_rec
 }
 
 /* A record of the segment; VD_CORRUPT: what it says makes no sense here. */
-static vd_status take_record(struct vdi_history_files *files, struct segment *segment, const struct vdi_segment_record *record, vd_wall now,
-			     struct vdi_past *past)
+static vd_status take_record(struct vdi_history_files *files, struct segment *segment,
+			     const struct vdi_segment_record *record, vd_wall now, struct vdi_past *past)
 {
 	vd_wall time;
 	bool	is_old;
 
-	if (record->revision < segment->until || (record->kind == VDI_SEGMENT_COMMIT && record->revision == segment->until))
+	if (record->revision < segment->until ||
+	    (record->kind == VDI_SEGMENT_COMMIT && record->revision == segment->until))
 		return VD_CORRUPT;
 	if (record->kind == VDI_SEGMENT_COMMIT) {
 		if (record->payload.size < TIME_SIZE)
@@ -183,8 +188,9 @@ static vd_status take_record(struct vdi_history_files *files, struct segment *se
 }
 
 /* Reads the records of one segment that continues the past, or begins it anew. */
-static vd_status read_records(struct vdi_history_files *files, struct vdi_segment_reader *reader, vd_wall now, struct vdi_past *past,
-			      struct segment *segment, struct vd_error *ret_lost, struct vd_error *reterr)
+static vd_status read_records(struct vdi_history_files *files, struct vdi_segment_reader *reader, vd_wall now,
+			      struct vdi_past *past, struct segment *segment, struct vd_error *ret_lost,
+			      struct vd_error *reterr)
 {
 	struct vdi_segment_record record;
 	vd_status		  status;
@@ -199,8 +205,8 @@ static vd_status read_records(struct vdi_history_files *files, struct vdi_segmen
 				vd_kv_unref(past->events[past->count - 1].kv);
 				vd_kv_unref(past->events[past->count - 1].previous);
 			}
-			vd_error_set(ret_lost, VD_CORRUPT, "%s/%s makes no sense at offset %lld", reader->file->dir->path, reader->file->name,
-				     (long long) record.offset);
+			vd_error_set(ret_lost, VD_CORRUPT, "%s/%s makes no sense at offset %lld",
+				     reader->file->dir->path, reader->file->name, (long long) record.offset);
 			files->may_go_on = false;
 			return VD_OK;
 		}
@@ -219,7 +225,8 @@ static vd_status read_records(struct vdi_history_files *files, struct vdi_segmen
 
 static vd_status call_useless(struct vdi_history_files *files, uint64_t sequence)
 {
-	if (!vdi_grow((void **) &files->useless, &files->useless_capacity, files->useless_count + 1, sizeof *files->useless))
+	if (!vdi_grow((void **) &files->useless, &files->useless_capacity, files->useless_count + 1,
+		      sizeof *files->useless))
 		return VD_NOMEM;
 	files->useless[files->useless_count++] = sequence;
 	return VD_OK;
@@ -234,38 +241,44 @@ static vd_status forget_all(struct vdi_history_files *files, struct vdi_past *pa
 	return VD_OK;
 }
 
-static vd_status read_segment(struct vdi_history_files *files, uint64_t sequence, bool is_last, vd_wall now, struct vdi_past *past, struct vd_error *ret_lost,
-			      struct vd_error *reterr)
+static vd_status read_segment(struct vdi_history_files *files, uint64_t sequence, bool is_last, vd_wall now,
+			      struct vdi_past *past, struct vd_error *ret_lost, struct vd_error *reterr)
 {
 	struct vdi_segment_reader reader;
 	struct segment		  segment = { .sequence = sequence };
 	struct vd_error		  error = { 0 };
-	vd_status		  status = vdi_segment_reader_open(&reader, files->dir, VDI_SEGMENT_HISTORY, sequence, &error);
+	vd_status		  status =
+		vdi_segment_reader_open(&reader, files->dir, VDI_SEGMENT_HISTORY, sequence, &error);
 
 	if (status == VD_NOMEM)
 		return vd_error_set(reterr, status, "out of memory");
 	if (status != VD_OK) {
 		/* The last one may never have been finished, which is nothing special. */
 		if (status == VD_NOT_FOUND && !is_last)
-			vd_error_set(ret_lost, VD_CORRUPT, "%s: segment %llu has no header", files->dir->path, (unsigned long long) sequence);
+			vd_error_set(ret_lost, VD_CORRUPT, "%s: segment %llu has no header", files->dir->path,
+				     (unsigned long long) sequence);
 		else if (status != VD_NOT_FOUND)
 			*ret_lost = error;
 		return call_useless(files, sequence);
 	}
 	if (memcmp(reader.header.store_id, files->id, VDI_STORE_ID_SIZE) != 0) {
-		vd_error_set(ret_lost, VD_CONFLICT, "%s/%s was written with another etcd cluster or another prefix", files->dir->path, reader.file->name);
+		vd_error_set(ret_lost, VD_CONFLICT,
+			     "%s/%s was written with another etcd cluster or another prefix",
+			     files->dir->path, reader.file->name);
 		status = call_useless(files, sequence);
 	} else {
 		segment.floor = segment.until = reader.header.revision;
 		if (files->segment_count && past->until != segment.floor) {
-			vd_error_set(ret_lost, VD_CORRUPT, "%s: what happened between revisions %lld and %lld is missing", files->dir->path,
-				     (long long) past->until, (long long) segment.floor);
+			vd_error_set(ret_lost, VD_CORRUPT,
+				     "%s: what happened between revisions %lld and %lld is missing",
+				     files->dir->path, (long long) past->until, (long long) segment.floor);
 			status = forget_all(files, past);
 		}
 		if (files->segment_count == 0)
 			past->floor = past->until = segment.floor;
 		segment.size = reader.file_size;
-		if (status == VD_OK && !vdi_grow((void **) &files->segments, &files->segment_capacity, files->segment_count + 1, sizeof segment))
+		if (status == VD_OK && !vdi_grow((void **) &files->segments, &files->segment_capacity,
+						 files->segment_count + 1, sizeof segment))
 			status = VD_NOMEM;
 		if (status == VD_OK)
 			status = read_records(files, &reader, now, past, &segment, ret_lost, &error);
@@ -293,11 +306,13 @@ static vd_status list_one(void *arg, const char *name, int64_t size)
 	uint64_t	sequence;
 
 	(void) size;
-	if (vdi_segment_name_parse(VDI_SEGMENT_JOURNAL, name, &sequence) || strncmp(name, "checkpoint", 10) == 0)
+	if (vdi_segment_name_parse(VDI_SEGMENT_JOURNAL, name, &sequence) ||
+	    strncmp(name, "checkpoint", 10) == 0)
 		listing->is_foreign = true;
 	if (!vdi_segment_name_parse(VDI_SEGMENT_HISTORY, name, &sequence))
 		return VD_OK;
-	if (!vdi_grow((void **) &listing->sequences, &listing->capacity, listing->count + 1, sizeof *listing->sequences))
+	if (!vdi_grow((void **) &listing->sequences, &listing->capacity, listing->count + 1,
+		      sizeof *listing->sequences))
 		return VD_NOMEM;
 	listing->sequences[listing->count++] = sequence;
 	return VD_OK;
@@ -310,19 +325,23 @@ static int order_sequences(const void *a, const void *b)
 	return VDI_ORDER(left, right);
 }
 
-static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct vdi_past *past, struct vd_error *ret_lost, struct vd_error *reterr)
+static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct vdi_past *past,
+			  struct vd_error *ret_lost, struct vd_error *reterr)
 {
 	struct listing listing = { 0 };
 	vd_status      status = vdi_dir_list(files->dir, list_one, &listing, reterr);
 
 	if (status == VD_OK && listing.is_foreign)
-		status = vd_error_set(reterr, VD_INVALID, "%s holds an embedded store; the local history of an etcd needs a directory of its own",
+		status = vd_error_set(reterr, VD_INVALID,
+				      "%s holds an embedded store; the local history of an etcd needs a "
+				      "directory of its own",
 				      files->dir->path);
 	if (status == VD_OK && listing.count)
 		qsort(listing.sequences, listing.count, sizeof *listing.sequences, order_sequences);
 	for (size_t i = 0; status == VD_OK && i < listing.count; i++) {
 		files->sequence_max = listing.sequences[i];
-		status = read_segment(files, listing.sequences[i], i + 1 == listing.count, now, past, ret_lost, reterr);
+		status = read_segment(files, listing.sequences[i], i + 1 == listing.count, now, past,
+				      ret_lost, reterr);
 		/* Only the last one is written to, so what the last iteration finds counts. */
 		if (files->segment_count == 0 || last_of(files)->sequence != listing.sequences[i])
 			files->may_go_on = false;
@@ -335,8 +354,9 @@ static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct v
 	return status;
 }
 
-vd_status vdi_history_files_open(const struct vdi_history_files_options *options, vd_wall now, struct vdi_past *past,
-				 struct vdi_history_files **ret_files, struct vd_error *ret_lost, struct vd_error *reterr)
+vd_status vdi_history_files_open(const struct vdi_history_files_options *options, vd_wall now,
+				 struct vdi_past *past, struct vdi_history_files **ret_files,
+				 struct vd_error *ret_lost, struct vd_error *reterr)
 {
 	struct vdi_history_files *files = VDI_NEW(struct vdi_history_files);
 	uint64_t		  prefix_hash = vdi_hash_bytes(options->prefix, IDENTITY_SEED);
@@ -349,7 +369,9 @@ vd_status vdi_history_files_open(const struct vdi_history_files_options *options
 	memcpy(files->id, &options->store_id, 8);
 	memcpy(files->id + 8, &prefix_hash, 8);
 	files->bytes_max = options->bytes_max;
-	files->segment_size = part > 0 ? VDI_MAX(VDI_MIN(part, VDI_HISTORY_SEGMENT_MAX), VDI_HISTORY_SEGMENT_MIN) : VDI_HISTORY_SEGMENT_MAX;
+	files->segment_size =
+		part > 0 ? VDI_MAX(VDI_MIN(part, VDI_HISTORY_SEGMENT_MAX), VDI_HISTORY_SEGMENT_MIN) :
+			   VDI_HISTORY_SEGMENT_MAX;
 	files->window = options->window;
 	vdi_rand_init(&files->rand, options->seed);
 	status = read_all(files, now, past, ret_lost, reterr);
@@ -397,7 +419,8 @@ vd_status vdi_history_files_tidy(struct vdi_history_files *files, struct vd_erro
 void vdi_history_files_restart(struct vdi_history_files *files, vd_rev floor)
 {
 	files->file = vdi_file_close(files->file);
-	/* Newest first: should it stop half-way, what is left ends before what comes, and the two do not fit together. */
+	/* Newest first: should it stop half-way, what is left ends before what comes, and the two do not fit
+	 * together. */
 	for (; files->segment_count; files->segment_count--)
 		(void) !remove_segment(files, last_of(files)->sequence, NULL);
 	files->bytes = 0;
@@ -410,7 +433,7 @@ vd_status vdi_history_files_evict(struct vdi_history_files *files, vd_wall now, 
 {
 	while (files->segment_count > 1) {
 		const struct segment *oldest = &files->segments[0];
-		bool		      is_old = files->window.ns > 0 && oldest->last.ns < now.ns - files->window.ns;
+		bool is_old = files->window.ns > 0 && oldest->last.ns < now.ns - files->window.ns;
 
 		if (!is_old && (files->bytes_max <= 0 || files->bytes <= files->bytes_max))
 			return VD_OK;
@@ -452,7 +475,8 @@ static vd_status next_segment(struct vdi_history_files *files, struct vd_error *
 	struct vdi_file *file;
 
 	memcpy(header.store_id, files->id, VDI_STORE_ID_SIZE);
-	if (!vdi_grow((void **) &files->segments, &files->segment_capacity, files->segment_count + 1, sizeof *files->segments))
+	if (!vdi_grow((void **) &files->segments, &files->segment_capacity, files->segment_count + 1,
+		      sizeof *files->segments))
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	if (files->file)
 		VDI_TRY(vdi_history_files_sync(files, reterr));
@@ -463,8 +487,10 @@ static vd_status next_segment(struct vdi_history_files *files, struct vd_error *
 	files->nonce = header.nonce;
 	files->previous = header.checksum;
 	files->next_index = header.first_index;
-	files->segments[files->segment_count++] =
-		(struct segment) { .sequence = header.sequence, .floor = files->until, .until = files->until, .size = VDI_SEGMENT_HEADER_SIZE };
+	files->segments[files->segment_count++] = (struct segment) { .sequence = header.sequence,
+								     .floor = files->until,
+								     .until = files->until,
+								     .size = VDI_SEGMENT_HEADER_SIZE };
 	files->bytes += VDI_SEGMENT_HEADER_SIZE;
 	return VD_OK;
 }
@@ -478,7 +504,8 @@ vd_status vdi_history_files_prepare(struct vdi_history_files *files, vd_wall now
 	if (files->file == NULL && files->may_go_on)
 		VDI_TRY(go_on(files, reterr));
 	if (files->file && last->size < files->segment_size &&
-	    (files->window.ns <= 0 || last->first.ns == 0 || last->first.ns >= now.ns - files->window.ns / VDI_HISTORY_SEGMENTS))
+	    (files->window.ns <= 0 || last->first.ns == 0 ||
+	     last->first.ns >= now.ns - files->window.ns / VDI_HISTORY_SEGMENTS))
 		return VD_OK;
 	return next_segment(files, reterr);
 }
@@ -496,7 +523,8 @@ static bool can_be_told(const struct vd_store_event *event, vd_rev revision)
 	if (kv->mod_rev != revision || (!event->is_delete && !is_record(kv)))
 		return false;
 	if (previous)
-		return is_record(previous) && previous->mod_rev < revision && vd_bytes_equal(vd_kv_key(previous), vd_kv_key(kv));
+		return is_record(previous) && previous->mod_rev < revision &&
+		       vd_bytes_equal(vd_kv_key(previous), vd_kv_key(kv));
 	return !event->is_delete && kv->version == 1;
 }
 
@@ -525,11 +553,14 @@ static uint8_t *put_entry(uint8_t *at, enum role role, const struct vdi_change *
 
 static struct vdi_change change_of(const struct vd_store_event *event)
 {
-	return (struct vdi_change) { .is_delete = event->is_delete, .kv = event->kv, .previous = event->previous };
+	return (struct vdi_change) { .is_delete = event->is_delete,
+				     .kv = event->kv,
+				     .previous = event->previous };
 }
 
 /* Spelled out unless it is an event of this segment. */
-static bool spells_previous(const struct vdi_history_files *files, const struct vd_store_event *event, struct vdi_change *ret_change)
+static bool spells_previous(const struct vdi_history_files *files, const struct vd_store_event *event,
+			    struct vdi_change *ret_change)
 {
 	*ret_change = (struct vdi_change) { .kv = event->previous, .is_first = true };
 	return event->previous && event->previous->mod_rev <= last_of(files)->floor;
@@ -541,7 +572,8 @@ static uint8_t *reserve(struct vdi_history_files *files, size_t payload_size, si
 	uint8_t *at;
 
 	*ret_record_size = vdi_segment_record_size(payload_size);
-	if (!vdi_grow((void **) &files->buffer, &files->buffer_capacity, files->buffer_size + *ret_record_size, 1))
+	if (!vdi_grow((void **) &files->buffer, &files->buffer_capacity,
+		      files->buffer_size + *ret_record_size, 1))
 		return NULL;
 	at = files->buffer + files->buffer_size;
 	memset(at + *ret_record_size - 8, 0, 8); /* the padding */
@@ -550,12 +582,14 @@ static uint8_t *reserve(struct vdi_history_files *files, size_t payload_size, si
 
 static void seal(struct vdi_history_files *files, uint8_t *at, vd_rev revision)
 {
-	files->buffer_size += vdi_segment_record_seal(at, files->next_index, files->nonce, files->previous, 0, 0, &files->previous);
+	files->buffer_size += vdi_segment_record_seal(at, files->next_index, files->nonce, files->previous, 0,
+						      0, &files->previous);
 	files->next_index++;
 	files->until = last_of(files)->until = revision;
 }
 
-vd_status vdi_history_files_append(struct vdi_history_files *files, const struct vd_store_event *events, size_t count, vd_wall now)
+vd_status vdi_history_files_append(struct vdi_history_files *files, const struct vd_store_event *events,
+				   size_t count, vd_wall now)
 {
 	struct segment	 *last = last_of(files);
 	vd_rev		  revision = events[0].kv->mod_rev;

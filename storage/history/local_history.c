@@ -1,5 +1,6 @@
-/* How: open reads the files, asks the inner store for the witnesses in one transaction at the newest recorded revision, and hands everything to the recorder. From
- * then on calls go to the inner store, and so do most watches. */
+/* How: open reads the files, asks the inner store for the witnesses in one transaction at the newest recorded
+ * revision, and hands everything to the recorder. From then on calls go to the inner store, and so do most
+ * watches. */
 #include "local_history.h"
 
 #include <stdio.h>
@@ -35,9 +36,13 @@ static void local_dump(struct vd_store *store, void (*write)(void *arg, struct v
 	int			  size;
 
 	vd_store_dump(history->front.inner, write, arg);
-	size = snprintf(text, sizeof text, ",\"localHistory\":{\"oldest\":%lld,\"newest\":%lld,\"bytes\":%lld,\"recording\":%s,\"inMemory\":%s}",
-			(long long) atomic_load(&history->floor), (long long) atomic_load(&history->until), (long long) atomic_load(&history->bytes),
-			atomic_load(&history->is_recording) ? "true" : "false", atomic_load(&history->past_floor) ? "true" : "false");
+	size = snprintf(text, sizeof text,
+			",\"localHistory\":{\"oldest\":%lld,\"newest\":%lld,\"bytes\":%lld,\"recording\":%s,"
+			"\"inMemory\":%s}",
+			(long long) atomic_load(&history->floor), (long long) atomic_load(&history->until),
+			(long long) atomic_load(&history->bytes),
+			atomic_load(&history->is_recording) ? "true" : "false",
+			atomic_load(&history->past_floor) ? "true" : "false");
 	write(arg, (struct vd_bytes) { text, (size_t) size });
 }
 
@@ -58,23 +63,26 @@ struct vdi_past *vdi_local_past_for(struct vdi_local_history *history, vd_rev st
 	return past;
 }
 
-static vd_status local_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
-			     struct vd_error *reterr)
+static vd_status local_watch(struct vd_store *store, const struct vd_store_watch_request *request,
+			     struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	struct vdi_local_history *history = history_of(store);
 	struct vdi_past		 *past = vdi_local_past_for(history, request->start_revision);
 	struct vd_bytes		  prefix = vd_bytes_of(history->prefix);
 
 	/* Other keys than those of the prefix were not recorded. */
-	if (past && (request->key.size < prefix.size || memcmp(request->key.data, prefix.data, prefix.size) != 0))
+	if (past &&
+	    (request->key.size < prefix.size || memcmp(request->key.data, prefix.data, prefix.size) != 0))
 		past = vdi_past_unref(past);
 	if (past)
 		return vdi_local_watch_open(history->front.inner, past, request, ret_watch, reterr);
 	return vd_store_watch_open(history->front.inner, request, ret_watch, reterr);
 }
 
-/* Only the watches of local_watch.c come back to a store of ours, and not to this one; the others are the inner store's. */
-static vd_status no_watch_next(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+/* Only the watches of local_watch.c come back to a store of ours, and not to this one; the others are the
+ * inner store's. */
+static vd_status no_watch_next(struct vd_store_watch *watch, size_t event_count_max,
+			       struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "not a watch of this store");
 }
@@ -117,7 +125,8 @@ static void collect(void *arg)
 static vd_status init_metrics(struct vdi_local_history *history)
 {
 	for (size_t i = 0; i < VDI_LOCAL_METRIC_COUNT; i++)
-		VDI_TRY(vdi_metric_get(vdi_env_metrics(history->env), metric_ids[i], NULL, &history->metrics[i]));
+		VDI_TRY(vdi_metric_get(vdi_env_metrics(history->env), metric_ids[i], NULL,
+				       &history->metrics[i]));
 	history->collector = (struct vdi_metrics_collector) { .collect = collect, .arg = history };
 	vdi_metrics_add_collector(vdi_env_metrics(history->env), &history->collector);
 	return VD_OK;
@@ -141,12 +150,12 @@ void vdi_local_history_free(struct vdi_local_history *history)
 /* ---- Is it the same store, and does it still have what came after? ---- */
 
 struct answer {
-	struct vdi_wait		 wait;
-	struct vd_kv *const	*witnesses;
-	size_t			 count;
-	vd_status		 status;
-	struct vd_error		 error;
-	const struct vd_kv	*liar; /* a witness that the store knows otherwise */
+	struct vdi_wait	     wait;
+	struct vd_kv *const *witnesses;
+	size_t		     count;
+	vd_status	     status;
+	struct vd_error	     error;
+	const struct vd_kv  *liar; /* a witness that the store knows otherwise */
 };
 
 static bool is_confirmed(const struct vd_kv *witness, const struct vd_range_result *found)
@@ -156,11 +165,12 @@ static bool is_confirmed(const struct vd_kv *witness, const struct vd_range_resu
 	if (found->kv_count == 0)
 		return witness->version == 0;
 	kv = found->kvs[0];
-	return kv->mod_rev == witness->mod_rev && kv->create_rev == witness->create_rev && kv->version == witness->version &&
-	       vd_bytes_equal(vd_kv_value(kv), vd_kv_value(witness));
+	return kv->mod_rev == witness->mod_rev && kv->create_rev == witness->create_rev &&
+	       kv->version == witness->version && vd_bytes_equal(vd_kv_value(kv), vd_kv_value(witness));
 }
 
-static void on_answer(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void on_answer(void *arg, vd_status status, const struct vd_txn_result *result,
+		      const struct vd_error *error)
 {
 	struct answer *answer = arg;
 
@@ -168,7 +178,8 @@ static void on_answer(void *arg, vd_status status, const struct vd_txn_result *r
 	if (error)
 		answer->error = *error;
 	for (size_t i = 0; status == VD_OK && i < answer->count; i++)
-		if (i + 1 >= result->result_count || !is_confirmed(answer->witnesses[i], &result->results[i + 1].range))
+		if (i + 1 >= result->result_count ||
+		    !is_confirmed(answer->witnesses[i], &result->results[i + 1].range))
 			answer->liar = answer->witnesses[i];
 	vdi_wait_signal(&answer->wait);
 }
@@ -182,8 +193,10 @@ static void ask_once(struct vdi_local_history *history, vd_rev revision, struct 
 	/* The first one asks about the revision alone. */
 	for (size_t i = 0; i <= answer->count; i++) {
 		ops[i].kind = VD_OP_RANGE;
-		ops[i].range = (struct vd_range_request) { .key = i ? vd_kv_key(answer->witnesses[i - 1]) : vd_bytes_of(history->prefix),
-							   .revision = revision, .limit = 1 };
+		ops[i].range = (struct vd_range_request) { .key = i ? vd_kv_key(answer->witnesses[i - 1]) :
+								      vd_bytes_of(history->prefix),
+							   .revision = revision,
+							   .limit = 1 };
 	}
 	vdi_wait_init(&answer->wait, history->env);
 	status = vd_store_txn(history->front.inner, &request, on_answer, answer);
@@ -209,7 +222,8 @@ static bool may_pass(vd_status status)
 }
 
 /* VD_OK: as recorded. VD_CORRUPT with a sentence: it is not to be believed. Anything else: no answer. */
-static vd_status verify(struct vdi_local_history *history, const struct vdi_past *past, vd_rev until, struct vd_error *reterr)
+static vd_status verify(struct vdi_local_history *history, const struct vdi_past *past, vd_rev until,
+			struct vd_error *reterr)
 {
 	struct vd_kv *witnesses[VDI_PAST_WITNESSES_MAX];
 	struct answer answer = { .witnesses = witnesses };
@@ -224,12 +238,17 @@ static vd_status verify(struct vdi_local_history *history, const struct vdi_past
 			break;
 	}
 	if (answer.liar)
-		(void) vd_error_set(&answer.error, VD_CORRUPT, "etcd knows another %.*s at revision %lld: it was restored, or is another one",
-				    (int) VDI_MIN(answer.liar->key_size, 200u), answer.liar->data, (long long) until);
+		(void) vd_error_set(
+			&answer.error, VD_CORRUPT,
+			"etcd knows another %.*s at revision %lld: it was restored, or is another one",
+			(int) VDI_MIN(answer.liar->key_size, 200u), answer.liar->data, (long long) until);
 	else if (answer.status == VD_EXPIRED)
-		(void) vd_error_set(&answer.error, VD_CORRUPT, "etcd has compacted what came after revision %lld", (long long) until);
+		(void) vd_error_set(&answer.error, VD_CORRUPT,
+				    "etcd has compacted what came after revision %lld", (long long) until);
 	else if (answer.status == VD_TOO_LARGE_REVISION)
-		(void) vd_error_set(&answer.error, VD_CORRUPT, "etcd has not reached revision %lld: it was restored, or is another one", (long long) until);
+		(void) vd_error_set(&answer.error, VD_CORRUPT,
+				    "etcd has not reached revision %lld: it was restored, or is another one",
+				    (long long) until);
 	for (size_t i = 0; i < answer.count; i++)
 		vd_kv_unref(witnesses[i]);
 	if (answer.liar || answer.status == VD_EXPIRED || answer.status == VD_TOO_LARGE_REVISION)
@@ -241,8 +260,10 @@ static vd_status verify(struct vdi_local_history *history, const struct vdi_past
 
 /* ---- Opening ---- */
 
-static vd_status read_files(struct vdi_local_history *history, const struct vdi_local_history_options *options, const struct vd_store_status *status,
-			    struct vdi_past *past, struct vd_error *ret_lost, struct vd_error *reterr)
+static vd_status read_files(struct vdi_local_history		   *history,
+			    const struct vdi_local_history_options *options,
+			    const struct vd_store_status *status, struct vdi_past *past,
+			    struct vd_error *ret_lost, struct vd_error *reterr)
 {
 	struct vdi_history_files_options files = {
 		.dir = history->recorder.dir,
@@ -253,12 +274,13 @@ static vd_status read_files(struct vdi_local_history *history, const struct vdi_
 		.window = options->history_window,
 	};
 
-	return vdi_history_files_open(&files, vd_env_wall(history->env), past, &history->recorder.files, ret_lost, reterr);
+	return vdi_history_files_open(&files, vd_env_wall(history->env), past, &history->recorder.files,
+				      ret_lost, reterr);
 }
 
 /* The history that was read goes on, or a new one begins. */
-static vd_status adopt(struct vdi_local_history *history, struct vdi_past *past, const struct vd_store_status *status, struct vd_error *lost,
-		       struct vd_error *reterr)
+static vd_status adopt(struct vdi_local_history *history, struct vdi_past *past,
+		       const struct vd_store_status *status, struct vd_error *lost, struct vd_error *reterr)
 {
 	const char *path = history->recorder.dir->path;
 	vd_rev	    floor = vdi_local_fresh_floor(status);
@@ -274,21 +296,27 @@ static vd_status adopt(struct vdi_local_history *history, struct vdi_past *past,
 			return verdict;
 		}
 	}
-	if (past->until == 0 || verdict == VD_CORRUPT || past->until != vdi_history_files_until(history->recorder.files)) {
+	if (past->until == 0 || verdict == VD_CORRUPT ||
+	    past->until != vdi_history_files_until(history->recorder.files)) {
 		bool is_drop = past->count > 0 || lost->code != VD_OK;
 
 		if (is_drop)
-			vdi_log(history->env, VD_LOG_WARNING, "history", "the local history in %s is dropped, clients from before this start list again: %s", path,
-				lost->code != VD_OK ? lost->message : "nothing in it can be confirmed");
+			vdi_log(history->env, VD_LOG_WARNING, "history",
+				"the local history in %s is dropped, clients from before this start list "
+				"again: %s",
+				path, lost->code != VD_OK ? lost->message : "nothing in it can be confirmed");
 		vdi_metric_add(history->metrics[VDI_LOCAL_DROPS], is_drop);
-		vdi_history_files_restart(history->recorder.files, verdict == VD_OK && past->until ? past->until : floor);
+		vdi_history_files_restart(history->recorder.files,
+					  verdict == VD_OK && past->until ? past->until : floor);
 		history->recorder.is_new = past->until == 0 || verdict != VD_OK;
 		return VD_OK;
 	}
 	if (lost->code != VD_OK)
-		vdi_log(history->env, VD_LOG_WARNING, "history", "a part of the local history in %s is lost: %s", path, lost->message);
-	vdi_log(history->env, VD_LOG_INFO, "history", "watches can go on from revision %lld: %zu changes were read back from %s", (long long) past->floor, past->count,
-		path);
+		vdi_log(history->env, VD_LOG_WARNING, "history",
+			"a part of the local history in %s is lost: %s", path, lost->message);
+	vdi_log(history->env, VD_LOG_INFO, "history",
+		"watches can go on from revision %lld: %zu changes were read back from %s",
+		(long long) past->floor, past->count, path);
 	vdi_past_seal(past);
 	history->past = vdi_past_ref(past);
 	atomic_store(&history->past_floor, past->floor);
@@ -304,7 +332,9 @@ static void local_close(struct vd_store *store, void (*done)(void *arg), void *a
 	history->closed = done;
 	history->closed_arg = arg;
 	history->is_closing = true;
-	vd_actor_wake(history->recorder.actor); /* under the lock: a run that has seen is_closing takes everything with it */
+	vd_actor_wake(
+		history->recorder
+			.actor); /* under the lock: a run that has seen is_closing takes everything with it */
 	vdi_lock_release(&history->lock);
 }
 
@@ -341,19 +371,23 @@ static vd_status init(struct vdi_local_history *history, const struct vdi_local_
 	return init_metrics(history);
 }
 
-static vd_status open_all(struct vdi_local_history *history, const struct vdi_local_history_options *options, struct vd_error *reterr)
+static vd_status open_all(struct vdi_local_history *history, const struct vdi_local_history_options *options,
+			  struct vd_error *reterr)
 {
-	struct vd_actor_options actor = { .name = "history", .run = vdi_local_recorder_run, .arg = history, .blocking = true };
-	struct vd_store_status	status;
-	struct vd_error		lost = { .code = VD_OK };
-	struct vdi_past	       *past = NULL;
-	vd_status		result = init(history, options);
+	struct vd_actor_options actor = {
+		.name = "history", .run = vdi_local_recorder_run, .arg = history, .blocking = true
+	};
+	struct vd_store_status status;
+	struct vd_error	       lost = { .code = VD_OK };
+	struct vdi_past	      *past = NULL;
+	vd_status	       result = init(history, options);
 
 	if (result != VD_OK || vdi_past_new(&past) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory for the local history");
 	result = vd_store_status_get(history->front.inner, &status);
 	if (result == VD_OK)
-		result = vdi_dir_open(vdi_env_disk(history->env), options->data_dir, &history->recorder.dir, reterr);
+		result = vdi_dir_open(vdi_env_disk(history->env), options->data_dir, &history->recorder.dir,
+				      reterr);
 	if (result == VD_OK) {
 		vdi_dir_warn(history->recorder.dir, history->env);
 		result = read_files(history, options, &status, past, &lost, reterr);
@@ -370,7 +404,8 @@ static vd_status open_all(struct vdi_local_history *history, const struct vdi_lo
 	return result;
 }
 
-vd_status vdi_local_history_open(const struct vd_env *env, struct vd_store *inner, const struct vdi_local_history_options *options, struct vd_store **ret_store,
+vd_status vdi_local_history_open(const struct vd_env *env, struct vd_store *inner,
+				 const struct vdi_local_history_options *options, struct vd_store **ret_store,
 				 struct vd_error *reterr)
 {
 	struct vdi_local_history *history = VDI_NEW(struct vdi_local_history);

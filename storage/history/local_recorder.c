@@ -1,6 +1,7 @@
-/* How: each run flushes what is left from the last one, takes some batches of the watch, flushes, and then sees to what is due: a mark when nothing but the
- * revision has moved, a question for progress, a sync, eviction. A batch is taken only when there is a file for it, so a full disk holds the watch up (the
- * client parks it at etcd) and loses nothing until etcd compacts. */
+/* How: each run flushes what is left from the last one, takes some batches of the watch, flushes, and then
+ * sees to what is due: a mark when nothing but the revision has moved, a question for progress, a sync,
+ * eviction. A batch is taken only when there is a file for it, so a full disk holds the watch up (the client
+ * parks it at etcd) and loses nothing until etcd compacts. */
 #include "local_store.h"
 
 #define ROUNDS_MAX 16
@@ -10,7 +11,7 @@ void vdi_local_recorder_publish(struct vdi_local_history *history)
 {
 	struct vdi_local_recorder *recorder = &history->recorder;
 
-	vd_rev			   floor = vdi_history_files_floor(recorder->files);
+	vd_rev floor = vdi_history_files_floor(recorder->files);
 
 	atomic_store(&history->floor, floor);
 	if (floor > recorder->began) /* something has left the window since */
@@ -24,7 +25,9 @@ static void back_off(struct vdi_local_history *history)
 {
 	struct vdi_local_recorder *recorder = &history->recorder;
 
-	recorder->backoff.ns = recorder->backoff.ns ? VDI_MIN(recorder->backoff.ns * 2, VDI_LOCAL_RETRY_MAX.ns) : VDI_LOCAL_RETRY_FIRST.ns;
+	recorder->backoff.ns = recorder->backoff.ns ?
+				       VDI_MIN(recorder->backoff.ns * 2, VDI_LOCAL_RETRY_MAX.ns) :
+				       VDI_LOCAL_RETRY_FIRST.ns;
 	recorder->retry_at = vd_mono_add(vd_env_now(history->env), recorder->backoff);
 }
 
@@ -58,9 +61,11 @@ static void has_trouble(struct vdi_local_history *history, vd_status status, con
 
 	vdi_metric_add(history->metrics[VDI_LOCAL_FAILURES], 1);
 	if (!recorder->is_troubled && status == VD_IO)
-		vdi_log(history->env, VD_LOG_WARNING, "history", "the local history begins again, what was recorded is given up: %s", why);
+		vdi_log(history->env, VD_LOG_WARNING, "history",
+			"the local history begins again, what was recorded is given up: %s", why);
 	else if (!recorder->is_troubled)
-		vdi_log(history->env, VD_LOG_WARNING, "history", "the local history is not written at the moment, everything else goes on: %s", why);
+		vdi_log(history->env, VD_LOG_WARNING, "history",
+			"the local history is not written at the moment, everything else goes on: %s", why);
 	recorder->is_troubled = true;
 	atomic_store(&history->is_recording, false);
 	/* What is too old or too much can go. */
@@ -145,7 +150,8 @@ static bool record(struct vdi_local_history *history, const struct vd_store_even
 		has_trouble(history, status, &error);
 		return false;
 	}
-	vdi_log(history->env, VD_LOG_WARNING, "history", "the local history begins again after revision %lld: etcd did not say what was there before",
+	vdi_log(history->env, VD_LOG_WARNING, "history",
+		"the local history begins again after revision %lld: etcd did not say what was there before",
 		(long long) revision);
 	start_over(history, revision);
 	return false;
@@ -184,7 +190,9 @@ static void watch_ended(struct vdi_local_history *history, vd_status status, con
 		/* A new one looked back further than there is anything. */
 		if (!recorder->is_new)
 			vdi_log(history->env, VD_LOG_WARNING, "history",
-				"the local history begins again: etcd has compacted what came after revision %lld before it was recorded", (long long) until);
+				"the local history begins again: etcd has compacted what came after revision "
+				"%lld before it was recorded",
+				(long long) until);
 		(void) !vd_store_status_get(history->front.inner, &now);
 		now.compacted = VDI_MAX(now.compacted, error->compacted);
 		start_over(history, VDI_MAX(vdi_local_fresh_floor(&now), until + 1));
@@ -241,7 +249,8 @@ static vd_status see_to_mark(struct vdi_local_history *history, vd_mono now, vd_
 
 	if (recorder->watch && recorder->ask_at.ns <= now.ns) {
 		recorder->ask_at = vd_mono_add(now, VDI_LOCAL_MARK_PERIOD);
-		if (vd_store_status_get(history->front.inner, &status) == VD_OK && status.current > VDI_MAX(until, recorder->progress))
+		if (vd_store_status_get(history->front.inner, &status) == VD_OK &&
+		    status.current > VDI_MAX(until, recorder->progress))
 			(void) vd_store_watch_progress(recorder->watch); /* a wish */
 	}
 	*due = earlier(*due, recorder->ask_at);
@@ -252,7 +261,8 @@ static vd_status see_to_mark(struct vdi_local_history *history, vd_mono now, vd_
 	return VD_OK;
 }
 
-static vd_status see_to_sync(struct vdi_local_recorder *recorder, vd_mono now, vd_mono *due, struct vd_error *reterr)
+static vd_status see_to_sync(struct vdi_local_recorder *recorder, vd_mono now, vd_mono *due,
+			     struct vd_error *reterr)
 {
 	if (!vdi_history_files_is_dirty(recorder->files)) {
 		recorder->sync_at = VD_NEVER;
@@ -271,7 +281,7 @@ static vd_status see_to_sync(struct vdi_local_recorder *recorder, vd_mono now, v
 /* The past goes when nobody has asked for it for a while. */
 static void see_to_past(struct vdi_local_history *history, vd_mono now, vd_mono *due)
 {
-	vd_mono		 idle_at = vd_mono_add((vd_mono) { atomic_load(&history->past_used_ns) }, VDI_LOCAL_PAST_IDLE);
+	vd_mono idle_at = vd_mono_add((vd_mono) { atomic_load(&history->past_used_ns) }, VDI_LOCAL_PAST_IDLE);
 	struct vdi_past *past;
 
 	if (atomic_load(&history->past_floor) == 0)
@@ -288,7 +298,8 @@ static void see_to_past(struct vdi_local_history *history, vd_mono now, vd_mono 
 	vdi_past_unref(past);
 }
 
-static vd_status write_round(struct vdi_local_history *history, bool *ret_more, vd_mono *due, struct vd_error *reterr)
+static vd_status write_round(struct vdi_local_history *history, bool *ret_more, vd_mono *due,
+			     struct vd_error *reterr)
 {
 	struct vdi_local_recorder *recorder = &history->recorder;
 	vd_wall			   wall = vd_env_wall(history->env);

@@ -1,7 +1,9 @@
-/* How: the inner store's watch is opened at once, behind the past, so that nothing can be compacted between the two; it is read when the past is over. It outlives
- * the store as any watch may: nothing here looks at the store.
+/* How: the inner store's watch is opened at once, behind the past, so that nothing can be compacted between
+ * the two; it is read when the past is over. It outlives the store as any watch may: nothing here looks at
+ * the store.
  *
- * An etcd says nothing of its progress below the revision that a watch began with (E-340); how far the past went is said here. */
+ * An etcd says nothing of its progress below the revision that a watch began with (E-340); how far the past
+ * went is said here. */
 #include "key_range.h"
 #include "local_store.h"
 
@@ -16,7 +18,7 @@ struct local_watch {
 	size_t		       next;
 	struct vdi_key_range   range;
 	bool		       previous, no_put, no_delete;
-	vd_rev		       until; /* of the past; 0: the inner watch has said more */
+	vd_rev		       until;	 /* of the past; 0: the inner watch has said more */
 	atomic_bool	       is_asked; /* for progress */
 	void (*ready)(void *arg);
 	void *ready_arg;
@@ -35,7 +37,8 @@ static struct local_watch *watch_of(struct vd_store_watch *watch)
 
 static bool is_wanted(const struct local_watch *watch, const struct vd_store_event *event)
 {
-	return !(event->is_delete ? watch->no_delete : watch->no_put) && vdi_key_range_contains(&watch->range, vd_kv_key(event->kv));
+	return !(event->is_delete ? watch->no_delete : watch->no_put) &&
+	       vdi_key_range_contains(&watch->range, vd_kv_key(event->kv));
 }
 
 /* The events that are wanted of the revision at `next`. */
@@ -48,7 +51,8 @@ static vd_status take_revision(struct local_watch *watch)
 	for (i = watch->next; i < watch->past->count && all[i].kv->mod_rev == revision; i++) {
 		if (!is_wanted(watch, &all[i]))
 			continue;
-		if (!vdi_grow((void **) &watch->events, &watch->event_capacity, watch->event_count + 1, sizeof *watch->events)) {
+		if (!vdi_grow((void **) &watch->events, &watch->event_capacity, watch->event_count + 1,
+			      sizeof *watch->events)) {
 			watch->event_count = count;
 			return VD_NOMEM;
 		}
@@ -62,7 +66,8 @@ static vd_status take_revision(struct local_watch *watch)
 }
 
 /* What came behind the past, or how far it went if somebody wants to hear that. */
-static vd_status next_of_inner(struct local_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static vd_status next_of_inner(struct local_watch *watch, size_t event_count_max,
+			       struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	vd_status status = vd_store_watch_next(watch->inner, event_count_max, ret_batch, reterr);
 
@@ -75,7 +80,8 @@ static vd_status next_of_inner(struct local_watch *watch, size_t event_count_max
 	return status;
 }
 
-static vd_status local_next(struct vd_store_watch *base, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static vd_status local_next(struct vd_store_watch *base, size_t event_count_max,
+			    struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct local_watch *watch = watch_of(base);
 	size_t		    scan_end;
@@ -88,8 +94,11 @@ static vd_status local_next(struct vd_store_watch *base, size_t event_count_max,
 		if (take_revision(watch) != VD_OK)
 			return vd_error_set(reterr, VD_NOMEM, "out of memory for a watch");
 	if (watch->event_count) {
-		*ret_batch = (struct vd_store_batch) { .revision = watch->events[watch->event_count - 1].kv->mod_rev, .events = watch->events,
-						       .event_count = watch->event_count };
+		*ret_batch =
+			(struct vd_store_batch) { .revision =
+							  watch->events[watch->event_count - 1].kv->mod_rev,
+						  .events = watch->events,
+						  .event_count = watch->event_count };
 		return VD_OK;
 	}
 	if (watch->next < watch->past->count) {
@@ -130,12 +139,14 @@ static const struct vd_store_ops watch_ops = {
 	.watch_close = local_close,
 };
 
-vd_status vdi_local_watch_open(struct vd_store *inner, struct vdi_past *past, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
-			       struct vd_error *reterr)
+vd_status vdi_local_watch_open(struct vd_store *inner, struct vdi_past *past,
+			       const struct vd_store_watch_request *request,
+			       struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	struct vd_store_watch_request behind = *request;
-	struct local_watch	     *watch = vdi_calloc(1, sizeof *watch + request->key.size + request->range_end.size);
-	vd_status		      status;
+	struct local_watch	     *watch =
+		vdi_calloc(1, sizeof *watch + request->key.size + request->range_end.size);
+	vd_status status;
 
 	if (watch == NULL) {
 		vdi_past_unref(past);
@@ -144,8 +155,9 @@ vd_status vdi_local_watch_open(struct vd_store *inner, struct vdi_past *past, co
 	memcpy(watch->keys, request->key.data, request->key.size);
 	if (request->range_end.size)
 		memcpy(watch->keys + request->key.size, request->range_end.data, request->range_end.size);
-	watch->range = vdi_key_range_from_etcd((struct vd_bytes) { watch->keys, request->key.size },
-					       (struct vd_bytes) { watch->keys + request->key.size, request->range_end.size });
+	watch->range = vdi_key_range_from_etcd(
+		(struct vd_bytes) { watch->keys, request->key.size },
+		(struct vd_bytes) { watch->keys + request->key.size, request->range_end.size });
 	behind.start_revision = past->until + 1;
 	status = vd_store_watch_open(inner, &behind, &watch->inner, reterr);
 	if (status != VD_OK) {

@@ -1,4 +1,5 @@
-/* How: one array; and a table of the last record of each key, which resolves the "previous" of records that do not carry it and gives the witnesses. */
+/* How: one array; and a table of the last record of each key, which resolves the "previous" of records that
+ * do not carry it and gives the witnesses. */
 #include "past.h"
 
 #include <stdlib.h>
@@ -62,16 +63,19 @@ static vd_status remember(struct vdi_past *past, struct vd_kv *kv)
 	return VD_OK;
 }
 
-vd_status vdi_past_add(struct vdi_past *past, bool is_delete, struct vd_kv *kv, struct vd_kv *previous, bool is_told)
+vd_status vdi_past_add(struct vdi_past *past, bool is_delete, struct vd_kv *kv, struct vd_kv *previous,
+		       bool is_told)
 {
 	vd_status status = VD_OK;
 
-	if (is_told && !vdi_grow((void **) &past->events, &past->capacity, past->count + 1, sizeof *past->events))
+	if (is_told &&
+	    !vdi_grow((void **) &past->events, &past->capacity, past->count + 1, sizeof *past->events))
 		status = VD_NOMEM;
 	if (status == VD_OK)
 		status = remember(past, kv);
 	if (status == VD_OK && is_told) {
-		past->events[past->count++] = (struct vd_store_event) { .is_delete = is_delete, .kv = kv, .previous = previous };
+		past->events[past->count++] =
+			(struct vd_store_event) { .is_delete = is_delete, .kv = kv, .previous = previous };
 		return VD_OK;
 	}
 	vd_kv_unref(kv);
@@ -116,9 +120,10 @@ static int newest_first(const void *a, const void *b)
 	return VDI_ORDER(right, left);
 }
 
-vd_status vdi_past_witnesses(const struct vdi_past *past, struct vd_kv *ret_kvs[VDI_PAST_WITNESSES_MAX], size_t *ret_count)
+vd_status vdi_past_witnesses(const struct vdi_past *past, struct vd_kv *ret_kvs[VDI_PAST_WITNESSES_MAX],
+			     size_t *ret_count)
 {
-	size_t	       all = past->latest.count, newest = VDI_PAST_WITNESSES_MAX / 2, count, position = 0, i = 0;
+	size_t all = past->latest.count, newest = VDI_PAST_WITNESSES_MAX / 2, count, position = 0, i = 0;
 	struct vd_kv **kvs = vdi_calloc(all + 1, sizeof *kvs);
 
 	if (kvs == NULL)
@@ -129,7 +134,10 @@ vd_status vdi_past_witnesses(const struct vdi_past *past, struct vd_kv *ret_kvs[
 	count = VDI_MIN(all, VDI_PAST_WITNESSES_MAX);
 	for (i = 0; i < count; i++) {
 		/* The second half of them is spread over what is older. */
-		size_t place = i < newest ? i : newest + (i - newest) * (VDI_MAX(all, VDI_PAST_WITNESSES_MAX) - newest) / (VDI_PAST_WITNESSES_MAX - newest);
+		size_t place = i < newest ? i :
+					    newest + (i - newest) *
+							     (VDI_MAX(all, VDI_PAST_WITNESSES_MAX) - newest) /
+							     (VDI_PAST_WITNESSES_MAX - newest);
 
 		ret_kvs[i] = vd_kv_ref(kvs[place]);
 	}

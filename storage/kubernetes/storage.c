@@ -1,13 +1,14 @@
-/* How: each call is one small state machine (struct op) that asks the store for a range or a transaction and goes on in the callback. Callbacks may
- * come before the store's function returns; a two-party counter decides who continues, so that retries are a loop, never a recursion.
+/* How: each call is one small state machine (struct op) that asks the store for a range or a transaction and
+ * goes on in the callback. Callbacks may come before the store's function returns; a two-party counter
+ * decides who continues, so that retries are a loop, never a recursion.
  *
  *   get:     READ -> done
  *   create:  [LEASE] -> WRITE -> done
  *   update:  [suggestion] READ -> decide -> [LEASE] -> WRITE --conflict--> decide with what the transaction returned
  *   delete:  [suggestion] READ -> decide -> WRITE --conflict--> decide
  *
- * "decide" runs the caller's function. A verdict reached on a suggestion that may be stale is never final: it is repeated on fresh state
- * (R-129, R-131).
+ * "decide" runs the caller's function. A verdict reached on a suggestion that may be stale is never final: it
+ * is repeated on fresh state (R-129, R-131).
  */
 #include "storage.h"
 
@@ -30,31 +31,31 @@ struct op {
 	vd_mono		    issued;  /* the request under way */
 	unsigned	    arrived; /* the issuer and the callback; the second goes on */
 
-	struct vd_bytes key; /* own copy */
-	char	       *uid, *precondition_revision; /* own copies or NULL */
-	struct vd_object *guard; /* of a create: reference, or NULL */
-	bool		create_missing;
-	vd_update_fn	update;
-	vd_validate_fn	validate;
-	vd_object_fn	done;
-	void	       *arg;
-	vd_rev		minimum;
+	struct vd_bytes	  key;			       /* own copy */
+	char		 *uid, *precondition_revision; /* own copies or NULL */
+	struct vd_object *guard;		       /* of a create: reference, or NULL */
+	bool		  create_missing;
+	vd_update_fn	  update;
+	vd_validate_fn	  validate;
+	vd_object_fn	  done;
+	void		 *arg;
+	vd_rev		  minimum;
 
 	/* The state the verdict is based on. */
 	struct vd_object *current; /* reference; NULL: missing */
 	bool		  stale_possible;
-	vd_status	  first_status; /* verdict on a suggestion, with its revision, until it is confirmed */
-	struct vd_error	  first_error;
-	vd_rev		  first_revision;
+	vd_status	first_status; /* verdict on a suggestion, with its revision, until it is confirmed */
+	struct vd_error first_error;
+	vd_rev		first_revision;
 
 	/* What is to be written. */
 	struct vd_kv	 *wanted; /* own copy of key and value, without resourceVersion */
 	struct vd_object *wanted_object;
-	int64_t	      ttl_s;
-	int64_t	      lease;
-	vd_mono	      lease_asked_at;
-	bool	      lease_was_gone; /* once is enough */
-	struct op    *lease_next;     /* of those who wait for a grant */
+	int64_t		  ttl_s;
+	int64_t		  lease;
+	vd_mono		  lease_asked_at;
+	bool		  lease_was_gone; /* once is enough */
+	struct op	 *lease_next;	  /* of those who wait for a grant */
 
 	/* The answer. */
 	vd_status	  status;
@@ -65,23 +66,31 @@ struct op {
 
 /* ---- Errors ---- */
 
-static vd_status storage_error(struct vd_error *error, vd_status code, struct vd_bytes key, vd_rev revision, const char *inner)
+static vd_status storage_error(struct vd_error *error, vd_status code, struct vd_bytes key, vd_rev revision,
+			       const char *inner)
 {
 	static const struct {
 		vd_status   code;
 		const char *text;
 		int	    number;
 	} kinds[] = {
-		{ VD_NOT_FOUND, "key not found", 1 },	 { VD_EXISTS, "key exists", 2 },	  { VD_CONFLICT, "resource version conflicts", 3 },
-		{ VD_PRECONDITION, "invalid object", 4 }, { VD_UNAVAILABLE, "server unreachable", 5 }, { VD_TIMEOUT, "request timeout", 6 },
+		{ VD_NOT_FOUND, "key not found", 1 },
+		{ VD_EXISTS, "key exists", 2 },
+		{ VD_CONFLICT, "resource version conflicts", 3 },
+		{ VD_PRECONDITION, "invalid object", 4 },
+		{ VD_UNAVAILABLE, "server unreachable", 5 },
+		{ VD_TIMEOUT, "request timeout", 6 },
 		{ VD_UNDECODABLE, "corrupt object", 7 },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(kinds); i++)
 		if (kinds[i].code == code)
-			return vd_error_set(error, code, "StorageError: %s, Code: %d, Key: %.*s, ResourceVersion: %lld, AdditionalErrorMsg: %s", kinds[i].text,
-					    kinds[i].number, (int) VDI_MIN(key.size, (size_t) 200), (const char *) key.data, (long long) revision,
-					    inner ? inner : "<nil>");
+			return vd_error_set(error, code,
+					    "StorageError: %s, Code: %d, Key: %.*s, ResourceVersion: %lld, "
+					    "AdditionalErrorMsg: %s",
+					    kinds[i].text, kinds[i].number,
+					    (int) VDI_MIN(key.size, (size_t) 200), (const char *) key.data,
+					    (long long) revision, inner ? inner : "<nil>");
 	return vd_error_set(error, code, "%s", inner ? inner : vd_status_sentence(code));
 }
 
@@ -98,14 +107,17 @@ static vd_status check_prefix(const char *prefix, struct vd_error *reterr)
 	if (prefix[0] != '/')
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "resourcePrefix needs to start from /");
 	if (prefix[size - 1] != '/')
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "key prefix \"%s\" needs to end with /", prefix);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "key prefix \"%s\" needs to end with /",
+				    prefix);
 	if (size > VDI_STORAGE_KEY_MAX / 2)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "key prefix is longer than %d bytes", VDI_STORAGE_KEY_MAX / 2);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "key prefix is longer than %d bytes",
+				    VDI_STORAGE_KEY_MAX / 2);
 	return VD_OK;
 }
 
-vd_status vdi_storage_new(const struct vd_env *env, struct vd_store *store, const struct vdi_storage_options *options,
-			  struct vdi_storage **ret_storage, struct vd_error *reterr)
+vd_status vdi_storage_new(const struct vd_env *env, struct vd_store *store,
+			  const struct vdi_storage_options *options, struct vdi_storage **ret_storage,
+			  struct vd_error *reterr)
 {
 	struct vdi_storage *storage;
 
@@ -154,21 +166,26 @@ struct vdi_storage_metrics *vdi_storage_metrics_of(const struct vdi_storage *sto
 
 static bool segment_is_safe(struct vd_bytes segment)
 {
-	if (segment.size == 0 || memchr(segment.data, '/', segment.size) || memchr(segment.data, 0, segment.size))
+	if (segment.size == 0 || memchr(segment.data, '/', segment.size) ||
+	    memchr(segment.data, 0, segment.size))
 		return false;
 	return !vd_bytes_equal(segment, vd_bytes_of(".")) && !vd_bytes_equal(segment, vd_bytes_of(".."));
 }
 
-vd_status vdi_storage_key(const struct vdi_storage *storage, struct vd_bytes namespace_name, struct vd_bytes name,
-			  char buffer[VDI_STORAGE_KEY_MAX], struct vd_bytes *ret_key, struct vd_error *reterr)
+vd_status vdi_storage_key(const struct vdi_storage *storage, struct vd_bytes namespace_name,
+			  struct vd_bytes name, char buffer[VDI_STORAGE_KEY_MAX], struct vd_bytes *ret_key,
+			  struct vd_error *reterr)
 {
 	size_t size = storage->key_prefix_size;
 
 	if (!segment_is_safe(name) || (namespace_name.size && !segment_is_safe(namespace_name)))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "invalid key: \"%s%.*s%s%.*s\"", storage->key_prefix, (int) namespace_name.size,
-				    (const char *) namespace_name.data, namespace_name.size ? "/" : "", (int) name.size, (const char *) name.data);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "invalid key: \"%s%.*s%s%.*s\"",
+				    storage->key_prefix, (int) namespace_name.size,
+				    (const char *) namespace_name.data, namespace_name.size ? "/" : "",
+				    (int) name.size, (const char *) name.data);
 	if (size + namespace_name.size + 1 + name.size > VDI_STORAGE_KEY_MAX)
-		return vd_error_set(reterr, VD_TOO_BIG, "the key would be longer than %d bytes", VDI_STORAGE_KEY_MAX);
+		return vd_error_set(reterr, VD_TOO_BIG, "the key would be longer than %d bytes",
+				    VDI_STORAGE_KEY_MAX);
 	memcpy(buffer, storage->key_prefix, size);
 	if (namespace_name.size) {
 		memcpy(buffer + size, namespace_name.data, namespace_name.size);
@@ -209,7 +226,8 @@ static void op_free(struct op *op)
 	vdi_free(op);
 }
 
-/* Both the issuer, after the store's function returned, and the callback come here; the second one goes on. */
+/* Both the issuer, after the store's function returned, and the callback come here; the second one goes
+ * on. */
 static void op_meet(struct op *op)
 {
 	if (__atomic_add_fetch(&op->arrived, 1, __ATOMIC_ACQ_REL) == 2)
@@ -241,11 +259,14 @@ static void set_current(struct op *op, struct vd_object *object)
 /* What was issued has been answered. */
 static void count_answer(const struct op *op, vd_status status)
 {
-	static const enum vdi_storage_operation writes[] = { [OP_CREATE] = VDI_OPERATION_CREATE, [OP_UPDATE] = VDI_OPERATION_UPDATE,
-							      [OP_DELETE] = VDI_OPERATION_DELETE };
+	static const enum vdi_storage_operation writes[] = { [OP_CREATE] = VDI_OPERATION_CREATE,
+							     [OP_UPDATE] = VDI_OPERATION_UPDATE,
+							     [OP_DELETE] = VDI_OPERATION_DELETE };
 
 	if (op->step != STEP_LEASE)
-		vdi_storage_metrics_request(op->storage->metrics, op->step == STEP_WRITE ? writes[op->kind] : VDI_OPERATION_GET, op->issued, status);
+		vdi_storage_metrics_request(op->storage->metrics,
+					    op->step == STEP_WRITE ? writes[op->kind] : VDI_OPERATION_GET,
+					    op->issued, status);
 }
 
 /* Decodes what was read into op->current; false when the operation is over. */
@@ -264,8 +285,10 @@ static bool take_state(struct op *op, struct vd_kv *kv)
 			if (status != VD_NOMEM)
 				vdi_storage_metrics_undecodable(op->storage->metrics);
 			if (status == VD_UNDECODABLE)
-				vd_error_set(&op->error, VD_UNDECODABLE, "Internal error occurred: object not decodable revision=%lld: %.250s",
-					     (long long) kv->mod_rev, inner);
+				vd_error_set(
+					&op->error, VD_UNDECODABLE,
+					"Internal error occurred: object not decodable revision=%lld: %.250s",
+					(long long) kv->mod_rev, inner);
 			else
 				op->error = error;
 			op_finish(op, status);
@@ -277,7 +300,8 @@ static bool take_state(struct op *op, struct vd_kv *kv)
 	return true;
 }
 
-static void on_range(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void on_range(void *arg, vd_status status, const struct vd_range_result *result,
+		     const struct vd_error *error)
 {
 	struct op *op = arg;
 
@@ -285,7 +309,8 @@ static void on_range(void *arg, vd_status status, const struct vd_range_result *
 	if (status != VD_OK) {
 		op_finish_error(op, status, error);
 	} else if (op->minimum > result->revision) {
-		vd_error_set(&op->error, VD_TOO_LARGE_REVISION, "Too large resource version: %lld, current: %lld", (long long) op->minimum,
+		vd_error_set(&op->error, VD_TOO_LARGE_REVISION,
+			     "Too large resource version: %lld, current: %lld", (long long) op->minimum,
 			     (long long) result->revision);
 		op->error.requested = op->minimum;
 		op->error.current = result->revision;
@@ -315,7 +340,8 @@ static void wake_lease_waiters(struct vdi_storage *storage)
 	}
 }
 
-static void on_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void on_lease(void *arg, vd_status status, const struct vd_lease_result *result,
+		     const struct vd_error *error)
 {
 	struct op	   *op = arg;
 	struct vdi_storage *storage = op->storage;
@@ -357,8 +383,9 @@ static bool lease_was_lost(struct op *op, vd_status status)
 	return true;
 }
 
-/* The record that the transaction wrote. It shares nothing with the store, which keeps its own copy; the object over it was made before the
- * write, so that a write that happened is never answered by a failure of ours. */
+/* The record that the transaction wrote. It shares nothing with the store, which keeps its own copy; the
+ * object over it was made before the write, so that a write that happened is never answered by a failure of
+ * ours. */
 static void stamp_wanted(struct op *op, vd_rev revision)
 {
 	struct vd_kv *kv = op->wanted;
@@ -370,19 +397,24 @@ static void stamp_wanted(struct op *op, vd_rev revision)
 }
 
 /* Takes over what is to be written, and makes the answer for the case that it will be. */
-/* An object under another's key would be found by neither name, and watches of a namespace would not see it. */
+/* An object under another's key would be found by neither name, and watches of a namespace would not see
+ * it. */
 static vd_status check_name(struct op *op, const struct vd_object *object)
 {
 	struct vd_bytes namespace_name = vd_object_namespace(object), name = vd_object_name(object);
 	char		buffer[VDI_STORAGE_KEY_MAX];
 	struct vd_bytes key = VD_BYTES_NONE;
 
-	if (vdi_storage_key(op->storage, namespace_name, name, buffer, &key, NULL) == VD_OK && vd_bytes_equal(key, op->key))
+	if (vdi_storage_key(op->storage, namespace_name, name, buffer, &key, NULL) == VD_OK &&
+	    vd_bytes_equal(key, op->key))
 		return VD_OK;
 	return vd_error_set(&op->error, VD_INVALID_ARGUMENT,
-			    "metadata.namespace \"%.*s\" and metadata.name \"%.*s\" of the object do not belong to its key %.*s",
-			    (int) VDI_MIN(namespace_name.size, (size_t) 63), (const char *) namespace_name.data, (int) VDI_MIN(name.size, (size_t) 100),
-			    (const char *) name.data, (int) VDI_MIN(op->key.size, (size_t) 150), (const char *) op->key.data);
+			    "metadata.namespace \"%.*s\" and metadata.name \"%.*s\" of the object do not "
+			    "belong to its key %.*s",
+			    (int) VDI_MIN(namespace_name.size, (size_t) 63),
+			    (const char *) namespace_name.data, (int) VDI_MIN(name.size, (size_t) 100),
+			    (const char *) name.data, (int) VDI_MIN(op->key.size, (size_t) 150),
+			    (const char *) op->key.data);
 }
 
 static vd_status set_wanted(struct op *op, struct vd_bytes value, int64_t ttl_s)
@@ -392,10 +424,14 @@ static vd_status set_wanted(struct op *op, struct vd_bytes value, int64_t ttl_s)
 	vd_status	  status;
 
 	if (ttl_s < 0)
-		return vd_error_set(&op->error, VD_INVALID_ARGUMENT, "the time to live is %lld s, must be 0 (none) or more", (long long) ttl_s);
+		return vd_error_set(&op->error, VD_INVALID_ARGUMENT,
+				    "the time to live is %lld s, must be 0 (none) or more",
+				    (long long) ttl_s);
 	if (value.size && value.data == NULL)
-		return vd_error_set(&op->error, VD_INVALID_ARGUMENT, "value.data is NULL but its size is %zu", value.size);
-	VDI_TRY(vdi_revision_cut_kv(op->storage->codec, op->key, value, op->kind == OP_CREATE, &wanted, &op->error));
+		return vd_error_set(&op->error, VD_INVALID_ARGUMENT, "value.data is NULL but its size is %zu",
+				    value.size);
+	VDI_TRY(vdi_revision_cut_kv(op->storage->codec, op->key, value, op->kind == OP_CREATE, &wanted,
+				    &op->error));
 	status = vd_object_new(op->storage->codec, wanted, &object, &op->error);
 	if (status == VD_OK)
 		status = check_name(op, object);
@@ -425,7 +461,8 @@ static void on_written(struct op *op, const struct vd_txn_result *result)
 	op_finish(op, VD_OK);
 }
 
-static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		   const struct vd_error *error)
 {
 	struct op *op = arg;
 
@@ -437,7 +474,8 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 	} else if (result->succeeded) {
 		on_written(op, result);
 	} else if (op->kind == OP_CREATE && op->guard && result->results[0].range.count == 0) {
-		op_finish(op, storage_error(&op->error, VD_CONFLICT, vd_object_key(op->guard), vd_object_revision(op->guard), NULL));
+		op_finish(op, storage_error(&op->error, VD_CONFLICT, vd_object_key(op->guard),
+					    vd_object_revision(op->guard), NULL));
 	} else if (op->kind == OP_CREATE) {
 		op_finish(op, storage_error(&op->error, VD_EXISTS, op->key, 0, NULL));
 	} else {
@@ -465,9 +503,11 @@ static vd_status check_preconditions(struct op *op)
 		return VD_OK; /* a missing object has no metadata to compare; the callers answer for it */
 	kv = vd_object_kv(op->current);
 	if (op->uid) {
-		VDI_TRY(op->storage->codec->ops->inspect(op->storage->codec, vd_kv_value(kv), &facts, &op->error));
+		VDI_TRY(op->storage->codec->ops->inspect(op->storage->codec, vd_kv_value(kv), &facts,
+							 &op->error));
 		equal = vd_bytes_equal(facts.uid, vd_bytes_of(op->uid));
-		snprintf(inner, sizeof inner, "Precondition failed: UID in precondition: %.64s, UID in object meta: %.*s", op->uid,
+		snprintf(inner, sizeof inner,
+			 "Precondition failed: UID in precondition: %.64s, UID in object meta: %.*s", op->uid,
 			 (int) VDI_MIN(facts.uid.size, (size_t) 64), (const char *) facts.uid.data);
 		vd_codec_release(op->storage->codec, &facts);
 		if (!equal)
@@ -477,7 +517,8 @@ static vd_status check_preconditions(struct op *op)
 		snprintf(revision, sizeof revision, "%lld", (long long) kv->mod_rev);
 		if (strcmp(revision, op->precondition_revision) != 0) {
 			snprintf(inner, sizeof inner,
-				 "Precondition failed: ResourceVersion in precondition: %.64s, ResourceVersion in object meta: %s",
+				 "Precondition failed: ResourceVersion in precondition: %.64s, "
+				 "ResourceVersion in object meta: %s",
 				 op->precondition_revision, revision);
 			return storage_error(&op->error, VD_PRECONDITION, op->key, 0, inner);
 		}
@@ -496,7 +537,8 @@ static vd_status call_update(struct op *op)
 	return VD_OK;
 }
 
-/* A verdict on a state that may be stale: look again. If the fresh state is the same one, the first error stands. */
+/* A verdict on a state that may be stale: look again. If the fresh state is the same one, the first error
+ * stands. */
 static void decide_failed(struct op *op, vd_status status)
 {
 	if (!op->stale_possible) {
@@ -543,7 +585,8 @@ static void decide_update(struct op *op)
 		decide_failed(op, status);
 		return;
 	}
-	if (op->current && op->ttl_s == 0 && vd_object_kv(op->current)->lease == 0 && !vd_object_kv(op->current)->is_stale &&
+	if (op->current && op->ttl_s == 0 && vd_object_kv(op->current)->lease == 0 &&
+	    !vd_object_kv(op->current)->is_stale &&
 	    vd_bytes_equal(vd_kv_value(op->wanted), vd_kv_value(vd_object_kv(op->current)))) {
 		if (op->stale_possible) {
 			op->step = STEP_READ;
@@ -588,14 +631,9 @@ static void decide(struct op *op)
 			op_finish(op, storage_error(&op->error, VD_NOT_FOUND, op->key, 0, NULL));
 		}
 		break;
-	case OP_UPDATE:
-		decide_update(op);
-		break;
-	case OP_DELETE:
-		decide_delete(op);
-		break;
-	default:
-		VDI_UNREACHABLE("no decision for this kind of operation");
+	case OP_UPDATE: decide_update(op); break;
+	case OP_DELETE: decide_delete(op); break;
+	default: VDI_UNREACHABLE("no decision for this kind of operation");
 	}
 }
 
@@ -603,14 +641,17 @@ static void decide(struct op *op)
 
 static vd_status issue_write(struct op *op)
 {
-	struct vd_compare compares[2] = { {
-		.target = VD_COMPARE_MOD,
-		.result = VD_COMPARE_EQUAL,
-		.key = op->key,
-		.number = op->current ? vd_object_revision(op->current) : 0,
-	} };
-	struct vd_op write = { .kind = op->kind == OP_DELETE ? VD_OP_DELETE : VD_OP_PUT, .key = op->key, .lease = op->lease };
-	struct vd_op look = { .kind = VD_OP_RANGE, .range = { .key = op->key, .limit = 1, .count_only = op->kind == OP_CREATE } };
+	struct vd_compare     compares[2] = { {
+		    .target = VD_COMPARE_MOD,
+		    .result = VD_COMPARE_EQUAL,
+		    .key = op->key,
+		    .number = op->current ? vd_object_revision(op->current) : 0,
+	    } };
+	struct vd_op	      write = { .kind = op->kind == OP_DELETE ? VD_OP_DELETE : VD_OP_PUT,
+					.key = op->key,
+					.lease = op->lease };
+	struct vd_op	      look = { .kind = VD_OP_RANGE,
+				       .range = { .key = op->key, .limit = 1, .count_only = op->kind == OP_CREATE } };
 	struct vd_txn_request request = {
 		.compares = compares,
 		.compare_count = 1,
@@ -638,7 +679,8 @@ static int64_t lease_extra_s(int64_t ttl_s)
 	return VDI_MIN(ttl_s / 20, (int64_t) 60);
 }
 
-/* R-146; kubernetes/apiserver pkg/storage/etcd3/lease_manager.go. (Where no time has passed since the grant, which a real clock does not know, it serves too.) */
+/* R-146; kubernetes/apiserver pkg/storage/etcd3/lease_manager.go. (Where no time has passed since the grant,
+ * which a real clock does not know, it serves too.) */
 static bool reuse_lease(struct op *op)
 {
 	struct vdi_storage *storage = op->storage;
@@ -648,8 +690,8 @@ static bool reuse_lease(struct op *op)
 	bool		    reused;
 
 	vdi_lock_acquire(&storage->lease_lock);
-	reused = storage->lease_id && least_ns < storage->lease_expiry.ns && storage->lease_expiry.ns <= most_ns &&
-		 storage->lease_uses < LEASE_USES_MAX;
+	reused = storage->lease_id && least_ns < storage->lease_expiry.ns &&
+		 storage->lease_expiry.ns <= most_ns && storage->lease_uses < LEASE_USES_MAX;
 	storage->lease_uses++;
 	if (reused)
 		op->lease = storage->lease_id;
@@ -686,20 +728,17 @@ static vd_status issue(struct op *op)
 	struct vd_range_request range = { .key = op->key, .limit = 1 };
 
 	switch (op->step) {
-	case STEP_READ:
-		return vd_store_range(op->storage->store, &range, on_range, op);
-	case STEP_LEASE:
-		return issue_lease(op);
-	case STEP_WRITE:
-		return issue_write(op);
-	default:
-		VDI_UNREACHABLE("nothing to issue");
+	case STEP_READ: return vd_store_range(op->storage->store, &range, on_range, op);
+	case STEP_LEASE: return issue_lease(op);
+	case STEP_WRITE: return issue_write(op);
+	default: VDI_UNREACHABLE("nothing to issue");
 	}
 }
 
 static void op_answer(struct op *op)
 {
-	op->done(op->arg, op->status, op->status == VD_OK ? op->result : NULL, op->revision, op->status == VD_OK ? NULL : &op->error);
+	op->done(op->arg, op->status, op->status == VD_OK ? op->result : NULL, op->revision,
+		 op->status == VD_OK ? NULL : &op->error);
 	op_free(op);
 }
 
@@ -748,15 +787,16 @@ static vd_status set_preconditions(struct op *op, const struct vd_preconditions 
 			return VD_NOMEM;
 	}
 	if (preconditions && preconditions->revision.size) {
-		op->precondition_revision = vdi_strndup(preconditions->revision.data, preconditions->revision.size);
+		op->precondition_revision =
+			vdi_strndup(preconditions->revision.data, preconditions->revision.size);
 		if (op->precondition_revision == NULL)
 			return VD_NOMEM;
 	}
 	return VD_OK;
 }
 
-static struct op *op_new_call(struct vdi_storage *storage, enum op_kind kind, struct vd_bytes key, struct vd_object *suggestion, vd_object_fn done,
-			      void *arg)
+static struct op *op_new_call(struct vdi_storage *storage, enum op_kind kind, struct vd_bytes key,
+			      struct vd_object *suggestion, vd_object_fn done, void *arg)
 {
 	struct op *op = op_new(storage, kind, key);
 
@@ -773,7 +813,8 @@ static struct op *op_new_call(struct vdi_storage *storage, enum op_kind kind, st
 	return op;
 }
 
-vd_status vdi_storage_get(struct vdi_storage *storage, struct vd_bytes key, vd_rev minimum, vd_object_fn done, void *arg)
+vd_status vdi_storage_get(struct vdi_storage *storage, struct vd_bytes key, vd_rev minimum, vd_object_fn done,
+			  void *arg)
 {
 	struct op *op = op_new_call(storage, OP_GET, key, NULL, done, arg);
 
@@ -783,13 +824,14 @@ vd_status vdi_storage_get(struct vdi_storage *storage, struct vd_bytes key, vd_r
 	return op_start(op);
 }
 
-vd_status vdi_storage_create(struct vdi_storage *storage, struct vd_bytes key, struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg)
+vd_status vdi_storage_create(struct vdi_storage *storage, struct vd_bytes key, struct vd_bytes value,
+			     int64_t ttl_s, vd_object_fn done, void *arg)
 {
 	return vdi_storage_create_beside(storage, NULL, key, value, ttl_s, done, arg);
 }
 
-vd_status vdi_storage_create_beside(struct vdi_storage *storage, struct vd_object *guard, struct vd_bytes key, struct vd_bytes value, int64_t ttl_s,
-				    vd_object_fn done, void *arg)
+vd_status vdi_storage_create_beside(struct vdi_storage *storage, struct vd_object *guard, struct vd_bytes key,
+				    struct vd_bytes value, int64_t ttl_s, vd_object_fn done, void *arg)
 {
 	struct op *op = op_new_call(storage, OP_CREATE, key, NULL, done, arg);
 	vd_status  status;
@@ -808,8 +850,9 @@ vd_status vdi_storage_create_beside(struct vdi_storage *storage, struct vd_objec
 	return op_start(op);
 }
 
-vd_status vdi_storage_update(struct vdi_storage *storage, struct vd_bytes key, bool create_missing, const struct vd_preconditions *preconditions,
-			     struct vd_object *suggestion, vd_update_fn update, vd_object_fn done, void *arg)
+vd_status vdi_storage_update(struct vdi_storage *storage, struct vd_bytes key, bool create_missing,
+			     const struct vd_preconditions *preconditions, struct vd_object *suggestion,
+			     vd_update_fn update, vd_object_fn done, void *arg)
 {
 	struct op *op = op_new_call(storage, OP_UPDATE, key, suggestion, done, arg);
 
@@ -823,8 +866,9 @@ vd_status vdi_storage_update(struct vdi_storage *storage, struct vd_bytes key, b
 	return op_start(op);
 }
 
-vd_status vdi_storage_delete(struct vdi_storage *storage, struct vd_bytes key, const struct vd_preconditions *preconditions,
-			     struct vd_object *suggestion, vd_validate_fn validate, vd_object_fn done, void *arg)
+vd_status vdi_storage_delete(struct vdi_storage *storage, struct vd_bytes key,
+			     const struct vd_preconditions *preconditions, struct vd_object *suggestion,
+			     vd_validate_fn validate, vd_object_fn done, void *arg)
 {
 	struct op *op = op_new_call(storage, OP_DELETE, key, suggestion, done, arg);
 

@@ -27,7 +27,10 @@ static struct read_call *read_call_new(struct vdi_storage *storage, void *arg)
 
 static void answer_page(struct read_call *call, const struct vd_range_result *result)
 {
-	struct vdi_storage_page page = { .revision = result->revision, .object_count = result->kv_count, .count = result->count, .more = result->more };
+	struct vdi_storage_page page = { .revision = result->revision,
+					 .object_count = result->kv_count,
+					 .count = result->count,
+					 .more = result->more };
 	struct vd_error		error = { 0 }, first_error = { 0 };
 	vd_status		status = vdi_store_check_page(result, &error);
 
@@ -64,14 +67,15 @@ static void answer_page(struct read_call *call, const struct vd_range_result *re
 static void count_answer(const struct read_call *call, vd_status status)
 {
 	vdi_storage_metrics_request(call->storage->metrics,
-				    call->is_single    ? VDI_OPERATION_GET
-				    : call->page_done  ? VDI_OPERATION_LIST
-				    : call->count_done ? VDI_OPERATION_LIST_WITH_COUNT
-						       : VDI_OPERATION_CURRENT_REVISION,
+				    call->is_single  ? VDI_OPERATION_GET :
+				    call->page_done  ? VDI_OPERATION_LIST :
+				    call->count_done ? VDI_OPERATION_LIST_WITH_COUNT :
+						       VDI_OPERATION_CURRENT_REVISION,
 				    call->issued, status);
 }
 
-static void on_read(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void on_read(void *arg, vd_status status, const struct vd_range_result *result,
+		    const struct vd_error *error)
 {
 	struct read_call *call = arg;
 
@@ -100,12 +104,14 @@ static vd_status read_issue(struct read_call *call, const struct vd_range_reques
 	return status;
 }
 
-vd_status vdi_storage_page(struct vdi_storage *storage, struct vd_bytes prefix, struct vd_bytes start, vd_rev revision, int64_t limit,
-			   vdi_storage_page_fn done, void *arg)
+vd_status vdi_storage_page(struct vdi_storage *storage, struct vd_bytes prefix, struct vd_bytes start,
+			   vd_rev revision, int64_t limit, vdi_storage_page_fn done, void *arg)
 {
 	char			end[VDI_STORAGE_KEY_MAX];
 	struct read_call       *call;
-	struct vd_range_request request = { .key = start.size ? start : prefix, .revision = revision, .limit = limit };
+	struct vd_range_request request = { .key = start.size ? start : prefix,
+					    .revision = revision,
+					    .limit = limit };
 
 	if (prefix.size == 0 || prefix.size > sizeof end)
 		return VD_INVALID_ARGUMENT;
@@ -122,7 +128,8 @@ vd_status vdi_storage_page(struct vdi_storage *storage, struct vd_bytes prefix, 
 vd_status vdi_storage_current_revision(struct vdi_storage *storage, vd_done_fn done, void *arg)
 {
 	/* the prefix itself, without its slash; only the header counts. */
-	struct vd_range_request request = { .key = { storage->key_prefix, storage->key_prefix_size - 1 }, .limit = 1 };
+	struct vd_range_request request = { .key = { storage->key_prefix, storage->key_prefix_size - 1 },
+					    .limit = 1 };
 	struct read_call       *call = read_call_new(storage, arg);
 
 	if (call == NULL)
@@ -134,7 +141,8 @@ vd_status vdi_storage_current_revision(struct vdi_storage *storage, vd_done_fn d
 vd_status vdi_storage_count(struct vdi_storage *storage, vdi_storage_count_fn done, void *arg)
 {
 	char			end[VDI_STORAGE_KEY_MAX];
-	struct vd_range_request request = { .key = { storage->key_prefix, storage->key_prefix_size }, .count_only = true };
+	struct vd_range_request request = { .key = { storage->key_prefix, storage->key_prefix_size },
+					    .count_only = true };
 	struct read_call       *call = read_call_new(storage, arg);
 
 	if (call == NULL)

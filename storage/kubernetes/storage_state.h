@@ -9,21 +9,21 @@
 struct op;
 
 struct vdi_storage {
-	const struct vd_env *env;
-	struct vd_store	    *store;
-	struct vd_codec	    *codec;
+	const struct vd_env	   *env;
+	struct vd_store		   *store;
+	struct vd_codec		   *codec;
 	struct vdi_storage_metrics *metrics;
-	char		    *resource;
-	char		    *key_prefix;
-	size_t		     key_prefix_size;
+	char			   *resource;
+	char			   *key_prefix;
+	size_t			    key_prefix_size;
 
 	/* Under lease_lock. */
 	struct vdi_lock lease_lock;
-	int64_t lease_id;
-	vd_mono lease_expiry; /* at the earliest */
-	int	lease_uses;   /* calls since it was granted, failed ones too */
-	bool	lease_asked;  /* a grant is under way; lease_waiters wait for it */
-	struct op *lease_waiters;
+	int64_t		lease_id;
+	vd_mono		lease_expiry; /* at the earliest */
+	int		lease_uses;   /* calls since it was granted, failed ones too */
+	bool		lease_asked;  /* a grant is under way; lease_waiters wait for it */
+	struct op      *lease_waiters;
 };
 
 #endif

@@ -1,6 +1,7 @@
-/* How: changes go into the writer's working trees and into the history, as a start does with what the directory holds (mvcc_load.c). When all of it is
- * there, a walk over the history makes one journal record of each revision. The history keeps everything until the end, compacted revisions too, because
- * the journal wants them in order; only then are they dropped. */
+/* How: changes go into the writer's working trees and into the history, as a start does with what the
+ * directory holds (mvcc_load.c). When all of it is there, a walk over the history makes one journal record of
+ * each revision. The history keeps everything until the end, compacted revisions too, because the journal
+ * wants them in order; only then are they dropped. */
 #include "mvcc_import.h"
 
 #include <stdlib.h>
@@ -13,20 +14,21 @@
 #define PROGRESS_CHANGES 100000
 
 struct vdi_mvcc_import {
-	struct vdi_mvcc			 *mvcc;
-	struct vdi_group		 *group;
-	const struct vdi_mvcc_importer	 *importer;
-	vd_mono				  now;
-	vd_rev				  last;	     /* imported so far; 0: nothing */
-	vd_rev				  compacted; /* -1: never */
-	uint64_t			  change_count;
+	struct vdi_mvcc		       *mvcc;
+	struct vdi_group	       *group;
+	const struct vdi_mvcc_importer *importer;
+	vd_mono				now;
+	vd_rev				last;	   /* imported so far; 0: nothing */
+	vd_rev				compacted; /* -1: never */
+	uint64_t			change_count;
 };
 
 /* ---- Into memory ---- */
 
 static vd_status invalid_key(struct vd_error *reterr, const char *why, const struct vd_kv *kv)
 {
-	return vd_error_set(reterr, VD_INVALID, "%s: %.*s at revision %lld", why, (int) VDI_MIN(kv->key_size, 200), kv->data, (long long) kv->mod_rev);
+	return vd_error_set(reterr, VD_INVALID, "%s: %.*s at revision %lld", why,
+			    (int) VDI_MIN(kv->key_size, 200), kv->data, (long long) kv->mod_rev);
 }
 
 static vd_status no_memory(struct vd_error *reterr)
@@ -37,7 +39,8 @@ static vd_status no_memory(struct vd_error *reterr)
 /* Takes over previous. */
 static vd_status add_event(struct vdi_group *group, bool is_delete, struct vd_kv *kv, struct vd_kv *previous)
 {
-	if (!vdi_grow((void **) &group->events, &group->event_capacity, group->event_count + 1, sizeof group->events[0])) {
+	if (!vdi_grow((void **) &group->events, &group->event_capacity, group->event_count + 1,
+		      sizeof group->events[0])) {
 		vd_kv_unref(previous);
 		return VD_NOMEM;
 	}
@@ -46,12 +49,14 @@ static vd_status add_event(struct vdi_group *group, bool is_delete, struct vd_kv
 }
 
 /* What is not given follows from the live record. */
-static vd_status stamp(struct vdi_mvcc_import *import, struct vd_kv *kv, const struct vd_kv *live, uint32_t sub, struct vd_error *reterr)
+static vd_status stamp(struct vdi_mvcc_import *import, struct vd_kv *kv, const struct vd_kv *live,
+		       uint32_t sub, struct vd_error *reterr)
 {
 	if (!import->importer->is_exact)
 		kv->sub = sub;
 	/* An event log knows no leases, only their numbers. */
-	if (!import->importer->is_exact || vdi_lease_find(vdi_btree_view(&import->group->leases), kv->lease) == NULL)
+	if (!import->importer->is_exact ||
+	    vdi_lease_find(vdi_btree_view(&import->group->leases), kv->lease) == NULL)
 		kv->lease = 0;
 	if (kv->create_rev == 0)
 		kv->create_rev = live ? live->create_rev : kv->mod_rev;
@@ -62,7 +67,8 @@ static vd_status stamp(struct vdi_mvcc_import *import, struct vd_kv *kv, const s
 	return VD_OK;
 }
 
-static vd_status take(struct vdi_mvcc_import *import, const struct vdi_import_change *change, uint32_t sub, struct vd_error *reterr)
+static vd_status take(struct vdi_mvcc_import *import, const struct vdi_import_change *change, uint32_t sub,
+		      struct vd_error *reterr)
 {
 	struct vdi_group   *group = import->group;
 	struct vd_kv	   *kv = change->kv;
@@ -91,7 +97,8 @@ static vd_status take(struct vdi_mvcc_import *import, const struct vdi_import_ch
 	return status == VD_OK ? VD_OK : no_memory(reterr);
 }
 
-vd_status vdi_mvcc_import_commit(struct vdi_mvcc_import *import, const struct vdi_import_change *changes, size_t count, struct vd_error *reterr)
+vd_status vdi_mvcc_import_commit(struct vdi_mvcc_import *import, const struct vdi_import_change *changes,
+				 size_t count, struct vd_error *reterr)
 {
 	vd_rev revision;
 
@@ -99,8 +106,10 @@ vd_status vdi_mvcc_import_commit(struct vdi_mvcc_import *import, const struct vd
 		return VD_OK;
 	revision = changes[0].kv->mod_rev;
 	if (revision <= import->last)
-		return vd_error_set(reterr, VD_INVALID, "revision %lld does not follow %lld", (long long) revision, (long long) import->last);
-	if (import->group->event_count >= GATHER_MAX && vdi_mvcc_load_flush(import->mvcc, import->now) != VD_OK)
+		return vd_error_set(reterr, VD_INVALID, "revision %lld does not follow %lld",
+				    (long long) revision, (long long) import->last);
+	if (import->group->event_count >= GATHER_MAX &&
+	    vdi_mvcc_load_flush(import->mvcc, import->now) != VD_OK)
 		return no_memory(reterr);
 	for (size_t i = 0; i < count; i++) {
 		VDI_CHECK(changes[i].kv->mod_rev == revision);
@@ -115,15 +124,16 @@ vd_status vdi_mvcc_import_commit(struct vdi_mvcc_import *import, const struct vd
 
 static int order_changes(const void *a, const void *b)
 {
-	const struct vd_kv *left = ((const struct vdi_import_change *) a)->kv, *right = ((const struct vdi_import_change *) b)->kv;
+	const struct vd_kv *left = ((const struct vdi_import_change *) a)->kv,
+			   *right = ((const struct vdi_import_change *) b)->kv;
 
 	if (left->mod_rev != right->mod_rev)
 		return left->mod_rev < right->mod_rev ? -1 : 1;
 	return vd_bytes_compare(vd_kv_key(left), vd_kv_key(right));
 }
 
-vd_status vdi_mvcc_import_snapshot(struct vdi_mvcc_import *import, vd_rev revision, struct vdi_import_change *changes, size_t count,
-				   struct vd_error *reterr)
+vd_status vdi_mvcc_import_snapshot(struct vdi_mvcc_import *import, vd_rev revision,
+				   struct vdi_import_change *changes, size_t count, struct vd_error *reterr)
 {
 	if (import->last != 0)
 		return vd_error_set(reterr, VD_INVALID, "a snapshot must come before all changes");
@@ -135,12 +145,14 @@ vd_status vdi_mvcc_import_snapshot(struct vdi_mvcc_import *import, vd_rev revisi
 		if (changes[first].is_delete || changes[first].kv->mod_rev > revision)
 			return invalid_key(reterr, "not part of a snapshot", changes[first].kv);
 		for (size_t i = first; i < end; i++)
-			if (vdi_btree_snapshot_get(vdi_btree_view(&import->group->keys), vd_kv_key(changes[i].kv)))
+			if (vdi_btree_snapshot_get(vdi_btree_view(&import->group->keys),
+						   vd_kv_key(changes[i].kv)))
 				return invalid_key(reterr, "one key twice in a snapshot", changes[i].kv);
 		VDI_TRY(vdi_mvcc_import_commit(import, changes + first, end - first, reterr));
 	}
 	import->last = VDI_MAX(import->last, revision);
-	/* Nothing is known below the last revision that is here: the store cannot stand at one that it holds no record of. */
+	/* Nothing is known below the last revision that is here: the store cannot stand at one that it holds
+	 * no record of. */
 	import->compacted = import->group->revision;
 	return VD_OK;
 }
@@ -150,16 +162,21 @@ vd_status vdi_mvcc_import_compact(struct vdi_mvcc_import *import, vd_rev revisio
 	if (import->importer->is_exact)
 		import->last = import->group->revision = VDI_MAX(import->group->revision, revision);
 	if (revision > VDI_MAX(import->last, import->group->revision))
-		return vd_error_set(reterr, VD_INVALID, "compaction at %lld, beyond the last revision %lld", (long long) revision, (long long) import->last);
+		return vd_error_set(reterr, VD_INVALID, "compaction at %lld, beyond the last revision %lld",
+				    (long long) revision, (long long) import->last);
 	import->compacted = VDI_MAX(import->compacted, VDI_MIN(revision, import->group->revision));
 	return VD_OK;
 }
 
-vd_status vdi_mvcc_import_lease(struct vdi_mvcc_import *import, int64_t id, int64_t ttl_s, struct vd_error *reterr)
+vd_status vdi_mvcc_import_lease(struct vdi_mvcc_import *import, int64_t id, int64_t ttl_s,
+				struct vd_error *reterr)
 {
 	if (id == 0 || ttl_s < 1 || vdi_lease_find(vdi_btree_view(&import->group->leases), id))
 		return vd_error_set(reterr, VD_INVALID, "lease %lld cannot be imported", (long long) id);
-	return vdi_group_lease_grant(import->group, id, ttl_s, import->now, vd_env_wall(import->mvcc->env)) == VD_OK ? VD_OK : no_memory(reterr);
+	return vdi_group_lease_grant(import->group, id, ttl_s, import->now, vd_env_wall(import->mvcc->env)) ==
+			       VD_OK ?
+		       VD_OK :
+		       no_memory(reterr);
 }
 
 /* ---- To the journal ---- */
@@ -177,7 +194,8 @@ static vd_status sync_walk(struct journal_walk *walk, struct vd_error *reterr)
 }
 
 /* The events of one revision as one record. */
-static vd_status append_revision(struct journal_walk *walk, const struct vd_store_event *events, size_t count, struct vd_error *reterr)
+static vd_status append_revision(struct journal_walk *walk, const struct vd_store_event *events, size_t count,
+				 struct vd_error *reterr)
 {
 	struct vdi_group *group = walk->import->group;
 	struct vdi_commit commit = { .revision = events[0].kv->mod_rev, .change_count = count };
@@ -185,7 +203,8 @@ static vd_status append_revision(struct journal_walk *walk, const struct vd_stor
 	if (!vdi_grow((void **) &group->changes, &group->change_capacity, count, sizeof group->changes[0]))
 		return no_memory(reterr);
 	for (size_t i = 0; i < count; i++) {
-		group->changes[i] = (struct vdi_change) { events[i].is_delete, events[i].kv, events[i].previous, events[i].previous == NULL };
+		group->changes[i] = (struct vdi_change) { events[i].is_delete, events[i].kv,
+							  events[i].previous, events[i].previous == NULL };
 		walk->unsynced_bytes += events[i].kv->key_size + events[i].kv->value_size + 64;
 	}
 	commit.changes = group->changes;
@@ -193,12 +212,14 @@ static vd_status append_revision(struct journal_walk *walk, const struct vd_stor
 	walk->done += count;
 	if (walk->import->importer->progress && walk->done - walk->said >= PROGRESS_CHANGES) {
 		walk->said = walk->done;
-		walk->import->importer->progress(walk->import->importer->arg, walk->done, walk->import->change_count);
+		walk->import->importer->progress(walk->import->importer->arg, walk->done,
+						 walk->import->change_count);
 	}
 	return walk->unsynced_bytes >= SYNC_BYTES ? sync_walk(walk, reterr) : VD_OK;
 }
 
-static vd_status append_run(struct journal_walk *walk, const struct vd_store_event *events, size_t count, struct vd_error *reterr)
+static vd_status append_run(struct journal_walk *walk, const struct vd_store_event *events, size_t count,
+			    struct vd_error *reterr)
 {
 	for (size_t first = 0, end; first < count; first = end) {
 		for (end = first + 1; end < count && events[end].kv->mod_rev == events[first].kv->mod_rev;)
@@ -210,11 +231,11 @@ static vd_status append_run(struct journal_walk *walk, const struct vd_store_eve
 
 static vd_status append_all(struct journal_walk *walk, struct vd_error *reterr)
 {
-	struct vdi_mvcc_log	   *log = &walk->import->mvcc->log;
-	struct vdi_mvcc_log_cursor  cursor = { 0 };
+	struct vdi_mvcc_log	    *log = &walk->import->mvcc->log;
+	struct vdi_mvcc_log_cursor   cursor = { 0 };
 	const struct vd_store_event *events;
-	uint32_t		    count;
-	vd_status		    status;
+	uint32_t		     count;
+	vd_status		     status;
 
 	if (log->end_index == 0)
 		return VD_OK;
@@ -232,7 +253,8 @@ static vd_status write_journal(struct vdi_mvcc_import *import, struct vd_error *
 	struct journal_walk walk = { .import = import };
 	struct vdi_commit   compaction = { .compact = import->compacted };
 
-	struct vdi_commit   leases = { .leases = import->group->lease_changes, .lease_count = import->group->lease_change_count };
+	struct vdi_commit leases = { .leases = import->group->lease_changes,
+				     .lease_count = import->group->lease_change_count };
 
 	VDI_TRY(vdi_persist_mark(import->mvcc->persist, reterr));
 	if (leases.lease_count)
@@ -250,9 +272,11 @@ static vd_status write_journal(struct vdi_mvcc_import *import, struct vd_error *
 
 static vd_status check_empty(const struct vdi_group *group, struct vd_error *reterr)
 {
-	if (vdi_btree_count(&group->keys) == 0 && vdi_btree_count(&group->leases) == 0 && group->revision <= 1 && group->compacted < 0)
+	if (vdi_btree_count(&group->keys) == 0 && vdi_btree_count(&group->leases) == 0 &&
+	    group->revision <= 1 && group->compacted < 0)
 		return VD_OK;
-	return vd_error_set(reterr, VD_EXISTS, "the store is not empty: it holds %llu keys and stands at revision %lld",
+	return vd_error_set(reterr, VD_EXISTS,
+			    "the store is not empty: it holds %llu keys and stands at revision %lld",
 			    (unsigned long long) vdi_btree_count(&group->keys), (long long) group->revision);
 }
 
@@ -269,17 +293,21 @@ static void drop_compacted(struct vdi_mvcc_import *import)
 	}
 }
 
-vd_status vdi_mvcc_import_run(struct vdi_mvcc *mvcc, const struct vdi_mvcc_importer *importer, struct vd_error *reterr)
+vd_status vdi_mvcc_import_run(struct vdi_mvcc *mvcc, const struct vdi_mvcc_importer *importer,
+			      struct vd_error *reterr)
 {
-	struct vdi_mvcc_import import = {
-		.mvcc = mvcc, .group = &mvcc->writer.group, .importer = importer, .now = vd_env_now(mvcc->env), .compacted = -1
-	};
+	struct vdi_mvcc_import import = { .mvcc = mvcc,
+					  .group = &mvcc->writer.group,
+					  .importer = importer,
+					  .now = vd_env_now(mvcc->env),
+					  .compacted = -1 };
 
 	VDI_TRY(check_empty(import.group, reterr));
 	VDI_TRY(importer->run(importer->arg, &import, reterr));
 	if (vdi_mvcc_load_flush(mvcc, import.now) != VD_OK)
 		return no_memory(reterr);
-	if (mvcc->persist && (import.change_count || import.group->lease_change_count || import.compacted > 0))
+	if (mvcc->persist &&
+	    (import.change_count || import.group->lease_change_count || import.compacted > 0))
 		VDI_TRY(write_journal(&import, reterr));
 	import.group->lease_change_count = 0;
 	drop_compacted(&import);

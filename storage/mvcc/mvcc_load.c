@@ -1,7 +1,9 @@
-/* How: records come in revision order, first those that compaction kept (at most one a key, at or below the compacted revision), then everything
- * newer. They are only gathered; the trees and the history are built when all are there (mvcc_build.c).
+/* How: records come in revision order, first those that compaction kept (at most one a key, at or below the
+ * compacted revision), then everything newer. They are only gathered; the trees and the history are built
+ * when all are there (mvcc_build.c).
  *
- * Attachments of leases are the lease fields of the live keys (E-508); they are made at the end, when it is known what lives. */
+ * Attachments of leases are the lease fields of the live keys (E-508); they are made at the end, when it is
+ * known what lives. */
 #include "mvcc_load.h"
 
 #include "mvcc_build.h"
@@ -10,12 +12,12 @@
 #define RECORDS_EXPECTED_MAX ((int64_t) 4 << 20)
 
 struct loader {
-	struct vdi_mvcc	      *mvcc;
-	struct vdi_group      *group;
+	struct vdi_mvcc	     *mvcc;
+	struct vdi_group     *group;
 	struct vdi_mvcc_build build;
-	bool		       has_leases; /* some record names one */
-	vd_mono		       now;
-	vd_wall		       wall;
+	bool		      has_leases; /* some record names one */
+	vd_mono		      now;
+	vd_wall		      wall;
 };
 
 static vd_status load_begin(void *arg, vd_rev compacted, vd_rev revision_min, int64_t record_count_estimate)
@@ -25,7 +27,8 @@ static vd_status load_begin(void *arg, vd_rev compacted, vd_rev revision_min, in
 	loader->group->compacted = compacted;
 	loader->group->revision = VDI_MAX(revision_min, 1);
 	loader->mvcc->log.floor = VDI_MAX(compacted, 0);
-	return vdi_mvcc_build_expect(&loader->build, (size_t) VDI_MIN(VDI_MAX(record_count_estimate, 0), RECORDS_EXPECTED_MAX));
+	return vdi_mvcc_build_expect(
+		&loader->build, (size_t) VDI_MIN(VDI_MAX(record_count_estimate, 0), RECORDS_EXPECTED_MAX));
 }
 
 /* What an import has gathered becomes history. */
@@ -40,7 +43,8 @@ vd_status vdi_mvcc_load_flush(struct vdi_mvcc *mvcc, vd_mono now)
 	status = vdi_mvcc_state_new(&state);
 	if (status != VD_OK)
 		return status;
-	status = vdi_mvcc_log_prepare(&mvcc->log, group->events, group->event_count, vdi_btree_count(&group->keys), now);
+	status = vdi_mvcc_log_prepare(&mvcc->log, group->events, group->event_count,
+				      vdi_btree_count(&group->keys), now);
 	if (status == VD_OK) {
 		state->revision = group->events[group->event_count - 1].kv->mod_rev;
 		state->compacted = group->compacted;
@@ -88,7 +92,8 @@ vd_status vdi_mvcc_load_attach(struct vdi_mvcc *mvcc)
 	vd_status		status = VD_OK;
 
 	vdi_btree_cursor_init(&cursor, vdi_btree_view(&mvcc->writer.group.keys));
-	for (kv = vdi_btree_cursor_first(&cursor); kv && status == VD_OK; kv = vdi_btree_cursor_next(&cursor)) {
+	for (kv = vdi_btree_cursor_first(&cursor); kv && status == VD_OK;
+	     kv = vdi_btree_cursor_next(&cursor)) {
 		if (kv->lease == 0)
 			continue;
 		status = vdi_lease_key_new(kv->lease, vd_kv_key(kv), &attachment);
@@ -100,11 +105,14 @@ vd_status vdi_mvcc_load_attach(struct vdi_mvcc *mvcc)
 	return status;
 }
 
-vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning, struct vd_error *reterr)
+vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning,
+			struct vd_error *reterr)
 {
-	struct loader		loader = { mvcc, &mvcc->writer.group, .now = vd_env_now(mvcc->env), .wall = vd_env_wall(mvcc->env) };
+	struct loader		loader = { mvcc, &mvcc->writer.group, .now = vd_env_now(mvcc->env),
+					   .wall = vd_env_wall(mvcc->env) };
 	struct vdi_persist_sink sink = { load_begin, load_change, load_lease, &loader };
-	vd_status		status = vdi_persist_open_tuned(mvcc->env, &mvcc->options, tuning, &sink, &mvcc->persist, reterr);
+	vd_status		status =
+		vdi_persist_open_tuned(mvcc->env, &mvcc->options, tuning, &sink, &mvcc->persist, reterr);
 
 	if (status != VD_OK) {
 		vdi_mvcc_build_fini(&loader.build);

@@ -8,7 +8,10 @@ static const struct {
 	enum vdi_metric_id id;
 	size_t		   offset;
 } instances[] = {
-#define INSTANCE(name, field) { VDI_METRIC_##name, offsetof(struct vdi_mvcc_metrics, field) }
+#define INSTANCE(name, field)                                                                                \
+	{                                                                                                    \
+		VDI_METRIC_##name, offsetof(struct vdi_mvcc_metrics, field)                                  \
+	}
 	INSTANCE(ETCD_MVCC_PUT_TOTAL, puts),
 	INSTANCE(ETCD_MVCC_DELETE_TOTAL, deletes),
 	INSTANCE(ETCD_MVCC_TXN_TOTAL, txns),

@@ -1,6 +1,7 @@
 /* What the embedded store tells about itself, under etcd's names where they exist.
  *
- * Counters are counted where things happen; gauges are set when someone reads the metrics. Stores on one env share the instances. */
+ * Counters are counted where things happen; gauges are set when someone reads the metrics. Stores on one env
+ * share the instances. */
 #ifndef VDI_MVCC_METRICS_H
 #define VDI_MVCC_METRICS_H
 
@@ -45,7 +46,8 @@ struct vdi_mvcc_metrics {
 	struct vdi_metric *slow_watchers;
 };
 
-/* Registers; nothing is collected before the store is complete, so the last step of opening. VD_NOMEM: undone. */
+/* Registers; nothing is collected before the store is complete, so the last step of opening. VD_NOMEM:
+ * undone. */
 VDI_MUST_USE vd_status vdi_mvcc_metrics_init(struct vdi_mvcc_metrics *metrics, struct vdi_mvcc *mvcc);
 /* The collector does not run any more when it returns. Fine without init. */
 void vdi_mvcc_metrics_fini(struct vdi_mvcc_metrics *metrics);

@@ -5,7 +5,8 @@
 #include "mvcc_store.h"
 #include "wait.h"
 
-static vd_status copy_options(const struct vd_mvcc_options *options, struct vd_mvcc_options *ret_options, struct vd_error *reterr)
+static vd_status copy_options(const struct vd_mvcc_options *options, struct vd_mvcc_options *ret_options,
+			      struct vd_error *reterr)
 {
 	struct vd_mvcc_options copy = VD_MVCC_OPTIONS_INIT;
 
@@ -13,16 +14,18 @@ static vd_status copy_options(const struct vd_mvcc_options *options, struct vd_m
 		VDI_REQUIRE_OPTIONS(options, reterr);
 		copy = *options;
 	}
-	if (copy.in_flight_max == 0 || copy.history_bytes < 0 || copy.history_window.ns < 0 || copy.quota_bytes < 0 || copy.progress_interval.ns < 0)
+	if (copy.in_flight_max == 0 || copy.history_bytes < 0 || copy.history_window.ns < 0 ||
+	    copy.quota_bytes < 0 || copy.progress_interval.ns < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "mvcc: in_flight_max must be above 0, history_bytes, history_window, quota_bytes and progress_interval 0 or more");
+				    "mvcc: in_flight_max must be above 0, history_bytes, history_window, "
+				    "quota_bytes and progress_interval 0 or more");
 	*ret_options = copy;
 	return VD_OK;
 }
 
 /* The state before anything was published: what was loaded, or nothing at revision 1. */
-static vd_status first_state(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning, const struct vdi_mvcc_importer *importer,
-			     struct vd_error *reterr)
+static vd_status first_state(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning,
+			     const struct vdi_mvcc_importer *importer, struct vd_error *reterr)
 {
 	struct vdi_mvcc_state *state;
 	vd_status	       status = VD_OK;
@@ -92,33 +95,40 @@ static void close_persist(struct vdi_mvcc *mvcc)
 	mvcc->persist = NULL;
 }
 
-vd_status vd_store_open_mvcc(const struct vd_env *env, const struct vd_mvcc_options *options, struct vd_store **ret_store,
-			     struct vd_error *reterr)
+vd_status vd_store_open_mvcc(const struct vd_env *env, const struct vd_mvcc_options *options,
+			     struct vd_store **ret_store, struct vd_error *reterr)
 {
 	struct vdi_mvcc *mvcc;
 
 	VDI_TRY(vdi_mvcc_open_tuned(env, options, NULL, ret_store, reterr));
 	mvcc = vdi_mvcc_of(*ret_store);
-	mvcc->usage = (struct vdi_usage) { .kind = "store", .closed_by = "vd_store_close", .watch_closed_by = "vd_store_watch_close", .env = env };
+	mvcc->usage = (struct vdi_usage) { .kind = "store",
+					   .closed_by = "vd_store_close",
+					   .watch_closed_by = "vd_store_watch_close",
+					   .env = env };
 	vdi_usage_begin(&mvcc->usage);
 	return VD_OK;
 }
 
-vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
-			      struct vd_store **ret_store, struct vd_error *reterr)
+vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options,
+			      const struct vdi_persist_tuning *tuning, struct vd_store **ret_store,
+			      struct vd_error *reterr)
 {
 	return vdi_mvcc_open_importing(env, options, tuning, NULL, ret_store, reterr);
 }
 
-vd_status vdi_mvcc_open_importing(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
-				  const struct vdi_mvcc_importer *importer, struct vd_store **ret_store, struct vd_error *reterr)
+vd_status vdi_mvcc_open_importing(const struct vd_env *env, const struct vd_mvcc_options *options,
+				  const struct vdi_persist_tuning *tuning,
+				  const struct vdi_mvcc_importer *importer, struct vd_store **ret_store,
+				  struct vd_error *reterr)
 {
 	struct vd_mvcc_options checked;
 	struct vdi_mvcc	      *mvcc;
 	vd_status	       status;
 
 	if (env == NULL || ret_store == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "vd_store_open_mvcc: %s is NULL", env ? "ret_store" : "env");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "vd_store_open_mvcc: %s is NULL",
+				    env ? "ret_store" : "env");
 	VDI_TRY(copy_options(options, &checked, reterr));
 	mvcc = VDI_NEW(struct vdi_mvcc);
 	if (mvcc == NULL)

@@ -5,12 +5,16 @@
 #include "mvcc_import.h"
 #include "persist_tuning.h"
 
-/* As vd_store_open_mvcc, with what tests turn: another disk above all. tuning may be NULL; it is used until this returns. */
-VDI_MUST_USE vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
+/* As vd_store_open_mvcc, with what tests turn: another disk above all. tuning may be NULL; it is used until
+ * this returns. */
+VDI_MUST_USE vd_status vdi_mvcc_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options,
+					   const struct vdi_persist_tuning *tuning,
 					   struct vd_store **ret_store, struct vd_error *reterr);
 /* As vdi_mvcc_open_tuned. VD_EXISTS: the store is not empty. */
-VDI_MUST_USE vd_status vdi_mvcc_open_importing(const struct vd_env *env, const struct vd_mvcc_options *options,
-					       const struct vdi_persist_tuning *tuning, const struct vdi_mvcc_importer *importer,
+VDI_MUST_USE vd_status vdi_mvcc_open_importing(const struct vd_env	       *env,
+					       const struct vd_mvcc_options    *options,
+					       const struct vdi_persist_tuning *tuning,
+					       const struct vdi_mvcc_importer  *importer,
 					       struct vd_store **ret_store, struct vd_error *reterr);
 
 #endif

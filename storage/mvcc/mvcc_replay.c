@@ -3,7 +3,8 @@
 
 #include "mvcc_store.h"
 
-vd_status vdi_mvcc_replay(struct vd_store *store, vd_rev revision, const struct vdi_replay_change *changes, size_t count, vd_done_fn done, void *arg)
+vd_status vdi_mvcc_replay(struct vd_store *store, vd_rev revision, const struct vdi_replay_change *changes,
+			  size_t count, vd_done_fn done, void *arg)
 {
 	struct vdi_mvcc	      *mvcc = vdi_mvcc_of(store);
 	struct vdi_submission *submission;

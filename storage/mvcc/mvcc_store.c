@@ -1,7 +1,8 @@
 /* The public face of the embedded store, and its life.
  *
- * Ending: close -> the writer answers what is queued, ends the watches, ends itself -> the compactor ends -> the persist ends -> the last call under
- * way leaves (users) -> memory goes, done is called -> the last watch is closed by its owner (references) -> the block itself goes.
+ * Ending: close -> the writer answers what is queued, ends the watches, ends itself -> the compactor ends ->
+ * the persist ends -> the last call under way leaves (users) -> memory goes, done is called -> the last watch
+ * is closed by its owner (references) -> the block itself goes.
  */
 #include "mvcc_store.h"
 
@@ -19,7 +20,8 @@ bool vdi_mvcc_enter(struct vdi_mvcc *mvcc)
 	do
 		if (users == 0)
 			return false;
-	while (!atomic_compare_exchange_weak_explicit(&mvcc->users, &users, users + 1, memory_order_acquire, memory_order_relaxed));
+	while (!atomic_compare_exchange_weak_explicit(&mvcc->users, &users, users + 1, memory_order_acquire,
+						      memory_order_relaxed));
 	return true;
 }
 
@@ -121,7 +123,8 @@ void vdi_mvcc_publish(struct vdi_mvcc *mvcc, struct vdi_mvcc_state *state)
 
 /* ---- Reads: on the caller's thread ---- */
 
-static vd_status mvcc_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status mvcc_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			    void *arg)
 {
 	struct vdi_mvcc	      *mvcc = vdi_mvcc_of(store);
 	struct vdi_mvcc_state *state;
@@ -163,7 +166,8 @@ static void read_txn(struct vdi_mvcc *mvcc, struct vdi_submission *submission)
 
 /* ---- Writes: through the writer ---- */
 
-static vd_status submit_txn(struct vdi_mvcc *mvcc, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status submit_txn(struct vdi_mvcc *mvcc, const struct vd_txn_request *request, vd_txn_fn done,
+			    void *arg)
 {
 	struct vdi_submission *submission;
 	struct vdi_txn	       txn;
@@ -189,7 +193,8 @@ static vd_status submit_txn(struct vdi_mvcc *mvcc, const struct vd_txn_request *
 	return status;
 }
 
-static vd_status mvcc_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status mvcc_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+			  void *arg)
 {
 	struct vdi_mvcc *mvcc = vdi_mvcc_of(store);
 	struct vd_error	 error;
@@ -230,7 +235,8 @@ static vd_status submit(struct vd_store *store, const struct vdi_submission *fil
 	return status;
 }
 
-static vd_status mvcc_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
+static vd_status mvcc_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done,
+			      void *arg)
 {
 	struct vdi_submission submission = { .kind = VDI_SUBMIT_COMPACT, .arg = arg };
 
@@ -240,7 +246,8 @@ static vd_status mvcc_compact(struct vd_store *store, vd_rev revision, bool phys
 	return submit(store, &submission);
 }
 
-static vd_status mvcc_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
+static vd_status mvcc_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done,
+				  void *arg)
 {
 	struct vdi_submission submission = { .kind = VDI_SUBMIT_LEASE_GRANT, .arg = arg };
 
@@ -268,7 +275,8 @@ static vd_status mvcc_lease_keep_alive(struct vd_store *store, int64_t id, vd_le
 	return submit(store, &submission);
 }
 
-static vd_status lease_keys(const struct vdi_mvcc_state *state, int64_t id, struct vd_bytes **ret_keys, size_t *ret_count)
+static vd_status lease_keys(const struct vdi_mvcc_state *state, int64_t id, struct vd_bytes **ret_keys,
+			    size_t *ret_count)
 {
 	struct vdi_lease_walk walk;
 	uint64_t	      count = vdi_lease_walk_init(&walk, &state->lease_keys, id);
@@ -287,7 +295,8 @@ static vd_status lease_keys(const struct vdi_mvcc_state *state, int64_t id, stru
 	return VD_OK;
 }
 
-static vd_status mvcc_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg)
+static vd_status mvcc_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done,
+					 void *arg)
 {
 	struct vdi_mvcc	       *mvcc = vdi_mvcc_of(store);
 	struct vd_lease_result	result = { .id = id, .ttl_s = -1 };
@@ -357,7 +366,8 @@ static vd_status mvcc_status(struct vd_store *store, struct vd_store_status *ret
 	state = vdi_mvcc_state_get(mvcc);
 	*ret_status = (struct vd_store_status) { .current = state->revision,
 						 .compacted = state->compacted,
-						 .size_bytes = atomic_load_explicit(&mvcc->size_bytes, memory_order_relaxed),
+						 .size_bytes = atomic_load_explicit(&mvcc->size_bytes,
+										    memory_order_relaxed),
 						 .key_count = (int64_t) state->keys.count,
 						 .progress = true };
 	vdi_mvcc_state_unref(state);

@@ -1,11 +1,12 @@
 /* The embedded MVCC store as its own files see it: who owns what.
  *
- *	callers' threads  read published states, copy requests into submissions, walk the history for their watches
- *	writer (blocking) the one that changes anything: executes submissions in groups, makes them durable, publishes (mvcc_writer.c)
- *	compactor (pool)  drops the references of compacted history, a few chunks at a time (compact.c)
+ * 	callers' threads  read published states, copy requests into submissions, walk the history for their watches
+ * 	writer (blocking) the one that changes anything: executes submissions in groups, makes them durable, publishes (mvcc_writer.c)
+ * 	compactor (pool)  drops the references of compacted history, a few chunks at a time (compact.c)
  *
- * Locks, in their order; each is held for a pointer's worth of work: watchable (index of waiting watches), snapshot (published state; directory
- * of the history: two locks of that name, never together), queue (submissions).
+ * Locks, in their order; each is held for a pointer's worth of work: watchable (index of waiting watches),
+ * snapshot (published state; directory of the history: two locks of that name, never together), queue
+ * (submissions).
  */
 #ifndef VDI_MVCC_STORE_H
 #define VDI_MVCC_STORE_H
@@ -21,26 +22,27 @@ struct vdi_mvcc {
 	struct vd_store store; /* first */
 
 	/* Fixed at creation. */
-	const struct vd_env    *env;
-	struct vd_mvcc_options	options; /* data_dir is not kept */
-	struct vdi_persist     *persist; /* NULL: memory only. Writer only, after open */
+	const struct vd_env   *env;
+	struct vd_mvcc_options options; /* data_dir is not kept */
+	struct vdi_persist    *persist; /* NULL: memory only. Writer only, after open */
 
 	/* Any thread. */
 	_Atomic uint32_t references; /* this block: 1 for the store until it has ended, 1 for each watch */
-	_Atomic uint32_t users;	     /* calls under way, and 1 until the writer has ended; at 0 the store's memory goes */
+	_Atomic uint32_t
+		users; /* calls under way, and 1 until the writer has ended; at 0 the store's memory goes */
 	atomic_bool	 is_closing;
-	struct vdi_usage usage; /* where it was opened by vd_store_open_mvcc */
-	_Atomic int64_t	 published;	  /* revision of state; never ahead of it */
-	_Atomic int64_t	 compacted;	  /* of state */
-	_Atomic int64_t	 size_bytes;	  /* status */
+	struct vdi_usage usage;	     /* where it was opened by vd_store_open_mvcc */
+	_Atomic int64_t	 published;  /* revision of state; never ahead of it */
+	_Atomic int64_t	 compacted;  /* of state */
+	_Atomic int64_t	 size_bytes; /* status */
 
 	struct vdi_lock	       state_lock; /* "snapshot" */
 	struct vdi_mvcc_state *state;	   /* under state_lock */
 
-	struct vdi_mvcc_log  log;
-	struct vdi_watchable watchable;
-	struct vdi_writer    writer;
-	struct vdi_compactor compactor;
+	struct vdi_mvcc_log	log;
+	struct vdi_watchable	watchable;
+	struct vdi_writer	writer;
+	struct vdi_compactor	compactor;
 	struct vdi_mvcc_metrics metrics;
 
 	/* Under writer.queue_lock until close begins. */

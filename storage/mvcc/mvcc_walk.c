@@ -1,4 +1,5 @@
-/* See the header. Records up to the compacted revision are no longer in the history: they are found as the live keys of an old state, and sorted. */
+/* See the header. Records up to the compacted revision are no longer in the history: they are found as the
+ * live keys of an old state, and sorted. */
 #include "mvcc_walk.h"
 
 #include <stdlib.h>
@@ -50,7 +51,8 @@ static vd_status add_read(const struct vdi_read *read, vd_rev compacted, struct 
 }
 
 /* And is alive at base. */
-static vd_status add_alive(const struct vdi_view *view, vd_rev base, vd_rev compacted, struct old_records *old)
+static vd_status add_alive(const struct vdi_view *view, vd_rev base, vd_rev compacted,
+			   struct old_records *old)
 {
 	struct vdi_read read;
 	vd_status	status;
@@ -76,16 +78,18 @@ static vd_status find_tombstone(struct vdi_mvcc *mvcc, vd_rev revision, struct v
 			if (events[i].kv->mod_rev > revision)
 				status = VD_AGAIN;
 			else
-				is_found = events[i].is_delete && vd_bytes_compare(vd_kv_key(events[i].kv), key) == 0;
+				is_found = events[i].is_delete &&
+					   vd_bytes_compare(vd_kv_key(events[i].kv), key) == 0;
 		}
 	}
 	vdi_mvcc_log_cursor_fini(&cursor);
 	return status;
 }
 
-/* What upstream's key_index calls to keep is empty at base: nothing is alive, or all that is was deleted and made again by the transaction of that very
- * revision (keep looks no further than the generation that ended there). VD_OK: empty; VD_AGAIN: not. Such a transaction made every key there is, so they are
- * few: as many as a transaction puts. */
+/* What upstream's key_index calls to keep is empty at base: nothing is alive, or all that is was deleted and
+ * made again by the transaction of that very revision (keep looks no further than the generation that ended
+ * there). VD_OK: empty; VD_AGAIN: not. Such a transaction made every key there is, so they are few: as many
+ * as a transaction puts. */
 static vd_status keeps_nothing(struct vdi_mvcc *mvcc, const struct vdi_read *read, vd_rev base)
 {
 	vd_status status = VD_OK;
@@ -98,8 +102,10 @@ static vd_status keeps_nothing(struct vdi_mvcc *mvcc, const struct vdi_read *rea
 	return status;
 }
 
-/* Of what was made up to the compacted revision: that which is kept at base; where nothing is kept upstream leaves nothing out. */
-static vd_status add_kept(struct vdi_mvcc *mvcc, const struct vdi_view *view, vd_rev base, vd_rev compacted, struct old_records *old)
+/* Of what was made up to the compacted revision: that which is kept at base; where nothing is kept upstream
+ * leaves nothing out. */
+static vd_status add_kept(struct vdi_mvcc *mvcc, const struct vdi_view *view, vd_rev base, vd_rev compacted,
+			  struct old_records *old)
 {
 	struct vdi_read read;
 	vd_status	status;
@@ -146,7 +152,8 @@ static vd_status give_old(struct old_records *old, struct vdi_mvcc_walk *walk)
 	return status;
 }
 
-static vd_status walk_old(struct vdi_mvcc *mvcc, const struct vdi_view *view, enum vdi_mvcc_walk_kind kind, struct vdi_mvcc_walk *walk)
+static vd_status walk_old(struct vdi_mvcc *mvcc, const struct vdi_view *view, enum vdi_mvcc_walk_kind kind,
+			  struct vdi_mvcc_walk *walk)
 {
 	struct old_records old = { 0 };
 	vd_status	   status;
@@ -171,7 +178,7 @@ static vd_status walk_history(struct vdi_mvcc *mvcc, struct vdi_mvcc_walk *walk)
 	struct vdi_mvcc_log_cursor   cursor = { 0 };
 	const struct vd_store_event *events;
 	uint32_t		     count;
-	vd_status		     status = vdi_mvcc_log_seek(&mvcc->log, VDI_MAX(walk->compacted, 0) + 1, &cursor);
+	vd_status status = vdi_mvcc_log_seek(&mvcc->log, VDI_MAX(walk->compacted, 0) + 1, &cursor);
 
 	while (status == VD_OK) {
 		status = vdi_mvcc_log_run(&mvcc->log, &cursor, &events, &count);
@@ -186,7 +193,8 @@ static vd_status walk_history(struct vdi_mvcc *mvcc, struct vdi_mvcc_walk *walk)
 	return status == VD_AGAIN ? VD_OK : status;
 }
 
-static vd_status walk_state(struct vdi_mvcc *mvcc, struct vdi_mvcc_state *state, enum vdi_mvcc_walk_kind kind, vd_rev revision, struct vdi_mvcc_walk *walk)
+static vd_status walk_state(struct vdi_mvcc *mvcc, struct vdi_mvcc_state *state, enum vdi_mvcc_walk_kind kind,
+			    vd_rev revision, struct vdi_mvcc_walk *walk)
 {
 	struct vdi_view view = vdi_view_of_state(state, &mvcc->log);
 
@@ -201,7 +209,8 @@ static vd_status walk_state(struct vdi_mvcc *mvcc, struct vdi_mvcc_state *state,
 	return walk_history(mvcc, walk);
 }
 
-vd_status vdi_mvcc_walk(struct vd_store *store, enum vdi_mvcc_walk_kind kind, vd_rev revision, struct vdi_mvcc_walk *walk)
+vd_status vdi_mvcc_walk(struct vd_store *store, enum vdi_mvcc_walk_kind kind, vd_rev revision,
+			struct vdi_mvcc_walk *walk)
 {
 	struct vdi_mvcc_state *state;
 	struct vdi_mvcc	      *mvcc;

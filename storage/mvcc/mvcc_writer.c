@@ -1,6 +1,6 @@
-/* See the header. What can fail in a turn fails before the sync; after it there is only publish, which allocates nothing. */
+/* See the header. What can fail in a turn fails before the sync; after it there is only publish, which
+ * allocates nothing. */
 #include "mvcc_writer.h"
-
 
 #include "mvcc_store.h"
 #include "env.h"
@@ -38,13 +38,16 @@ void vdi_writer_fini(struct vdi_writer *writer)
 
 vd_status vdi_writer_start(struct vdi_writer *writer)
 {
-	struct vd_actor_options options = { .name = "mvcc writer", .run = writer_serve, .arg = writer, .blocking = true };
+	struct vd_actor_options options = {
+		.name = "mvcc writer", .run = writer_serve, .arg = writer, .blocking = true
+	};
 
 	return vd_actor_new(writer->mvcc->env, &options, &writer->actor);
 }
 
-/* A run that has seen is_closing takes the actor with it. So wakes happen under the lock under which it is seen, or are announced there: whoever wakes for a submission
- * does so without the lock, for which many others wait. */
+/* A run that has seen is_closing takes the actor with it. So wakes happen under the lock under which it is
+ * seen, or are announced there: whoever wakes for a submission does so without the lock, for which many
+ * others wait. */
 static void wake_locked(struct vdi_writer *writer)
 {
 	vdi_lock_assert_held(&writer->queue_lock);
@@ -150,7 +153,7 @@ static vd_status execute_lease(struct vdi_submission *submission, vd_mono now)
 	struct vdi_mvcc	       *mvcc = submission->mvcc;
 	struct vdi_group       *group = &mvcc->writer.group;
 	struct vd_lease_result *result = &submission->lease.result;
-	struct vdi_lease       *lease = vdi_lease_find(vdi_btree_view(&group->leases), submission->lease.wanted_id);
+	struct vdi_lease *lease = vdi_lease_find(vdi_btree_view(&group->leases), submission->lease.wanted_id);
 
 	*result = (struct vd_lease_result) { .id = submission->lease.wanted_id };
 	switch (submission->kind) {
@@ -159,7 +162,8 @@ static vd_status execute_lease(struct vdi_submission *submission, vd_mono now)
 			result->id = free_lease_id(group, mvcc->env);
 		else if (lease)
 			return reject(submission, VD_LEASE_EXISTS, 0);
-		result->ttl_s = result->granted_ttl_s = VDI_MAX(submission->lease.wanted_ttl_s, VDI_LEASE_TTL_MIN_S);
+		result->ttl_s = result->granted_ttl_s =
+			VDI_MAX(submission->lease.wanted_ttl_s, VDI_LEASE_TTL_MIN_S);
 		return vdi_group_lease_grant(group, result->id, result->ttl_s, now, vd_env_wall(mvcc->env));
 	case VDI_SUBMIT_LEASE_REVOKE:
 		if (lease == NULL)
@@ -218,17 +222,19 @@ static vd_status append_unit(struct vdi_writer *writer, vd_rev compact, bool *re
 
 static bool is_rejection(vd_status status)
 {
-	return status == VD_TOO_LARGE_REVISION || status == VD_EXPIRED || status == VD_LEASE_NOT_FOUND || status == VD_LEASE_EXISTS ||
-	       status == VD_NOT_FOUND || status == VD_TOO_BIG;
+	return status == VD_TOO_LARGE_REVISION || status == VD_EXPIRED || status == VD_LEASE_NOT_FOUND ||
+	       status == VD_LEASE_EXISTS || status == VD_NOT_FOUND || status == VD_TOO_BIG;
 }
 
 static bool is_of_lease(enum vdi_submission_kind kind)
 {
-	return kind == VDI_SUBMIT_LEASE_GRANT || kind == VDI_SUBMIT_LEASE_REVOKE || kind == VDI_SUBMIT_LEASE_KEEP_ALIVE;
+	return kind == VDI_SUBMIT_LEASE_GRANT || kind == VDI_SUBMIT_LEASE_REVOKE ||
+	       kind == VDI_SUBMIT_LEASE_KEEP_ALIVE;
 }
 
 /* VD_OK: executed or rejected. Anything else: the group must be restored. */
-static vd_status execute_submission(struct vdi_writer *writer, struct vdi_submission *submission, vd_mono now, bool *ret_appended)
+static vd_status execute_submission(struct vdi_writer *writer, struct vdi_submission *submission, vd_mono now,
+				    bool *ret_appended)
 {
 	vd_rev	  compact = 0;
 	vd_status status;
@@ -245,7 +251,8 @@ static vd_status execute_submission(struct vdi_writer *writer, struct vdi_submis
 	submission->status = status;
 	submission->current = writer->group.revision;
 	if (status != VD_OK)
-		return is_rejection(status) && vdi_group_unit_change_count(&writer->group) == 0 ? VD_OK : status;
+		return is_rejection(status) && vdi_group_unit_change_count(&writer->group) == 0 ? VD_OK :
+												  status;
 	status = append_unit(writer, compact, ret_appended);
 	submission->current = writer->group.revision;
 	if (is_of_lease(submission->kind))
@@ -256,7 +263,8 @@ static vd_status execute_submission(struct vdi_writer *writer, struct vdi_submis
 
 /* ---- What the writer does by itself ---- */
 
-/* Revokes what is due, each lease in its own revision (E-502, E-506). Whatever fails is tried again next turn. */
+/* Revokes what is due, each lease in its own revision (E-502, E-506). Whatever fails is tried again next
+ * turn. */
 static vd_status execute_expiry(struct vdi_writer *writer, vd_mono now, bool *ret_appended, bool *ret_more)
 {
 	struct vdi_lease *lease;
@@ -292,8 +300,9 @@ static void look_at_history(struct vdi_writer *writer, vd_mono now, vd_mono *due
 	*due = VD_NEVER;
 	writer->compact_target = 0;
 	if (options->history_window.ns > 0)
-		writer->compact_target = vdi_mvcc_log_overdue(&writer->mvcc->log, now, options->history_window, options->history_bytes,
-							      writer->group.revision, due);
+		writer->compact_target =
+			vdi_mvcc_log_overdue(&writer->mvcc->log, now, options->history_window,
+					     options->history_bytes, writer->group.revision, due);
 }
 
 /* ---- The turn ---- */
@@ -311,7 +320,8 @@ static bool take_group(struct vdi_writer *writer, bool *ret_closing)
 	bool   more;
 
 	vdi_lock_acquire(&writer->queue_lock);
-	while (!STAILQ_EMPTY(&writer->queue) && count < VDI_GROUP_SUBMISSIONS_MAX && bytes < VDI_GROUP_BYTES_MAX) {
+	while (!STAILQ_EMPTY(&writer->queue) && count < VDI_GROUP_SUBMISSIONS_MAX &&
+	       bytes < VDI_GROUP_BYTES_MAX) {
 		struct vdi_submission *submission = STAILQ_FIRST(&writer->queue);
 
 		STAILQ_REMOVE_HEAD(&writer->queue, node);
@@ -332,20 +342,23 @@ static void restore(struct vdi_writer *writer)
 	vdi_group_restore(&writer->group, writer->group.state);
 }
 
-/* How much a submission is allowed to need: what fits less easily is refused together with what did not fit. */
+/* How much a submission is allowed to need: what fits less easily is refused together with what did not
+ * fit. */
 enum need { NEED_COMPACTION, NEED_RESERVE, NEED_ROOM };
 
 static enum need need_of(const struct vdi_submission *submission)
 {
 	if (submission->kind == VDI_SUBMIT_COMPACT)
 		return NEED_COMPACTION;
-	if (submission->kind == VDI_SUBMIT_TXN ? submission->txn.txn.has_puts
-					       : submission->kind == VDI_SUBMIT_LEASE_GRANT || submission->kind == VDI_SUBMIT_REPLAY)
+	if (submission->kind == VDI_SUBMIT_TXN ?
+		    submission->txn.txn.has_puts :
+		    submission->kind == VDI_SUBMIT_LEASE_GRANT || submission->kind == VDI_SUBMIT_REPLAY)
 		return NEED_ROOM;
 	return NEED_RESERVE;
 }
 
-/* Without space what needs some is refused with the one that did not fit; deletes, compactions and the like go on (E-466). */
+/* Without space what needs some is refused with the one that did not fit; deletes, compactions and the like
+ * go on (E-466). */
 static void refuse_rest(struct vdi_submission *submission)
 {
 	enum need need = need_of(submission);
@@ -358,17 +371,22 @@ static void refuse_rest(struct vdi_submission *submission)
 	}
 }
 
-/* What the writer does by itself, without its last `skipped` parts. Compaction comes first: when the disk is full it makes the room that the rest needs. */
-static vd_status execute_own(struct vdi_writer *writer, vd_mono now, unsigned skipped, bool *ret_appended, bool *ret_more)
+/* What the writer does by itself, without its last `skipped` parts. Compaction comes first: when the disk is
+ * full it makes the room that the rest needs. */
+static vd_status execute_own(struct vdi_writer *writer, vd_mono now, unsigned skipped, bool *ret_appended,
+			     bool *ret_more)
 {
 	if (skipped < 2)
 		VDI_TRY(execute_own_compaction(writer, ret_appended));
 	return skipped < 1 ? execute_expiry(writer, now, ret_appended, ret_more) : VD_OK;
 }
 
-/* Executes the whole group on the working state. VD_OK even if single submissions were rejected or given up. *ret_appended: a sync is owed.
- * *ret_own_failed: what the writer wanted to do by itself did not work and must be tried again later; it does not take others with it. */
-static vd_status execute_group(struct vdi_writer *writer, vd_mono now, bool *ret_appended, bool *ret_more, bool *ret_own_failed)
+/* Executes the whole group on the working state. VD_OK even if single submissions were rejected or given up.
+ * *ret_appended: a sync is owed.
+ * *ret_own_failed: what the writer wanted to do by itself did not work and must be tried again later; it does not take others with it.
+ */
+static vd_status execute_group(struct vdi_writer *writer, vd_mono now, bool *ret_appended, bool *ret_more,
+			       bool *ret_own_failed)
 {
 	struct vdi_submission *submission;
 	vd_status	       status;
@@ -385,7 +403,8 @@ static vd_status execute_group(struct vdi_writer *writer, vd_mono now, bool *ret
 			restore(writer);
 		}
 		status = VD_OK;
-		STAILQ_FOREACH(submission, &writer->taken, node) {
+		STAILQ_FOREACH(submission, &writer->taken, node)
+		{
 			if (submission->is_decided)
 				continue;
 			status = execute_submission(writer, submission, now, ret_appended);
@@ -403,20 +422,24 @@ static vd_status execute_group(struct vdi_writer *writer, vd_mono now, bool *ret
 	}
 }
 
-/* Everything that can fail between execution and answer: memory for the history and the new state, and the sync. */
-static vd_status make_durable(struct vdi_writer *writer, vd_mono now, bool appended, struct vdi_mvcc_state **ret_state)
+/* Everything that can fail between execution and answer: memory for the history and the new state, and the
+ * sync. */
+static vd_status make_durable(struct vdi_writer *writer, vd_mono now, bool appended,
+			      struct vdi_mvcc_state **ret_state)
 {
 	struct vdi_group *group = &writer->group;
 	struct vdi_mvcc	 *mvcc = writer->mvcc;
 	vd_status	  status;
 
 	VDI_TRY(vdi_mvcc_state_new(ret_state));
-	status = vdi_mvcc_log_prepare(&mvcc->log, group->events, group->event_count, vdi_btree_count(&group->keys), now);
+	status = vdi_mvcc_log_prepare(&mvcc->log, group->events, group->event_count,
+				      vdi_btree_count(&group->keys), now);
 	if (status == VD_OK && appended && mvcc->persist) {
 		vd_mono begun = vd_env_now(mvcc->env);
 
 		status = vdi_persist_sync(mvcc->persist, &writer->persist_error);
-		vdi_metric_observe_duration(mvcc->metrics.sync_duration, vd_mono_since(vd_env_now(mvcc->env), begun));
+		vdi_metric_observe_duration(mvcc->metrics.sync_duration,
+					    vd_mono_since(vd_env_now(mvcc->env), begun));
 		if (status != VD_OK)
 			vdi_mvcc_log_abort(&mvcc->log);
 	}
@@ -450,7 +473,9 @@ static void count_submission(struct vdi_mvcc *mvcc, const struct vdi_submission 
 	struct vdi_mvcc_metrics *metrics = &mvcc->metrics;
 
 	if (submission->status == VD_NO_SPACE)
-		vdi_metric_add(vdi_persist_is_over_quota(mvcc->persist) ? metrics->quota_full : metrics->disk_full, 1);
+		vdi_metric_add(vdi_persist_is_over_quota(mvcc->persist) ? metrics->quota_full :
+									  metrics->disk_full,
+			       1);
 	if (submission->status != VD_OK)
 		return;
 	switch (submission->kind) {
@@ -459,20 +484,13 @@ static void count_submission(struct vdi_mvcc *mvcc, const struct vdi_submission 
 		if (submission->txn.txn.op_count > 1)
 			vdi_metric_add(metrics->txns, 1);
 		break;
-	case VDI_SUBMIT_LEASE_GRANT:
-		vdi_metric_add(metrics->leases_granted, 1);
-		break;
-	case VDI_SUBMIT_LEASE_REVOKE:
-		vdi_metric_add(metrics->leases_revoked, 1);
-		break;
+	case VDI_SUBMIT_LEASE_GRANT: vdi_metric_add(metrics->leases_granted, 1); break;
+	case VDI_SUBMIT_LEASE_REVOKE: vdi_metric_add(metrics->leases_revoked, 1); break;
 	case VDI_SUBMIT_LEASE_KEEP_ALIVE:
 		vdi_metric_add(metrics->leases_renewed, submission->lease.result.ttl_s > 0);
 		break;
-	case VDI_SUBMIT_REPLAY:
-		vdi_metric_add(metrics->commit_txns, 1);
-		break;
-	case VDI_SUBMIT_COMPACT:
-		break;
+	case VDI_SUBMIT_REPLAY: vdi_metric_add(metrics->commit_txns, 1); break;
+	case VDI_SUBMIT_COMPACT: break;
 	}
 }
 
@@ -492,13 +510,17 @@ static void publish(struct vdi_writer *writer, struct vdi_mvcc_state *state, str
 	vdi_btree_snapshot(&group->lease_deadlines, &state->lease_deadlines);
 	vdi_mvcc_log_commit(&mvcc->log, state);
 	if (mvcc->persist)
-		atomic_store_explicit(&mvcc->size_bytes, vdi_persist_size_bytes(mvcc->persist), memory_order_relaxed);
+		atomic_store_explicit(&mvcc->size_bytes, vdi_persist_size_bytes(mvcc->persist),
+				      memory_order_relaxed);
 	*ret_old = group->state;
 	group->state = vdi_mvcc_state_ref(state);
 	vdi_mvcc_publish(mvcc, state);
 	if (group->event_count)
-		vdi_watchable_notify(&mvcc->watchable, group->events, group->event_count, state->log_end - group->event_count, state->revision);
-	*ret_dropped = state->compacted > compacted_before ? vdi_mvcc_log_compact(&mvcc->log, state->compacted) : NULL;
+		vdi_watchable_notify(&mvcc->watchable, group->events, group->event_count,
+				     state->log_end - group->event_count, state->revision);
+	*ret_dropped = state->compacted > compacted_before ?
+			       vdi_mvcc_log_compact(&mvcc->log, state->compacted) :
+			       NULL;
 	count_events(writer);
 	/* The log has the references of the events now. */
 	group->event_count = 0;
@@ -512,8 +534,8 @@ static void fail_all(struct vdi_writer *writer, vd_status status)
 
 	restore(writer);
 	STAILQ_FOREACH(submission, &writer->taken, node)
-		if (!submission->is_decided)
-			submission->status = status;
+	if (!submission->is_decided)
+		submission->status = status;
 }
 
 /* ---- Answers ---- */
@@ -532,14 +554,20 @@ static void fill_error(const struct vdi_submission *submission, struct vd_error 
 {
 	const struct vd_error *why = &submission->mvcc->writer.persist_error;
 
-	(void) vd_error_set(error, submission->status, "%s", why->code == submission->status ? why->message : vd_status_sentence(submission->status));
+	(void) vd_error_set(error, submission->status, "%s",
+			    why->code == submission->status ? why->message :
+							      vd_status_sentence(submission->status));
 	if (submission->status == VD_EXPIRED)
-		(void) vd_error_set(error, VD_EXPIRED, "required revision %lld has been compacted", (long long) submission->requested);
+		(void) vd_error_set(error, VD_EXPIRED, "required revision %lld has been compacted",
+				    (long long) submission->requested);
 	else if (submission->status == VD_TOO_LARGE_REVISION)
-		(void) vd_error_set(error, VD_TOO_LARGE_REVISION, "required revision %lld is a future revision",
+		(void) vd_error_set(error, VD_TOO_LARGE_REVISION,
+				    "required revision %lld is a future revision",
 				    (long long) submission->requested);
 	if (submission->status == VD_TOO_BIG && why->code != VD_TOO_BIG)
-		(void) vd_error_set(error, VD_TOO_BIG, "transaction: its compares and ranges read more than %d records beyond the number of keys",
+		(void) vd_error_set(error, VD_TOO_BIG,
+				    "transaction: its compares and ranges read more than %d records beyond "
+				    "the number of keys",
 				    VDI_TXN_RECORDS_MAX);
 	error->requested = submission->requested;
 	error->current = submission->current;
@@ -558,7 +586,8 @@ static void answer(struct vdi_submission *submission)
 	}
 	switch (submission->kind) {
 	case VDI_SUBMIT_TXN:
-		submission->txn.done(submission->arg, submission->status, ok ? vdi_txn_result(&submission->txn.txn) : NULL, error);
+		submission->txn.done(submission->arg, submission->status,
+				     ok ? vdi_txn_result(&submission->txn.txn) : NULL, error);
 		break;
 	case VDI_SUBMIT_COMPACT:
 		submission->compact.done(submission->arg, submission->status, submission->current, error);
@@ -570,7 +599,8 @@ static void answer(struct vdi_submission *submission)
 		submission->lease.revoked(submission->arg, submission->status, submission->current, error);
 		break;
 	default:
-		submission->lease.done(submission->arg, submission->status, ok ? &submission->lease.result : NULL, error);
+		submission->lease.done(submission->arg, submission->status,
+				       ok ? &submission->lease.result : NULL, error);
 		break;
 	}
 	free_submission(submission);
@@ -590,7 +620,8 @@ static void put_back(struct vdi_writer *writer, vd_mono now)
 	struct vdi_submission	  *submission;
 
 	writer->is_waiting = false;
-	if (writer->persist_error.code != VD_NO_SPACE || vdi_persist_is_over_quota(mvcc->persist) || !vdi_persist_may_make_room(mvcc->persist))
+	if (writer->persist_error.code != VD_NO_SPACE || vdi_persist_is_over_quota(mvcc->persist) ||
+	    !vdi_persist_may_make_room(mvcc->persist))
 		return;
 	vdi_lock_acquire(&writer->queue_lock);
 	while (!writer->is_closing && !STAILQ_EMPTY(&writer->taken)) {
@@ -698,11 +729,13 @@ static void writer_run(void *arg)
 		failed = true;
 	} else if (state) {
 		publish(writer, state, &old, &dropped);
-		vdi_metric_observe_duration(mvcc->metrics.commit_duration, vd_mono_since(vd_env_now(mvcc->env), now));
+		vdi_metric_observe_duration(mvcc->metrics.commit_duration,
+					    vd_mono_since(vd_env_now(mvcc->env), now));
 	}
 	put_back(writer, now);
 	answer_all(writer, dropped);
-	/* Its nodes that no other state shares go: work in proportion to the group, for which no answer waits. */
+	/* Its nodes that no other state shares go: work in proportion to the group, for which no answer
+	 * waits. */
 	vdi_mvcc_state_unref(old);
 	tick(writer, now);
 	if (closing) {
@@ -714,7 +747,8 @@ static void writer_run(void *arg)
 	if (more)
 		vd_actor_wake(writer->actor);
 	due = next_deadline(writer, now);
-	/* What failed by itself (no memory to revoke a lease, a full disk) is tried again in a while, not at once. */
+	/* What failed by itself (no memory to revoke a lease, a full disk) is tried again in a while, not at
+	 * once. */
 	if (failed && due.ns != VD_NEVER.ns)
 		due.ns = VDI_MAX(due.ns, vd_mono_add(now, VD_SECONDS(1)).ns);
 	if (writer->is_waiting)

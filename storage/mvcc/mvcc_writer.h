@@ -1,10 +1,11 @@
 /* The writer: the one actor that changes a store. It blocks in fdatasync, so it has a thread of its own.
  *
- * One turn: take what was submitted (bounded), execute each in order on the working state, append to the journal, one sync for all of them,
- * publish, wake watches, answer in order. Submissions of a group see each other's results; nobody else sees anything before it is durable. When a
- * submission cannot be carried out for want of memory or space, the working state goes back to the published one (copy-on-write: O(1)), the
- * others are executed again, and only that one answers the error. When the sync fails, all of the group do. What a full disk refused goes back into the queue for a
- * while if the checkpoint is about to make room.
+ * One turn: take what was submitted (bounded), execute each in order on the working state, append to the
+ * journal, one sync for all of them, publish, wake watches, answer in order. Submissions of a group see each
+ * other's results; nobody else sees anything before it is durable. When a submission cannot be carried out
+ * for want of memory or space, the working state goes back to the published one (copy-on-write: O(1)), the
+ * others are executed again, and only that one answers the error. When the sync fails, all of the group do.
+ * What a full disk refused goes back into the queue for a while if the checkpoint is about to make room.
  *
  * The same turn revokes expired leases, compacts behind the history window, and gives progress ticks.
  */
@@ -25,7 +26,8 @@ struct vdi_mvcc;
 #define VDI_GROUP_BYTES_MAX ((size_t) 16 << 20)
 /* How often a group is tried again without the submission that failed, before all that remain fail. */
 #define VDI_GROUP_RETRIES_MAX 4
-/* How long a submission that the full disk refused waits for room that the checkpoint is making, and how often the writer looks. */
+/* How long a submission that the full disk refused waits for room that the checkpoint is making, and how
+ * often the writer looks. */
 #define VDI_ROOM_WAIT VD_SECONDS(2)
 #define VDI_ROOM_LOOK VD_MS(10)
 
@@ -97,7 +99,7 @@ struct vdi_writer {
 	/* Writer only. */
 	struct vdi_group	   group;
 	struct vdi_submission_list taken;
-	vd_mono			   tick_due; /* VD_NEVER: nobody wants ticks */
+	vd_mono			   tick_due;	   /* VD_NEVER: nobody wants ticks */
 	vd_rev			   compact_target; /* of the group at work; 0: none */
 	unsigned		   expired_count;  /* leases revoked in the group at work */
 	struct vd_error		   persist_error;  /* of the last commit that was refused in this turn */

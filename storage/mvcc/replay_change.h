@@ -7,10 +7,11 @@
 #include "base.h"
 
 struct vdi_replay_change {
-	bool	      is_delete;
-	struct vd_kv *kv;	  /* key, for a put also the value; not shared with anybody yet; taken over with VD_OK */
-	vd_rev	      create_rev; /* as recorded; 0: what follows from the record before */
-	int64_t	      version;
+	bool is_delete;
+	struct vd_kv
+		*kv; /* key, for a put also the value; not shared with anybody yet; taken over with VD_OK */
+	vd_rev	 create_rev; /* as recorded; 0: what follows from the record before */
+	int64_t	 version;
 };
 
 #endif

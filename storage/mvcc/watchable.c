@@ -1,6 +1,6 @@
-/* See the header for the states. A batch lends events that lie in chunks of the history; the watch holds those chunks until the next call, so no
- * reference is taken per event (E-1031). ready() is called under the lock of watchable: that is how vdi_watchable_close_watch can promise that
- * it is not called any more. */
+/* See the header for the states. A batch lends events that lie in chunks of the history; the watch holds
+ * those chunks until the next call, so no reference is taken per event (E-1031). ready() is called under the
+ * lock of watchable: that is how vdi_watchable_close_watch can promise that it is not called any more. */
 #include "watchable.h"
 
 #include "actor_threads.h"
@@ -110,7 +110,8 @@ static void release_waiting_locked(struct vdi_watchable *watchable)
 	}
 }
 
-void vdi_watchable_notify(struct vdi_watchable *watchable, const struct vd_store_event *events, size_t count, uint64_t first_index, vd_rev revision)
+void vdi_watchable_notify(struct vdi_watchable *watchable, const struct vd_store_event *events, size_t count,
+			  uint64_t first_index, vd_rev revision)
 {
 	/* Who is woken asks for the next batch at once, which takes the lock. */
 	vdi_actor_calls_hold();
@@ -118,7 +119,8 @@ void vdi_watchable_notify(struct vdi_watchable *watchable, const struct vd_store
 	for (size_t i = 0; i < count && watchable->parked_count; i++) {
 		struct wake wake = { watchable, events[i].kv->mod_rev, first_index + i };
 
-		vdi_watcher_index_match(&watchable->index, vd_kv_key(events[i].kv), events[i].is_delete, wake_group, &wake);
+		vdi_watcher_index_match(&watchable->index, vd_kv_key(events[i].kv), events[i].is_delete,
+					wake_group, &wake);
 	}
 	watchable->notified_revision = revision;
 	release_waiting_locked(watchable);
@@ -131,7 +133,8 @@ void vdi_watchable_tick(struct vdi_watchable *watchable)
 	struct vdi_watch *watch;
 
 	vdi_lock_acquire(&watchable->lock);
-	LIST_FOREACH(watch, &watchable->all, all_node) {
+	LIST_FOREACH(watch, &watchable->all, all_node)
+	{
 		if (!watch->progress || watch->end != VD_OK)
 			continue;
 		if (!watch->is_active && watch->start_revision <= watchable->notified_revision)
@@ -165,7 +168,8 @@ void vdi_watchable_close(struct vdi_watchable *watchable)
 
 	vdi_lock_acquire(&watchable->lock);
 	watchable->is_closed = true;
-	LIST_FOREACH(watch, &watchable->all, all_node) {
+	LIST_FOREACH(watch, &watchable->all, all_node)
+	{
 		if (watch->end == VD_OK)
 			watch->end = VD_CLOSED;
 		stop_waiting_locked(watch);
@@ -179,7 +183,8 @@ void vdi_watchable_fini(struct vdi_watchable *watchable)
 	struct vdi_watch *watch;
 
 	vdi_lock_acquire(&watchable->lock);
-	LIST_FOREACH(watch, &watchable->all, all_node) {
+	LIST_FOREACH(watch, &watchable->all, all_node)
+	{
 		vdi_watcher_index_leave(&watchable->index, watch->group);
 		watch->group = NULL;
 	}
@@ -189,7 +194,8 @@ void vdi_watchable_fini(struct vdi_watchable *watchable)
 
 /* ---- Opening and closing ---- */
 
-static vd_status insert_watch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, const struct vd_store_watch_request *request)
+static vd_status insert_watch(struct vdi_mvcc *mvcc, struct vdi_watch *watch,
+			      const struct vd_store_watch_request *request)
 {
 	struct vdi_watchable *watchable = &mvcc->watchable;
 	struct vdi_key_range  range = vdi_key_range_from_etcd(request->key, request->range_end);
@@ -198,7 +204,8 @@ static vd_status insert_watch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, co
 
 	vdi_lock_acquire(&watchable->lock);
 	if (!watchable->is_closed)
-		status = vdi_watcher_index_join(&watchable->index, &range, request->no_put, request->no_delete, &watch->group);
+		status = vdi_watcher_index_join(&watchable->index, &range, request->no_put,
+						request->no_delete, &watch->group);
 	if (status == VD_OK) {
 		current = atomic_load_explicit(&mvcc->published, memory_order_acquire);
 		LIST_INSERT_HEAD(&watchable->all, watch, all_node);
@@ -213,8 +220,8 @@ static vd_status insert_watch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, co
 	return status;
 }
 
-vd_status vdi_watchable_open(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
-			     struct vd_error *reterr)
+vd_status vdi_watchable_open(struct vd_store *store, const struct vd_store_watch_request *request,
+			     struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	struct vdi_mvcc	 *mvcc = vdi_mvcc_of(store);
 	struct vdi_watch *watch;
@@ -296,12 +303,14 @@ static vd_status end_watch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, vd_st
 	return reason;
 }
 
-static vd_status explain_end(struct vdi_mvcc *mvcc, const struct vdi_watch *watch, vd_status status, struct vd_error *reterr)
+static vd_status explain_end(struct vdi_mvcc *mvcc, const struct vdi_watch *watch, vd_status status,
+			     struct vd_error *reterr)
 {
 	if (status == VD_OK || status == VD_AGAIN)
 		return status;
 	if (status == VD_EXPIRED)
-		(void) vd_error_set(reterr, status, "required revision %lld has been compacted", (long long) watch->position);
+		(void) vd_error_set(reterr, status, "required revision %lld has been compacted",
+				    (long long) watch->position);
 	else
 		(void) vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	if (reterr) {
@@ -330,10 +339,12 @@ static vd_status begin_next(struct vdi_watchable *watchable, struct vdi_watch *w
 	return status;
 }
 
-/* What a key was before the revision, even if the transaction wrote it several times, or deleted it and made it again; nothing for a key that the revision made, and
- * nothing when the revision before is compacted, although the history has it: as etcd, which reads the key at that revision (E-343). All events of a revision lie
- * in one chunk. */
-static struct vd_kv *previous_of(const struct vdi_watch *watch, const struct vd_store_event *event, vd_rev compacted)
+/* What a key was before the revision, even if the transaction wrote it several times, or deleted it and made
+ * it again; nothing for a key that the revision made, and nothing when the revision before is compacted,
+ * although the history has it: as etcd, which reads the key at that revision (E-343). All events of a
+ * revision lie in one chunk. */
+static struct vd_kv *previous_of(const struct vdi_watch *watch, const struct vd_store_event *event,
+				 vd_rev compacted)
 {
 	struct vd_kv *previous = event->previous;
 	vd_rev	      revision = event->kv->mod_rev;
@@ -342,7 +353,8 @@ static struct vd_kv *previous_of(const struct vdi_watch *watch, const struct vd_
 		return NULL;
 	if (previous == NULL || previous->mod_rev != revision)
 		return previous;
-	for (const struct vd_store_event *earlier = event; earlier-- > watch->cursor.chunk->events && earlier->kv->mod_rev == revision;)
+	for (const struct vd_store_event *earlier = event;
+	     earlier-- > watch->cursor.chunk->events && earlier->kv->mod_rev == revision;)
 		if (vd_bytes_compare(vd_kv_key(earlier->kv), vd_kv_key(event->kv)) == 0)
 			previous = earlier->previous;
 	return previous;
@@ -353,11 +365,13 @@ static vd_status take_event(struct vdi_watch *watch, const struct vd_store_event
 	struct vd_store_event *taken;
 
 	if (watch->chunk_count == 0 || watch->chunks[watch->chunk_count - 1] != watch->cursor.chunk) {
-		if (!vdi_grow((void **) &watch->chunks, &watch->chunk_capacity, watch->chunk_count + 1, sizeof(void *)))
+		if (!vdi_grow((void **) &watch->chunks, &watch->chunk_capacity, watch->chunk_count + 1,
+			      sizeof(void *)))
 			return VD_NOMEM;
 		watch->chunks[watch->chunk_count++] = vdi_mvcc_log_chunk_ref(watch->cursor.chunk);
 	}
-	if (!vdi_grow((void **) &watch->events, &watch->event_capacity, watch->event_count + 1, sizeof *taken))
+	if (!vdi_grow((void **) &watch->events, &watch->event_capacity, watch->event_count + 1,
+		      sizeof *taken))
 		return VD_NOMEM;
 	taken = &watch->events[watch->event_count++];
 	*taken = *event;
@@ -386,8 +400,10 @@ static bool may_want_some(const struct vdi_watch *watch)
 	return vdi_key_range_has_prefix(&watch->group->range, vdi_mvcc_log_run_prefix(&watch->cursor));
 }
 
-/* Walks whole revisions up to target. VD_OK: there is a batch, or the budget is used up; VD_AGAIN: seen everything up to target. */
-static vd_status walk(struct vdi_mvcc_log *log, struct vdi_watch *watch, vd_rev target, vd_rev compacted, size_t event_count_max, size_t *budget)
+/* Walks whole revisions up to target. VD_OK: there is a batch, or the budget is used up; VD_AGAIN: seen
+ * everything up to target. */
+static vd_status walk(struct vdi_mvcc_log *log, struct vdi_watch *watch, vd_rev target, vd_rev compacted,
+		      size_t event_count_max, size_t *budget)
 {
 	const struct vd_store_event *events;
 	uint32_t		     count;
@@ -412,7 +428,8 @@ static vd_status walk(struct vdi_mvcc_log *log, struct vdi_watch *watch, vd_rev 
 				watch->position = revision;
 				if (revision > target)
 					return VD_AGAIN;
-				if ((watch->event_count && watch->event_count >= event_count_max) || *budget == 0)
+				if ((watch->event_count && watch->event_count >= event_count_max) ||
+				    *budget == 0)
 					return VD_OK;
 			}
 			if (*budget)
@@ -423,7 +440,8 @@ static vd_status walk(struct vdi_mvcc_log *log, struct vdi_watch *watch, vd_rev 
 	}
 }
 
-/* VD_AGAIN: parked. VD_OK with *ret_progress: a progress batch at target. VD_OK without: there is more to walk. */
+/* VD_AGAIN: parked. VD_OK with *ret_progress: a progress batch at target. VD_OK without: there is more to
+ * walk. */
 static vd_status settle(struct vdi_mvcc *mvcc, struct vdi_watch *watch, vd_rev target, bool *ret_progress)
 {
 	struct vdi_watchable *watchable = &mvcc->watchable;
@@ -449,7 +467,8 @@ static vd_status settle(struct vdi_mvcc *mvcc, struct vdi_watch *watch, vd_rev t
 	return status;
 }
 
-static vd_status next_batch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch)
+static vd_status next_batch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, size_t event_count_max,
+			    struct vd_store_batch *ret_batch)
 {
 	size_t	  budget = VDI_WATCH_SCAN_MAX;
 	bool	  progress = false;
@@ -469,8 +488,9 @@ static vd_status next_batch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, size
 			if (status == VD_AGAIN)
 				watch->position = VDI_MAX(watch->position, target + 1);
 			vdi_metric_add(mvcc->metrics.events, watch->event_count);
-			*ret_batch = (struct vd_store_batch) { watch->events[watch->event_count - 1].kv->mod_rev, watch->events,
-							       watch->event_count };
+			*ret_batch =
+				(struct vd_store_batch) { watch->events[watch->event_count - 1].kv->mod_rev,
+							  watch->events, watch->event_count };
 			return VD_OK;
 		}
 		if (status == VD_OK) {
@@ -488,7 +508,8 @@ static vd_status next_batch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, size
 	return status;
 }
 
-vd_status vdi_watchable_next(struct vd_store_watch *base, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+vd_status vdi_watchable_next(struct vd_store_watch *base, size_t event_count_max,
+			     struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct vdi_watch *watch = watch_of(base);
 	struct vdi_mvcc	 *mvcc = vdi_mvcc_of(base->store);

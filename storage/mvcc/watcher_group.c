@@ -1,9 +1,9 @@
-/* See the header. The treap's shape depends on the ranges alone (the priority is their hash), and on a seed that nobody knows
- * outside, so it is balanced whatever ranges a client chooses. Its order is that of the ranges, whatever the seed. */
+/* See the header. The treap's shape depends on the ranges alone (the priority is their hash), and on a seed
+ * that nobody knows outside, so it is balanced whatever ranges a client chooses. Its order is that of the
+ * ranges, whatever the seed. */
 #include "watcher_group.h"
 
 #include "hash.h"
-
 
 static int compare_ends(const struct vdi_key_range *a, const struct vdi_key_range *b)
 {
@@ -32,7 +32,8 @@ static uint64_t hash_of(const struct vdi_key_range *range, bool no_put, bool no_
 	return vdi_hash_bytes(range->from, seed);
 }
 
-static vd_status new_group(const struct vdi_key_range *range, bool no_put, bool no_delete, uint64_t hash, struct vdi_watcher_group **ret_group)
+static vd_status new_group(const struct vdi_key_range *range, bool no_put, bool no_delete, uint64_t hash,
+			   struct vdi_watcher_group **ret_group)
 {
 	size_t			  to_size = range->single || range->unbounded ? 0 : range->to.size;
 	struct vdi_watcher_group *group = vdi_alloc(sizeof *group + range->from.size + to_size);
@@ -59,9 +60,11 @@ static vd_status new_group(const struct vdi_key_range *range, bool no_put, bool 
 
 /* ---- Single keys ---- */
 
-static struct vdi_watcher_group *find_single(const struct vdi_watcher_index *index, struct vd_bytes key, bool no_put, bool no_delete, uint64_t hash)
+static struct vdi_watcher_group *find_single(const struct vdi_watcher_index *index, struct vd_bytes key,
+					     bool no_put, bool no_delete, uint64_t hash)
 {
-	struct vdi_watcher_group *group = index->bucket_count ? index->buckets[hash & (index->bucket_count - 1)] : NULL;
+	struct vdi_watcher_group *group =
+		index->bucket_count ? index->buckets[hash & (index->bucket_count - 1)] : NULL;
 
 	while (group && (group->hash != hash || group->no_put != no_put || group->no_delete != no_delete ||
 			 !vd_bytes_equal(group->range.from, key)))
@@ -106,7 +109,8 @@ static void update_last(struct vdi_watcher_group *node)
 		node->last = node->right->last;
 }
 
-static struct vdi_watcher_group *find_range(struct vdi_watcher_group *node, const struct vdi_watcher_group *probe)
+static struct vdi_watcher_group *find_range(struct vdi_watcher_group	   *node,
+					    const struct vdi_watcher_group *probe)
 {
 	while (node) {
 		int order = compare_groups(probe, node);
@@ -118,8 +122,8 @@ static struct vdi_watcher_group *find_range(struct vdi_watcher_group *node, cons
 	return NULL;
 }
 
-static void split(struct vdi_watcher_group *node, const struct vdi_watcher_group *at, struct vdi_watcher_group **ret_less,
-		  struct vdi_watcher_group **ret_more)
+static void split(struct vdi_watcher_group *node, const struct vdi_watcher_group *at,
+		  struct vdi_watcher_group **ret_less, struct vdi_watcher_group **ret_more)
 {
 	if (node == NULL) {
 		*ret_less = *ret_more = NULL;
@@ -176,8 +180,8 @@ static struct vdi_watcher_group *erase(struct vdi_watcher_group *node, const str
 
 /* ---- The index ---- */
 
-vd_status vdi_watcher_index_join(struct vdi_watcher_index *index, const struct vdi_key_range *range, bool no_put, bool no_delete,
-				 struct vdi_watcher_group **ret_group)
+vd_status vdi_watcher_index_join(struct vdi_watcher_index *index, const struct vdi_key_range *range,
+				 bool no_put, bool no_delete, struct vdi_watcher_group **ret_group)
 {
 	uint64_t		  hash = hash_of(range, no_put, no_delete);
 	struct vdi_watcher_group  probe = { .range = *range, .no_put = no_put, .no_delete = no_delete };
@@ -242,7 +246,8 @@ static void visit_group(const struct match *match, struct vdi_watcher_group *gro
 
 static void match_ranges(const struct match *match, struct vdi_watcher_group *node)
 {
-	while (node && (node->last->range.unbounded || vd_bytes_compare(node->last->range.to, match->key) > 0)) {
+	while (node &&
+	       (node->last->range.unbounded || vd_bytes_compare(node->last->range.to, match->key) > 0)) {
 		match_ranges(match, node->left);
 		if (vd_bytes_compare(node->range.from, match->key) > 0)
 			return;
@@ -263,7 +268,8 @@ void vdi_watcher_index_match(const struct vdi_watcher_index *index, struct vd_by
 		/* Three filters a group can have (both would see nothing): three hashes. */
 		for (unsigned filter = 0; filter < 3; filter++) {
 			uint64_t		  hash = hash_of(&single, filter == 1, filter == 2);
-			struct vdi_watcher_group *group = find_single(index, key, filter == 1, filter == 2, hash);
+			struct vdi_watcher_group *group =
+				find_single(index, key, filter == 1, filter == 2, hash);
 
 			if (group)
 				visit_group(&match, group);

@@ -1,8 +1,10 @@
-/* Who waits for a key: watchers with the same range and filters form one group; an index finds the groups that contain a key.
+/* Who waits for a key: watchers with the same range and filters form one group; an index finds the groups
+ * that contain a key.
  *
- * Groups of one key lie in a hash table, groups of a range in an interval tree (a treap by from, each node knows the largest end below it): a
- * write costs O(log groups + matching groups), whatever the number of watchers. A group lives as long as it has members, waiting or not,
- * so that waiting and waking never allocate. Mirrors etcd server/storage/mvcc/watcher_group.go (E-327).
+ * Groups of one key lie in a hash table, groups of a range in an interval tree (a treap by from, each node
+ * knows the largest end below it): a write costs O(log groups + matching groups), whatever the number of
+ * watchers. A group lives as long as it has members, waiting or not, so that waiting and waking never
+ * allocate. Mirrors etcd server/storage/mvcc/watcher_group.go (E-327).
  *
  * Nothing here is thread-safe: all of it is under the lock of struct vdi_watchable.
  */
@@ -47,11 +49,13 @@ struct vdi_watcher_index {
 };
 
 /* The group of that range and filters, made when there is none; the caller gets one reference. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_watcher_index_join(struct vdi_watcher_index *index, const struct vdi_key_range *range, bool no_put, bool no_delete,
+VDI_MUST_USE vd_status vdi_watcher_index_join(struct vdi_watcher_index	 *index,
+					      const struct vdi_key_range *range, bool no_put, bool no_delete,
 					      struct vdi_watcher_group **ret_group);
 /* Drops it; the last one removes and frees the group. */
 void vdi_watcher_index_leave(struct vdi_watcher_index *index, struct vdi_watcher_group *group);
-/* Calls visit for each group with waiting members whose range contains key and whose filters let the event pass. visit must not join or leave. */
+/* Calls visit for each group with waiting members whose range contains key and whose filters let the event
+ * pass. visit must not join or leave. */
 void vdi_watcher_index_match(const struct vdi_watcher_index *index, struct vd_bytes key, bool is_delete,
 			     void (*visit)(struct vdi_watcher_group *group, void *arg), void *arg);
 /* All groups have been left. */

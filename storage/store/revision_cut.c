@@ -1,4 +1,5 @@
-/* The codec reports where resourceVersion and selfLink stand; each is cut, and with it one of the commas around it. */
+/* The codec reports where resourceVersion and selfLink stand; each is cut, and with it one of the commas
+ * around it. */
 #include "revision_cut.h"
 
 static bool is_space(char c)
@@ -46,7 +47,8 @@ static bool names_a_revision(const char *member, size_t size)
 }
 
 /* A record of value without the member there. */
-static vd_status cut_member(struct vd_bytes key, struct vd_bytes value, size_t from, size_t size, struct vd_kv **ret_kv)
+static vd_status cut_member(struct vd_bytes key, struct vd_bytes value, size_t from, size_t size,
+			    struct vd_kv **ret_kv)
 {
 	const char   *text = value.data;
 	struct vd_kv *kv = NULL;
@@ -61,29 +63,34 @@ static vd_status cut_member(struct vd_bytes key, struct vd_bytes value, size_t f
 	return VD_OK;
 }
 
-static vd_status cut(const struct vd_object_facts *facts, struct vd_bytes key, struct vd_bytes value, bool refuse, struct vd_kv **ret_kv,
-		     struct vd_error *reterr)
+static vd_status cut(const struct vd_object_facts *facts, struct vd_bytes key, struct vd_bytes value,
+		     bool refuse, struct vd_kv **ret_kv, struct vd_error *reterr)
 {
 	bool	      self_link_first = facts->self_link_offset < facts->revision_offset;
 	struct vd_kv *half = NULL;
 	vd_status     status;
 
-	if (refuse && facts->revision_size && names_a_revision((const char *) value.data + facts->revision_offset, facts->revision_size))
-		return vd_error_set(reterr, VD_REVISION_ON_CREATE, "resourceVersion should not be set on objects to be created");
+	if (refuse && facts->revision_size &&
+	    names_a_revision((const char *) value.data + facts->revision_offset, facts->revision_size))
+		return vd_error_set(reterr, VD_REVISION_ON_CREATE,
+				    "resourceVersion should not be set on objects to be created");
 	if (facts->self_link_size == 0)
 		return cut_member(key, value, facts->revision_offset, facts->revision_size, ret_kv);
 	/* The one behind goes first, so that the offset of the other one stays. */
-	status = self_link_first ? cut_member(key, value, facts->revision_offset, facts->revision_size, &half) :
-				   cut_member(key, value, facts->self_link_offset, facts->self_link_size, &half);
+	status = self_link_first ?
+			 cut_member(key, value, facts->revision_offset, facts->revision_size, &half) :
+			 cut_member(key, value, facts->self_link_offset, facts->self_link_size, &half);
 	if (status == VD_OK)
-		status = self_link_first ? cut_member(key, vd_kv_value(half), facts->self_link_offset, facts->self_link_size, ret_kv) :
-					   cut_member(key, vd_kv_value(half), facts->revision_offset, facts->revision_size, ret_kv);
+		status = self_link_first ? cut_member(key, vd_kv_value(half), facts->self_link_offset,
+						      facts->self_link_size, ret_kv) :
+					   cut_member(key, vd_kv_value(half), facts->revision_offset,
+						      facts->revision_size, ret_kv);
 	vd_kv_unref(half);
 	return status;
 }
 
-static vd_status inspect_and_cut(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, bool refuse, struct vd_kv **ret_kv,
-				 struct vd_error *reterr)
+static vd_status inspect_and_cut(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value,
+				 bool refuse, struct vd_kv **ret_kv, struct vd_error *reterr)
 {
 	struct vd_object_facts facts = { 0 };
 	vd_status	       status;
@@ -94,8 +101,8 @@ static vd_status inspect_and_cut(const struct vd_codec *codec, struct vd_bytes k
 	return status;
 }
 
-vd_status vdi_revision_cut_kv(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value, bool refuse, struct vd_kv **ret_kv,
-			      struct vd_error *reterr)
+vd_status vdi_revision_cut_kv(const struct vd_codec *codec, struct vd_bytes key, struct vd_bytes value,
+			      bool refuse, struct vd_kv **ret_kv, struct vd_error *reterr)
 {
 	struct vd_kv *translated = NULL;
 	vd_status     status = VD_OK;
@@ -103,7 +110,8 @@ vd_status vdi_revision_cut_kv(const struct vd_codec *codec, struct vd_bytes key,
 	if (codec->ops->translate)
 		status = codec->ops->translate(codec, key, value, &translated, reterr);
 	if (status == VD_OK)
-		status = inspect_and_cut(codec, key, translated ? vd_kv_value(translated) : value, refuse, ret_kv, reterr);
+		status = inspect_and_cut(codec, key, translated ? vd_kv_value(translated) : value, refuse,
+					 ret_kv, reterr);
 	vd_kv_unref(translated);
 	if (status != VD_UNDECODABLE)
 		return status;

@@ -1,4 +1,5 @@
-/* How: an instance is looked for when it is needed and kept in its place by one compare-and-swap; whoever comes second gives its own back. */
+/* How: an instance is looked for when it is needed and kept in its place by one compare-and-swap; whoever
+ * comes second gives its own back. */
 #include "storage_metrics.h"
 
 #include <stdio.h>
@@ -26,25 +27,29 @@ enum place {
 };
 
 struct vdi_storage_metrics {
-	const struct vd_env *env;
-	char		    *group;
-	char		    *resource;
-	char		    *qualified; /* resource.group */
+	const struct vd_env	    *env;
+	char			    *group;
+	char			    *resource;
+	char			    *qualified; /* resource.group */
 	_Atomic(struct vdi_metric *) places[PLACE_COUNT];
 };
 
-static const char *const operation_names[VDI_OPERATION_COUNT] = { "get",    "list",	  "listStream", "create",
-								   "update", "delete", "listWithCount", "getCurrentResourceVersion" };
+static const char *const operation_names[VDI_OPERATION_COUNT] = {
+	"get",	  "list",   "listStream",    "create",
+	"update", "delete", "listWithCount", "getCurrentResourceVersion"
+};
 
-static enum vdi_metric_id describe(const struct vdi_storage_metrics *metrics, int place, const char *values[4])
+static enum vdi_metric_id describe(const struct vdi_storage_metrics *metrics, int place,
+				   const char *values[4])
 {
 	const char *group = metrics->group, *resource = metrics->resource;
 
 #define LABELS(...) memcpy(values, ((const char *[4]) { __VA_ARGS__ }), 4 * sizeof *values)
 	if (place < PLACE_LIST_DURATION) {
 		LABELS(operation_names[place % VDI_OPERATION_COUNT], group, resource);
-		return place < PLACE_ERRORS ? VDI_METRIC_ETCD_REQUESTS_TOTAL
-		       : place < PLACE_DURATION ? VDI_METRIC_ETCD_REQUEST_ERRORS_TOTAL : VDI_METRIC_ETCD_REQUEST_DURATION_SECONDS;
+		return place < PLACE_ERRORS   ? VDI_METRIC_ETCD_REQUESTS_TOTAL :
+		       place < PLACE_DURATION ? VDI_METRIC_ETCD_REQUEST_ERRORS_TOTAL :
+						VDI_METRIC_ETCD_REQUEST_DURATION_SECONDS;
 	}
 	if (place < PLACE_LIST_TOTAL) {
 		LABELS(place == PLACE_LIST_DURATION ? "false" : "true", group, resource);
@@ -78,7 +83,8 @@ static struct vdi_metric *find(struct vdi_storage_metrics *metrics, int place)
 
 	if (__builtin_expect(known != NULL, 1))
 		return known;
-	if (vdi_metric_get(vdi_env_metrics(metrics->env), describe(metrics, place, values), values, &metric) != VD_OK)
+	if (vdi_metric_get(vdi_env_metrics(metrics->env), describe(metrics, place, values), values,
+			   &metric) != VD_OK)
 		return NULL;
 	if (atomic_compare_exchange_strong(&metrics->places[place], &known, metric))
 		return metric;
@@ -86,7 +92,8 @@ static struct vdi_metric *find(struct vdi_storage_metrics *metrics, int place)
 	return known;
 }
 
-vd_status vdi_storage_metrics_new(const struct vd_env *env, const char *group, const char *resource, struct vdi_storage_metrics **ret_metrics)
+vd_status vdi_storage_metrics_new(const struct vd_env *env, const char *group, const char *resource,
+				  struct vdi_storage_metrics **ret_metrics)
 {
 	struct vdi_storage_metrics *metrics = VDI_NEW(struct vdi_storage_metrics);
 	size_t			    size = strlen(group) + strlen(resource) + 2;
@@ -125,18 +132,20 @@ struct vdi_storage_metrics *vdi_storage_metrics_free(struct vdi_storage_metrics 
 	return NULL;
 }
 
-void vdi_storage_metrics_request(struct vdi_storage_metrics *metrics, enum vdi_storage_operation operation, vd_mono started, vd_status status)
+void vdi_storage_metrics_request(struct vdi_storage_metrics *metrics, enum vdi_storage_operation operation,
+				 vd_mono started, vd_status status)
 {
 	if (metrics == NULL)
 		return;
 	vdi_metric_add(find(metrics, PLACE_REQUESTS + (int) operation), 1);
 	if (status != VD_OK)
 		vdi_metric_add(find(metrics, PLACE_ERRORS + (int) operation), 1);
-	vdi_metric_observe_duration(find(metrics, PLACE_DURATION + (int) operation), vd_mono_since(vd_env_now(metrics->env), started));
+	vdi_metric_observe_duration(find(metrics, PLACE_DURATION + (int) operation),
+				    vd_mono_since(vd_env_now(metrics->env), started));
 }
 
-void vdi_storage_metrics_list(struct vdi_storage_metrics *metrics, bool streamed, vd_mono started, uint64_t fetched, uint64_t evaluated,
-			      uint64_t returned)
+void vdi_storage_metrics_list(struct vdi_storage_metrics *metrics, bool streamed, vd_mono started,
+			      uint64_t fetched, uint64_t evaluated, uint64_t returned)
 {
 	if (metrics == NULL)
 		return;
@@ -144,7 +153,8 @@ void vdi_storage_metrics_list(struct vdi_storage_metrics *metrics, bool streamed
 	vdi_metric_add(find(metrics, PLACE_LIST_FETCHED), fetched);
 	vdi_metric_add(find(metrics, PLACE_LIST_EVALUATED), evaluated);
 	vdi_metric_add(find(metrics, PLACE_LIST_RETURNED), returned);
-	vdi_metric_observe_duration(find(metrics, PLACE_LIST_DURATION + streamed), vd_mono_since(vd_env_now(metrics->env), started));
+	vdi_metric_observe_duration(find(metrics, PLACE_LIST_DURATION + streamed),
+				    vd_mono_since(vd_env_now(metrics->env), started));
 }
 
 void vdi_storage_metrics_events(struct vdi_storage_metrics *metrics, uint64_t count)

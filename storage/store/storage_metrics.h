@@ -1,7 +1,9 @@
-/* What one resource asks of its store, counted under upstream's names (R-721..R-732; kubernetes/apiserver pkg/storage/metrics, pkg/storage/etcd3/metrics).
+/* What one resource asks of its store, counted under upstream's names (R-721..R-732; kubernetes/apiserver
+ * pkg/storage/metrics, pkg/storage/etcd3/metrics).
  *
- * Instances appear with the first observation, as upstream's do: a server of many resources shows the operations that happen. The gauges about stored objects
- * go when the resource goes. Any thread; a NULL struct counts nothing.
+ * Instances appear with the first observation, as upstream's do: a server of many resources shows the
+ * operations that happen. The gauges about stored objects go when the resource goes. Any thread; a NULL
+ * struct counts nothing.
  */
 #ifndef VDI_STORAGE_METRICS_H
 #define VDI_STORAGE_METRICS_H
@@ -26,16 +28,19 @@ enum vdi_storage_operation {
 struct vdi_storage_metrics;
 
 /* resource without its group. Copies both. VD_NOMEM, VD_FULL. */
-VDI_MUST_USE vd_status vdi_storage_metrics_new(const struct vd_env *env, const char *group, const char *resource,
+VDI_MUST_USE vd_status vdi_storage_metrics_new(const struct vd_env *env, const char *group,
+					       const char		   *resource,
 					       struct vdi_storage_metrics **ret_metrics);
 /* NULL is fine; returns NULL. */
 struct vdi_storage_metrics *vdi_storage_metrics_free(struct vdi_storage_metrics *metrics);
 
 /* A request to the store that began at started was answered. */
-void vdi_storage_metrics_request(struct vdi_storage_metrics *metrics, enum vdi_storage_operation operation, vd_mono started, vd_status status);
-/* A list was answered, or given up, by the store: objects it read, tested and gave. */
-void vdi_storage_metrics_list(struct vdi_storage_metrics *metrics, bool streamed, vd_mono started, uint64_t fetched, uint64_t evaluated,
-			      uint64_t returned);
+void vdi_storage_metrics_request(struct vdi_storage_metrics *metrics, enum vdi_storage_operation operation,
+				 vd_mono started, vd_status status);
+/* A list was answered, or given up, by the store: objects it read, tested and gave (R-162, R-721, R-722,
+ * R-732). */
+void vdi_storage_metrics_list(struct vdi_storage_metrics *metrics, bool streamed, vd_mono started,
+			      uint64_t fetched, uint64_t evaluated, uint64_t returned);
 /* An event came, a progress notice came. */
 void vdi_storage_metrics_events(struct vdi_storage_metrics *metrics, uint64_t count);
 void vdi_storage_metrics_progress(struct vdi_storage_metrics *metrics);

@@ -1,12 +1,15 @@
-/* The checked front of vedette/store.h: arguments are looked at here once (store_check.c), then the implementation is called. */
+/* The checked front of vedette/store.h: arguments are looked at here once (store_check.c), then the
+ * implementation is called. */
 #include "store.h"
 
 #include "usage.h"
 
 /* An operation that a store need not offer. */
-#define HAS(store, operation) ((store)->ops->size > offsetof(struct vd_store_ops, operation) && (store)->ops->operation)
+#define HAS(store, operation)                                                                                \
+	((store)->ops->size > offsetof(struct vd_store_ops, operation) && (store)->ops->operation)
 
-vd_status vd_store_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+vd_status vd_store_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			 void *arg)
 {
 	VDI_REQUIRE(store, NULL);
 	VDI_REQUIRE(request, NULL);
@@ -15,7 +18,8 @@ vd_status vd_store_range(struct vd_store *store, const struct vd_range_request *
 	return store->ops->range(store, request, done, arg);
 }
 
-vd_status vd_store_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+vd_status vd_store_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+		       void *arg)
 {
 	VDI_REQUIRE(store, NULL);
 	VDI_REQUIRE(request, NULL);
@@ -54,7 +58,8 @@ vd_status vd_store_lease_keep_alive(struct vd_store *store, int64_t id, vd_lease
 	return store->ops->lease_keep_alive(store, id, done, arg);
 }
 
-vd_status vd_store_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg)
+vd_status vd_store_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done,
+				      void *arg)
 {
 	VDI_REQUIRE(store, NULL);
 	VDI_REQUIRE(done, NULL);
@@ -70,8 +75,8 @@ vd_status vd_store_lease_list(struct vd_store *store, vd_lease_list_fn done, voi
 	return store->ops->lease_list(store, done, arg);
 }
 
-vd_status vd_store_watch_open(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
-			      struct vd_error *reterr)
+vd_status vd_store_watch_open(struct vd_store *store, const struct vd_store_watch_request *request,
+			      struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	VDI_REQUIRE(store, reterr);
 	VDI_REQUIRE(request, reterr);
@@ -80,8 +85,8 @@ vd_status vd_store_watch_open(struct vd_store *store, const struct vd_store_watc
 	return store->ops->watch(store, request, ret_watch, reterr);
 }
 
-vd_status vd_store_watch_next(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch,
-			      struct vd_error *reterr)
+vd_status vd_store_watch_next(struct vd_store_watch *watch, size_t event_count_max,
+			      struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	VDI_REQUIRE(watch, reterr);
 	VDI_REQUIRE(ret_batch, reterr);
@@ -116,7 +121,8 @@ void vd_store_close(struct vd_store *store, void (*done)(void *arg), void *arg)
 	}
 }
 
-vd_status vd_store_stream_open(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
+vd_status vd_store_stream_open(struct vd_store *store, const struct vd_store_stream_request *request,
+			       struct vd_store_stream **ret_stream)
 {
 	VDI_REQUIRE(store, NULL);
 	VDI_REQUIRE(request, NULL);
@@ -126,7 +132,8 @@ vd_status vd_store_stream_open(struct vd_store *store, const struct vd_store_str
 	return HAS(store, stream) ? store->ops->stream(store, request, ret_stream) : VD_UNSUPPORTED;
 }
 
-vd_status vd_store_stream_next(struct vd_store_stream *stream, struct vd_store_part *ret_part, struct vd_error *reterr)
+vd_status vd_store_stream_next(struct vd_store_stream *stream, struct vd_store_part *ret_part,
+			       struct vd_error *reterr)
 {
 	VDI_REQUIRE(stream, reterr);
 	VDI_REQUIRE(ret_part, reterr);

@@ -1,8 +1,9 @@
-/* What a valid request is (store.h). Upstream: etcd server/etcdserver/api/v3rpc/key.go checkTxnRequest, checkIntervals.
+/* What a valid request is (store.h). Upstream: etcd server/etcdserver/api/v3rpc/key.go checkTxnRequest,
+ * checkIntervals.
  *
- * The duplicate rule walks the tree once. Puts and deletes of a level are kept in two lists; a transaction has at most
- * VDI_TXN_OPS_TOTAL_MAX operations, so comparing each with each costs at most milliseconds, on the caller's thread, and the usual
- * transaction (one put) costs nothing.
+ * The duplicate rule walks the tree once. Puts and deletes of a level are kept in two lists; a transaction
+ * has at most VDI_TXN_OPS_TOTAL_MAX operations, so comparing each with each costs at most milliseconds, on
+ * the caller's thread, and the usual transaction (one put) costs nothing.
  */
 #include "store.h"
 
@@ -11,16 +12,20 @@ static vd_status check_key(struct vd_bytes key, const char *what, struct vd_erro
 	if (key.size == 0 || key.data == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s: the key is empty", what);
 	if (key.size > VD_KEY_SIZE_MAX)
-		return vd_error_set(reterr, VD_TOO_BIG, "%s: the key has %zu bytes, more than %d", what, key.size, VD_KEY_SIZE_MAX);
+		return vd_error_set(reterr, VD_TOO_BIG, "%s: the key has %zu bytes, more than %d", what,
+				    key.size, VD_KEY_SIZE_MAX);
 	return VD_OK;
 }
 
-static vd_status check_bytes(struct vd_bytes bytes, size_t size_max, const char *what, struct vd_error *reterr)
+static vd_status check_bytes(struct vd_bytes bytes, size_t size_max, const char *what,
+			     struct vd_error *reterr)
 {
 	if (bytes.size && bytes.data == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s: no bytes behind a size of %zu", what, bytes.size);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s: no bytes behind a size of %zu", what,
+				    bytes.size);
 	if (bytes.size > size_max)
-		return vd_error_set(reterr, VD_TOO_BIG, "%s: %zu bytes, more than %zu", what, bytes.size, size_max);
+		return vd_error_set(reterr, VD_TOO_BIG, "%s: %zu bytes, more than %zu", what, bytes.size,
+				    size_max);
 	return VD_OK;
 }
 
@@ -33,7 +38,9 @@ vd_status vdi_store_check_range(const struct vd_range_request *request, struct v
 vd_status vdi_store_check_page(const struct vd_range_result *result, struct vd_error *reterr)
 {
 	if (result->more && result->kv_count == 0)
-		return vd_error_set(reterr, VD_INTERNAL, "no results were found, but the store indicated there were more values remaining");
+		return vd_error_set(
+			reterr, VD_INTERNAL,
+			"no results were found, but the store indicated there were more values remaining");
 	return VD_OK;
 }
 
@@ -42,7 +49,8 @@ static vd_status check_compare(const struct vd_compare *compare, struct vd_error
 	VDI_TRY(check_key(compare->key, "compare", reterr));
 	VDI_TRY(check_bytes(compare->range_end, VD_KEY_SIZE_MAX, "compare range end", reterr));
 	if ((unsigned) compare->target > VD_COMPARE_LEASE)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "compare: unknown target %d", (int) compare->target);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "compare: unknown target %d",
+				    (int) compare->target);
 	return check_bytes(compare->value, VD_VALUE_SIZE_MAX, "compare value", reterr);
 }
 
@@ -57,18 +65,18 @@ static vd_status check_put(const struct vd_op *op, struct vd_error *reterr)
 	return VD_OK;
 }
 
-static vd_status check_txn(const struct vd_txn_request *request, size_t ops_max, unsigned depth, size_t *total, struct vd_error *reterr);
+static vd_status check_txn(const struct vd_txn_request *request, size_t ops_max, unsigned depth,
+			   size_t *total, struct vd_error *reterr);
 
-static vd_status check_op(const struct vd_op *op, size_t ops_max, unsigned depth, size_t *total, struct vd_error *reterr)
+static vd_status check_op(const struct vd_op *op, size_t ops_max, unsigned depth, size_t *total,
+			  struct vd_error *reterr)
 {
 	switch (op->kind) {
-	case VD_OP_PUT:
-		return check_put(op, reterr);
+	case VD_OP_PUT: return check_put(op, reterr);
 	case VD_OP_DELETE:
 		VDI_TRY(check_key(op->key, "delete", reterr));
 		return check_bytes(op->range_end, VD_KEY_SIZE_MAX, "delete range end", reterr);
-	case VD_OP_RANGE:
-		return vdi_store_check_range(&op->range, reterr);
+	case VD_OP_RANGE: return vdi_store_check_range(&op->range, reterr);
 	case VD_OP_TXN:
 		if (op->txn == NULL)
 			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "nested transaction: missing");
@@ -77,20 +85,29 @@ static vd_status check_op(const struct vd_op *op, size_t ops_max, unsigned depth
 	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "unknown operation %d", (int) op->kind);
 }
 
-static vd_status check_txn(const struct vd_txn_request *request, size_t ops_max, unsigned depth, size_t *total, struct vd_error *reterr)
+static vd_status check_txn(const struct vd_txn_request *request, size_t ops_max, unsigned depth,
+			   size_t *total, struct vd_error *reterr)
 {
-	size_t widest = VDI_MAX(request->compare_count, VDI_MAX(request->success_count, request->failure_count));
+	size_t widest =
+		VDI_MAX(request->compare_count, VDI_MAX(request->success_count, request->failure_count));
 
 	if (widest > ops_max)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "too many operations in a transaction: %zu, at most %zu here", widest, ops_max);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "too many operations in a transaction: %zu, at most %zu here", widest,
+				    ops_max);
 	if (depth > VDI_TXN_DEPTH_MAX)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "transactions nested deeper than %d", VDI_TXN_DEPTH_MAX);
-	if ((request->compare_count && request->compares == NULL) || (request->success_count && request->success == NULL) ||
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "transactions nested deeper than %d",
+				    VDI_TXN_DEPTH_MAX);
+	if ((request->compare_count && request->compares == NULL) ||
+	    (request->success_count && request->success == NULL) ||
 	    (request->failure_count && request->failure == NULL))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "transaction: compares, success or failure is NULL but its count is not 0");
+		return vd_error_set(
+			reterr, VD_INVALID_ARGUMENT,
+			"transaction: compares, success or failure is NULL but its count is not 0");
 	*total += request->compare_count + request->success_count + request->failure_count;
 	if (*total > VDI_TXN_OPS_TOTAL_MAX)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "more than %d operations in a transaction", VDI_TXN_OPS_TOTAL_MAX);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "more than %d operations in a transaction",
+				    VDI_TXN_OPS_TOTAL_MAX);
 	for (size_t i = 0; i < request->compare_count; i++)
 		VDI_TRY(check_compare(&request->compares[i], reterr));
 	for (size_t i = 0; i < request->success_count; i++)
@@ -118,18 +135,20 @@ vd_status vdi_store_check_watch(const struct vd_store_watch_request *request, st
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: ready is missing");
 	if (request->start_revision < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: the start revision is negative");
-	if (request->range_end.size && !to_infinity && vd_bytes_compare(request->key, request->range_end) >= 0)
+	if (request->range_end.size && !to_infinity &&
+	    vd_bytes_compare(request->key, request->range_end) >= 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: the range is empty");
 	return VD_OK;
 }
 
 /* ---- Duplicates ---- */
 
-/* What a list of operations writes, nested transactions included. Linked through the stack of the walk and the lists of the request:
- * nothing is allocated; a list is walked again where upstream keeps sets. */
+/* What a list of operations writes, nested transactions included. Linked through the stack of the walk and
+ * the lists of the request: nothing is allocated; a list is walked again where upstream keeps sets. */
 
 /* Calls visit for every put below op (op itself included); stops at the first true. */
-static bool any_put(const struct vd_op *op, bool (*visit)(struct vd_bytes key, const void *arg), const void *arg)
+static bool any_put(const struct vd_op *op, bool (*visit)(struct vd_bytes key, const void *arg),
+		    const void	       *arg)
 {
 	if (op->kind == VD_OP_PUT)
 		return visit(op->key, arg);
@@ -179,8 +198,8 @@ static bool is_same_key(struct vd_bytes key, const void *arg)
 	return vd_bytes_equal(key, *(const struct vd_bytes *) arg);
 }
 
-/* A nested put must meet no put of an earlier nested sibling, no delete of this level, and no delete of an earlier nested sibling. A put of
- * this level meets everything nested and the puts before it. */
+/* A nested put must meet no put of an earlier nested sibling, no delete of this level, and no delete of an
+ * earlier nested sibling. A put of this level meets everything nested and the puts before it. */
 static bool collides(struct vd_bytes key, const void *arg)
 {
 	const struct siblings *siblings = arg;
@@ -193,7 +212,8 @@ static bool collides(struct vd_bytes key, const void *arg)
 			continue;
 		if (other->kind == VD_OP_DELETE && delete_covers(other, key))
 			return true;
-		if (other->kind == VD_OP_PUT && !nested && i < siblings->position && vd_bytes_equal(other->key, key))
+		if (other->kind == VD_OP_PUT && !nested && i < siblings->position &&
+		    vd_bytes_equal(other->key, key))
 			return true;
 		if (other->kind == VD_OP_TXN && (!nested || i < siblings->position) &&
 		    (any_put(other, is_same_key, &key) || deletes(other, key)))
@@ -207,8 +227,9 @@ static bool list_has_duplicate(const struct vd_op *ops, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		struct siblings siblings = { ops, count, i };
 
-		if (ops[i].kind == VD_OP_TXN && (list_has_duplicate(ops[i].txn->success, ops[i].txn->success_count) ||
-						 list_has_duplicate(ops[i].txn->failure, ops[i].txn->failure_count)))
+		if (ops[i].kind == VD_OP_TXN &&
+		    (list_has_duplicate(ops[i].txn->success, ops[i].txn->success_count) ||
+		     list_has_duplicate(ops[i].txn->failure, ops[i].txn->failure_count)))
 			return true;
 		if (count > 1 && any_put(&ops[i], collides, &siblings))
 			return true;
@@ -218,7 +239,8 @@ static bool list_has_duplicate(const struct vd_op *ops, size_t count)
 
 vd_status vdi_store_check_duplicates(const struct vd_txn_request *request, struct vd_error *reterr)
 {
-	if (list_has_duplicate(request->success, request->success_count) || list_has_duplicate(request->failure, request->failure_count))
+	if (list_has_duplicate(request->success, request->success_count) ||
+	    list_has_duplicate(request->failure, request->failure_count))
 		return vd_error_set(reterr, VD_DUPLICATE_KEY, "duplicate key given in txn request");
 	return VD_OK;
 }

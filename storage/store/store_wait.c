@@ -1,16 +1,16 @@
-/* The blocking wrappers of vedette/store.h: a call, a wait on the caller's stack, and copies of what the callback lends. Never from an actor's
- * handler. */
+/* The blocking wrappers of vedette/store.h: a call, a wait on the caller's stack, and copies of what the
+ * callback lends. Never from an actor's handler. */
 #include <vedette/store.h>
 
 #include "wait.h"
 
 struct waiter {
-	struct vdi_wait	 wait;
-	vd_status	 status;
-	struct vd_error	 error;
-	struct vd_kv	*kv;
-	int64_t		 deleted;
-	vd_rev		 revision;
+	struct vdi_wait wait;
+	vd_status	status;
+	struct vd_error error;
+	struct vd_kv   *kv;
+	int64_t		deleted;
+	vd_rev		revision;
 };
 
 static void waiter_done(struct waiter *waiter, vd_status status, const struct vd_error *error)
@@ -34,7 +34,8 @@ static vd_status waiter_end(struct waiter *waiter, vd_status called, struct vd_e
 	return waiter->status;
 }
 
-static void got_range(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void got_range(void *arg, vd_status status, const struct vd_range_result *result,
+		      const struct vd_error *error)
 {
 	struct waiter *waiter = arg;
 
@@ -43,7 +44,8 @@ static void got_range(void *arg, vd_status status, const struct vd_range_result 
 	waiter_done(waiter, status, error);
 }
 
-vd_status vd_store_get_wait(struct vd_store *store, struct vd_bytes key, struct vd_kv **ret_kv, struct vd_error *reterr)
+vd_status vd_store_get_wait(struct vd_store *store, struct vd_bytes key, struct vd_kv **ret_kv,
+			    struct vd_error *reterr)
 {
 	struct vd_range_request request = { .key = key };
 	struct waiter		waiter = { 0 };
@@ -59,7 +61,8 @@ vd_status vd_store_get_wait(struct vd_store *store, struct vd_bytes key, struct 
 	return VD_OK;
 }
 
-static void got_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void got_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		    const struct vd_error *error)
 {
 	struct waiter *waiter = arg;
 
@@ -70,18 +73,21 @@ static void got_txn(void *arg, vd_status status, const struct vd_txn_result *res
 	waiter_done(waiter, status, error);
 }
 
-static vd_status write_one(struct vd_store *store, const struct vd_op *op, struct waiter *waiter, struct vd_error *reterr)
+static vd_status write_one(struct vd_store *store, const struct vd_op *op, struct waiter *waiter,
+			   struct vd_error *reterr)
 {
 	struct vd_txn_request request = { .success = op, .success_count = 1 };
 
 	if (store == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "write: the store is missing");
-	VDI_TRY(vdi_wait_check(store->env, op->kind == VD_OP_PUT ? "vd_store_put_wait" : "vd_store_delete_wait", reterr));
+	VDI_TRY(vdi_wait_check(store->env,
+			       op->kind == VD_OP_PUT ? "vd_store_put_wait" : "vd_store_delete_wait", reterr));
 	vdi_wait_init_chained(&waiter->wait, store->env);
 	return waiter_end(waiter, vd_store_txn(store, &request, got_txn, waiter), reterr);
 }
 
-vd_status vd_store_put_wait(struct vd_store *store, struct vd_bytes key, struct vd_bytes value, vd_rev *ret_revision, struct vd_error *reterr)
+vd_status vd_store_put_wait(struct vd_store *store, struct vd_bytes key, struct vd_bytes value,
+			    vd_rev *ret_revision, struct vd_error *reterr)
 {
 	struct vd_op  op = { .kind = VD_OP_PUT, .key = key, .value = value };
 	struct waiter waiter = { 0 };
@@ -92,8 +98,8 @@ vd_status vd_store_put_wait(struct vd_store *store, struct vd_bytes key, struct 
 	return VD_OK;
 }
 
-vd_status vd_store_delete_wait(struct vd_store *store, struct vd_bytes key, struct vd_bytes range_end, int64_t *ret_deleted,
-			       vd_rev *ret_revision, struct vd_error *reterr)
+vd_status vd_store_delete_wait(struct vd_store *store, struct vd_bytes key, struct vd_bytes range_end,
+			       int64_t *ret_deleted, vd_rev *ret_revision, struct vd_error *reterr)
 {
 	struct vd_op  op = { .kind = VD_OP_DELETE, .key = key, .range_end = range_end };
 	struct waiter waiter = { 0 };

@@ -1,7 +1,9 @@
-/* The store suite over a real etcd (one member, under with-etcd.sh), which is emptied and started again for each test.
+/* The store suite over a real etcd (one member, under with-etcd.sh), which is emptied and started again for
+ * each test.
  *
- * What etcd 3.4 as Debian has it (3.4.23) does otherwise than 3.7 stands in the table below; the same table is in docs/SEMANTICS.md. The simulator cannot run a
- * process, so what depends on its clock (leases that expire) is left to the embedded store; etcd's own clock is tested by integration.
+ * What etcd 3.4 as Debian has it (3.4.23) does otherwise than 3.7 stands in the table below; the same table
+ * is in docs/SEMANTICS.md. The simulator cannot run a process, so what depends on its clock (leases that
+ * expire) is left to the embedded store; etcd's own clock is tested by integration.
  */
 #include "control.h"
 #include "store_suite.h"
@@ -9,7 +11,8 @@
 
 #include <vedette/etcd.h>
 
-#define NO_PROGRESS "progress on demand cannot be relied on before 3.4.31, so the store does not offer it (R-173)"
+#define NO_PROGRESS                                                                                          \
+	"progress on demand cannot be relied on before 3.4.31, so the store does not offer it (R-173)"
 
 static void ask(const char *command)
 {
@@ -59,24 +62,28 @@ static vd_status reopen(void *arg, const struct vd_env *env, struct vd_store **s
 
 int main(int argc, char **argv)
 {
-	const char *version = getenv("ETCD_VERSION");
+	const char				 *version = getenv("ETCD_VERSION");
 	static const struct store_suite_exception of_37[] = {
 		{ NULL, NULL },
 	};
 	/* Debian's 3.4.23. */
 	static const struct store_suite_exception of_34[] = {
-		{ "e406_compaction_keeps_what_it_must", "a delete at the compacted revision is not delivered (etcd bug 18089, mended in 3.4.36)" },
+		{ "e406_compaction_keeps_what_it_must",
+		  "a delete at the compacted revision is not delivered (etcd bug 18089, mended in 3.4.36)" },
 		{ "e335_a_start_at_the_compaction_works", "the same bug" },
 		{ "e343_no_previous_record_at_the_compaction", "the same bug" },
-		{ "e440_put_is_checked_in_order", "a put that ignores the value looks for its key before its lease" },
+		{ "e440_put_is_checked_in_order",
+		  "a put that ignores the value looks for its key before its lease" },
 		{ "e317_progress_when_caught_up", NO_PROGRESS },
 		{ "e334_an_idle_watch_gets_progress_beyond_the_compaction", NO_PROGRESS },
 		{ "e340_progress_for_a_future_start_waits", NO_PROGRESS },
 		{ "e355_a_progress_follows_all_events", NO_PROGRESS },
 		{ NULL, NULL },
 	};
-	struct store_suite_factory factory = { .open = open_empty, .reopen = reopen, .is_remote = true, .no_simulator = true };
-	char			   name[64];
+	struct store_suite_factory factory = {
+		.open = open_empty, .reopen = reopen, .is_remote = true, .no_simulator = true
+	};
+	char name[64];
 
 	if (version == NULL || getenv("CONTROL") == NULL) {
 		(void) fprintf(stderr, "run it under tests/integration/with-etcd.sh\n");

@@ -70,7 +70,8 @@ static int run_part(const char *part, const struct CMUnitTest *tests, size_t cou
 		copies[left++].teardown_func = teardown;
 	}
 	if (running_seed)
-		snprintf(name, sizeof name, "%s %s, simulated, seed %" PRIu64, running_factory->name, part, running_seed);
+		snprintf(name, sizeof name, "%s %s, simulated, seed %" PRIu64, running_factory->name, part,
+			 running_seed);
 	else
 		snprintf(name, sizeof name, "%s %s, threads", running_factory->name, part);
 	failed = vdtest_run_group(name, copies, left, NULL, NULL);
@@ -84,7 +85,8 @@ int store_suite_run(const struct store_suite_factory *factory)
 	int		      failed = 0;
 
 	running_factory = factory;
-	for (size_t i = factory->no_threads ? 1 : 0; i < (factory->no_simulator ? 1 : VDI_ARRAY_SIZE(seeds)); i++) {
+	for (size_t i = factory->no_threads ? 1 : 0; i < (factory->no_simulator ? 1 : VDI_ARRAY_SIZE(seeds));
+	     i++) {
 		running_seed = seeds[i];
 		failed += run_part("kv", store_suite_kv_tests, store_suite_kv_test_count);
 		failed += run_part("watch", store_suite_watch_tests, store_suite_watch_test_count);
@@ -106,7 +108,8 @@ void wait_until(struct store_fixture *f, bool (*condition)(void *arg), void *arg
 	} else {
 		struct vdi_wait pause;
 
-		/* Real threads: look every millisecond; a test that never comes true is ended by the runner. */
+		/* Real threads: look every millisecond; a test that never comes true is ended by the
+		 * runner. */
 		while (!condition(arg)) {
 			bool signalled;
 
@@ -135,7 +138,8 @@ struct flock {
 	unsigned	 submitted;
 };
 
-static void flock_answered(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void flock_answered(void *arg, vd_status status, const struct vd_txn_result *result,
+			   const struct vd_error *error)
 {
 	struct flock *flock = arg;
 
@@ -173,7 +177,9 @@ vd_rev delete_range(struct store_fixture *f, const char *key, const char *end, i
 	vd_rev	revision = 0;
 	int64_t deleted = 0;
 
-	assert_status(vd_store_delete_wait(f->store, K(key), end ? K(end) : VD_BYTES_NONE, &deleted, &revision, NULL), VD_OK);
+	assert_status(vd_store_delete_wait(f->store, K(key), end ? K(end) : VD_BYTES_NONE, &deleted,
+					   &revision, NULL),
+		      VD_OK);
 	if (ret_deleted)
 		*ret_deleted = deleted;
 	return revision;
@@ -219,7 +225,8 @@ struct range_call {
 	struct range_answer *answer;
 };
 
-static void got_range(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void got_range(void *arg, vd_status status, const struct vd_range_result *result,
+		      const struct vd_error *error)
 {
 	struct range_call   *call = arg;
 	struct range_answer *answer = call->answer;
@@ -263,8 +270,9 @@ static size_t append_kv(char *text, size_t size, size_t used, const struct vd_kv
 
 	if (used >= size)
 		return used;
-	return used + (size_t) snprintf(text + used, size - used, "%s%.*s=%.*s", used ? " " : "", (int) key.size, (const char *) key.data,
-					(int) value.size, (const char *) value.data);
+	return used + (size_t) snprintf(text + used, size - used, "%s%.*s=%.*s", used ? " " : "",
+					(int) key.size, (const char *) key.data, (int) value.size,
+					(const char *) value.data);
 }
 
 const char *kvs_text(struct vd_kv *const *kvs, size_t count)
@@ -280,7 +288,9 @@ const char *kvs_text(struct vd_kv *const *kvs, size_t count)
 
 const char *text_at(struct store_fixture *f, const char *key, const char *end, vd_rev revision)
 {
-	struct vd_range_request request = { .key = K(key), .range_end = end ? K(end) : VD_BYTES_NONE, .revision = revision };
+	struct vd_range_request request = { .key = K(key),
+					    .range_end = end ? K(end) : VD_BYTES_NONE,
+					    .revision = revision };
 	struct range_answer	answer;
 	const char	       *text;
 
@@ -336,7 +346,8 @@ static void flatten(struct txn_answer *answer, const struct vd_txn_result *resul
 	}
 }
 
-static void got_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void got_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		    const struct vd_error *error)
 {
 	struct txn_call *call = arg;
 
@@ -380,7 +391,8 @@ struct lease_call {
 	struct lease_answer *answer;
 };
 
-static void got_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void got_lease(void *arg, vd_status status, const struct vd_lease_result *result,
+		      const struct vd_error *error)
 {
 	struct lease_call   *call = arg;
 	struct lease_answer *answer = call->answer;
@@ -396,8 +408,9 @@ static void got_lease(void *arg, vd_status status, const struct vd_lease_result 
 		answer->revision = result->revision;
 		answer->key_count = result->key_count;
 		for (size_t i = 0; i < result->key_count; i++)
-			used += (size_t) snprintf(answer->keys + used, sizeof answer->keys - used, "%s%.*s", i ? " " : "",
-						  (int) result->keys[i].size, (const char *) result->keys[i].data);
+			used += (size_t) snprintf(answer->keys + used, sizeof answer->keys - used, "%s%.*s",
+						  i ? " " : "", (int) result->keys[i].size,
+						  (const char *) result->keys[i].data);
 	}
 	vdi_wait_signal(&call->wait);
 }
@@ -465,7 +478,8 @@ static void watcher_ready(void *arg)
 	vdi_lock_release(&watcher->lock);
 }
 
-void watch_open(struct store_fixture *f, struct watcher *watcher, const struct vd_store_watch_request *request)
+void watch_open(struct store_fixture *f, struct watcher *watcher,
+		const struct vd_store_watch_request *request)
 {
 	struct vd_store_watch_request copy = *request;
 
@@ -478,7 +492,8 @@ void watch_open(struct store_fixture *f, struct watcher *watcher, const struct v
 	assert_status(vd_store_watch_open(f->store, &copy, &watcher->watch, NULL), VD_OK);
 }
 
-void watch_range(struct store_fixture *f, struct watcher *watcher, const char *key, const char *end, vd_rev start)
+void watch_range(struct store_fixture *f, struct watcher *watcher, const char *key, const char *end,
+		 vd_rev start)
 {
 	struct vd_store_watch_request request = { .key = K(key), .start_revision = start, .previous = true };
 
@@ -513,7 +528,8 @@ vd_status watch_wait(struct watcher *watcher, size_t event_count_max)
 		vdi_lock_acquire(&watcher->lock);
 		watcher->is_ready = false;
 		vdi_lock_release(&watcher->lock);
-		status = vd_store_watch_next(watcher->watch, event_count_max, &watcher->batch, &watcher->error);
+		status = vd_store_watch_next(watcher->watch, event_count_max, &watcher->batch,
+					     &watcher->error);
 		if (status != VD_AGAIN)
 			return status;
 		if (watcher->f->simulated) {
@@ -534,13 +550,18 @@ static size_t append_event(char *text, size_t size, size_t used, const struct vd
 
 	if (used >= size)
 		return used;
-	used += (size_t) snprintf(text + used, size - used, " %s%.*s", event->is_delete ? "-" : vd_store_event_is_create(event) ? "+" : "",
+	used += (size_t) snprintf(text + used, size - used, " %s%.*s",
+				  event->is_delete		  ? "-" :
+				  vd_store_event_is_create(event) ? "+" :
+								    "",
 				  (int) key.size, (const char *) key.data);
 	if (!event->is_delete && used < size)
-		used += (size_t) snprintf(text + used, size - used, "=%.*s", (int) value.size, (const char *) value.data);
+		used += (size_t) snprintf(text + used, size - used, "=%.*s", (int) value.size,
+					  (const char *) value.data);
 	if (event->previous && used < size) {
 		value = vd_kv_value(event->previous);
-		used += (size_t) snprintf(text + used, size - used, "(%.*s)", (int) value.size, (const char *) value.data);
+		used += (size_t) snprintf(text + used, size - used, "(%.*s)", (int) value.size,
+					  (const char *) value.data);
 	}
 	return used;
 }
@@ -561,7 +582,8 @@ const char *watch_text(struct watcher *watcher, size_t event_count_max)
 		const struct vd_store_event *event = &watcher->batch.events[i];
 
 		if (i == 0 || event->kv->mod_rev != event[-1].kv->mod_rev)
-			used += (size_t) snprintf(text + used, sizeof text - used, "%s%" PRId64 ":", i ? " " : "", event->kv->mod_rev);
+			used += (size_t) snprintf(text + used, sizeof text - used, "%s%" PRId64 ":",
+						  i ? " " : "", event->kv->mod_rev);
 		used = append_event(text, sizeof text, used, event);
 	}
 	return text;
@@ -573,8 +595,10 @@ void expect_watch(struct watcher *watcher, size_t event_count_max, const char *e
 	size_t used = 0;
 
 	do {
-		used += (size_t) snprintf(seen + used, sizeof seen - used, "%s%s", used ? " " : "", watch_text(watcher, event_count_max));
-	} while (watcher->f->factory->is_remote && used < strlen(expected) && strncmp(seen, expected, used) == 0);
+		used += (size_t) snprintf(seen + used, sizeof seen - used, "%s%s", used ? " " : "",
+					  watch_text(watcher, event_count_max));
+	} while (watcher->f->factory->is_remote && used < strlen(expected) &&
+		 strncmp(seen, expected, used) == 0);
 	assert_string_equal(seen, expected);
 }
 

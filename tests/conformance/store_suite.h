@@ -1,5 +1,6 @@
-/* What every struct vd_store must do, whatever is behind it: one suite, run by each implementation with a factory, under real threads and under
- * the simulator. Test names begin with the rules they pin (etcd semantics, E-3xx to E-7xx).
+/* What every struct vd_store must do, whatever is behind it: one suite, run by each implementation with a
+ * factory, under real threads and under the simulator. Test names begin with the rules they pin (etcd
+ * semantics, E-3xx to E-7xx).
  */
 #ifndef STORE_SUITE_H
 #define STORE_SUITE_H
@@ -21,7 +22,8 @@ struct store_suite_factory {
 	void (*clean)(void *arg);
 	void *arg;
 
-	/* A store elsewhere: what it says takes a moment, and what a watch is told of several revisions may come in one batch or in several. */
+	/* A store elsewhere: what it says takes a moment, and what a watch is told of several revisions may
+	 * come in one batch or in several. */
 	bool is_remote;
 	/* Values are encrypted: the store cannot compare them. */
 	bool no_value_compares;
@@ -31,7 +33,8 @@ struct store_suite_factory {
 	void (*close)(void *arg, struct vd_store *store);
 	/* It cannot prove progress, and says so. */
 	bool no_progress;
-	/* Tests that this one cannot pass, with the reason, which is printed; ended by a NULL name. NULL: none. */
+	/* Tests that this one cannot pass, with the reason, which is printed; ended by a NULL name. NULL:
+	 * none. */
 	const struct store_suite_exception *exceptions;
 };
 
@@ -50,7 +53,8 @@ struct store_fixture {
 	int64_t				  alloc_live;
 };
 
-/* All suites over the factory: threads, and the simulator with a few seeds. Returns the number of failed tests. */
+/* All suites over the factory: threads, and the simulator with a few seeds. Returns the number of failed
+ * tests. */
 int store_suite_run(const struct store_suite_factory *factory);
 
 /* The parts; used by store_suite_run. */
@@ -70,11 +74,12 @@ extern const size_t	       store_suite_model_test_count;
 
 /* Put, expected to work; the revision. */
 vd_rev put(struct store_fixture *f, const char *key, const char *value);
-/* The same put so many times, many under way at once: where a test needs revisions and not each answer, threads need not change places for every one of them. */
-void put_many(struct store_fixture *f, const char *key, const char *value, unsigned count);
-vd_rev delete_range(struct store_fixture *f, const char *key, const char *end, int64_t *ret_deleted);
+/* The same put so many times, many under way at once: where a test needs revisions and not each answer,
+ * threads need not change places for every one of them. */
+void	  put_many(struct store_fixture *f, const char *key, const char *value, unsigned count);
+vd_rev	  delete_range(struct store_fixture *f, const char *key, const char *end, int64_t *ret_deleted);
 vd_status compact(struct store_fixture *f, vd_rev revision);
-vd_rev current(struct store_fixture *f);
+vd_rev	  current(struct store_fixture *f);
 
 /* A range's answer, copied: references are held. */
 struct range_answer {
@@ -88,10 +93,11 @@ struct range_answer {
 };
 void range(struct store_fixture *f, const struct vd_range_request *request, struct range_answer *ret_answer);
 void range_answer_fini(struct range_answer *answer);
-/* "a=1 b=2": the records of [key, end) at revision as text, in a static buffer. Fails the test on an error. */
+/* "a=1 b=2": the records of [key, end) at revision as text, in a static buffer. Fails the test on an
+ * error. */
 const char *text_at(struct store_fixture *f, const char *key, const char *end, vd_rev revision);
 /* The status of such a range. */
-vd_status status_at(struct store_fixture *f, const char *key, vd_rev revision);
+vd_status   status_at(struct store_fixture *f, const char *key, vd_rev revision);
 const char *kvs_text(struct vd_kv *const *kvs, size_t count);
 
 /* A transaction's answer, flattened depth first (a nested transaction, then its results). */
@@ -105,12 +111,12 @@ struct op_answer {
 	char		text[256]; /* previous records, or those of the range */
 };
 struct txn_answer {
-	vd_status	status;
-	struct vd_error error;
-	vd_rev		revision;
-	bool		succeeded;
+	vd_status	 status;
+	struct vd_error	 error;
+	vd_rev		 revision;
+	bool		 succeeded;
 	struct op_answer ops[32];
-	size_t		op_count;
+	size_t		 op_count;
 };
 void txn(struct store_fixture *f, const struct vd_txn_request *request, struct txn_answer *ret_answer);
 /* One list of operations, no compares. */
@@ -125,9 +131,9 @@ struct lease_answer {
 	size_t	  key_count;
 	char	  keys[256];
 };
-void lease_grant(struct store_fixture *f, int64_t id, int64_t ttl_s, struct lease_answer *ret_answer);
-void lease_keep_alive(struct store_fixture *f, int64_t id, struct lease_answer *ret_answer);
-void lease_time_to_live(struct store_fixture *f, int64_t id, bool keys, struct lease_answer *ret_answer);
+void	  lease_grant(struct store_fixture *f, int64_t id, int64_t ttl_s, struct lease_answer *ret_answer);
+void	  lease_keep_alive(struct store_fixture *f, int64_t id, struct lease_answer *ret_answer);
+void	  lease_time_to_live(struct store_fixture *f, int64_t id, bool keys, struct lease_answer *ret_answer);
 vd_status lease_revoke(struct store_fixture *f, int64_t id, vd_rev *ret_revision);
 
 /* A watch that can be waited for. */
@@ -141,13 +147,16 @@ struct watcher {
 	struct vd_store_batch  batch;
 	struct vd_error	       error;
 };
-void watch_open(struct store_fixture *f, struct watcher *watcher, const struct vd_store_watch_request *request);
+void watch_open(struct store_fixture *f, struct watcher *watcher,
+		const struct vd_store_watch_request *request);
 /* [key, end) from start, previous records wanted. */
-void watch_range(struct store_fixture *f, struct watcher *watcher, const char *key, const char *end, vd_rev start);
+void watch_range(struct store_fixture *f, struct watcher *watcher, const char *key, const char *end,
+		 vd_rev start);
 void watch_close(struct watcher *watcher);
 /* vd_store_watch_next until it answers something else than VD_AGAIN. */
 vd_status watch_wait(struct watcher *watcher, size_t event_count_max);
-/* The next batch as text: "5: +a=1 a=2(1) -b(7)", a create, an update with its previous value, a delete; "progress 5"; or the status's name. */
+/* The next batch as text: "5: +a=1 a=2(1) -b(7)", a create, an update with its previous value, a delete;
+ * "progress 5"; or the status's name. */
 const char *watch_text(struct watcher *watcher, size_t event_count_max);
 /* The next batch is this; of a remote store, the next ones together are. */
 void expect_watch(struct watcher *watcher, size_t event_count_max, const char *expected);

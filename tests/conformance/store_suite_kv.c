@@ -32,9 +32,9 @@ static void e401_only_changes_make_revisions(void **state)
 
 static void e403_put_counts_versions(void **state)
 {
-	struct store_fixture	*f = *state;
-	struct vd_range_request	 request = { .key = K("a") };
-	struct range_answer	 answer;
+	struct store_fixture   *f = *state;
+	struct vd_range_request request = { .key = K("a") };
+	struct range_answer	answer;
 
 	put(f, "a", "1");
 	put(f, "b", "1");
@@ -98,9 +98,9 @@ static void e406_compaction_keeps_what_it_must(void **state)
 
 static void e409_reads_below_the_compaction_fail_and_at_it_work(void **state)
 {
-	struct store_fixture	*f = *state;
-	struct vd_range_request	 request = { .key = K("a"), .revision = 2 };
-	struct range_answer	 answer;
+	struct store_fixture   *f = *state;
+	struct vd_range_request request = { .key = K("a"), .revision = 2 };
+	struct range_answer	answer;
 
 	put(f, "a", "1");
 	put(f, "a", "2");
@@ -116,10 +116,10 @@ static void e409_reads_below_the_compaction_fail_and_at_it_work(void **state)
 
 static void e420_an_empty_key_is_refused(void **state)
 {
-	struct store_fixture	*f = *state;
-	struct vd_range_request	 request = { .key = VD_BYTES_NONE };
-	struct vd_op		 op = { .kind = VD_OP_PUT };
-	struct vd_txn_request	 txn_request = { .success = &op, .success_count = 1 };
+	struct store_fixture   *f = *state;
+	struct vd_range_request request = { .key = VD_BYTES_NONE };
+	struct vd_op		op = { .kind = VD_OP_PUT };
+	struct vd_txn_request	txn_request = { .success = &op, .success_count = 1 };
 
 	assert_status(vd_store_range(f->store, &request, (vd_range_fn) 1, NULL), VD_INVALID_ARGUMENT);
 	assert_status(vd_store_txn(f->store, &txn_request, (vd_txn_fn) 1, NULL), VD_INVALID_ARGUMENT);
@@ -158,9 +158,9 @@ static void e424_keys_are_in_the_order_of_their_bytes(void **state)
 
 static void e422_future_before_compacted(void **state)
 {
-	struct store_fixture	*f = *state;
-	struct vd_range_request	 request = { .key = K("none"), .revision = 4, .count_only = true };
-	struct range_answer	 answer;
+	struct store_fixture   *f = *state;
+	struct vd_range_request request = { .key = K("none"), .revision = 4, .count_only = true };
+	struct range_answer	answer;
 
 	put(f, "a", "1");
 	put(f, "a", "2");
@@ -179,9 +179,9 @@ static void e422_future_before_compacted(void **state)
 
 static void e423_the_header_is_the_current_revision(void **state)
 {
-	struct store_fixture	*f = *state;
-	struct vd_range_request	 request = { .key = K("a"), .revision = 2 };
-	struct range_answer	 answer;
+	struct store_fixture   *f = *state;
+	struct vd_range_request request = { .key = K("a"), .revision = 2 };
+	struct range_answer	answer;
 
 	put(f, "a", "1");
 	put(f, "b", "1");
@@ -192,10 +192,10 @@ static void e423_the_header_is_the_current_revision(void **state)
 
 static void e425_e426_count_limit_more(void **state)
 {
-	struct store_fixture	*f = *state;
-	struct vd_range_request	 request = { .key = K("a"), .range_end = K("z") };
-	struct range_answer	 answer;
-	char			 key[8];
+	struct store_fixture   *f = *state;
+	struct vd_range_request request = { .key = K("a"), .range_end = K("z") };
+	struct range_answer	answer;
+	char			key[8];
 
 	for (int i = 0; i < 10; i++) {
 		snprintf(key, sizeof key, "k%d", i);
@@ -238,8 +238,8 @@ static void e425_e426_count_limit_more(void **state)
 static void e440_put_is_checked_in_order(void **state)
 {
 	struct store_fixture *f = *state;
-	struct vd_op	      op = { .kind = VD_OP_PUT, .key = K("a"), .value = K("v"), .ignore_value = true };
-	struct txn_answer     answer;
+	struct vd_op	  op = { .kind = VD_OP_PUT, .key = K("a"), .value = K("v"), .ignore_value = true };
+	struct txn_answer answer;
 
 	txn_ops(f, &op, 1, &answer);
 	assert_status(answer.status, VD_INVALID_ARGUMENT);
@@ -302,9 +302,9 @@ static void e442_previous_of_a_put(void **state)
 static void e444_delete_range(void **state)
 {
 	struct store_fixture *f = *state;
-	struct vd_op	      op = { .kind = VD_OP_DELETE, .key = K("b"), .range_end = K("d"), .previous = true };
-	struct txn_answer     answer;
-	int64_t		      deleted;
+	struct vd_op	  op = { .kind = VD_OP_DELETE, .key = K("b"), .range_end = K("d"), .previous = true };
+	struct txn_answer answer;
+	int64_t		  deleted;
 
 	put(f, "a", "1");
 	put(f, "c", "3");
@@ -366,10 +366,22 @@ static void e450_limits_of_a_transaction(void **state)
 	test_free(compares);
 }
 
-#define PUT(k) { .kind = VD_OP_PUT, .key = { k, sizeof k - 1 } }
-#define DELETE(k) { .kind = VD_OP_DELETE, .key = { k, sizeof k - 1 } }
-#define DELETE_RANGE(k, e) { .kind = VD_OP_DELETE, .key = { k, sizeof k - 1 }, .range_end = { e, sizeof e - 1 } }
-#define NEST(t) { .kind = VD_OP_TXN, .txn = t }
+#define PUT(k)                                                                                               \
+	{                                                                                                    \
+		.kind = VD_OP_PUT, .key = { k, sizeof k - 1 }                                                \
+	}
+#define DELETE(k)                                                                                            \
+	{                                                                                                    \
+		.kind = VD_OP_DELETE, .key = { k, sizeof k - 1 }                                             \
+	}
+#define DELETE_RANGE(k, e)                                                                                   \
+	{                                                                                                    \
+		.kind = VD_OP_DELETE, .key = { k, sizeof k - 1 }, .range_end = { e, sizeof e - 1 }           \
+	}
+#define NEST(t)                                                                                              \
+	{                                                                                                    \
+		.kind = VD_OP_TXN, .txn = t                                                                  \
+	}
 #define LIST(list) .success = list, .success_count = VDI_ARRAY_SIZE(list)
 
 /* Upstream: tests/integration/v3_grpc_test.go TestV3TxnDuplicateKeys. */
@@ -496,7 +508,11 @@ static void e453_compares_see_the_state_before(void **state)
 	struct vd_compare     is_absent = { VD_COMPARE_CREATE, VD_COMPARE_EQUAL, K("a"), VD_BYTES_NONE, 0 };
 	struct vd_op	      inner_then[] = { PUT("then") };
 	struct vd_op	      inner_else[] = { PUT("else") };
-	struct vd_txn_request inner = { .compares = &is_absent, .compare_count = 1, LIST(inner_then), .failure = inner_else, .failure_count = 1 };
+	struct vd_txn_request inner = { .compares = &is_absent,
+					.compare_count = 1,
+					LIST(inner_then),
+					.failure = inner_else,
+					.failure_count = 1 };
 	struct vd_op	      ops[] = { PUT("a"), NEST(&inner) };
 	struct txn_answer     answer;
 
@@ -512,9 +528,10 @@ static void e454_a_rejected_transaction_has_no_effect(void **state)
 {
 	struct store_fixture *f = *state;
 	struct txn_answer     answer;
-	struct vd_op	      future[] = { PUT("a"), { .kind = VD_OP_RANGE, .range = { .key = K("a"), .revision = 99 } } };
+	struct vd_op	      future[] = { PUT("a"),
+					   { .kind = VD_OP_RANGE, .range = { .key = K("a"), .revision = 99 } } };
 	struct vd_op	      leased[] = { PUT("a"), { .kind = VD_OP_PUT, .key = K("b"), .lease = 5 } };
-	struct vd_op	      ignoring[] = { PUT("a"), { .kind = VD_OP_PUT, .key = K("b"), .ignore_value = true } };
+	struct vd_op ignoring[] = { PUT("a"), { .kind = VD_OP_PUT, .key = K("b"), .ignore_value = true } };
 	struct vd_txn_request inner = { LIST(leased) };
 	struct vd_op	      nested[] = { PUT("c"), NEST(&inner) };
 	struct vd_txn_request unused = { .success = NULL, .failure = leased, .failure_count = 2 };
@@ -548,15 +565,15 @@ static void e455_e456_results_follow_the_operations(void **state)
 	struct vd_op	      put_c[] = { PUT("c") };
 	struct vd_txn_request inner = { LIST(put_c) };
 	struct vd_op	      ops[] = {
-		     { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z") } },
-		     DELETE("none"),
-		     { .kind = VD_OP_PUT, .key = K("a"), .value = K("2"), .previous = true },
-		     { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z") } },
-		     DELETE("none"),
-		     { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z"), .revision = 2 } },
-		     { .kind = VD_OP_DELETE, .key = K("b"), .previous = true },
-		     NEST(&inner),
-		     { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z"), .limit = 1 } },
+			 { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z") } },
+			 DELETE("none"),
+			 { .kind = VD_OP_PUT, .key = K("a"), .value = K("2"), .previous = true },
+			 { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z") } },
+			 DELETE("none"),
+			 { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z"), .revision = 2 } },
+			 { .kind = VD_OP_DELETE, .key = K("b"), .previous = true },
+			 NEST(&inner),
+			 { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z"), .limit = 1 } },
 	};
 	struct txn_answer answer;
 
@@ -590,7 +607,8 @@ static void e455_a_range_at_the_current_revision_sees_nothing_of_its_transaction
 {
 	struct store_fixture *f = *state;
 	struct vd_op	      ops[] = { { .kind = VD_OP_PUT, .key = K("a"), .value = K("2") },
-					{ .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z"), .revision = 3 } },
+					{ .kind = VD_OP_RANGE,
+					  .range = { .key = K("a"), .range_end = K("z"), .revision = 3 } },
 					{ .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z") } } };
 	struct txn_answer     answer;
 
@@ -606,7 +624,8 @@ static void e456_e457_a_read_only_transaction_makes_no_revision(void **state)
 	struct store_fixture *f = *state;
 	struct vd_op	      read[] = { { .kind = VD_OP_RANGE, .range = { .key = K("a") } } };
 	struct vd_txn_request inner = { LIST(read) };
-	struct vd_op	      ops[] = { NEST(&inner), { .kind = VD_OP_RANGE, .range = { .key = K("a"), .revision = 2 } } };
+	struct vd_op	      ops[] = { NEST(&inner),
+					{ .kind = VD_OP_RANGE, .range = { .key = K("a"), .revision = 2 } } };
 	struct txn_answer     answer;
 
 	put(f, "a", "1");
@@ -625,11 +644,11 @@ static void e456_e457_a_read_only_transaction_makes_no_revision(void **state)
 static void e458_put_and_delete_of_one_branch_share_a_revision(void **state)
 {
 	struct store_fixture *f = *state;
-	struct vd_op	      ops[] = { { .kind = VD_OP_PUT, .key = K("a"), .value = K("2"), .previous = true },
-					{ .kind = VD_OP_DELETE, .key = K("b"), .range_end = K("d"), .previous = true },
-					{ .kind = VD_OP_PUT, .key = K("e"), .value = K("5") } };
-	struct txn_answer     answer;
-	struct watcher	      watcher;
+	struct vd_op	  ops[] = { { .kind = VD_OP_PUT, .key = K("a"), .value = K("2"), .previous = true },
+				    { .kind = VD_OP_DELETE, .key = K("b"), .range_end = K("d"), .previous = true },
+				    { .kind = VD_OP_PUT, .key = K("e"), .value = K("5") } };
+	struct txn_answer answer;
+	struct watcher	  watcher;
 
 	put(f, "a", "1");
 	put(f, "b", "1");
@@ -654,8 +673,10 @@ static void e455_compare_and_swap(void **state)
 	struct vd_compare     unchanged = { VD_COMPARE_MOD, VD_COMPARE_EQUAL, K("a"), VD_BYTES_NONE, 0 };
 	struct vd_op	      write[] = { { .kind = VD_OP_PUT, .key = K("a"), .value = K("1") } };
 	struct vd_op	      read[] = { { .kind = VD_OP_RANGE, .range = { .key = K("a") } } };
-	struct vd_txn_request request = { .compares = &unchanged, .compare_count = 1, LIST(write), .failure = read, .failure_count = 1 };
-	struct txn_answer     answer;
+	struct vd_txn_request request = {
+		.compares = &unchanged, .compare_count = 1, LIST(write), .failure = read, .failure_count = 1
+	};
+	struct txn_answer answer;
 
 	txn(f, &request, &answer);
 	assert_true(answer.succeeded);
@@ -706,7 +727,8 @@ static void bounds_of_keys(void **state)
 	test_free(key);
 }
 
-/* A key that was deleted and comes back is a new one: its life begins with it, and the old life stays readable where it was. */
+/* A key that was deleted and comes back is a new one: its life begins with it, and the old life stays
+ * readable where it was. */
 static void e404_generations(void **state)
 {
 	static const struct {
@@ -714,7 +736,8 @@ static void e404_generations(void **state)
 		const char *value; /* NULL: absent */
 		vd_rev	    create_rev;
 		int64_t	    version;
-	} wanted[] = { { 2, "1", 2, 1 }, { 3, "2", 2, 2 }, { 4, NULL, 0, 0 }, { 5, NULL, 0, 0 }, { 6, "3", 6, 1 }, { 7, "4", 6, 2 }, { 8, NULL, 0, 0 }, { 9, "5", 9, 1 } };
+	} wanted[] = { { 2, "1", 2, 1 }, { 3, "2", 2, 2 }, { 4, NULL, 0, 0 }, { 5, NULL, 0, 0 },
+		       { 6, "3", 6, 1 }, { 7, "4", 6, 2 }, { 8, NULL, 0, 0 }, { 9, "5", 9, 1 } };
 	struct store_fixture *f = *state;
 
 	put(f, "k", "1");
@@ -763,7 +786,7 @@ static void e407_a_restart_never_goes_back(void **state)
 
 static void e469_the_store_comes_back_as_it_was(void **state)
 {
-	struct store_fixture *f = *state;
+	struct store_fixture   *f = *state;
 	struct vd_range_request request = { .key = K("a") };
 	struct range_answer	answer;
 

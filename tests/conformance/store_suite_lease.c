@@ -1,4 +1,5 @@
-/* Leases: E-501 to E-512. What depends on time runs in the simulator only. Upstream: server/lease/lessor_test.go, tests/integration/v3_lease_test.go. */
+/* Leases: E-501 to E-512. What depends on time runs in the simulator only. Upstream:
+ * server/lease/lessor_test.go, tests/integration/v3_lease_test.go. */
 #include "store_suite.h"
 
 static vd_rev put_leased(struct store_fixture *f, const char *key, const char *value, int64_t lease)
@@ -248,8 +249,8 @@ static void e506_many_leases_expire_together(void **state)
 	assert_int_equal(current(f), 1 + 300 + 300);
 }
 
-/* Leases whose time is over are revoked before anything else is done, so many at once; one whose turn has not come is still there, and what is put on it goes with it. No key
- * outlives its lease. */
+/* Leases whose time is over are revoked before anything else is done, so many at once; one whose turn has not
+ * come is still there, and what is put on it goes with it. No key outlives its lease. */
 static void e511_a_put_on_a_lease_that_is_over_goes_with_it(void **state)
 {
 	enum { LEASES = 200 };
@@ -268,7 +269,8 @@ static void e511_a_put_on_a_lease_that_is_over_goes_with_it(void **state)
 		vdi_sim_advance(f->env, (vd_dur) { 0 }); /* who sets a timer may have yet to run */
 		assert_true(vdi_sim_advance_to_next_timer(f->env));
 	}
-	/* Not yet taken back: the put counts. Through a server the leases may all be gone before it arrives. */
+	/* Not yet taken back: the put counts. Through a server the leases may all be gone before it
+	 * arrives. */
 	txn_ops(f, &op, 1, &answer);
 	if (f->factory->reopen == NULL && answer.status == VD_LEASE_NOT_FOUND)
 		skip_because("the put came after the end of the lease");
@@ -321,7 +323,8 @@ static void e508_leases_survive_a_restart(void **state)
 	assert_string_equal(text_at(f, "a", "z", 0), "b=1");
 }
 
-/* Of a long lease too: what was left of it is what is left after a restart, not its whole time anew; a renewal is remembered as well. */
+/* Of a long lease too: what was left of it is what is left after a restart, not its whole time anew; a
+ * renewal is remembered as well. */
 static void e509_the_rest_of_a_long_lease_survives(void **state)
 {
 	struct store_fixture *f = *state;

@@ -1,7 +1,9 @@
-/* Random workloads against a naive model (a list of versions per key), and many threads at once: E-701, E-702.
+/* Random workloads against a naive model (a list of versions per key), and many threads at once: E-701,
+ * E-702.
  *
- * The model knows every revision there was, so ranges at any of them, previous records, and what each watch must see follow from it. The guarantees of
- * a watch are checked as predicates on what it delivered: ordered, unique, reliable, atomic, resumable, bookmarkable, right previous.
+ * The model knows every revision there was, so ranges at any of them, previous records, and what each watch
+ * must see follow from it. The guarantees of a watch are checked as predicates on what it delivered: ordered,
+ * unique, reliable, atomic, resumable, bookmarkable, right previous.
  */
 #include "rand.h"
 #include "store_suite.h"
@@ -47,8 +49,8 @@ struct model_test {
 	int		      without_previous;
 };
 
-/* A real etcd registers a watch first and notes then that it wants previous values (server/etcdserver/api/v3rpc/watch.go, recvLoop): what its send loop takes up in
- * between has none. */
+/* A real etcd registers a watch first and notes then that it wants previous values
+ * (server/etcdserver/api/v3rpc/watch.go, recvLoop): what its send loop takes up in between has none. */
 #define WITHOUT_PREVIOUS_MAX 20
 
 static const char *key_of(int index)
@@ -129,19 +131,21 @@ static void step_txn(struct model_test *t)
 	int		      expected_deleted[4] = { 0 };
 	size_t		      count = 0;
 	size_t		      wanted = 1 + (size_t) below(t, 4);
-	struct vd_compare     compare = { VD_COMPARE_MOD, VD_COMPARE_EQUAL, K(key_of(below(t, MODEL_KEYS))), VD_BYTES_NONE, 0 };
+	struct vd_compare     compare = { VD_COMPARE_MOD, VD_COMPARE_EQUAL, K(key_of(below(t, MODEL_KEYS))),
+					  VD_BYTES_NONE, 0 };
 	struct vd_txn_request request = { .compares = &compare, .compare_count = 1 };
 	int		      compared = index_of(compare.key);
 	bool		      lie = below(t, 4) == 0;
-	vd_rev		      actual = model->state[model->revision][compared] < 0 ? 0 : model->mod[model->revision][compared];
-	struct txn_answer     answer;
-	bool		      changed = false;
+	vd_rev		      actual =
+		       model->state[model->revision][compared] < 0 ? 0 : model->mod[model->revision][compared];
+	struct txn_answer answer;
+	bool		  changed = false;
 
 	compare.number = lie ? actual + 1 : actual;
 	model_begin(model);
 	while (count < wanted) {
-		int from = below(t, MODEL_KEYS);
-		int to = from + 1 + below(t, 3);
+		int  from = below(t, MODEL_KEYS);
+		int  to = from + 1 + below(t, 3);
 		bool is_put = below(t, 3) != 0;
 
 		to = VDI_MIN(to, MODEL_KEYS);
@@ -158,11 +162,15 @@ static void step_txn(struct model_test *t)
 			used[key] = true;
 		if (is_put) {
 			snprintf(values[count], sizeof values[count], "%d", ++t->value_next);
-			ops[count] = (struct vd_op) { .kind = VD_OP_PUT, .key = K(key_of(from)), .value = K(values[count]) };
+			ops[count] = (struct vd_op) { .kind = VD_OP_PUT,
+						      .key = K(key_of(from)),
+						      .value = K(values[count]) };
 			if (!lie)
 				model_put(model, from, t->value_next), changed = true;
 		} else {
-			ops[count] = (struct vd_op) { .kind = VD_OP_DELETE, .key = K(key_of(from)), .range_end = K(key_of(to)) };
+			ops[count] = (struct vd_op) { .kind = VD_OP_DELETE,
+						      .key = K(key_of(from)),
+						      .range_end = K(key_of(to)) };
 			if (!lie)
 				expected_deleted[count] = model_delete(model, from, to);
 			changed |= expected_deleted[count] > 0;
@@ -187,7 +195,10 @@ static void step_range(struct model_test *t)
 	int			from = below(t, MODEL_KEYS);
 	int			to = from + below(t, MODEL_KEYS - from + 1);
 	vd_rev			at = below(t, 3) == 0 ? 0 : below(t, (int) model->revision + 1) + below(t, 2);
-	struct vd_range_request request = { .key = K(key_of(from)), .range_end = K(key_of(to)), .revision = at, .limit = below(t, 4),
+	struct vd_range_request request = { .key = K(key_of(from)),
+					    .range_end = K(key_of(to)),
+					    .revision = at,
+					    .limit = below(t, 4),
 					    .count_only = below(t, 5) == 0 };
 	struct range_answer	answer;
 	vd_rev			seen = at ? at : model->revision;
@@ -277,7 +288,8 @@ static size_t expected_events(const struct model *model, const struct model_watc
 	return count;
 }
 
-static void check_event(struct model_test *t, const struct model_watch *watch, const struct vd_store_event *event)
+static void check_event(struct model_test *t, const struct model_watch *watch,
+			const struct vd_store_event *event)
 {
 	const struct model	  *model = &t->model;
 	vd_rev			   revision = event->kv->mod_rev;
@@ -297,7 +309,8 @@ static void check_event(struct model_test *t, const struct model_watch *watch, c
 		assert_int_equal(number_of(vd_kv_value(event->previous)), before);
 		assert_int_equal(event->previous->mod_rev, model->mod[revision - 1][key]);
 	} else if (before >= 0 && revision > model->compacted) {
-		print_message("[ revision %lld, compacted %lld: no value before it ]\n", (long long) revision, (long long) model->compacted);
+		print_message("[ revision %lld, compacted %lld: no value before it ]\n", (long long) revision,
+			      (long long) model->compacted);
 		assert_true(t->f->factory->no_simulator && ++t->without_previous <= WITHOUT_PREVIOUS_MAX);
 	}
 }
@@ -356,17 +369,14 @@ static void step_watch(struct model_test *t)
 		return;
 	}
 	switch (below(t, 12)) {
-	case 0:
-		close_watch(watch);
-		return;
-	case 1:
-		watch->progress_asked = ask_progress(&watch->watcher);
-		return;
+	case 0: close_watch(watch); return;
+	case 1: watch->progress_asked = ask_progress(&watch->watcher); return;
 	}
 	if (t->f->factory->is_remote && has_more(&t->model, watch))
 		status = watch_wait(&watch->watcher, (size_t) below(t, 5) * 4);
 	else
-		status = vd_store_watch_next(watch->watcher.watch, (size_t) below(t, 5) * 4, &watch->watcher.batch, &watch->watcher.error);
+		status = vd_store_watch_next(watch->watcher.watch, (size_t) below(t, 5) * 4,
+					     &watch->watcher.batch, &watch->watcher.error);
 	if (status == VD_OK) {
 		check_batch(t, watch);
 	} else if (status == VD_EXPIRED) {
@@ -421,7 +431,8 @@ static void e702_random_work_equals_the_model(void **state)
 	test_free(t);
 }
 
-/* More changes than lie between two marks of the history, read back at many revisions, from many keys; and again when all of it has been read from the disk. */
+/* More changes than lie between two marks of the history, read back at many revisions, from many keys; and
+ * again when all of it has been read from the disk. */
 static void e405_old_revisions_over_a_long_history(void **state)
 {
 	struct store_fixture *f = *state;
@@ -441,7 +452,9 @@ static void e405_old_revisions_over_a_long_history(void **state)
 
 			snprintf(keys[i], sizeof keys[i], "k%02d", i);
 			snprintf(values[i], sizeof values[i], "%d", t);
-			ops[i] = (struct vd_op) { .kind = is_delete ? VD_OP_DELETE : VD_OP_PUT, .key = K(keys[i]), .value = K(values[i]) };
+			ops[i] = (struct vd_op) { .kind = is_delete ? VD_OP_DELETE : VD_OP_PUT,
+						  .key = K(keys[i]),
+						  .value = K(values[i]) };
 			history[t][i] = (short) (is_delete ? 0 : t);
 			if (is_delete)
 				ops[i].value = VD_BYTES_NONE;
@@ -484,13 +497,13 @@ static void e405_old_revisions_over_a_long_history(void **state)
 #define STRESS_WRITES 300
 
 struct stress_writer {
-	struct stress  *stress;
+	struct stress	*stress;
 	struct vd_actor *actor;
-	int	        number;
-	int		done;
-	struct vdi_rand	rand;
-	bool		is_over;
-	struct vdi_wait ended;
+	int		 number;
+	int		 done;
+	struct vdi_rand	 rand;
+	bool		 is_over;
+	struct vdi_wait	 ended;
 };
 
 struct stress {
@@ -498,11 +511,12 @@ struct stress {
 	struct stress_writer  writers[STRESS_WRITERS];
 	_Atomic int	      over;
 	_Atomic int	      wrong;
-	_Atomic int	      outstanding; /* calls without an answer; what counts it down touches nothing after that */
-	_Atomic int64_t	      acknowledged;
+	_Atomic int outstanding; /* calls without an answer; what counts it down touches nothing after that */
+	_Atomic int64_t acknowledged;
 };
 
-static void stress_written(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void stress_written(void *arg, vd_status status, const struct vd_txn_result *result,
+			   const struct vd_error *error)
 {
 	struct stress_writer *writer = arg;
 	struct stress	     *stress = writer->stress;
@@ -520,7 +534,8 @@ static void stress_written(void *arg, vd_status status, const struct vd_txn_resu
 	stress->outstanding--;
 }
 
-static void stress_read(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void stress_read(void *arg, vd_status status, const struct vd_range_result *result,
+			const struct vd_error *error)
 {
 	struct stress_writer *writer = arg;
 
@@ -557,14 +572,14 @@ static void stress_idle(void *arg)
 /* One write, and around it whatever a busy client does. */
 static void stress_run(void *arg)
 {
-	struct stress_writer  *writer = arg;
-	struct vd_store	      *store = writer->stress->f->store;
-	char		       key[8];
-	struct vd_op	       op = { .kind = VD_OP_PUT, .value = K("value") };
-	struct vd_txn_request  request = { .success = &op, .success_count = 1 };
-	struct vd_store_status status;
+	struct stress_writer   *writer = arg;
+	struct vd_store	       *store = writer->stress->f->store;
+	char			key[8];
+	struct vd_op		op = { .kind = VD_OP_PUT, .value = K("value") };
+	struct vd_txn_request	request = { .success = &op, .success_count = 1 };
+	struct vd_store_status	status;
 	struct vd_range_request range_request = { .key = K("k"), .range_end = K("l") };
-	struct vd_store_watch *watch;
+	struct vd_store_watch  *watch;
 
 	if (writer->done >= STRESS_WRITES)
 		return;
@@ -577,17 +592,24 @@ static void stress_run(void *arg)
 	}
 	if (vd_store_status_get(store, &status) != VD_OK)
 		writer->stress->wrong++;
-	range_request.revision = vdi_rand_below(&writer->rand, 2) ? 0 : VDI_MAX(1, status.current - (int64_t) vdi_rand_below(&writer->rand, 40));
+	range_request.revision =
+		vdi_rand_below(&writer->rand, 2) ?
+			0 :
+			VDI_MAX(1, status.current - (int64_t) vdi_rand_below(&writer->rand, 40));
 	writer->stress->outstanding++;
 	if (vd_store_range(store, &range_request, stress_read, writer) != VD_OK)
 		stress_refused(writer->stress);
 	if (vdi_rand_below(&writer->rand, 40) == 0) {
 		writer->stress->outstanding++;
-		if (vd_store_compact(store, VDI_MAX(1, status.current - 30), false, stress_compacted, writer) != VD_OK)
+		if (vd_store_compact(store, VDI_MAX(1, status.current - 30), false, stress_compacted,
+				     writer) != VD_OK)
 			stress_refused(writer->stress);
 	}
 	if (vdi_rand_below(&writer->rand, 4) == 0) {
-		struct vd_store_watch_request watch_request = { .key = K("k"), .range_end = K("l"), .start_revision = status.current, .previous = true,
+		struct vd_store_watch_request watch_request = { .key = K("k"),
+								.range_end = K("l"),
+								.start_revision = status.current,
+								.previous = true,
 								.ready = stress_idle };
 		struct vd_store_batch	      batch;
 
@@ -612,14 +634,15 @@ static bool stress_over(void *arg)
 	return stress->over == STRESS_WRITERS && stress->outstanding == 0;
 }
 
-/* Writers, readers of old revisions, watches that come and go, and compaction, all at once; one watch sees everything in order. */
+/* Writers, readers of old revisions, watches that come and go, and compaction, all at once; one watch sees
+ * everything in order. */
 static void e701_e702_many_at_once(void **state)
 {
-	struct store_fixture	*f = *state;
-	struct stress		*stress = test_calloc(1, sizeof *stress);
-	struct watcher		 watcher;
-	vd_rev			 seen = 1;
-	struct vd_actor_options	 options = { .name = "stress", .run = stress_run };
+	struct store_fixture   *f = *state;
+	struct stress	       *stress = test_calloc(1, sizeof *stress);
+	struct watcher		watcher;
+	vd_rev			seen = 1;
+	struct vd_actor_options options = { .name = "stress", .run = stress_run };
 
 	stress->f = f;
 	watch_range(f, &watcher, "k", "l", 0);

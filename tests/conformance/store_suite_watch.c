@@ -1,5 +1,6 @@
-/* Watches: E-311 to E-355. Upstream's tests that are translated here by behaviour are named with the rule: server/storage/mvcc/watchable_store_test.go
- * and watcher_test.go (TestWatch..., TestSyncWatchers, TestWatchFutureRev, ...). */
+/* Watches: E-311 to E-355. Upstream's tests that are translated here by behaviour are named with the rule:
+ * server/storage/mvcc/watchable_store_test.go and watcher_test.go (TestWatch..., TestSyncWatchers,
+ * TestWatchFutureRev, ...). */
 #include "store_suite.h"
 
 static void never_ready(void *arg)
@@ -9,15 +10,16 @@ static void never_ready(void *arg)
 
 static void e311_wrong_ranges_are_refused(void **state)
 {
-	struct store_fixture	      *f = *state;
-	struct vd_store_watch_request  request = { .key = K("b"), .range_end = K("a"), .ready = never_ready };
-	struct vd_store_watch	      *watch = NULL;
-	struct vd_error		       error;
+	struct store_fixture	     *f = *state;
+	struct vd_store_watch_request request = { .key = K("b"), .range_end = K("a"), .ready = never_ready };
+	struct vd_store_watch	     *watch = NULL;
+	struct vd_error		      error;
 
 	assert_status(vd_store_watch_open(f->store, &request, &watch, &error), VD_INVALID_ARGUMENT);
 	request.range_end = K("b");
 	assert_status(vd_store_watch_open(f->store, &request, &watch, &error), VD_INVALID_ARGUMENT);
-	request = (struct vd_store_watch_request) { .key = K("b"), .start_revision = -1, .ready = never_ready };
+	request =
+		(struct vd_store_watch_request) { .key = K("b"), .start_revision = -1, .ready = never_ready };
 	assert_status(vd_store_watch_open(f->store, &request, &watch, &error), VD_INVALID_ARGUMENT);
 	request.start_revision = 0;
 	request.range_end = ZERO_END;
@@ -78,7 +80,8 @@ static void e327_prefixes_synced_and_unsynced(void **state)
 	expect_watch(&old, 100, "2: +foobar=1 5: +foo=1");
 	expect_watch(&all, 100, "2: +foobar=1 3: +fo=1 4: +fop=1 5: +foo=1");
 	expect_watch(&tail, 100, "2: +foobar=1 4: +fop=1");
-	assert_true(watch_is_quiet(&live) && watch_is_quiet(&old) && watch_is_quiet(&all) && watch_is_quiet(&tail));
+	assert_true(watch_is_quiet(&live) && watch_is_quiet(&old) && watch_is_quiet(&all) &&
+		    watch_is_quiet(&tail));
 	watch_close(&old);
 	watch_close(&live);
 	watch_close(&all);
@@ -190,10 +193,13 @@ static void e333_to_e338_a_hundred_catch_up(void **state)
 		watch_close(&watchers[i]);
 }
 
-/* The key that all other keys begin with, in each place of the history: first, in the middle, last. What a chunk of the history has in common is that key itself. */
+/* The key that all other keys begin with, in each place of the history: first, in the middle, last. What a
+ * chunk of the history has in common is that key itself. */
 static void e336_a_key_that_others_begin_with(void **state)
 {
-	static const char *const orders[][5] = { { "p", "p/1", "p/2", "p/3", "p/4" }, { "p/1", "p/2", "p", "p/3", "p/4" }, { "p/1", "p/2", "p/3", "p/4", "p" } };
+	static const char *const orders[][5] = { { "p", "p/1", "p/2", "p/3", "p/4" },
+						 { "p/1", "p/2", "p", "p/3", "p/4" },
+						 { "p/1", "p/2", "p/3", "p/4", "p" } };
 	struct store_fixture	*f = *state;
 	struct watcher		 watcher;
 	vd_rev			 first = 2;
@@ -208,7 +214,8 @@ static void e336_a_key_that_others_begin_with(void **state)
 				at = first + i;
 		}
 		for (vd_rev start = first; start <= at; start++) {
-			snprintf(expected, sizeof expected, order ? "%lld: p=/1(/1)" : "%lld: +p=/1", (long long) at);
+			snprintf(expected, sizeof expected, order ? "%lld: p=/1(/1)" : "%lld: +p=/1",
+				 (long long) at);
 			watch_range(f, &watcher, "p", NULL, start);
 			expect_watch(&watcher, 100, expected);
 			assert_true(watch_is_quiet(&watcher));
@@ -291,7 +298,8 @@ static void e335_a_start_at_the_compaction_works(void **state)
 	watch_close(&watcher);
 }
 
-/* The state before a compacted revision is not shown, whatever the store still has; that of the next one is. */
+/* The state before a compacted revision is not shown, whatever the store still has; that of the next one
+ * is. */
 static void e343_no_previous_record_at_the_compaction(void **state)
 {
 	struct store_fixture *f = *state;
@@ -322,7 +330,8 @@ static void e343_no_previous_record_at_the_compaction(void **state)
 	watch_close(&early);
 }
 
-/* One revision later every watch that was opened before is known to the store, which may be elsewhere: requests arrive in their order. */
+/* One revision later every watch that was opened before is known to the store, which may be elsewhere:
+ * requests arrive in their order. */
 static void let_watches_arrive(struct store_fixture *f)
 {
 	struct watcher probe;
@@ -382,7 +391,8 @@ struct race {
 	_Atomic int failed;
 };
 
-static void race_answered(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void race_answered(void *arg, vd_status status, const struct vd_txn_result *result,
+			  const struct vd_error *error)
 {
 	struct race *race = arg;
 
@@ -397,7 +407,8 @@ static bool race_over(void *arg)
 	return ((struct race *) arg)->answered == RACES;
 }
 
-/* A write is under way while the watch looks and goes to wait: it must not sleep over it. One that does ends in a timeout here. */
+/* A write is under way while the watch looks and goes to wait: it must not sleep over it. One that does ends
+ * in a timeout here. */
 static void e328_no_wake_is_lost(void **state)
 {
 	struct store_fixture *f = *state;
@@ -440,11 +451,13 @@ static void e336_batches_are_bounded(void **state)
 
 static void e339_filters(void **state)
 {
-	struct store_fixture	      *f = *state;
-	struct vd_store_watch_request  request = { .key = K("a"), .range_end = K("c"), .start_revision = 2, .no_put = true };
-	struct watcher		       deletes;
-	struct watcher		       puts;
-	struct watcher		       live;
+	struct store_fixture	     *f = *state;
+	struct vd_store_watch_request request = {
+		.key = K("a"), .range_end = K("c"), .start_revision = 2, .no_put = true
+	};
+	struct watcher deletes;
+	struct watcher puts;
+	struct watcher live;
 
 	put(f, "a", "1");
 	delete_range(f, "a", NULL, NULL);
@@ -550,10 +563,10 @@ static void e342_e343_what_events_carry(void **state)
 /* TestWatchResponseEventsNotSharedAcrossWatchers: each has its own wish for previous records. */
 static void e344_previous_only_for_those_who_asked(void **state)
 {
-	struct store_fixture	      *f = *state;
-	struct vd_store_watch_request  request = { .key = K("a") };
-	struct watcher		       with;
-	struct watcher		       without;
+	struct store_fixture	     *f = *state;
+	struct vd_store_watch_request request = { .key = K("a") };
+	struct watcher		      with;
+	struct watcher		      without;
 
 	put(f, "a", "1");
 	watch_open(f, &without, &request);
@@ -621,10 +634,10 @@ static void e317_progress_when_caught_up(void **state)
 
 static void e350_periodic_progress_for_idle_watches(void **state)
 {
-	struct store_fixture	      *f = *state;
-	struct vd_store_watch_request  request = { .key = K("a"), .progress = true };
-	struct watcher		       with;
-	struct watcher		       without;
+	struct store_fixture	     *f = *state;
+	struct vd_store_watch_request request = { .key = K("a"), .progress = true };
+	struct watcher		      with;
+	struct watcher		      without;
 
 	watch_open(f, &with, &request);
 	watch_range(f, &without, "a", NULL, 0);

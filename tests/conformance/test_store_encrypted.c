@@ -1,4 +1,5 @@
-/* The store suite over a store that encrypts the values of some keys, around the embedded store. rules: R-145 */
+/* The store suite over a store that encrypts the values of some keys, around the embedded store.
+ * rules: R-145 */
 #include "store_suite.h"
 
 #include <vedette/encryption.h>
@@ -6,7 +7,8 @@
 static vd_status open_with(const struct vd_env *env, struct vd_bytes prefix, struct vd_store **ret_store)
 {
 	struct vd_mvcc_options	  options = VD_MVCC_OPTIONS_INIT;
-	struct vd_encryption_key  keys[] = { { K("new"), K("0123456789abcdef0123456789abcdef") }, { K("old"), K("fedcba9876543210") } };
+	struct vd_encryption_key  keys[] = { { K("new"), K("0123456789abcdef0123456789abcdef") },
+					     { K("old"), K("fedcba9876543210") } };
 	struct vd_encryption_rule rule = { .prefix = prefix, .keys = keys, .key_count = 2 };
 	struct vd_store		 *inner;
 	vd_status		  status;
@@ -34,8 +36,12 @@ static vd_status open_some(void *arg, const struct vd_env *env, struct vd_store 
 
 int main(void)
 {
-	static const struct store_suite_factory all = { .name = "every value encrypted", .open = open_all, .no_value_compares = true };
-	static const struct store_suite_factory some = { .name = "some values encrypted", .open = open_some, .no_value_compares = true };
+	static const struct store_suite_factory all = { .name = "every value encrypted",
+							.open = open_all,
+							.no_value_compares = true };
+	static const struct store_suite_factory some = { .name = "some values encrypted",
+							 .open = open_some,
+							 .no_value_compares = true };
 
 	return store_suite_run(&all) + store_suite_run(&some);
 }

@@ -1,4 +1,5 @@
-/* The store suite over our etcd client and our etcd server, in the simulator: with a network that is quick, and with one that takes its time. */
+/* The store suite over our etcd client and our etcd server, in the simulator: with a network that is quick,
+ * and with one that takes its time. */
 #include "etcd_loop.h"
 #include "store_suite.h"
 
@@ -28,10 +29,18 @@ static vd_status open_loop(void *arg, const struct vd_env *env, struct vd_store 
 int main(void)
 {
 	static const struct store_suite_factory quick = {
-		.name = "etcd client and server", .open = open_loop, .close = close_all, .is_remote = true, .no_threads = true,
+		.name = "etcd client and server",
+		.open = open_loop,
+		.close = close_all,
+		.is_remote = true,
+		.no_threads = true,
 	};
 	static const struct store_suite_factory slow = {
-		.name = "etcd client and server, slow network", .open = open_loop, .close = close_all, .is_remote = true, .no_threads = true,
+		.name = "etcd client and server, slow network",
+		.open = open_loop,
+		.close = close_all,
+		.is_remote = true,
+		.no_threads = true,
 	};
 	int failed = store_suite_run(&quick);
 

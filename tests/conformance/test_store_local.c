@@ -1,4 +1,5 @@
-/* The store suite over a local history around the embedded store: everything is passed on, and the recorder is in nobody's way. The history is of the keys from "k" on. */
+/* The store suite over a local history around the embedded store: everything is passed on, and the recorder
+ * is in nobody's way. The history is of the keys from "k" on. */
 #include "store_suite.h"
 
 #include <ftw.h>
@@ -59,7 +60,9 @@ static void remove_directory(void *arg)
 
 int main(void)
 {
-	static const struct store_suite_factory local = { .name = "local history", .open = open_local, .reopen = reopen_local, .clean = remove_directory };
+	static const struct store_suite_factory local = {
+		.name = "local history", .open = open_local, .reopen = reopen_local, .clean = remove_directory
+	};
 
 	return store_suite_run(&local);
 }

@@ -67,9 +67,10 @@ static void remove_directory(void *arg)
 int main(void)
 {
 	static const struct store_suite_factory memory = { .name = "memory", .open = open_memory };
-	static const struct store_suite_factory durable = {
-		.name = "data directory", .open = open_directory, .reopen = reopen_directory, .clean = remove_directory
-	};
+	static const struct store_suite_factory durable = { .name = "data directory",
+							    .open = open_directory,
+							    .reopen = reopen_directory,
+							    .clean = remove_directory };
 
 	return store_suite_run(&memory) + store_suite_run(&durable);
 }

@@ -17,7 +17,8 @@ static void close_cacher(void *target)
 	free(target);
 }
 
-static vd_rev put(void *target, const char *namespace_name, const char *name, const char *app, const char *node)
+static vd_rev put(void *target, const char *namespace_name, const char *name, const char *app,
+		  const char *node)
 {
 	return put_pod(target, namespace_name, name, app, node);
 }

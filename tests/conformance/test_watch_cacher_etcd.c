@@ -1,5 +1,5 @@
-/* The watch suite over the Cacher on an etcd store: our client and our etcd server, in the simulator. (A real etcd cannot run under it; clients of a server over real
- * etcds are tests/integration's.) */
+/* The watch suite over the Cacher on an etcd store: our client and our etcd server, in the simulator. (A real
+ * etcd cannot run under it; clients of a server over real etcds are tests/integration's.) */
 #include "cacher_fixture.h"
 #include "etcd_loop.h"
 #include "watch_suite.h"
@@ -18,7 +18,8 @@ static void *open_cacher(uint64_t seed, struct watch_place *ret_place)
 	etcd_loop_open(&target->loop, target->fixture.env, seed, VD_SECONDS(600));
 	target->fixture.store = etcd_loop_store(&target->loop);
 	cacher_fixture_open(&target->fixture, NULL);
-	*ret_place = (struct watch_place) { target->fixture.env, target->fixture.store, target->fixture.cacher };
+	*ret_place =
+		(struct watch_place) { target->fixture.env, target->fixture.store, target->fixture.cacher };
 	return target;
 }
 
@@ -40,7 +41,8 @@ static vd_rev arrived(struct target *target, vd_rev revision)
 	return revision;
 }
 
-static vd_rev put(void *target, const char *namespace_name, const char *name, const char *app, const char *node)
+static vd_rev put(void *target, const char *namespace_name, const char *name, const char *app,
+		  const char *node)
 {
 	return arrived(target, put_pod(target, namespace_name, name, app, node));
 }
@@ -52,7 +54,8 @@ static vd_rev remove_one(void *target, const char *namespace_name, const char *n
 
 int main(void)
 {
-	static const struct watch_target cacher = { "cacher over etcd", open_cacher, close_cacher, put, remove_one };
+	static const struct watch_target cacher = { "cacher over etcd", open_cacher, close_cacher, put,
+						    remove_one };
 
 	return watch_suite_run(&cacher);
 }

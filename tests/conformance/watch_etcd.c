@@ -1,14 +1,17 @@
-/* The watch suite over the Cacher on a real etcd (under with-etcd.sh): of one member or more, 3.7 or 3.4. Each test writes in a place of its own. */
+/* The watch suite over the Cacher on a real etcd (under with-etcd.sh): of one member or more, 3.7 or 3.4.
+ * Each test writes in a place of its own. */
 #include <vedette/etcd.h>
 
 #include "watch_suite_threads.h"
 #include "rpc_etcd_options.h"
 
 #define ENDPOINTS_MAX 16
-#define NO_STREAMED_LISTS "a watch with initial events and a bookmark behind them needs progress on demand, which cannot be relied on before 3.4.31 (R-173)"
+#define NO_STREAMED_LISTS                                                                                    \
+	"a watch with initial events and a bookmark behind them needs progress on demand, which cannot be "  \
+	"relied on before 3.4.31 (R-173)"
 
-static char	  *endpoints[ENDPOINTS_MAX];
-static size_t	   endpoint_count;
+static char  *endpoints[ENDPOINTS_MAX];
+static size_t endpoint_count;
 
 static vd_status open_etcd(const struct vd_env *env, struct vd_store **ret_store)
 {
@@ -45,7 +48,8 @@ int main(int argc, char **argv)
 		(void) fprintf(stderr, "run it under tests/integration/with-etcd.sh\n");
 		return 77;
 	}
-	for (char *rest = NULL, *one = strtok_r(list, ",", &rest); one && endpoint_count < ENDPOINTS_MAX; one = strtok_r(NULL, ",", &rest))
+	for (char *rest = NULL, *one = strtok_r(list, ",", &rest); one && endpoint_count < ENDPOINTS_MAX;
+	     one = strtok_r(NULL, ",", &rest))
 		endpoints[endpoint_count++] = one;
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);

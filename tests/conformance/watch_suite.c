@@ -1,7 +1,9 @@
-/* How: each test opens a target, lets a script of writes run and compares what came with a text, "+ns/x@5 ~ns/x@6 -ns/x@7 *@8 *END@8 !expired".
+/* How: each test opens a target, lets a script of writes run and compares what came with a text, "+ns/x@5
+ * ~ns/x@6 -ns/x@7 *@8 *END@8 !expired".
  *
- * settle and await are all that tests know of time. In the simulator they let so many milliseconds pass; with real threads settle waits until everything
- * was delivered and await until its condition holds, however long that takes.
+ * settle and await are all that tests know of time. In the simulator they let so many milliseconds pass; with
+ * real threads settle waits until everything was delivered and await until its condition holds, however long
+ * that takes.
  */
 #include "watch_suite.h"
 
@@ -18,7 +20,7 @@ struct viewer {
 	struct vdi_lock	     lock; /* all below */
 	struct vdi_condition changed;
 	size_t		     room;
-	size_t		   count;
+	size_t		     count;
 	struct {
 		enum vd_watch_type type;
 		vd_rev		   revision, object_revision;
@@ -54,9 +56,11 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 		viewer->events[viewer->count].end = events[taken].initial_events_end;
 		viewer->events[viewer->count].name[0] = 0;
 		if (object)
-			snprintf(viewer->events[viewer->count].name, sizeof viewer->events[0].name, "%.*s/%.*s",
-				 (int) vd_object_namespace(object).size, (const char *) vd_object_namespace(object).data,
-				 (int) vd_object_name(object).size, (const char *) vd_object_name(object).data);
+			snprintf(viewer->events[viewer->count].name, sizeof viewer->events[0].name,
+				 "%.*s/%.*s", (int) vd_object_namespace(object).size,
+				 (const char *) vd_object_namespace(object).data,
+				 (int) vd_object_name(object).size,
+				 (const char *) vd_object_name(object).data);
 		if (events[taken].error)
 			viewer->error = events[taken].error->code;
 		viewer->count++;
@@ -111,7 +115,9 @@ static vd_rev write_elsewhere(const struct scene *scene)
 {
 	vd_rev written = 0;
 
-	assert_status(vd_store_put_wait(scene->place.store, vd_bytes_of("/registry/secrets/s"), vd_bytes_of("{}"), &written, NULL), VD_OK);
+	assert_status(vd_store_put_wait(scene->place.store, vd_bytes_of("/registry/secrets/s"),
+					vd_bytes_of("{}"), &written, NULL),
+		      VD_OK);
 	return written;
 }
 
@@ -130,7 +136,8 @@ static void settle(struct scene *scene, int64_t ms)
 }
 
 /* The viewer comes to where the condition holds; in the simulator within ms. */
-static void await(struct scene *scene, int64_t ms, struct viewer *viewer, bool (*condition)(const struct viewer *viewer))
+static void await(struct scene *scene, int64_t ms, struct viewer *viewer,
+		  bool (*condition)(const struct viewer *viewer))
 {
 	vd_mono due = vd_mono_add(vd_env_now(scene->place.env), HANG);
 	bool	holds = true, more = true;
@@ -167,10 +174,12 @@ static bool has_bookmark_or_end(const struct viewer *viewer)
 	return viewer->ended || has_bookmark(viewer);
 }
 
-static struct viewer *open_viewer_with_room(struct scene *scene, const struct vd_watch_options *options, size_t room)
+static struct viewer *open_viewer_with_room(struct scene *scene, const struct vd_watch_options *options,
+					    size_t room)
 {
 	struct viewer	    *viewer = calloc(1, sizeof *viewer);
-	struct vd_watch_sink sink = { deliver, note_ended, viewer, scene->seed % 2 ? vdi_env_runner(scene->place.env) : NULL };
+	struct vd_watch_sink sink = { deliver, note_ended, viewer,
+				      scene->seed % 2 ? vdi_env_runner(scene->place.env) : NULL };
 
 	viewer->room = room;
 	vdi_lock_init(&viewer->lock, VDI_LOCK_LEAF);
@@ -202,10 +211,13 @@ static const char *text_of(struct viewer *viewer)
 	vdi_lock_acquire(&viewer->lock);
 	for (size_t i = 0; i < viewer->count; i++)
 		if (viewer->events[i].type == VD_WATCH_ERROR)
-			size += (size_t) snprintf(text + size, sizeof text - size, "%s!%s", i ? " " : "", vd_status_name(viewer->error));
+			size += (size_t) snprintf(text + size, sizeof text - size, "%s!%s", i ? " " : "",
+						  vd_status_name(viewer->error));
 		else
-			size += (size_t) snprintf(text + size, sizeof text - size, "%s%c%s%s@%lld", i ? " " : "", "+~-*"[viewer->events[i].type],
-						  viewer->events[i].name, viewer->events[i].end ? "END" : "", (long long) viewer->events[i].revision);
+			size += (size_t) snprintf(
+				text + size, sizeof text - size, "%s%c%s%s@%lld", i ? " " : "",
+				"+~-*"[viewer->events[i].type], viewer -> events[i].name,
+				viewer->events[i].end ? "END" : "", (long long) viewer->events[i].revision);
 	viewer->count = 0;
 	vdi_lock_release(&viewer->lock);
 	return text;
@@ -223,11 +235,11 @@ static struct viewer *close_viewer(struct scene *scene, struct viewer *viewer)
 	return NULL;
 }
 
-#define ASSERT_TEXT(viewer, ...)                                                                                                  \
-	do {                                                                                                                      \
-		char expected_[2048];                                                                                             \
-		snprintf(expected_, sizeof expected_, __VA_ARGS__);                                                               \
-		assert_string_equal(text_of(viewer), expected_);                                                                  \
+#define ASSERT_TEXT(viewer, ...)                                                                             \
+	do {                                                                                                 \
+		char expected_[2048];                                                                        \
+		snprintf(expected_, sizeof expected_, __VA_ARGS__);                                          \
+		assert_string_equal(text_of(viewer), expected_);                                             \
 	} while (0)
 
 /* Odd seeds watch on a runner of their own. */
@@ -273,15 +285,16 @@ static void t052_r525_r543_scopes_and_selectors(void **state)
 			for (unsigned initial = 0; initial < 2; initial++) {
 				struct scene		s = begin(combination);
 				struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
-				const char	       *ns = spaces[combination % 3], *name = names[combination / 3 % 3];
-				const char	       *node = nodes[combination / 9];
-				char			field[96], expected[256] = "";
-				struct viewer	       *v = NULL;
-				size_t			size = 0;
+				const char *ns = spaces[combination % 3], *name = names[combination / 3 % 3];
+				const char *node = nodes[combination / 9];
+				char	    field[96], expected[256] = "";
+				struct viewer *v = NULL;
+				size_t	       size = 0;
 
-				snprintf(field, sizeof field, "%s%s%s%s%s%s", *node ? "spec.nodeName=" : "spec.nodeName!=none", node,
-					 by_field && *ns ? ",metadata.namespace=" : "", by_field ? ns : "", by_field && *name ? ",metadata.name=" : "",
-					 by_field ? name : "");
+				snprintf(field, sizeof field, "%s%s%s%s%s%s",
+					 *node ? "spec.nodeName=" : "spec.nodeName!=none", node,
+					 by_field && *ns ? ",metadata.namespace=" : "", by_field ? ns : "",
+					 by_field && *name ? ",metadata.name=" : "", by_field ? name : "");
 				options.field_selector = vd_bytes_of(field);
 				if (!by_field) {
 					options.namespace_name = vd_bytes_of(ns);
@@ -291,23 +304,30 @@ static void t052_r525_r543_scopes_and_selectors(void **state)
 				if (!initial)
 					v = open_viewer(&s, &options);
 				for (unsigned i = 0; i < 8; i++) {
-					const char *in = i & 4 ? "b" : "a", *called = i & 2 ? "y" : "x", *on = i & 1 ? "n2" : "n1";
-					char	    unique[8];
-					vd_rev	    revision;
+					const char *in = i & 4 ? "b" : "a", *called = i & 2 ? "y" : "x",
+						   *on = i & 1 ? "n2" : "n1";
+					char   unique[8];
+					vd_rev revision;
 
-					/* Two objects of one name cannot be: the node is part of the state, so only the last one counts. */
+					/* Two objects of one name cannot be: the node is part of the state,
+					 * so only the last one counts. */
 					snprintf(unique, sizeof unique, "%s", called);
 					if (initial && !(i & 1))
 						continue;
 					revision = target->put(s.target, in, unique, NULL, on);
 					if ((*ns && strcmp(ns, in)) || (*name && strcmp(name, called)))
 						continue;
-					if (initial ? !*node || !strcmp(node, on) : !*node || !strcmp(node, on) || (i & 1))
-						size += (size_t) snprintf(expected + size, sizeof expected - size, "%s%s%s/%s@%lld", size ? " " : "",
-									  initial || !(i & 1) || (*node && !strcmp(node, "n2")) ? "+" :
-									  *node					    ? "-" :
-													      "~",
-									  in, called, (long long) revision);
+					if (initial ? !*node || !strcmp(node, on) :
+						      !*node || !strcmp(node, on) || (i & 1))
+						size += (size_t) snprintf(
+							expected + size, sizeof expected - size,
+							"%s%s%s/%s@%lld", size ? " " : "",
+							initial || !(i & 1) ||
+									(*node && !strcmp(node, "n2")) ?
+								"+" :
+							*node ? "-" :
+								"~",
+							in, called, (long long) revision);
 				}
 				settle(&s, 20);
 				if (initial) {
@@ -385,10 +405,12 @@ static void t056_t060_t128_who_does_not_read_keeps_a_prefix_and_delays_nobody(vo
 	}
 }
 
-/* A bookmark comes in the two seconds before the deadline. A real machine that stands still for that long misses it, and is asked again. */
-static struct viewer *view_until_deadline(struct scene *scene, struct vd_watch_options *options, struct viewer **ret_without)
+/* A bookmark comes in the two seconds before the deadline. A real machine that stands still for that long
+ * misses it, and is asked again. */
+static struct viewer *view_until_deadline(struct scene *scene, struct vd_watch_options *options,
+					  struct viewer **ret_without)
 {
-	for (unsigned attempt = 0; ; attempt++) {
+	for (unsigned attempt = 0;; attempt++) {
 		struct viewer *with;
 
 		options->deadline = vd_mono_add(vd_env_now(scene->place.env), VD_SECONDS(3));
@@ -434,7 +456,7 @@ static void t064_t122_r558_a_bookmark_before_the_deadline_if_it_is_allowed(void 
 /* Writes go on while bookmarks come. */
 static struct viewer *view_writes(struct scene *scene, struct vd_watch_options *options)
 {
-	for (unsigned attempt = 0; ; attempt++) {
+	for (unsigned attempt = 0;; attempt++) {
 		struct viewer *viewer;
 
 		options->revision = revision(scene);
@@ -501,15 +523,19 @@ static void t066_t067_t123_t132_initial_events(void **state)
 					struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 					struct viewer	       *v;
 					char			expected[256] = "";
-					bool			state_first = send == 2 || (send == 0 && revision < 2);
+					bool state_first = send == 2 || (send == 0 && revision < 2);
 
-					options.revision = revision == 0 ? VD_REVISION_UNSET : revision == 1 ? VD_REVISION_ANY : revision == 2 ? a : now;
+					options.revision = revision == 0 ? VD_REVISION_UNSET :
+							   revision == 1 ? VD_REVISION_ANY :
+							   revision == 2 ? a :
+									   now;
 					options.send_initial_events = sends[send];
 					options.allow_bookmarks = bookmarks;
 					v = open_viewer(&s, &options);
 					settle(&s, 20);
 					if (state_first)
-						snprintf(expected, sizeof expected, "+ns/x@%lld +ns/y@%lld", a, b);
+						snprintf(expected, sizeof expected, "+ns/x@%lld +ns/y@%lld",
+							 a, b);
 					else if (revision == 2)
 						snprintf(expected, sizeof expected, "+ns/y@%lld", b);
 					if (send == 2 && bookmarks)
@@ -615,9 +641,9 @@ static void t118_t144_r522_no_event_twice_and_none_missing(void **state)
 {
 	EACH_SEED(seed)
 	{
-		struct scene	s = begin(seed);
-		struct viewer  *v[40];
-		vd_rev		first = revision(&s);
+		struct scene   s = begin(seed);
+		struct viewer *v[40];
+		vd_rev	       first = revision(&s);
 
 		for (unsigned i = 0; i < 40; i++) { /* opened between writes, with state */
 			struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
@@ -666,7 +692,8 @@ int watch_suite_run(const struct watch_target *suite_target)
 		while (exception && exception->test && strcmp(exception->test, tests[i].name) != 0)
 			exception++;
 		if (exception && exception->test)
-			print_message("[ %s does not: %s: %s ]\n", target->name, exception->test, exception->why);
+			print_message("[ %s does not: %s: %s ]\n", target->name, exception->test,
+				      exception->why);
 		else
 			left[count++] = tests[i];
 	}

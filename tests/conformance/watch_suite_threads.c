@@ -1,8 +1,11 @@
-/* How: each test has its own env, store, cacher and place in the store, so a server is emptied for none of them.
+/* How: each test has its own env, store, cacher and place in the store, so a server is emptied for none of
+ * them.
  *
- * Settled is what the cacher says of itself (cacher_dump.h): it has the last revision that was written, nobody is still being opened, nobody is behind but
- * those whose sink took less than it was offered. The dump is filled in on each outlet's own thread behind the events that came before, so what it says has
- * been delivered. The cacher's own outlet tells before it looks at its messages, so a watch that was just resumed is seen at the second look.
+ * Settled is what the cacher says of itself (cacher_dump.h): it has the last revision that was written,
+ * nobody is still being opened, nobody is behind but those whose sink took less than it was offered. The dump
+ * is filled in on each outlet's own thread behind the events that came before, so what it says has been
+ * delivered. The cacher's own outlet tells before it looks at its messages, so a watch that was just resumed
+ * is seen at the second look.
  */
 #include "watch_suite_threads.h"
 
@@ -62,7 +65,8 @@ static void close_target(void *arg)
 	free(target);
 }
 
-static void name_key(struct threads_target *target, char *key, size_t size, const char *namespace_name, const char *name)
+static void name_key(struct threads_target *target, char *key, size_t size, const char *namespace_name,
+		     const char *name)
 {
 	(void) snprintf(key, size, "%s%s/%s", target->prefix, namespace_name, name);
 }
@@ -74,7 +78,9 @@ static vd_rev put(void *arg, const char *namespace_name, const char *name, const
 
 	name_key(target, key, sizeof key, namespace_name, name);
 	write_pod(value, sizeof value, namespace_name, name, app, node);
-	assert_status(vd_store_put_wait(target->store, vd_bytes_of(key), vd_bytes_of(value), &target->written, NULL), VD_OK);
+	assert_status(vd_store_put_wait(target->store, vd_bytes_of(key), vd_bytes_of(value), &target->written,
+					NULL),
+		      VD_OK);
 	return target->written;
 }
 
@@ -85,7 +91,9 @@ static vd_rev remove_one(void *arg, const char *namespace_name, const char *name
 	int64_t		       deleted = 0;
 
 	name_key(target, key, sizeof key, namespace_name, name);
-	assert_status(vd_store_delete_wait(target->store, vd_bytes_of(key), VD_BYTES_NONE, &deleted, &target->written, NULL), VD_OK);
+	assert_status(vd_store_delete_wait(target->store, vd_bytes_of(key), VD_BYTES_NONE, &deleted,
+					   &target->written, NULL),
+		      VD_OK);
 	assert_int_equal(deleted, 1);
 	return target->written;
 }
@@ -112,10 +120,12 @@ static void look_at(void *arg, vd_status status, struct vd_bytes text)
 	json_t	     *row;
 	size_t	      i;
 
-	look->is_settled = dump && number(dump, "resourceVersion") >= look->written && behind == number(watchers, "blocked") &&
+	look->is_settled = dump && number(dump, "resourceVersion") >= look->written &&
+			   behind == number(watchers, "blocked") &&
 			   number(watchers, "count") == number(watchers, "live") + behind;
-	json_array_foreach(json_object_get(watchers, "slowest"), i, row)
-		if (strcmp(json_string_value(json_object_get(row, "state")), "live") == 0 && number(row, "lagEvents"))
+	json_array_foreach (json_object_get(watchers, "slowest"), i, row)
+		if (strcmp(json_string_value(json_object_get(row, "state")), "live") == 0 &&
+		    number(row, "lagEvents"))
 			look->is_settled = false;
 	json_decref(dump);
 	vdi_wait_signal(&look->wait);
@@ -149,9 +159,11 @@ static void settle(void *arg)
 	}
 }
 
-int watch_suite_run_threads(const char *name, watch_suite_open_fn open, const struct watch_suite_exception *exceptions)
+int watch_suite_run_threads(const char *name, watch_suite_open_fn open,
+			    const struct watch_suite_exception *exceptions)
 {
-	const struct watch_target target = { name, open_target, close_target, put, remove_one, settle, exceptions };
+	const struct watch_target target = { name,	 open_target, close_target, put,
+					     remove_one, settle,      exceptions };
 
 	open_store = open;
 	return watch_suite_run(&target);

@@ -6,9 +6,11 @@
 
 #include "watch_suite.h"
 
-/* Opens the store for one test; it may hold what other tests have written, but nobody else writes. VD_OK, or the suite fails. */
+/* Opens the store for one test; it may hold what other tests have written, but nobody else writes. VD_OK, or
+ * the suite fails. */
 typedef vd_status (*watch_suite_open_fn)(const struct vd_env *env, struct vd_store **ret_store);
 
-int watch_suite_run_threads(const char *name, watch_suite_open_fn open, const struct watch_suite_exception *exceptions);
+int watch_suite_run_threads(const char *name, watch_suite_open_fn open,
+			    const struct watch_suite_exception *exceptions);
 
 #endif

@@ -1,6 +1,6 @@
-/* Runs a fuzz target without a fuzzer: over every file of its corpus folder, in the order of names, then over seeded mutations of them.
- * The same seed gives the same inputs everywhere: driver CORPUS [MUTATIONS [SEED]]. Each input lies in a block of its exact size, so that the
- * address sanitizer sees a byte read too far. */
+/* Runs a fuzz target without a fuzzer: over every file of its corpus folder, in the order of names, then over
+ * seeded mutations of them. The same seed gives the same inputs everywhere: driver CORPUS [MUTATIONS [SEED]].
+ * Each input lies in a block of its exact size, so that the address sanitizer sees a byte read too far. */
 #include <dirent.h>
 #include <stdio.h>
 
@@ -117,7 +117,8 @@ int main(int argc, char **argv)
 	int		    count = argc > 1 ? scandir(argv[1], &entries, is_visible, alphasort) : -1;
 
 	if (count <= 0 || count > FILES_MAX) {
-		fprintf(stderr, "usage: driver CORPUS [MUTATIONS [SEED]]; the corpus has 1 to %d files\n", FILES_MAX);
+		fprintf(stderr, "usage: driver CORPUS [MUTATIONS [SEED]]; the corpus has 1 to %d files\n",
+			FILES_MAX);
 		return 2;
 	}
 	random_state = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;

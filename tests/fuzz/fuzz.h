@@ -1,4 +1,5 @@
-/* A fuzz target is one function over bytes from outside; libFuzzer or driver.c calls it. It stops the program when a promise is broken. */
+/* A fuzz target is one function over bytes from outside; libFuzzer or driver.c calls it. It stops the program
+ * when a promise is broken. */
 #ifndef FUZZ_H
 #define FUZZ_H
 

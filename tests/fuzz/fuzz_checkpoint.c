@@ -1,8 +1,9 @@
-/* A checkpoint, as LMDB's file that somebody gives us: it is looked at before LMDB maps it. Whatever the bytes are, the look ends, stays inside the file, and says what is
- * wrong and where. The first byte says how they come:
+/* A checkpoint, as LMDB's file that somebody gives us: it is looked at before LMDB maps it. Whatever the
+ * bytes are, the look ends, stays inside the file, and says what is wrong and where. The first byte says how
+ * they come:
  *
- *	0	a small good file with some bytes changed: 4 bytes each (page, 2 of offset, the new byte); without a change it is good
- *	1	the file itself
+ * 	0	a small good file with some bytes changed: 4 bytes each (page, 2 of offset, the new byte); without a change it is good
+ * 	1	the file itself
  */
 #include "checkpoint_verify.h"
 #include "disk_sim.h"
@@ -13,7 +14,20 @@
 #define PAGE 512u
 #define NONE UINT64_MAX
 
-enum { META_0, META_1, FREE_LEAF, FREED, MAIN_LEAF, BRANCH, LEFT_LEAF, RIGHT_LEAF, SMALL_LEAF, BIG, BIG_REST, PAGES };
+enum {
+	META_0,
+	META_1,
+	FREE_LEAF,
+	FREED,
+	MAIN_LEAF,
+	BRANCH,
+	LEFT_LEAF,
+	RIGHT_LEAF,
+	SMALL_LEAF,
+	BIG,
+	BIG_REST,
+	PAGES
+};
 enum { IS_BRANCH = 1, IS_LEAF = 2, IS_OVERFLOW = 4, IS_META = 8 };
 enum { NODE_BIG = 1, NODE_TREE = 2 };
 
@@ -56,10 +70,12 @@ static void begin_page(uint64_t number, unsigned flags)
 }
 
 /* Nodes are added in order. low, high: what a node begins with, the size of the data or the page below. */
-static void add_node(uint64_t page, unsigned low, unsigned high, unsigned flags, struct vd_bytes key, struct vd_bytes data)
+static void add_node(uint64_t page, unsigned low, unsigned high, unsigned flags, struct vd_bytes key,
+		     struct vd_bytes data)
 {
 	size_t	 at = page * PAGE;
-	unsigned lower = get16(at + 12), upper = get16(at + 14) - (unsigned) ((8 + key.size + data.size + 1) & ~(size_t) 1);
+	unsigned lower = get16(at + 12),
+		 upper = get16(at + 14) - (unsigned) ((8 + key.size + data.size + 1) & ~(size_t) 1);
 
 	put16(at + lower, upper);
 	put16(at + 12, lower + 2);
@@ -81,9 +97,14 @@ static void add_data(uint64_t page, unsigned flags, const char *key, const void 
 
 static void add_meta(uint64_t page, uint64_t transaction)
 {
-	struct meta meta = { .magic = 0xBEEFC0DEu, .version = 1, .map_size = 1 << 20, .last_page = PAGES - 1, .transaction = transaction };
+	struct meta meta = { .magic = 0xBEEFC0DEu,
+			     .version = 1,
+			     .map_size = 1 << 20,
+			     .last_page = PAGES - 1,
+			     .transaction = transaction };
 
-	meta.free_pages = (struct tree) { .pad = PAGE, .depth = 1, .leaf_pages = 1, .entries = 1, .root = FREE_LEAF };
+	meta.free_pages =
+		(struct tree) { .pad = PAGE, .depth = 1, .leaf_pages = 1, .entries = 1, .root = FREE_LEAF };
 	meta.main = (struct tree) { .depth = 1, .leaf_pages = 1, .entries = 2, .root = MAIN_LEAF };
 	begin_page(page, IS_META);
 	memcpy(image + page * PAGE + 16, &meta, sizeof meta);
@@ -91,7 +112,12 @@ static void add_meta(uint64_t page, uint64_t transaction)
 
 static void make_image(void)
 {
-	const struct tree records = { .depth = 2, .branch_pages = 1, .leaf_pages = 2, .overflow_pages = 2, .entries = 5, .root = BRANCH };
+	const struct tree records = { .depth = 2,
+				      .branch_pages = 1,
+				      .leaf_pages = 2,
+				      .overflow_pages = 2,
+				      .entries = 5,
+				      .root = BRANCH };
 	const struct tree small = { .depth = 1, .leaf_pages = 1, .entries = 1, .root = SMALL_LEAF };
 	const uint64_t	  freed[] = { 1, FREED }, transaction = 3, big = BIG;
 	const uint32_t	  big_pages = 2;
@@ -102,7 +128,8 @@ static void make_image(void)
 	add_meta(META_0, 4);
 	add_meta(META_1, 5);
 	begin_page(FREE_LEAF, IS_LEAF);
-	add_node(FREE_LEAF, sizeof freed, 0, 0, (struct vd_bytes) { &transaction, 8 }, (struct vd_bytes) { freed, sizeof freed });
+	add_node(FREE_LEAF, sizeof freed, 0, 0, (struct vd_bytes) { &transaction, 8 },
+		 (struct vd_bytes) { freed, sizeof freed });
 	begin_page(MAIN_LEAF, IS_LEAF);
 	add_data(MAIN_LEAF, NODE_TREE, "records", &records, sizeof records);
 	add_data(MAIN_LEAF, NODE_TREE, "small", &small, sizeof small);
@@ -129,7 +156,8 @@ static bool change_image(const uint8_t *data, size_t size)
 
 	memcpy(good, image, sizeof image);
 	for (size_t at = 0; at + 4 <= size; at += 4)
-		image[data[at] % PAGES * PAGE + (data[at + 1] | (unsigned) data[at + 2] << 8) % PAGE] = data[at + 3];
+		image[data[at] % PAGES * PAGE + (data[at + 1] | (unsigned) data[at + 2] << 8) % PAGE] =
+			data[at + 3];
 	return memcmp(good, image, sizeof image) != 0;
 }
 
@@ -147,7 +175,8 @@ static vd_status verify(struct vd_bytes content)
 	VDI_CHECK(vdi_file_open(dir, "checkpoint", VDI_FILE_CREATE, &file, NULL) == VD_OK);
 	VDI_CHECK(content.size == 0 || vdi_file_write(file, 0, content.data, content.size, NULL) == VD_OK);
 	status = vdi_checkpoint_verify(file, NULL, &error);
-	VDI_CHECK(status == VD_OK || ((status == VD_CORRUPT || status == VD_NEWER_FORMAT) && error.message[0]));
+	VDI_CHECK(status == VD_OK ||
+		  ((status == VD_CORRUPT || status == VD_NEWER_FORMAT) && error.message[0]));
 	vdi_file_close(file);
 	vdi_dir_close(dir);
 	vdi_disk_sim_free(disk);

@@ -1,4 +1,5 @@
-/* Continue tokens. The input is taken for a token, and for the JSON inside of one; what decodes lies below the prefix and encodes again. */
+/* Continue tokens. The input is taken for a token, and for the JSON inside of one; what decodes lies below
+ * the prefix and encodes again. */
 #include "base64.h"
 #include "continue_token.h"
 #include "fuzz.h"
@@ -22,10 +23,13 @@ static void check_token(struct vd_bytes token)
 	}
 	VDI_CHECK(revision != 0 && vd_bytes_has_prefix((struct vd_bytes) { key, size }, prefix));
 	VDI_CHECK(size == prefix.size || (key[prefix.size] != '/' && key[size - 1] != '/'));
-	VDI_CHECK(vdi_continue_token_encode((struct vd_bytes) { key, size }, prefix, revision, &again, NULL) == VD_OK);
+	VDI_CHECK(vdi_continue_token_encode((struct vd_bytes) { key, size }, prefix, revision, &again,
+					    NULL) == VD_OK);
 	if (size > prefix.size && strlen(again) <= VDI_CONTINUE_TOKEN_SIZE_MAX) {
-		VDI_CHECK(vdi_continue_token_decode(vd_bytes_of(again), prefix, &second, &second_size, &second_revision, NULL) == VD_OK);
-		VDI_CHECK(second_revision == revision && second_size == size && memcmp(second, key, size) == 0);
+		VDI_CHECK(vdi_continue_token_decode(vd_bytes_of(again), prefix, &second, &second_size,
+						    &second_revision, NULL) == VD_OK);
+		VDI_CHECK(second_revision == revision && second_size == size &&
+			  memcmp(second, key, size) == 0);
 	}
 	vdi_free(key);
 	vdi_free(again);
@@ -43,11 +47,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_token((struct vd_bytes) { data, size });
 	for (int kind = 0; kind < 2; kind++) {
 		text_size = vdi_base64_encode(kind, (struct vd_bytes) { data, size }, text);
-		VDI_CHECK(vdi_base64_decode(kind, (struct vd_bytes) { text, text_size }, bytes, &back_size, NULL) == VD_OK);
+		VDI_CHECK(vdi_base64_decode(kind, (struct vd_bytes) { text, text_size }, bytes, &back_size,
+					    NULL) == VD_OK);
 		VDI_CHECK(back_size == size && (size == 0 || memcmp(bytes, data, size) == 0));
 		/* One text for each value. */
-		if (vdi_base64_decode(kind, (struct vd_bytes) { data, size }, bytes, &back_size, NULL) == VD_OK) {
-			VDI_CHECK(vdi_base64_encode(kind, (struct vd_bytes) { bytes, back_size }, text) == size);
+		if (vdi_base64_decode(kind, (struct vd_bytes) { data, size }, bytes, &back_size, NULL) ==
+		    VD_OK) {
+			VDI_CHECK(vdi_base64_encode(kind, (struct vd_bytes) { bytes, back_size }, text) ==
+				  size);
 			VDI_CHECK(size == 0 || memcmp(text, data, size) == 0);
 			text_size = vdi_base64_encode(kind, (struct vd_bytes) { data, size }, text);
 		}

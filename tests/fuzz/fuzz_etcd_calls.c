@@ -1,9 +1,11 @@
-/* Every method of the etcd server with whatever a client may send: the decoders of all requests, and what is done with what they let through. An input is a few
- * calls to one server that is made for it, without a network:
+/* Every method of the etcd server with whatever a client may send: the decoders of all requests, and what is
+ * done with what they let through. An input is a few calls to one server that is made for it, without a
+ * network:
  *
  *   method, size, bytes; method, size, bytes; ...          size 255: all the rest
  *
- * Streams stay open and take the next message for their method; their clients read a little, then not, then all. */
+ * Streams stay open and take the next message for their method; their clients read a little, then not, then
+ * all. */
 #include <vedette/vedette.h>
 
 #include "actor_sim.h"
@@ -84,7 +86,8 @@ static void call_free(struct vdi_serve_call *base)
 	call_of(base)->is_freed = true;
 }
 
-static const struct vdi_serve_call_ops ops = { call_send, call_finish, call_answer, call_receive, call_metadata, call_common_name, call_free };
+static const struct vdi_serve_call_ops ops = { call_send,     call_finish,	call_answer, call_receive,
+					       call_metadata, call_common_name, call_free };
 
 static void add_methods(const struct vdi_serve_method *table)
 {
@@ -123,7 +126,8 @@ static void deliver(struct fuzz_call *call, const uint8_t *data, size_t size)
 	vdi_etcdserver_message(&call->base, &message);
 }
 
-static struct fuzz_call *open_call(struct vdi_etcdserver *server, struct fuzz_call *calls, size_t *count, const struct vdi_serve_method *method)
+static struct fuzz_call *open_call(struct vdi_etcdserver *server, struct fuzz_call *calls, size_t *count,
+				   const struct vdi_serve_method *method)
 {
 	struct fuzz_call *call;
 
@@ -133,7 +137,10 @@ static struct fuzz_call *open_call(struct vdi_etcdserver *server, struct fuzz_ca
 	if (*count == CALLS_MAX)
 		return NULL;
 	call = &calls[(*count)++];
-	*call = (struct fuzz_call) { .base = { .ops = &ops }, .room = STREAM_ROOM, .is_open = true, .is_stream = method->kind == VDI_SERVE_STREAM };
+	*call = (struct fuzz_call) { .base = { .ops = &ops },
+				     .room = STREAM_ROOM,
+				     .is_open = true,
+				     .is_stream = method->kind == VDI_SERVE_STREAM };
 	vdi_etcdserver_accept(server, &call->base, method->path);
 	return call;
 }
@@ -194,7 +201,11 @@ static void make_calls(struct vd_env *env, struct vdi_etcdserver *server, const 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const      urls[] = { "http://localhost:2380" };
-	struct vdi_etcdserver_options options = { .name = "fuzz", .bcrypt_cost = 4, .client_cert_auth = true, .peer_urls = urls, .peer_url_count = 1 };
+	struct vdi_etcdserver_options options = { .name = "fuzz",
+						  .bcrypt_cost = 4,
+						  .client_cert_auth = true,
+						  .peer_urls = urls,
+						  .peer_url_count = 1 };
 	struct vd_mvcc_options	      mvcc = VD_MVCC_OPTIONS_INIT;
 	struct vdi_etcdserver	     *server;
 	struct vd_env		     *env;
@@ -202,7 +213,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (method_count == 0)
 		find_methods();
 	mvcc.history_window = (vd_dur) { 0 };
-	if (vdi_env_new_sim(7, NULL, NULL, &env) != VD_OK || vd_store_open_mvcc(env, &mvcc, &options.store, NULL) != VD_OK ||
+	if (vdi_env_new_sim(7, NULL, NULL, &env) != VD_OK ||
+	    vd_store_open_mvcc(env, &mvcc, &options.store, NULL) != VD_OK ||
 	    vdi_etcdserver_new(env, &options, &server, NULL) != VD_OK)
 		abort();
 	make_calls(env, server, data, size);

@@ -1,4 +1,5 @@
-/* What clients may send to the etcd server, and what a snapshot file may hold. The first byte chooses the decoder. */
+/* What clients may send to the etcd server, and what a snapshot file may hold. The first byte chooses the
+ * decoder. */
 #include "bolt_read.h"
 #include "fuzz.h"
 #include "serve_txn.h"
@@ -64,15 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (vdi_serve_delete_decode(message, &op))
 			VDI_CHECK(op.kind == VD_OP_DELETE);
 		break;
-	case 3:
-		decode_txn(message);
-		break;
-	case 4:
-		(void) vdi_wire_is_utf8(message);
-		break;
-	default:
-		read_bolt(message);
-		break;
+	case 3: decode_txn(message); break;
+	case 4: (void) vdi_wire_is_utf8(message); break;
+	default: read_bolt(message); break;
 	}
 	VDI_CHECK(vdi_alloc_live() == live);
 	return 0;

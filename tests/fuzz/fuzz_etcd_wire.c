@@ -1,5 +1,5 @@
-/* What an etcd server may send. Input: one byte for the message, then the message. Our decoder must survive it and agree with protobuf-c where both
- * take it. */
+/* What an etcd server may send. Input: one byte for the message, then the message. Our decoder must survive
+ * it and agree with protobuf-c where both take it. */
 #include "etcd_oracle.h"
 #include "fuzz.h"
 
@@ -9,7 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
-	(void) etcd_oracle_decode((enum etcd_oracle_kind) (data[0] % ETCD_ORACLE_COUNT), (struct vd_bytes) { data + 1, size - 1 });
+	(void) etcd_oracle_decode((enum etcd_oracle_kind)(data[0] % ETCD_ORACLE_COUNT),
+				  (struct vd_bytes) { data + 1, size - 1 });
 	VDI_CHECK(vdi_alloc_live() == live);
 	return 0;
 }

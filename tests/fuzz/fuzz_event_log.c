@@ -1,5 +1,6 @@
-/* Event logs, plain or compressed: whatever stands there is read to its end or refused with its line; what was read and is written again reads the same; and the words of
- * faults. The first byte says which: '#' faults, anything else is the beginning of a log. */
+/* Event logs, plain or compressed: whatever stands there is read to its end or refused with its line; what
+ * was read and is written again reads the same; and the words of faults. The first byte says which: '#'
+ * faults, anything else is the beginning of a log. */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,14 +30,13 @@ static void check_record(const struct vdi_log_record *record, uint64_t *line)
 	switch (record->kind) {
 	case VDI_LOG_PUT:
 	case VDI_LOG_DELETE:
-		VDI_CHECK(record->revision > 0 && record->key.size > 0 && record->key.size <= VD_KEY_SIZE_MAX);
+		VDI_CHECK(record->revision > 0 && record->key.size > 0 &&
+			  record->key.size <= VD_KEY_SIZE_MAX);
 		VDI_CHECK(record->create_rev >= 0 && record->version >= 0);
 		break;
 	case VDI_LOG_DISCONNECT:
-	case VDI_LOG_FAILURE:
-		break;
-	default:
-		VDI_CHECK(record->revision > 0);
+	case VDI_LOG_FAILURE: break;
+	default: VDI_CHECK(record->revision > 0);
 	}
 }
 
@@ -49,8 +49,12 @@ static uint64_t mix(uint64_t hash, struct vd_bytes bytes)
 
 static uint64_t mix_record(uint64_t hash, const struct vdi_log_record *record)
 {
-	const uint64_t numbers[] = { record->kind, (uint64_t) record->revision, (uint64_t) record->create_rev, (uint64_t) record->version,
-				     (uint64_t) record->lease, record->line };
+	const uint64_t numbers[] = { record->kind,
+				     (uint64_t) record->revision,
+				     (uint64_t) record->create_rev,
+				     (uint64_t) record->version,
+				     (uint64_t) record->lease,
+				     record->line };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(numbers); i++)
 		hash = hash * 31 + numbers[i];
@@ -81,8 +85,8 @@ static uint64_t read_records(const char *path)
 	return hash * 31 + (uint64_t) status;
 }
 
-/* The same log with a space behind the bracket that begins a line: none of its lines is plain then, and all must read the same. Not with checksums, which cover
- * that space. */
+/* The same log with a space behind the bracket that begins a line: none of its lines is plain then, and all
+ * must read the same. Not with checksums, which cover that space. */
 static void check_spaced(const uint8_t *data, size_t size, uint64_t hash)
 {
 	uint8_t *spaced = malloc(size * 2 + 1);
@@ -124,15 +128,18 @@ static uint64_t mix_step(uint64_t hash, const struct vdi_log_step *step)
 
 static vd_status write_step(struct vdi_log_writer *writer, const struct vdi_log_step *step)
 {
-	static const enum vdi_log_kind marks[] = { [VDI_STEP_COMPACT] = VDI_LOG_COMPACT, [VDI_STEP_PROGRESS] = VDI_LOG_PROGRESS,
-						   [VDI_STEP_DISCONNECT] = VDI_LOG_DISCONNECT, [VDI_STEP_FAILURE] = VDI_LOG_FAILURE };
+	static const enum vdi_log_kind marks[] = { [VDI_STEP_COMPACT] = VDI_LOG_COMPACT,
+						   [VDI_STEP_PROGRESS] = VDI_LOG_PROGRESS,
+						   [VDI_STEP_DISCONNECT] = VDI_LOG_DISCONNECT,
+						   [VDI_STEP_FAILURE] = VDI_LOG_FAILURE };
 
 	if (step->kind != VDI_STEP_TXN && step->kind != VDI_STEP_SNAPSHOT)
 		return vdi_log_writer_mark(writer, marks[step->kind], step->revision, step->text, NULL);
 	if (step->kind == VDI_STEP_SNAPSHOT)
 		VDI_TRY(vdi_log_writer_snapshot_begin(writer, step->revision, NULL));
 	for (size_t i = 0; i < step->count; i++)
-		VDI_TRY(vdi_log_writer_change(writer, step->changes[i].is_delete, step->changes[i].kv, (vd_wall) { 0 }, NULL));
+		VDI_TRY(vdi_log_writer_change(writer, step->changes[i].is_delete, step->changes[i].kv,
+					      (vd_wall) { 0 }, NULL));
 	if (step->kind == VDI_STEP_SNAPSHOT)
 		return vdi_log_writer_snapshot_end(writer, step->revision, NULL);
 	return vdi_log_writer_commit(writer, step->revision, NULL);
@@ -143,8 +150,10 @@ static const struct vd_codec *codec_of(void *arg, struct vd_bytes key)
 	return key.size % 2 ? arg : NULL;
 }
 
-/* Up to the first step that is broken or that a writer refuses; *ret_count steps were good. writer may be NULL; codec NULL: no object is made ahead. */
-static uint64_t read_steps(const char *path, struct vdi_log_writer *writer, uint64_t count_max, struct vd_codec *codec, uint64_t *ret_count)
+/* Up to the first step that is broken or that a writer refuses; *ret_count steps were good. writer may be
+ * NULL; codec NULL: no object is made ahead. */
+static uint64_t read_steps(const char *path, struct vdi_log_writer *writer, uint64_t count_max,
+			   struct vd_codec *codec, uint64_t *ret_count)
 {
 	struct vdi_log_steps *steps;
 	struct vdi_log_step   step;
@@ -172,7 +181,8 @@ static void check_prepared(const char *path)
 	struct vd_codec *codec;
 	uint64_t	 one, other, one_count, other_count;
 
-	VDI_CHECK(vd_codec_json_new(NULL, 0, &codec, NULL) == VD_OK && vdi_codec_json_prepare_init(codec) == VD_OK);
+	VDI_CHECK(vd_codec_json_new(NULL, 0, &codec, NULL) == VD_OK &&
+		  vdi_codec_json_prepare_init(codec) == VD_OK);
 	one = read_steps(path, NULL, UINT64_MAX, NULL, &one_count);
 	other = read_steps(path, NULL, UINT64_MAX, codec, &other_count);
 	VDI_CHECK(one == other && one_count == other_count);
@@ -203,11 +213,11 @@ static void check_steps(const char *path)
 
 static void read_faults(const uint8_t *data, size_t size)
 {
-	struct vdi_fault_plan plan;
-	struct vd_error	      error = { 0 };
-	enum vdi_fault_point_kind   kind;
-	vd_rev		      last = 0;
-	char		     *words = malloc(size + 1);
+	struct vdi_fault_plan	  plan;
+	struct vd_error		  error = { 0 };
+	enum vdi_fault_point_kind kind;
+	vd_rev			  last = 0;
+	char			 *words = malloc(size + 1);
 
 	VDI_CHECK(words != NULL);
 	memcpy(words, data, size);
@@ -215,8 +225,9 @@ static void read_faults(const uint8_t *data, size_t size)
 	if (vdi_fault_plan_init(&plan, words, &error) != VD_OK) {
 		VDI_CHECK(error.message[0]);
 	} else {
-		VDI_CHECK(plan.delay_rate >= 0 && plan.delay_rate <= 1 && plan.refuse >= 0 && plan.refuse <= 1 && plan.delay_max.ns >= 0 &&
-			  plan.stale.ns >= 0 && plan.slow.ns >= 0);
+		VDI_CHECK(plan.delay_rate >= 0 && plan.delay_rate <= 1 && plan.refuse >= 0 &&
+			  plan.refuse <= 1 && plan.delay_max.ns >= 0 && plan.stale.ns >= 0 &&
+			  plan.slow.ns >= 0);
 		for (size_t i = 0; i < plan.point_count; i++) {
 			VDI_CHECK(plan.points[i].revision >= last);
 			last = plan.points[i].revision;
@@ -230,10 +241,10 @@ static void read_faults(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	int64_t live = vdi_alloc_live();
+	int64_t	 live = vdi_alloc_live();
 	uint64_t hash;
-	char	path[64];
-	int	file;
+	char	 path[64];
+	int	 file;
 
 	if (size && data[0] == '#') {
 		read_faults(data + 1, size - 1);

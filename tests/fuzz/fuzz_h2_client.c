@@ -1,6 +1,8 @@
-/* The client of remote calls against a server that sends frames of all kinds, with header blocks (h2_frames.h). The client makes three calls: one of a message each way, a stream that asks for
- * each message, and one that asks for none; the frames come when all three are on the wire. Each ends exactly once, and nothing of the client is left. The first byte: 1 the client closes
- * before the server has said all, 2 the server breaks the connection. */
+/* The client of remote calls against a server that sends frames of all kinds, with header blocks
+ * (h2_frames.h). The client makes three calls: one of a message each way, a stream that asks for each
+ * message, and one that asks for none; the frames come when all three are on the wire. Each ends exactly
+ * once, and nothing of the client is left. The first byte: 1 the client closes before the server has said
+ * all, 2 the server breaks the connection. */
 #include <stdio.h>
 #include <sys/un.h>
 
@@ -58,10 +60,12 @@ static void on_ended(void *arg, const struct vdi_rpc_end *end)
 static void open_stream(struct vdi_rpc_client *client, struct call *call, bool asks)
 {
 	static const struct vdi_rpc_stream_handlers handlers = { .message = on_message, .ended = on_ended };
-	static const struct vdi_rpc_request	    request = { .method = "/test.Echo/Chat", .endpoint = VDI_RPC_ANY_ENDPOINT };
+	static const struct vdi_rpc_request	    request = { .method = "/test.Echo/Chat",
+								.endpoint = VDI_RPC_ANY_ENDPOINT };
 
 	call->asks = asks;
-	if (client->ops->stream_open(client, &request, &handlers, call, &call->stream) != VD_OK || client->ops->stream_send(call->stream, vd_bytes_of("hello")) != VD_OK)
+	if (client->ops->stream_open(client, &request, &handlers, call, &call->stream) != VD_OK ||
+	    client->ops->stream_send(call->stream, vd_bytes_of("hello")) != VD_OK)
 		abort();
 	if (asks)
 		client->ops->stream_receive(call->stream);
@@ -84,7 +88,8 @@ static void start(void)
 	(void) snprintf(endpoint, sizeof endpoint, "unix://%s", at.sun_path);
 	(void) unlink(at.sun_path);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (vd_env_new_threads(NULL, &env) != VD_OK || bind(listener, (struct sockaddr *) &at, sizeof at) != 0 || listen(listener, 16) != 0)
+	if (vd_env_new_threads(NULL, &env) != VD_OK ||
+	    bind(listener, (struct sockaddr *) &at, sizeof at) != 0 || listen(listener, 16) != 0)
 		abort();
 	(void) atexit(end);
 }
@@ -142,17 +147,21 @@ static bool serve(int fd, const struct frames *frames, uint8_t how)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct frames		frames;
-	const char *const		endpoints[] = { endpoint };
-	struct vdi_rpc_client_options	options = { .endpoints = endpoints, .endpoint_count = 1, .send_size_max = 4096, .receive_size_max = 4096 };
-	static const struct vdi_rpc_request request = { .method = "/test.Echo/Echo", .message = { "hi", 2 }, .endpoint = VDI_RPC_ANY_ENDPOINT };
-	struct source			source = { data, size };
-	uint8_t				how = take(&source);
-	struct call			calls[CALLS] = { 0 };
-	struct vdi_rpc_client	       *client;
-	struct vdi_wait			closed;
-	int				fd;
-	bool				is_served;
+	static struct frames	      frames;
+	const char *const	      endpoints[] = { endpoint };
+	struct vdi_rpc_client_options options = {
+		.endpoints = endpoints, .endpoint_count = 1, .send_size_max = 4096, .receive_size_max = 4096
+	};
+	static const struct vdi_rpc_request request = { .method = "/test.Echo/Echo",
+							.message = { "hi", 2 },
+							.endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct source			    source = { data, size };
+	uint8_t				    how = take(&source);
+	struct call			    calls[CALLS] = { 0 };
+	struct vdi_rpc_client		   *client;
+	struct vdi_wait			    closed;
+	int				    fd;
+	bool				    is_served;
 
 	if (listener < 0)
 		start();

@@ -1,5 +1,7 @@
-/* The server of remote calls against a client that sends frames of all kinds, with header blocks (h2_frames.h). The first byte says how the client behaves: 1 it reads nothing, 2 it breaks the
- * connection at the end, 4 no preface. One server for all inputs, which must have nothing left of a connection when that is over. */
+/* The server of remote calls against a client that sends frames of all kinds, with header blocks
+ * (h2_frames.h). The first byte says how the client behaves: 1 it reads nothing, 2 it breaks the connection
+ * at the end, 4 no preface. One server for all inputs, which must have nothing left of a connection when that
+ * is over. */
 #include <sched.h>
 #include <stdio.h>
 #include <sys/un.h>
@@ -83,17 +85,29 @@ static void on_http(void *arg, struct vdi_rpc_http *http)
 
 static void start(void)
 {
-	static const struct vdi_rpc_server_handlers handlers = { on_accepted, on_message, on_writable, on_ended };
+	static const struct vdi_rpc_server_handlers handlers = { on_accepted, on_message, on_writable,
+								 on_ended };
 	static const char *const		    streams[] = { "/test.Echo/Chat" };
 	static char				    listen[100];
 	static const char *const		    addresses[] = { listen };
-	struct vdi_rpc_server_options		    options = { .listen = addresses, .listen_count = 1, .receive_size_max = 4096, .send_bytes_max = 4096, .memory_max = 1 << 20,
-								.unsent_max = 1 << 18, .streams_max = 20, .threads = 1, .stream_methods = streams, .stream_method_count = 1,
-								.ping_interval_min = VD_SECONDS(1), .handlers = &handlers, .http = on_http };
+	struct vdi_rpc_server_options		    options = { .listen = addresses,
+								.listen_count = 1,
+								.receive_size_max = 4096,
+								.send_bytes_max = 4096,
+								.memory_max = 1 << 20,
+								.unsent_max = 1 << 18,
+								.streams_max = 20,
+								.threads = 1,
+								.stream_methods = streams,
+								.stream_method_count = 1,
+								.ping_interval_min = VD_SECONDS(1),
+								.handlers = &handlers,
+								.http = on_http };
 
 	(void) snprintf(listen, sizeof listen, "unix:/tmp/vedette-fuzz-h2-%ld.sock", (long) getpid());
 	(void) snprintf(address.sun_path, sizeof address.sun_path, "%s", listen + 5);
-	if (vd_env_new_threads(NULL, &env) != VD_OK || vd_rpc_http2()->server_new(env, &options, &server, NULL) != VD_OK)
+	if (vd_env_new_threads(NULL, &env) != VD_OK ||
+	    vd_rpc_http2()->server_new(env, &options, &server, NULL) != VD_OK)
 		abort();
 }
 

@@ -1,6 +1,7 @@
-/* Depth and repetition on purpose: the input chooses rules of a grammar, not bytes of a text, so that nesting, long lists, doubled copies and repetitions of nothing are
- * as likely as anything else. What is counted (steps of trees and patterns, bytes of documents) must stay within what the size of the input allows, or end with an
- * answer; no clock is asked. */
+/* Depth and repetition on purpose: the input chooses rules of a grammar, not bytes of a text, so that
+ * nesting, long lists, doubled copies and repetitions of nothing are as likely as anything else. What is
+ * counted (steps of trees and patterns, bytes of documents) must stay within what the size of the input
+ * allows, or end with an answer; no clock is asked. */
 #include "fuzz.h"
 #include "pattern.h"
 #include "selector.h"
@@ -29,8 +30,18 @@ static unsigned count(struct choices *choices)
 
 static void write_name(struct choices *choices, struct vdi_out *out, unsigned number)
 {
-	static const char *const names[] = { "a", "b", "name", "spec", "metadata", "finalizers", "containers", "$patch", "$setElementOrder/containers",
-					     "$deleteFromPrimitiveList/finalizers", "$retainKeys", "k" };
+	static const char *const names[] = { "a",
+					     "b",
+					     "name",
+					     "spec",
+					     "metadata",
+					     "finalizers",
+					     "containers",
+					     "$patch",
+					     "$setElementOrder/containers",
+					     "$deleteFromPrimitiveList/finalizers",
+					     "$retainKeys",
+					     "k" };
 
 	vdi_out_printf(out, "%s", names[choose(choices, VDI_ARRAY_SIZE(names))]);
 	if (number)
@@ -96,9 +107,11 @@ static void write_operations(struct choices *choices, struct vdi_out *out)
 
 	vdi_out_raw(out, "[");
 	for (unsigned i = 0; i < many && out->size < TEXT_MAX; i++) {
+		/* few operations, again and again: copies double, moves go to and fro */
 		if (i % kinds == 0)
-			*choices = begin; /* few operations, again and again: copies double, moves go to and fro */
-		vdi_out_printf(out, "%s{\"op\":\"%s\",\"path\":", i ? "," : "", names[choose(choices, VDI_ARRAY_SIZE(names))]);
+			*choices = begin;
+		vdi_out_printf(out, "%s{\"op\":\"%s\",\"path\":", i ? "," : "",
+			       names[choose(choices, VDI_ARRAY_SIZE(names))]);
 		write_path(choices, out);
 		vdi_out_raw(out, ",\"from\":");
 		write_path(choices, out);
@@ -111,7 +124,8 @@ static void write_operations(struct choices *choices, struct vdi_out *out)
 
 static void write_pattern(struct choices *choices, struct vdi_out *out, unsigned depth)
 {
-	static const char *const repeats[] = { "", "*", "+", "?", "{1000}", "{0,1000}", "{1000,}", "{0}", "{7}" };
+	static const char *const repeats[] = { "",	   "*",	      "+",   "?",  "{1000}",
+					       "{0,1000}", "{1000,}", "{0}", "{7}" };
 	static const char *const atoms[] = { "a", ".", "[a-z]", "\\w", "^", "$", "", "\\b", "[^a]" };
 
 	for (unsigned i = 1 + choose(choices, 3); i > 0 && out->size < 4096; i--) {
@@ -139,14 +153,16 @@ static void check_pattern(struct choices *choices)
 		uint64_t left = 1000000;
 
 		memset(subject, 'a', sizeof subject);
-		(void) !vdi_pattern_match(pattern, (struct vd_bytes) { subject, sizeof subject }, &left, &found);
+		(void) !vdi_pattern_match(pattern, (struct vd_bytes) { subject, sizeof subject }, &left,
+					  &found);
 		(void) vdi_pattern_free(pattern);
 	}
 	VDI_CHECK(UINT64_MAX - work <= VDI_PATTERN_WORK_MAX + 1);
 	vdi_out_fini(&text);
 }
 
-/* Steps: a few for each byte that was parsed, and what one operation may take beyond the bound, which is bounded by the document. */
+/* Steps: a few for each byte that was parsed, and what one operation may take beyond the bound, which is
+ * bounded by the document. */
 static void check_patch(struct choices *choices)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
@@ -166,9 +182,9 @@ static void check_patch(struct choices *choices)
 		uint64_t parsed = tree.steps, bytes = target_text.size + patch_text.size;
 
 		VDI_CHECK(parsed <= 24 * bytes + 1000);
-		status = kind == 0   ? vdi_patch_operations(&tree, &target, patch, &error)
-			 : kind == 1 ? vdi_patch_merge(&tree, &target, patch, &error)
-				     : vdi_patch_strategic(&tree, target, patch, &error);
+		status = kind == 0 ? vdi_patch_operations(&tree, &target, patch, &error) :
+			 kind == 1 ? vdi_patch_merge(&tree, &target, patch, &error) :
+				     vdi_patch_strategic(&tree, target, patch, &error);
 		if (kind == 1)
 			VDI_CHECK(tree.steps - parsed <= 64 * bytes + 1000);
 		VDI_CHECK(tree.steps - parsed <= VDI_PATCH_STEPS_MAX + 8 * VDI_PATCH_BYTES_MAX);

@@ -21,7 +21,8 @@ static void check_head(struct vd_bytes bytes)
 	if (cut_status == VD_AGAIN)
 		cut_status = vdi_http_scan(&cut, bytes, &cut_size, &other);
 	VDI_CHECK(status == cut_status && size == cut_size);
-	if (status != VD_OK || vdi_http_head_parse((struct vd_bytes) { bytes.data, size }, &head, &refusal) != VD_OK)
+	if (status != VD_OK ||
+	    vdi_http_head_parse((struct vd_bytes) { bytes.data, size }, &head, &refusal) != VD_OK)
 		return;
 	VDI_CHECK(head.header_count <= VDI_HTTP_HEADER_MAX && head.content_length <= VDI_HTTP_BODY_MAX);
 	VDI_CHECK(!(head.chunked && head.content_length >= 0));
@@ -48,7 +49,9 @@ static vd_status decode(struct vd_bytes bytes, size_t step, uint64_t *ret_hash)
 
 		if (end <= at)
 			end = VDI_MIN(bytes.size, at + step);
-		status = vdi_http_chunked_take(&chunked, (struct vd_bytes) { (const char *) bytes.data + at, end - at }, &taken, &data, &refusal);
+		status = vdi_http_chunked_take(&chunked,
+					       (struct vd_bytes) { (const char *) bytes.data + at, end - at },
+					       &taken, &data, &refusal);
 		if (status == VD_BAD_REQUEST)
 			return status;
 		VDI_CHECK(taken <= end - at && data.size <= taken && (taken > 0 || status == VD_OK));

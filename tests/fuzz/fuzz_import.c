@@ -1,21 +1,25 @@
-/* What becomes an event log: the input is taken for a watch's output and for an audit log, fed in pieces. What comes out is a log: revisions grow, a snapshot stands first, keys can be keys; and
- * both passes over a watch agree. */
+/* What becomes an event log: the input is taken for a watch's output and for an audit log, fed in pieces.
+ * What comes out is a log: revisions grow, a snapshot stands first, keys can be keys; and both passes over a
+ * watch agree. */
 #include <stdlib.h>
 
 #include "import_audit.h"
 #include "import_watch.h"
 #include "log_check.h"
 
-static vd_status on_change(void *arg, bool is_delete, const struct vd_kv *kv, vd_wall time, struct vd_error *reterr)
+static vd_status on_change(void *arg, bool is_delete, const struct vd_kv *kv, vd_wall time,
+			   struct vd_error *reterr)
 {
 	(void) time;
 	(void) reterr;
-	VDI_CHECK(kv->key_size > 10 && kv->key_size < VD_KEY_SIZE_MAX && memcmp(kv->data, "/registry/", 10) == 0);
+	VDI_CHECK(kv->key_size > 10 && kv->key_size < VD_KEY_SIZE_MAX &&
+		  memcmp(kv->data, "/registry/", 10) == 0);
 	log_check_change(arg, is_delete, kv);
 	return VD_OK;
 }
 
-static vd_status on_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, const char *text, struct vd_error *reterr)
+static vd_status on_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, const char *text,
+			 struct vd_error *reterr)
 {
 	struct log_check *check = arg;
 
@@ -28,7 +32,8 @@ static vd_status on_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, con
 	return VD_OK;
 }
 
-static bool prefix_of(void *arg, struct vd_bytes api_version, struct vd_bytes kind, char prefix[VDI_KUBE_PREFIX_MAX])
+static bool prefix_of(void *arg, struct vd_bytes api_version, struct vd_bytes kind,
+		      char prefix[VDI_KUBE_PREFIX_MAX])
 {
 	(void) arg;
 	(void) api_version;
@@ -46,14 +51,19 @@ static void check_audit(struct vd_bytes input, size_t piece)
 
 	VDI_CHECK(vdi_import_audit_new(&sink, &import) == VD_OK);
 	for (size_t at = 0; status == VD_OK && at < input.size; at += piece)
-		status = vdi_import_audit_feed(import, (struct vd_bytes) { (const char *) input.data + at, VDI_MIN(piece, input.size - at) }, &error);
+		status = vdi_import_audit_feed(
+			import,
+			(struct vd_bytes) { (const char *) input.data + at, VDI_MIN(piece, input.size - at) },
+			&error);
 	if (status == VD_OK)
 		status = vdi_import_audit_end(import, &totals, &error);
-	VDI_CHECK(status == VD_OK ? totals.taken == check.changes && check.open == 0 : error.code == status && strncmp(error.message, "line ", 5) == 0);
+	VDI_CHECK(status == VD_OK ? totals.taken == check.changes && check.open == 0 :
+				    error.code == status && strncmp(error.message, "line ", 5) == 0);
 	vdi_import_audit_free(import);
 }
 
-static vd_status pass_watch(struct vd_bytes input, size_t piece, const struct vdi_import_watch_scan *scan, struct vdi_import_watch_scan *ret_scan)
+static vd_status pass_watch(struct vd_bytes input, size_t piece, const struct vdi_import_watch_scan *scan,
+			    struct vdi_import_watch_scan *ret_scan)
 {
 	struct log_check	 check = { 0 };
 	struct vdi_import_sink	 sink = { on_change, log_check_commit, log_check_snapshot, on_mark, &check };
@@ -64,11 +74,15 @@ static vd_status pass_watch(struct vd_bytes input, size_t piece, const struct vd
 
 	VDI_CHECK(vdi_import_watch_new(scan, prefix_of, NULL, &sink, &import) == VD_OK);
 	for (size_t at = 0; status == VD_OK && at < input.size; at += piece)
-		status = vdi_import_watch_feed(import, (struct vd_bytes) { (const char *) input.data + at, VDI_MIN(piece, input.size - at) }, &error);
+		status = vdi_import_watch_feed(
+			import,
+			(struct vd_bytes) { (const char *) input.data + at, VDI_MIN(piece, input.size - at) },
+			&error);
 	if (status == VD_OK)
 		status = vdi_import_watch_end(import, ret_scan, &totals, &error);
 	VDI_CHECK(scan || check.changes == 0);
-	VDI_CHECK(status == VD_OK ? totals.taken == check.changes && check.open == 0 && !check.in_snapshot : error.code == status && strncmp(error.message, "line ", 5) == 0);
+	VDI_CHECK(status == VD_OK ? totals.taken == check.changes && check.open == 0 && !check.in_snapshot :
+				    error.code == status && strncmp(error.message, "line ", 5) == 0);
 	vdi_import_watch_free(import);
 	return status;
 }

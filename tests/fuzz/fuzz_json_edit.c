@@ -1,4 +1,5 @@
-/* Trees and patches. Input: two documents with a NUL between; the second is taken for a patch of the first. */
+/* Trees and patches. Input: two documents with a NUL between; the second is taken for a patch of the
+ * first. */
 #include "fuzz.h"
 #include "json_edit.h"
 
@@ -33,7 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (vdi_json_load((struct vd_bytes) { data, first }, NULL, &target, &error) != VD_OK)
 		return 0;
 	check_round_trip(target);
-	if (border && vdi_json_load((struct vd_bytes) { border + 1, size - first - 1 }, NULL, &patch, &error) == VD_OK) {
+	if (border && vdi_json_load((struct vd_bytes) { border + 1, size - first - 1 }, NULL, &patch,
+				    &error) == VD_OK) {
 		json_t *before = json_deep_copy(target);
 
 		VDI_CHECK(vdi_json_merge_patch(target, patch, &result, NULL) == VD_OK);

@@ -5,7 +5,11 @@
 #include "json_scan.h"
 
 static const struct vd_bytes paths[] = {
-	{ "metadata.name", 13 }, { "spec.nodeName", 13 }, { "status.phase", 12 }, { "spec.containers", 15 }, { "a.b", 3 },
+	{ "metadata.name", 13 },
+	{ "spec.nodeName", 13 },
+	{ "status.phase", 12 },
+	{ "spec.containers", 15 },
+	{ "a.b", 3 },
 };
 
 static json_t *tree_get(json_t *tree, struct vd_bytes path)
@@ -25,9 +29,10 @@ static json_t *tree_get(json_t *tree, struct vd_bytes path)
 
 static void check_value(struct vd_bytes json, const struct vdi_json_value *value, const json_t *expected)
 {
-	static const int types[] = { [JSON_OBJECT] = VDI_JSON_OBJECT, [JSON_ARRAY] = VDI_JSON_ARRAY,	[JSON_STRING] = VDI_JSON_STRING,
-				     [JSON_INTEGER] = VDI_JSON_NUMBER, [JSON_REAL] = VDI_JSON_NUMBER, [JSON_TRUE] = VDI_JSON_TRUE,
-				     [JSON_FALSE] = VDI_JSON_FALSE,	[JSON_NULL] = VDI_JSON_NULL };
+	static const int types[] = { [JSON_OBJECT] = VDI_JSON_OBJECT, [JSON_ARRAY] = VDI_JSON_ARRAY,
+				     [JSON_STRING] = VDI_JSON_STRING, [JSON_INTEGER] = VDI_JSON_NUMBER,
+				     [JSON_REAL] = VDI_JSON_NUMBER,   [JSON_TRUE] = VDI_JSON_TRUE,
+				     [JSON_FALSE] = VDI_JSON_FALSE,   [JSON_NULL] = VDI_JSON_NULL };
 	struct vd_bytes	 text = vdi_json_value_bytes(json, value);
 	char		*plain;
 	json_t		*tree;
@@ -43,8 +48,9 @@ static void check_value(struct vd_bytes json, const struct vdi_json_value *value
 	}
 	plain = malloc(text.size + 1);
 	VDI_CHECK(plain);
-	VDI_CHECK(vd_bytes_equal((struct vd_bytes) { plain, vdi_json_unescape(text, plain) },
-				 (struct vd_bytes) { json_string_value(expected), json_string_length(expected) }));
+	VDI_CHECK(vd_bytes_equal(
+		(struct vd_bytes) { plain, vdi_json_unescape(text, plain) },
+		(struct vd_bytes) { json_string_value(expected), json_string_length(expected) }));
 	VDI_CHECK(value->escaped == (text.size && memchr(text.data, '\\', text.size) != NULL));
 	free(plain);
 }
@@ -59,22 +65,24 @@ static void check_splices(struct vd_bytes json, const struct vdi_json_object *ob
 
 	VDI_CHECK(text);
 	memcpy(text, json.data, cut.offset);
-	memcpy(text + size, (const char *) json.data + cut.offset + cut.length, json.size - cut.offset - cut.length);
+	memcpy(text + size, (const char *) json.data + cut.offset + cut.length,
+	       json.size - cut.offset - cut.length);
 	VDI_CHECK(vdi_json_validate((struct vd_bytes) { text, json.size - cut.length }, NULL, NULL) == VD_OK);
 	if (object->metadata_insert) {
 		size = object->metadata_insert;
 		memcpy(text, json.data, size);
 		memcpy(text + size, member, strlen(member));
 		memcpy(text + size + strlen(member), (const char *) json.data + size, json.size - size);
-		VDI_CHECK(vdi_json_validate((struct vd_bytes) { text, json.size + strlen(member) }, NULL, NULL) == VD_OK);
+		VDI_CHECK(vdi_json_validate((struct vd_bytes) { text, json.size + strlen(member) }, NULL,
+					    NULL) == VD_OK);
 	}
 	free(text);
 }
 
 static void check_minify(struct vd_bytes json, const json_t *tree, bool spaced)
 {
-	char  *text = malloc(json.size);
-	size_t size;
+	char   *text = malloc(json.size);
+	size_t	size;
 	json_t *again;
 
 	VDI_CHECK(text);

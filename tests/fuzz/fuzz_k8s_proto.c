@@ -1,5 +1,6 @@
-/* Kubernetes' protobuf in both directions. What is read gives valid JSON; that JSON can be written as protobuf; and from then on neither changes.
- * The first byte chooses: an envelope, or JSON for one of the kinds. */
+/* Kubernetes' protobuf in both directions. What is read gives valid JSON; that JSON can be written as
+ * protobuf; and from then on neither changes. The first byte chooses: an envelope, or JSON for one of the
+ * kinds. */
 #include "fuzz.h"
 #include "json_scan.h"
 #include "k8s_proto.h"
@@ -11,13 +12,15 @@ struct round {
 };
 
 /* json -> protobuf -> round->json. false: json is not fit for the kind. */
-static bool there_and_back(struct round *round, struct vd_bytes api_version, struct vd_bytes kind, struct vd_bytes json)
+static bool there_and_back(struct round *round, struct vd_bytes api_version, struct vd_bytes kind,
+			   struct vd_bytes json)
 {
 	struct vd_error error = { 0 };
 	size_t		mark;
 
 	vdi_buffer_clear(&round->raw);
-	if (vdi_k8s_proto_from_json(vdi_k8s_kind_find(api_version, kind), json, NULL, &round->raw, &error) != VD_OK) {
+	if (vdi_k8s_proto_from_json(vdi_k8s_kind_find(api_version, kind), json, NULL, &round->raw, &error) !=
+	    VD_OK) {
 		VDI_CHECK(error.message[0] && round->raw.size == 0);
 		return false;
 	}
@@ -27,7 +30,8 @@ static bool there_and_back(struct round *round, struct vd_bytes api_version, str
 	vdi_k8s_proto_envelope_end(&round->proto, mark);
 	VDI_CHECK(vdi_buffer_status(&round->proto) == VD_OK);
 	vdi_buffer_clear(&round->json);
-	VDI_CHECK(vdi_k8s_proto_to_json(vdi_buffer_bytes(&round->proto), &round->json, &error) == VD_OK || error.code == VD_TOO_BIG);
+	VDI_CHECK(vdi_k8s_proto_to_json(vdi_buffer_bytes(&round->proto), &round->json, &error) == VD_OK ||
+		  error.code == VD_TOO_BIG);
 	return error.code == VD_OK;
 }
 
@@ -94,7 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct vdi_buffer raw;
 
 		vdi_buffer_init(&raw, OUTPUT_MAX);
-		if (vdi_k8s_proto_from_json(vdi_k8s_kind_find(api_version, kind), json, NULL, &raw, NULL) != VD_OK)
+		if (vdi_k8s_proto_from_json(vdi_k8s_kind_find(api_version, kind), json, NULL, &raw, NULL) !=
+		    VD_OK)
 			VDI_CHECK(raw.size == 0);
 		vdi_buffer_fini(&raw);
 	}

@@ -1,6 +1,8 @@
-/* Tables of kine. The input is either a database file as it stands ("SQLite format 3"), or rows, one a line: id, name, created, deleted, create_revision, prev_revision, lease, value
- * with tabs between; nothing is NULL, digits are a number, 'f' and digits a float, 'x' begins a blob, anything else is text. What the importer makes of it is a log: a snapshot
- * first, of live keys, each once; then revisions that grow, one change each; as many as another way of counting finds; and it is the same again the next time.
+/* Tables of kine. The input is either a database file as it stands ("SQLite format 3"), or rows, one a line:
+ * id, name, created, deleted, create_revision, prev_revision, lease, value with tabs between; nothing is
+ * NULL, digits are a number, 'f' and digits a float, 'x' begins a blob, anything else is text. What the
+ * importer makes of it is a log: a snapshot first, of live keys, each once; then revisions that grow, one
+ * change each; as many as another way of counting finds; and it is the same again the next time.
  */
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -29,7 +31,8 @@ static void mix(struct check *check, const void *data, size_t size)
 	check->hash = check->hash * 31 + size;
 }
 
-static vd_status on_change(void *arg, bool is_delete, const struct vd_kv *kv, vd_wall time, struct vd_error *reterr)
+static vd_status on_change(void *arg, bool is_delete, const struct vd_kv *kv, vd_wall time,
+			   struct vd_error *reterr)
 {
 	struct check *check = arg;
 	int64_t	      numbers[] = { is_delete, kv->mod_rev, kv->create_rev, kv->version, kv->lease };
@@ -44,7 +47,8 @@ static vd_status on_change(void *arg, bool is_delete, const struct vd_kv *kv, vd
 		for (unsigned i = 0; i < check->key_count; i++)
 			VDI_CHECK(!vd_bytes_equal(vd_kv_key(check->keys[i]), vd_kv_key(kv)));
 		if (check->key_count < KEYS_MAX)
-			VDI_CHECK(vd_kv_new(vd_kv_key(kv), VD_BYTES_NONE, &check->keys[check->key_count++]) == VD_OK);
+			VDI_CHECK(vd_kv_new(vd_kv_key(kv), VD_BYTES_NONE, &check->keys[check->key_count++]) ==
+				  VD_OK);
 	}
 	check->deletes += is_delete;
 	mix(check, numbers, sizeof numbers);
@@ -58,7 +62,8 @@ static vd_status on_snapshot(void *arg, vd_rev revision, bool begins, struct vd_
 	return log_check_snapshot(arg, revision, begins, reterr);
 }
 
-static vd_status on_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, const char *text, struct vd_error *reterr)
+static vd_status on_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, const char *text,
+			 struct vd_error *reterr)
 {
 	(void) arg;
 	(void) kind;
@@ -85,10 +90,12 @@ static uint64_t import(const char *name, const struct expected *expected)
 
 	if (status == VD_OK) {
 		VDI_CHECK(check.log.open == 0 && !check.log.in_snapshot && totals.revision == check.log.last);
-		VDI_CHECK(expected->changes < 0 || (check.log.changes == (uint64_t) expected->changes && check.deletes == (uint64_t) expected->deletes));
+		VDI_CHECK(expected->changes < 0 || (check.log.changes == (uint64_t) expected->changes &&
+						    check.deletes == (uint64_t) expected->deletes));
 		VDI_CHECK(totals.taken == check.log.changes && totals.read == totals.taken + totals.skipped);
 	} else {
-		VDI_CHECK(error.code == status && error.message[0] && (status != VD_NOT_FOUND || expected->changes < 0));
+		VDI_CHECK(error.code == status && error.message[0] &&
+			  (status != VD_NOT_FOUND || expected->changes < 0));
 	}
 	for (unsigned i = 0; i < check.key_count; i++)
 		vd_kv_unref(check.keys[i]);
@@ -164,7 +171,9 @@ static void insert_rows(sqlite3_stmt *insert, const char *text, size_t size)
 		if (line_end == NULL)
 			line_end = end;
 		for (int column = 1; column <= COLUMNS; column++) {
-			const char *tab = column < COLUMNS && text < line_end ? memchr(text, '\t', (size_t) (line_end - text)) : NULL;
+			const char *tab = column < COLUMNS && text < line_end ?
+						  memchr(text, '\t', (size_t) (line_end - text)) :
+						  NULL;
 			size_t	    field = (size_t) ((tab ? tab : line_end) - text);
 
 			bind(insert, column, text, field);
@@ -176,19 +185,24 @@ static void insert_rows(sqlite3_stmt *insert, const char *text, size_t size)
 	}
 }
 
-/* In other words than the importer's: what lived at the compacted revision by groups, and everything behind it. */
+/* In other words than the importer's: what lived at the compacted revision by groups, and everything behind
+ * it. */
 static int64_t count(sqlite3 *database, const char *what)
 {
 	static const char from[] =
-		"WITH own AS (SELECT id, name, (coalesce(CAST(deleted AS INTEGER), 0) & 4294967295) != 0 AS gone FROM kine WHERE name != 'compact_rev_key' AND substr(name, 1, 4) != 'gap-'), "
-		"compacted AS (SELECT coalesce(CAST(max(prev_revision) AS INTEGER), 0) AS revision FROM kine WHERE name = 'compact_rev_key'), "
-		"lived AS (SELECT max(id), gone FROM own, compacted WHERE id <= revision GROUP BY name), behind AS (SELECT gone FROM own, compacted WHERE id > revision) ";
+		"WITH own AS (SELECT id, name, (coalesce(CAST(deleted AS INTEGER), 0) & 4294967295) != 0 AS "
+		"gone FROM kine WHERE name != 'compact_rev_key' AND substr(name, 1, 4) != 'gap-'), "
+		"compacted AS (SELECT coalesce(CAST(max(prev_revision) AS INTEGER), 0) AS revision FROM kine "
+		"WHERE name = 'compact_rev_key'), "
+		"lived AS (SELECT max(id), gone FROM own, compacted WHERE id <= revision GROUP BY name), "
+		"behind AS (SELECT gone FROM own, compacted WHERE id > revision) ";
 	sqlite3_stmt *statement;
 	char	      text[1024];
 	int64_t	      number;
 
 	(void) snprintf(text, sizeof text, "%s SELECT %s", from, what);
-	VDI_CHECK(sqlite3_prepare_v2(database, text, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW);
+	VDI_CHECK(sqlite3_prepare_v2(database, text, -1, &statement, NULL) == SQLITE_OK &&
+		  sqlite3_step(statement) == SQLITE_ROW);
 	number = sqlite3_column_int64(statement, 0);
 	(void) sqlite3_finalize(statement);
 	return number;
@@ -196,22 +210,27 @@ static int64_t count(sqlite3 *database, const char *what)
 
 static void import_rows(const char *text, size_t size)
 {
-	static const char table[] = "CREATE TABLE kine (id INTEGER PRIMARY KEY AUTOINCREMENT, name INTEGER, created INTEGER, deleted INTEGER, create_revision INTEGER, "
+	static const char table[] = "CREATE TABLE kine (id INTEGER PRIMARY KEY AUTOINCREMENT, name INTEGER, "
+				    "created INTEGER, deleted INTEGER, create_revision INTEGER, "
 				    "prev_revision INTEGER, lease INTEGER, value BLOB, old_value BLOB)";
-	sqlite3	      *database;
-	sqlite3_stmt  *insert;
-	sqlite3_int64  bytes = 0;
-	struct expected expected;
-	unsigned char *file;
+	sqlite3		 *database;
+	sqlite3_stmt	 *insert;
+	sqlite3_int64	  bytes = 0;
+	struct expected	  expected;
+	unsigned char	 *file;
 
-	VDI_CHECK(sqlite3_open(":memory:", &database) == SQLITE_OK && sqlite3_exec(database, table, NULL, NULL, NULL) == SQLITE_OK);
-	VDI_CHECK(sqlite3_prepare_v2(database, "INSERT INTO kine (id, name, created, deleted, create_revision, prev_revision, lease, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", -1,
-				     &insert, NULL) == SQLITE_OK);
+	VDI_CHECK(sqlite3_open(":memory:", &database) == SQLITE_OK &&
+		  sqlite3_exec(database, table, NULL, NULL, NULL) == SQLITE_OK);
+	VDI_CHECK(sqlite3_prepare_v2(database,
+				     "INSERT INTO kine (id, name, created, deleted, create_revision, "
+				     "prev_revision, lease, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+				     -1, &insert, NULL) == SQLITE_OK);
 	insert_rows(insert, text, size);
 	(void) sqlite3_finalize(insert);
 	file = sqlite3_serialize(database, "main", &bytes, 0);
 	VDI_CHECK(file != NULL);
-	expected.changes = count(database, "(SELECT count(*) FROM lived WHERE NOT gone) + (SELECT count(*) FROM behind)");
+	expected.changes = count(
+		database, "(SELECT count(*) FROM lived WHERE NOT gone) + (SELECT count(*) FROM behind)");
 	expected.deletes = count(database, "(SELECT count(*) FROM behind WHERE gone)");
 	import_bytes(file, (size_t) bytes, &expected);
 	sqlite3_free(file);

@@ -1,4 +1,5 @@
-/* A kubeconfig file: refused with a sentence, or it says which server and who we are. Its text may have aliases of aliases, which must not become more than they are. */
+/* A kubeconfig file: refused with a sentence, or it says which server and who we are. Its text may have
+ * aliases of aliases, which must not become more than they are. */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>

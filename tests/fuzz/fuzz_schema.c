@@ -1,5 +1,6 @@
-/* Structural schemas: a schema, an object and what it was before, separated by zero bytes. What compiles is used for everything that a write would use it for; defaulting and pruning
- * change nothing the second time, and no validation ends with more faults than it may keep.
+/* Structural schemas: a schema, an object and what it was before, separated by zero bytes. What compiles is
+ * used for everything that a write would use it for; defaulting and pruning change nothing the second time,
+ * and no validation ends with more faults than it may keep.
  */
 #include "fuzz.h"
 #include "schema.h"
@@ -17,7 +18,8 @@ static void write_all(struct vdi_out *out, const struct vdi_node *node)
 	VDI_CHECK(!out->failed);
 }
 
-static void use(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *object, const struct vdi_node *old)
+static void use(const struct vdi_schema *schema, struct vdi_tree *tree, struct vdi_node *object,
+		const struct vdi_node *old)
 {
 	struct vdi_faults faults = { 0 };
 	struct vdi_out	  once = VDI_OUT_INIT, twice = VDI_OUT_INIT;
@@ -57,7 +59,8 @@ static struct vd_bytes next_part(const uint8_t **data, size_t *size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct vd_bytes	   source_text = next_part(&data, &size), object_text = next_part(&data, &size), old_text = next_part(&data, &size);
+	struct vd_bytes source_text = next_part(&data, &size), object_text = next_part(&data, &size),
+			old_text = next_part(&data, &size);
 	struct vdi_tree	   tree = VDI_TREE_INIT;
 	struct vdi_faults  faults = { 0 };
 	struct vdi_schema *schema = NULL;
@@ -67,14 +70,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (vdi_tree_parse(&tree, source_text, &source, NULL) == VD_OK) {
 		vd_status status = vdi_schema_compile(&tree, source, "schema", &schema, &faults);
 
-		VDI_CHECK(status == (faults.count ? VD_INVALID : VD_OK) && (status == VD_OK) == (schema != NULL));
+		VDI_CHECK(status == (faults.count ? VD_INVALID : VD_OK) &&
+			  (status == VD_OK) == (schema != NULL));
 		(void) vdi_faults_message(&faults);
 	}
 	if (schema) {
 		vdi_schema_write_open_api(&out, schema, "example.com", "v1", "Kind");
 		VDI_CHECK(!out.failed && vdi_tree_parse(&tree, vdi_out_slice(&out), &object, NULL) == VD_OK);
 	}
-	if (schema && vdi_tree_parse(&tree, object_text, &object, NULL) == VD_OK && object->kind == VDI_NODE_OBJECT) {
+	if (schema && vdi_tree_parse(&tree, object_text, &object, NULL) == VD_OK &&
+	    object->kind == VDI_NODE_OBJECT) {
 		if (vdi_tree_parse(&tree, old_text, &old, NULL) != VD_OK || old->kind != VDI_NODE_OBJECT)
 			old = NULL;
 		use(schema, &tree, object, old);

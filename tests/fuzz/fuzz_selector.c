@@ -1,4 +1,5 @@
-/* Label, field and shard selectors: what parses has a canonical text that parses to itself and matches the same. */
+/* Label, field and shard selectors: what parses has a canonical text that parses to itself and matches the
+ * same. */
 #include "fuzz.h"
 #include "selector.h"
 #include "shard_selector.h"

@@ -1,8 +1,9 @@
-/* Files that an operator gives to a server, and the tables that come out of one of them. The first byte says which:
+/* Files that an operator gives to a server, and the tables that come out of one of them. The first byte says
+ * which:
  *
- *	0	an authorization policy: what it allows and what it says of itself
- *	1	a token file
- *	2	a resources file, a zero byte, an object: columns and cells, those of the built-in kinds too, are JSON whatever the object holds
+ * 	0	an authorization policy: what it allows and what it says of itself
+ * 	1	a token file
+ * 	2	a resources file, a zero byte, an object: columns and cells, those of the built-in kinds too, are JSON whatever the object holds
  */
 #include "fuzz.h"
 #include "json_scan.h"
@@ -22,14 +23,20 @@ static void check_json(struct vdi_out *out)
 
 static void ask(const struct vdi_policy *policy, const struct vdi_identity *identity)
 {
-	static const char *const words[] = { "get", "pods", "apps", "a", "team-a", "", "*", "deployments/scale" };
+	static const char *const words[] = { "get",    "pods", "apps", "a",
+					     "team-a", "",     "*",    "deployments/scale" };
 	const size_t		 count = VDI_ARRAY_SIZE(words);
 
 	for (size_t i = 0; i < count; i++) {
-		struct vdi_access access = { .verb = vd_bytes_of(words[i]), .resource = vd_bytes_of(words[(i + 1) % count]),
-					     .group = vd_bytes_of(words[(i + 2) % count]), .name = vd_bytes_of(words[(i + 3) % count]),
-					     .namespace_name = vd_bytes_of(words[(i + 4) % count]), .subresource = vd_bytes_of(i % 2 ? "scale" : "") };
-		struct vdi_access path = { .verb = vd_bytes_of("get"), .is_path = true, .path = vd_bytes_of(i % 2 ? "/page/x" : "/healthz") };
+		struct vdi_access access = { .verb = vd_bytes_of(words[i]),
+					     .resource = vd_bytes_of(words[(i + 1) % count]),
+					     .group = vd_bytes_of(words[(i + 2) % count]),
+					     .name = vd_bytes_of(words[(i + 3) % count]),
+					     .namespace_name = vd_bytes_of(words[(i + 4) % count]),
+					     .subresource = vd_bytes_of(i % 2 ? "scale" : "") };
+		struct vdi_access path = { .verb = vd_bytes_of("get"),
+					   .is_path = true,
+					   .path = vd_bytes_of(i % 2 ? "/page/x" : "/healthz") };
 
 		(void) vdi_policy_allows(policy, identity, &access);
 		VDI_CHECK(vdi_policy_allows(policy, identity, &path) || i % 2);
@@ -48,7 +55,8 @@ static void read_policy(struct vd_bytes bytes)
 		VDI_CHECK(error.message[0]);
 		return;
 	}
-	VDI_CHECK(vdi_identity_new(vd_bytes_of("ann"), VD_BYTES_NONE, groups, 1, VDI_GROUP_AUTHENTICATED, &identity) == VD_OK);
+	VDI_CHECK(vdi_identity_new(vd_bytes_of("ann"), VD_BYTES_NONE, groups, 1, VDI_GROUP_AUTHENTICATED,
+				   &identity) == VD_OK);
 	ask(policy, identity);
 	vdi_out_raw(&out, "{");
 	vdi_policy_write_rules(&out, policy, identity, vd_bytes_of("team-a"));
@@ -74,9 +82,12 @@ static void read_tokens(struct vd_bytes bytes)
 	for (const char *line = start; line < end;) {
 		const char	    *next = memchr(line, '\n', (size_t) (end - line));
 		const char	    *comma = memchr(line, ',', (size_t) ((next ? next : end) - line));
-		struct vdi_identity *identity = comma ? vdi_tokens_find(tokens, (struct vd_bytes) { line, (size_t) (comma - line) }) : NULL;
+		struct vdi_identity *identity =
+			comma ? vdi_tokens_find(tokens, (struct vd_bytes) { line, (size_t) (comma - line) }) :
+				NULL;
 
-		VDI_CHECK(identity == NULL || (identity->user[0] && vdi_identity_is_in(identity, VDI_GROUP_AUTHENTICATED)));
+		VDI_CHECK(identity == NULL ||
+			  (identity->user[0] && vdi_identity_is_in(identity, VDI_GROUP_AUTHENTICATED)));
 		line = next ? next + 1 : end;
 	}
 	VDI_CHECK(vdi_tokens_find(tokens, VD_BYTES_NONE) == NULL);
@@ -94,7 +105,8 @@ static unsigned depth_of(const struct vdi_node *node)
 	return depth + 1;
 }
 
-static void print(const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *root, struct vd_bytes text)
+static void print(const struct vdi_resource *resource, struct vdi_tree *tree, const struct vdi_node *root,
+		  struct vd_bytes text)
 {
 	const vd_wall  now = { INT64_C(1780000000) * 1000000000 };
 	struct vdi_out out = VDI_OUT_INIT;
@@ -108,7 +120,8 @@ static void print(const struct vdi_resource *resource, struct vdi_tree *tree, co
 	}
 	vdi_table_metadata(&out, tree, root, false);
 	vdi_out_raw(&out, "]");
-	if (depth_of(root) + 8 <= VDI_JSON_DEPTH_MAX) /* deeper than any document that is read, it is one all the same */
+	if (depth_of(root) + 8 <=
+	    VDI_JSON_DEPTH_MAX) /* deeper than any document that is read, it is one all the same */
 		check_json(&out);
 	vdi_out_fini(&out);
 }
@@ -116,8 +129,10 @@ static void print(const struct vdi_resource *resource, struct vdi_tree *tree, co
 static void read_resources(struct vd_bytes bytes)
 {
 	const char	    *zero = bytes.size ? memchr(bytes.data, 0, bytes.size) : NULL;
-	struct vd_bytes	     file = { bytes.data, zero ? (size_t) (zero - (const char *) bytes.data) : bytes.size };
-	struct vd_bytes	     object = zero ? (struct vd_bytes) { zero + 1, bytes.size - file.size - 1 } : vd_bytes_of("{\"metadata\":{\"name\":\"x\"}}");
+	struct vd_bytes	     file = { bytes.data,
+				      zero ? (size_t) (zero - (const char *) bytes.data) : bytes.size };
+	struct vd_bytes	     object = zero ? (struct vd_bytes) { zero + 1, bytes.size - file.size - 1 } :
+					     vd_bytes_of("{\"metadata\":{\"name\":\"x\"}}");
 	struct vdi_resources resources;
 	struct vdi_tree	     tree = VDI_TREE_INIT;
 	struct vdi_node	    *root;
@@ -140,14 +155,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	switch (data[0] % 3) {
-	case 0:
-		read_policy(rest);
-		break;
-	case 1:
-		read_tokens(rest);
-		break;
-	default:
-		read_resources(rest);
+	case 0: read_policy(rest); break;
+	case 1: read_tokens(rest); break;
+	default: read_resources(rest);
 	}
 	VDI_CHECK(vdi_alloc_live() == live);
 	return 0;

@@ -1,4 +1,5 @@
-/* An etcd snapshot, as a file that somebody gives us: bbolt pages, and the records in them. Whatever the bytes are, reading ends, stays inside them, and says why when it gives up. */
+/* An etcd snapshot, as a file that somebody gives us: bbolt pages, and the records in them. Whatever the
+ * bytes are, reading ends, stays inside them, and says why when it gives up. */
 #include "fuzz.h"
 #include "snapshot_read.h"
 
@@ -12,7 +13,8 @@ static vd_status on_record(void *arg, bool is_delete, struct vd_kv *kv)
 	struct check *check = arg;
 
 	VDI_CHECK(kv->mod_rev >= 1 && kv->key_size > 0 && kv->key_size <= VD_KEY_SIZE_MAX);
-	VDI_CHECK(is_delete ? kv->value_size == 0 : kv->create_rev >= 1 && kv->create_rev <= kv->mod_rev && kv->version >= 1);
+	VDI_CHECK(is_delete ? kv->value_size == 0 :
+			      kv->create_rev >= 1 && kv->create_rev <= kv->mod_rev && kv->version >= 1);
 	check->count++;
 	/* A page is entered once, so a pair cannot come more often than its bytes are there. */
 	VDI_CHECK(check->count <= check->input.size / 16);

@@ -1,9 +1,9 @@
 /* The embedded store's own bytes: commits, records and whole journals. The first byte says which:
  *
- *	0	the payload of a commit: refused, or everything that comes out of it lies in it
- *	1	one record, as a checkpoint keeps it
- *	2	a journal whose commits have these payloads: every checksum is right, what it protects need not be
- *	3	a good journal, damaged: 4 bytes for each place (3 of offset, 1 of bits to turn); opening says so, or gives the first commits unharmed
+ * 	0	the payload of a commit: refused, or everything that comes out of it lies in it
+ * 	1	one record, as a checkpoint keeps it
+ * 	2	a journal whose commits have these payloads: every checksum is right, what it protects need not be
+ * 	3	a good journal, damaged: 4 bytes for each place (3 of offset, 1 of bits to turn); opening says so, or gives the first commits unharmed
  */
 #include <stdio.h>
 
@@ -21,12 +21,15 @@ static void check_record(const struct vdi_record *record, struct vd_bytes bytes)
 {
 	const char *start = bytes.data, *end = start + bytes.size;
 
-	VDI_CHECK(record->key.size == 0 || ((const char *) record->key.data >= start && (const char *) record->key.data + record->key.size <= end));
-	VDI_CHECK(record->value.size == 0 || ((const char *) record->value.data >= start && (const char *) record->value.data + record->value.size <= end));
+	VDI_CHECK(record->key.size == 0 || ((const char *) record->key.data >= start &&
+					    (const char *) record->key.data + record->key.size <= end));
+	VDI_CHECK(record->value.size == 0 || ((const char *) record->value.data >= start &&
+					      (const char *) record->value.data + record->value.size <= end));
 	VDI_CHECK(record->mod_rev > 0 && record->previous_rev >= 0);
 }
 
-/* The number of changes and leases that were taken out, a hash of all that they say; VD_CORRUPT at any place ends it. */
+/* The number of changes and leases that were taken out, a hash of all that they say; VD_CORRUPT at any place
+ * ends it. */
 static vd_status read_commit(vd_rev revision, struct vd_bytes bytes, uint64_t *ret_hash)
 {
 	struct vdi_commit_reader reader;
@@ -45,7 +48,8 @@ static vd_status read_commit(vd_rev revision, struct vd_bytes bytes, uint64_t *r
 		VDI_TRY(vdi_commit_reader_record(&reader, &record, &where));
 		check_record(&record, bytes);
 		/* A checkpoint keeps it as it lies there. */
-		VDI_CHECK(vdi_record_decode(where, revision, &alone) == VD_OK && vd_bytes_equal(alone.key, record.key) && alone.sub == record.sub);
+		VDI_CHECK(vdi_record_decode(where, revision, &alone) == VD_OK &&
+			  vd_bytes_equal(alone.key, record.key) && alone.sub == record.sub);
 		hash = hash * 31 + record.key.size * 7 + record.value.size;
 	}
 	for (size_t i = 0; i < leases; i++) {
@@ -66,7 +70,8 @@ static void read_record(struct vd_bytes bytes)
 	check_record(&record, bytes);
 	if (vdi_record_kv(&record, &kv) != VD_OK)
 		return;
-	VDI_CHECK(vd_bytes_equal(vd_kv_key(kv), record.key) && kv->mod_rev == record.mod_rev && (record.is_delete || vd_bytes_equal(vd_kv_value(kv), record.value)));
+	VDI_CHECK(vd_bytes_equal(vd_kv_key(kv), record.key) && kv->mod_rev == record.mod_rev &&
+		  (record.is_delete || vd_bytes_equal(vd_kv_value(kv), record.value)));
 	vd_kv_unref(kv);
 }
 
@@ -79,7 +84,8 @@ struct world {
 
 static void open_world(struct world *world)
 {
-	VDI_CHECK(vdi_disk_sim_new(1, &world->disk) == VD_OK && vdi_dir_open(world->disk, "data", &world->dir, NULL) == VD_OK);
+	VDI_CHECK(vdi_disk_sim_new(1, &world->disk) == VD_OK &&
+		  vdi_dir_open(world->disk, "data", &world->dir, NULL) == VD_OK);
 }
 
 static void close_world(struct world *world)
@@ -88,15 +94,18 @@ static void close_world(struct world *world)
 	vdi_disk_sim_free(world->disk);
 }
 
-/* Payloads as they are, with the right checksums around them: what another program, or another version, could have written. */
+/* Payloads as they are, with the right checksums around them: what another program, or another version, could
+ * have written. */
 static void write_payloads(struct world *world, const uint8_t *data, size_t size)
 {
-	struct vdi_segment_header header = { .sequence = 1, .first_index = 1, .nonce = 77, .size = VDI_SEGMENT_SIZE_MIN + 65536 };
-	struct vdi_file		 *file = NULL;
-	uint64_t		  previous, index = 1;
-	int64_t			  offset = VDI_SEGMENT_HEADER_SIZE;
-	static uint64_t		  aligned[(VDI_SEGMENT_RECORD_HEADER_SIZE + 264) / 8];
-	uint8_t			 *bytes = (uint8_t *) aligned;
+	struct vdi_segment_header header = {
+		.sequence = 1, .first_index = 1, .nonce = 77, .size = VDI_SEGMENT_SIZE_MIN + 65536
+	};
+	struct vdi_file *file = NULL;
+	uint64_t	 previous, index = 1;
+	int64_t		 offset = VDI_SEGMENT_HEADER_SIZE;
+	static uint64_t	 aligned[(VDI_SEGMENT_RECORD_HEADER_SIZE + 264) / 8];
+	uint8_t		*bytes = (uint8_t *) aligned;
 
 	VDI_CHECK(vdi_segment_create(world->dir, &header, NULL, &file, NULL) == VD_OK);
 	previous = header.checksum;
@@ -116,10 +125,13 @@ static void write_payloads(struct world *world, const uint8_t *data, size_t size
 
 static void write_commits(struct world *world)
 {
-	struct vdi_journal_options options = { .dir = world->dir, .seed = 3, .segment_size = VDI_SEGMENT_SIZE_MIN + 4096 };
+	struct vdi_journal_options options = { .dir = world->dir,
+					       .seed = 3,
+					       .segment_size = VDI_SEGMENT_SIZE_MIN + 4096 };
 	struct vdi_journal	  *journal = NULL;
 
-	VDI_CHECK(vdi_journal_open(&options, NULL, NULL, &journal, NULL) == VD_OK && vdi_journal_start(journal, NULL) == VD_OK);
+	VDI_CHECK(vdi_journal_open(&options, NULL, NULL, &journal, NULL) == VD_OK &&
+		  vdi_journal_start(journal, NULL) == VD_OK);
 	for (int i = 0; i < COMMITS; i++) {
 		char		  key[16], value[1500];
 		struct vdi_change change = { 0 };
@@ -127,10 +139,13 @@ static void write_commits(struct world *world)
 
 		(void) snprintf(key, sizeof key, "key-%d", i);
 		memset(value, 'a' + i, sizeof value);
-		VDI_CHECK(vd_kv_new(vd_bytes_of(key), (struct vd_bytes) { value, sizeof value - (size_t) i * 100 }, &change.kv) == VD_OK);
+		VDI_CHECK(vd_kv_new(vd_bytes_of(key),
+				    (struct vd_bytes) { value, sizeof value - (size_t) i * 100 },
+				    &change.kv) == VD_OK);
 		change.kv->create_rev = change.kv->mod_rev = i + 2;
 		change.kv->version = 1;
-		VDI_CHECK(vdi_journal_append(journal, &commit, VDI_JOURNAL_NO_RESERVE, NULL) == VD_OK && vdi_journal_sync(journal, NULL) == VD_OK);
+		VDI_CHECK(vdi_journal_append(journal, &commit, VDI_JOURNAL_NO_RESERVE, NULL) == VD_OK &&
+			  vdi_journal_sync(journal, NULL) == VD_OK);
 		vd_kv_unref(change.kv);
 	}
 	vdi_journal_close(journal);
@@ -159,9 +174,9 @@ struct seen {
 
 static vd_status take_commit(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr)
 {
-	struct seen	    *seen = arg;
-	uint64_t	     hash;
-	vd_status	     status = read_commit(record->revision, record->payload, &hash);
+	struct seen *seen = arg;
+	uint64_t     hash;
+	vd_status    status = read_commit(record->revision, record->payload, &hash);
 
 	seen->count++;
 	if (seen->checks) {
@@ -173,7 +188,9 @@ static vd_status take_commit(void *arg, const struct vdi_segment_record *record,
 
 static void read_journal(struct world *world, bool is_damaged)
 {
-	struct vdi_journal_options options = { .dir = world->dir, .seed = 4, .segment_size = VDI_SEGMENT_SIZE_MIN + 4096 };
+	struct vdi_journal_options options = { .dir = world->dir,
+					       .seed = 4,
+					       .segment_size = VDI_SEGMENT_SIZE_MIN + 4096 };
 	struct vdi_journal	  *journal = NULL;
 	struct vdi_load		   load;
 	struct vdi_persist_sink	   sink = { 0 };
@@ -181,7 +198,8 @@ static void read_journal(struct world *world, bool is_damaged)
 	struct vd_error		   error = { 0 };
 	vd_status		   status = vdi_journal_open(&options, take_commit, &seen, &journal, &error);
 
-	VDI_CHECK(status == VD_OK || (error.message[0] && (status == VD_CORRUPT || status == VD_NEWER_FORMAT)));
+	VDI_CHECK(status == VD_OK ||
+		  (error.message[0] && (status == VD_CORRUPT || status == VD_NEWER_FORMAT)));
 	if (status == VD_OK) {
 		vdi_load_init(&load, &sink);
 		status = vdi_journal_replay(journal, vdi_load_survey, &load, &error);
@@ -202,12 +220,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	switch (data[0] % 4) {
-	case 0:
-		(void) read_commit(1000, (struct vd_bytes) { data + 1, size - 1 }, &hash);
-		break;
-	case 1:
-		read_record((struct vd_bytes) { data + 1, size - 1 });
-		break;
+	case 0: (void) read_commit(1000, (struct vd_bytes) { data + 1, size - 1 }, &hash); break;
+	case 1: read_record((struct vd_bytes) { data + 1, size - 1 }); break;
 	case 2:
 		open_world(&world);
 		write_payloads(&world, data + 1, VDI_MIN(size - 1, (size_t) 16384));

@@ -1,5 +1,5 @@
-/* JSON trees and patches: what parses is written and parses to the same; a patch never breaks what holds of a tree. The input is two documents,
- * separated by a zero byte: a target and a patch.
+/* JSON trees and patches: what parses is written and parses to the same; a patch never breaks what holds of a
+ * tree. The input is two documents, separated by a zero byte: a target and a patch.
  */
 #include "fuzz.h"
 #include "table.h"
@@ -45,9 +45,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check_round_trip(&tree, target);
 			(void) vdi_tree_path(&tree, target, ".a[?(@.b==\"c\")].d['e'][2]");
 			if (vdi_tree_parse(&tree, second, &patch, NULL) == VD_OK) {
-				status = kind == 0   ? vdi_patch_merge(&tree, &target, patch, &error)
-					 : kind == 1 ? vdi_patch_operations(&tree, &target, patch, &error)
-						     : vdi_patch_strategic(&tree, target, patch, &error);
+				status = kind == 0 ? vdi_patch_merge(&tree, &target, patch, &error) :
+					 kind == 1 ? vdi_patch_operations(&tree, &target, patch, &error) :
+						     vdi_patch_strategic(&tree, target, patch, &error);
 				if (status == VD_OK) {
 					VDI_CHECK(depth_of(target) <= VDI_TREE_DEPTH_MAX + 1);
 					check_round_trip(&tree, target);

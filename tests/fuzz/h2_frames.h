@@ -1,5 +1,7 @@
-/* HTTP/2 frames from the bytes of a fuzzer: nearly every input is a row of valid frames, so that what a fuzzer changes is their order, streams, flags, sizes and header blocks, and not
- * their syntax alone. An input is a list of operations: a byte that chooses one, then its parameters; bytes that are missing are 0. Frames without syntax come, too (RAW). */
+/* HTTP/2 frames from the bytes of a fuzzer: nearly every input is a row of valid frames, so that what a
+ * fuzzer changes is their order, streams, flags, sizes and header blocks, and not their syntax alone. An
+ * input is a list of operations: a byte that chooses one, then its parameters; bytes that are missing are 0.
+ * Frames without syntax come, too (RAW). */
 #ifndef H2_FRAMES_H
 #define H2_FRAMES_H
 
@@ -59,10 +61,18 @@ static inline void put_bytes(struct frames *frames, const void *bytes, size_t si
 	frames->size += size;
 }
 
-static inline void put_frame(struct frames *frames, uint8_t type, uint8_t flags, uint32_t stream, const void *payload, size_t size)
+static inline void put_frame(struct frames *frames, uint8_t type, uint8_t flags, uint32_t stream,
+			     const void *payload, size_t size)
 {
-	const uint8_t head[9] = { (uint8_t) (size >> 16), (uint8_t) (size >> 8), (uint8_t) size, type, flags,
-				  (uint8_t) (stream >> 24), (uint8_t) (stream >> 16), (uint8_t) (stream >> 8), (uint8_t) stream };
+	const uint8_t head[9] = { (uint8_t) (size >> 16),
+				  (uint8_t) (size >> 8),
+				  (uint8_t) size,
+				  type,
+				  flags,
+				  (uint8_t) (stream >> 24),
+				  (uint8_t) (stream >> 16),
+				  (uint8_t) (stream >> 8),
+				  (uint8_t) stream };
 
 	frames->last = frames->size;
 	put_bytes(frames, head, sizeof head);
@@ -88,19 +98,50 @@ struct field {
 };
 
 static const struct field fields[] = {
-	{ ":method", "POST" }, { ":method", "GET" }, { ":scheme", "http" }, { ":path", "/test.Echo/Echo" }, { ":path", "/test.Echo/Chat" }, { ":path", "/test.Echo/Hang" },
-	{ ":path", "/test.Echo/Fail" }, { ":path", "/health?a=b" }, { ":path", "" }, { ":authority", "fuzz" }, { "content-type", "application/grpc" },
-	{ "content-type", "text/html" }, { "te", "trailers" }, { "grpc-timeout", "1n" }, { "grpc-timeout", "99999999H" }, { "grpc-encoding", "gzip" },
-	{ "token", "abc" }, { "x-bin", "AAE" }, { "X-Capital", "x" }, { "connection", "close" }, { ":status", "200" }, { ":status", "100" }, { ":status", "503" },
-	{ ":status", "0" }, { "grpc-status", "0" }, { "grpc-status", "14" }, { "grpc-status", "x" }, { "grpc-message", "50%25 of%0A%C3%A4 %" }, { "content-length", "5" },
-	{ "content-length", "18446744073709551616" }, { "transfer-encoding", "chunked" }, { "", "" }, { "host", "other" }, { "grpc-encoding", "identity" },
+	{ ":method", "POST" },
+	{ ":method", "GET" },
+	{ ":scheme", "http" },
+	{ ":path", "/test.Echo/Echo" },
+	{ ":path", "/test.Echo/Chat" },
+	{ ":path", "/test.Echo/Hang" },
+	{ ":path", "/test.Echo/Fail" },
+	{ ":path", "/health?a=b" },
+	{ ":path", "" },
+	{ ":authority", "fuzz" },
+	{ "content-type", "application/grpc" },
+	{ "content-type", "text/html" },
+	{ "te", "trailers" },
+	{ "grpc-timeout", "1n" },
+	{ "grpc-timeout", "99999999H" },
+	{ "grpc-encoding", "gzip" },
+	{ "token", "abc" },
+	{ "x-bin", "AAE" },
+	{ "X-Capital", "x" },
+	{ "connection", "close" },
+	{ ":status", "200" },
+	{ ":status", "100" },
+	{ ":status", "503" },
+	{ ":status", "0" },
+	{ "grpc-status", "0" },
+	{ "grpc-status", "14" },
+	{ "grpc-status", "x" },
+	{ "grpc-message", "50%25 of%0A%C3%A4 %" },
+	{ "content-length", "5" },
+	{ "content-length", "18446744073709551616" },
+	{ "transfer-encoding", "chunked" },
+	{ "", "" },
+	{ "host", "other" },
+	{ "grpc-encoding", "identity" },
 };
 
-static const uint8_t request_fields[] = { 0, 2, 3, 9, 10, 12 }, answer_fields[] = { 20, 10 }, end_fields[] = { 24 };
+static const uint8_t request_fields[] = { 0, 2, 3, 9, 10, 12 }, answer_fields[] = { 20, 10 },
+		     end_fields[] = { 24 };
 
-static inline size_t put_literal(uint8_t *block, uint8_t how, const void *name, size_t name_size, const void *value, size_t value_size)
+static inline size_t put_literal(uint8_t *block, uint8_t how, const void *name, size_t name_size,
+				 const void *value, size_t value_size)
 {
-	static const uint8_t kinds[] = { 0x00, 0x40, 0x10 }; /* without index, kept in the table, never indexed */
+	static const uint8_t kinds[] = { 0x00, 0x40,
+					 0x10 }; /* without index, kept in the table, never indexed */
 	size_t		     used = 0;
 
 	block[used++] = kinds[how % 3];
@@ -119,13 +160,17 @@ static inline size_t put_field(uint8_t *block, uint8_t how, const struct field *
 
 #define BLOCK_SIZE_MAX 8192
 
-/* A usual block, and behind it whatever the source says: fields of the table, fields of its own, references to nghttp2's tables, changes of the table's size. */
+/* A usual block, and behind it whatever the source says: fields of the table, fields of its own, references
+ * to nghttp2's tables, changes of the table's size. */
 static inline size_t take_block(struct source *source, uint8_t *block)
 {
 	static const struct {
 		const uint8_t *list;
 		size_t	       count;
-	} usual[] = { { request_fields, sizeof request_fields }, { answer_fields, sizeof answer_fields }, { end_fields, sizeof end_fields }, { NULL, 0 } };
+	} usual[] = { { request_fields, sizeof request_fields },
+		      { answer_fields, sizeof answer_fields },
+		      { end_fields, sizeof end_fields },
+		      { NULL, 0 } };
 	uint8_t which = take(source);
 	uint8_t more = take(source);
 	size_t	used = 0;
@@ -143,12 +188,14 @@ static inline size_t take_block(struct source *source, uint8_t *block)
 
 		switch (kind & 3) {
 		case 0:
-			used += put_field(block + used, kind >> 2, &fields[take(source) % VDI_ARRAY_SIZE(fields)]);
+			used += put_field(block + used, kind >> 2,
+					  &fields[take(source) % VDI_ARRAY_SIZE(fields)]);
 			break;
 		case 1:
 			name = take_some(source, kind >> 4);
 			value = take_some(source, take(source) & 127);
-			used += put_literal(block + used, kind >> 2, name.data, name.size, value.data, value.size);
+			used += put_literal(block + used, kind >> 2, name.data, name.size, value.data,
+					    value.size);
 			break;
 		case 2:
 			block[used++] = (uint8_t) (0x80 | (take(source) & 127)); /* of the tables */
@@ -161,8 +208,10 @@ static inline size_t take_block(struct source *source, uint8_t *block)
 	return used;
 }
 
-/* Padding, priority and pieces as the flags say: 0x1 END_STREAM, 0x8 padded, 0x20 priority, 0x40 in pieces, 0x80 without an end. */
-static inline void put_headers(struct frames *frames, struct source *source, uint32_t stream, uint8_t flags, const uint8_t *block, size_t size)
+/* Padding, priority and pieces as the flags say: 0x1 END_STREAM, 0x8 padded, 0x20 priority, 0x40 in pieces,
+ * 0x80 without an end. */
+static inline void put_headers(struct frames *frames, struct source *source, uint32_t stream, uint8_t flags,
+			       const uint8_t *block, size_t size)
 {
 	uint8_t room[BLOCK_SIZE_MAX + 300];
 	size_t	used = 0, first = size;
@@ -182,13 +231,17 @@ static inline void put_headers(struct frames *frames, struct source *source, uin
 	memcpy(room + used, block, first);
 	used += first;
 	memset(room + used, 0, padding);
-	put_frame(frames, NGHTTP2_HEADERS, (uint8_t) ((flags & 0x29) | (flags & 0xc0 ? 0 : NGHTTP2_FLAG_END_HEADERS)), stream, room, used + padding);
+	put_frame(frames, NGHTTP2_HEADERS,
+		  (uint8_t) ((flags & 0x29) | (flags & 0xc0 ? 0 : NGHTTP2_FLAG_END_HEADERS)), stream, room,
+		  used + padding);
 	if (!(flags & 0x40))
 		return;
 	for (block += first, size -= first; size;) {
 		size_t piece = VDI_MIN(size, (size_t) take(source) + 1);
 
-		put_frame(frames, NGHTTP2_CONTINUATION, piece == size && !(flags & 0x80) ? NGHTTP2_FLAG_END_HEADERS : 0, stream, block, piece);
+		put_frame(frames, NGHTTP2_CONTINUATION,
+			  piece == size && !(flags & 0x80) ? NGHTTP2_FLAG_END_HEADERS : 0, stream, block,
+			  piece);
 		block += piece;
 		size -= piece;
 	}
@@ -235,14 +288,16 @@ static inline void take_settings(struct frames *frames, struct source *source)
 		for (int k = 0; k < 4; k++)
 			room[6 * i + 2 + k] = (uint8_t) (value >> (24 - 8 * k));
 	}
-	put_frame(frames, NGHTTP2_SETTINGS, count & 0x40 ? NGHTTP2_FLAG_ACK : 0, count & 0x80 ? take_stream(source) : 0, room, 6u * ((count & 7) % 7));
+	put_frame(frames, NGHTTP2_SETTINGS, count & 0x40 ? NGHTTP2_FLAG_ACK : 0,
+		  count & 0x80 ? take_stream(source) : 0, room, 6u * ((count & 7) % 7));
 }
 
 static inline void take_small(struct frames *frames, struct source *source, uint8_t type)
 {
 	uint32_t stream = take_stream(source);
 	uint32_t number = take_number(source);
-	uint8_t	 room[64] = { (uint8_t) (number >> 24), (uint8_t) (number >> 16), (uint8_t) (number >> 8), (uint8_t) number };
+	uint8_t	 room[64] = { (uint8_t) (number >> 24), (uint8_t) (number >> 16), (uint8_t) (number >> 8),
+			      (uint8_t) number };
 	uint8_t	 flags = 0;
 	size_t	 size = type == NGHTTP2_PING || type == NGHTTP2_GOAWAY ? 8 : type == NGHTTP2_PRIORITY ? 5 : 4;
 
@@ -270,7 +325,8 @@ static inline void repeat_last(struct frames *frames, size_t times)
 /* One operation. */
 static inline void take_frame(struct frames *frames, struct source *source)
 {
-	static const uint8_t small[] = { NGHTTP2_WINDOW_UPDATE, NGHTTP2_RST_STREAM, NGHTTP2_PING, NGHTTP2_GOAWAY, NGHTTP2_PRIORITY };
+	static const uint8_t small[] = { NGHTTP2_WINDOW_UPDATE, NGHTTP2_RST_STREAM, NGHTTP2_PING,
+					 NGHTTP2_GOAWAY, NGHTTP2_PRIORITY };
 	uint8_t		     choice = take(source);
 	uint8_t		     block[BLOCK_SIZE_MAX];
 	struct source	     some;
@@ -279,7 +335,9 @@ static inline void take_frame(struct frames *frames, struct source *source)
 	size_t		     size;
 
 	switch (choice & 15) {
-	case 0: case 1: case 2:
+	case 0:
+	case 1:
+	case 2:
 		stream = take_stream(source);
 		flags = take(source);
 		size = take_block(source, block);
@@ -292,18 +350,16 @@ static inline void take_frame(struct frames *frames, struct source *source)
 		memcpy(block, some.data, some.size);
 		put_headers(frames, source, stream, flags, block, some.size);
 		break;
-	case 4: case 5: case 6:
-		take_data(frames, source);
-		break;
-	case 7:
-		take_settings(frames, source);
-		break;
-	case 8: case 9: case 10: case 11:
-		take_small(frames, source, small[(choice >> 4) % VDI_ARRAY_SIZE(small)]);
-		break;
-	case 12: case 13:
-		repeat_last(frames, take(source));
-		break;
+	case 4:
+	case 5:
+	case 6: take_data(frames, source); break;
+	case 7: take_settings(frames, source); break;
+	case 8:
+	case 9:
+	case 10:
+	case 11: take_small(frames, source, small[(choice >> 4) % VDI_ARRAY_SIZE(small)]); break;
+	case 12:
+	case 13: repeat_last(frames, take(source)); break;
 	case 14: /* of any type */
 		stream = take_stream(source);
 		flags = take(source);
@@ -320,7 +376,8 @@ static inline void take_frame(struct frames *frames, struct source *source)
 
 /* ---- The wire ---- */
 
-/* Writes all, and reads what comes meanwhile or (reads: false) leaves it. False: the other side is gone, or does not take it. */
+/* Writes all, and reads what comes meanwhile or (reads: false) leaves it. False: the other side is gone, or
+ * does not take it. */
 static inline bool exchange(int fd, const uint8_t *bytes, size_t size, bool reads)
 {
 	static uint8_t room[1 << 16];

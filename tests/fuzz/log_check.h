@@ -1,4 +1,5 @@
-/* What every import must tell the log: a snapshot first, then revisions that grow. Begins a target's own struct, which is the sink's argument. */
+/* What every import must tell the log: a snapshot first, then revisions that grow. Begins a target's own
+ * struct, which is the sink's argument. */
 #ifndef LOG_CHECK_H
 #define LOG_CHECK_H
 
@@ -40,7 +41,8 @@ static inline vd_status log_check_snapshot(void *arg, vd_rev revision, bool begi
 	struct log_check *check = arg;
 
 	(void) reterr;
-	VDI_CHECK(begins ? !check->began && !check->in_snapshot : check->in_snapshot && check->last == revision);
+	VDI_CHECK(begins ? !check->began && !check->in_snapshot :
+			   check->in_snapshot && check->last == revision);
 	check->in_snapshot = begins;
 	check->last = revision;
 	check->began = true;

@@ -23,7 +23,9 @@ static void note(struct op op)
 /* LMDB writes its meta pages through a descriptor that syncs each write. */
 static void note_data(int fd, int file, int64_t offset, const void *data, size_t size)
 {
-	struct op op = { .kind = OP_WRITE, .file = file, .offset = offset, .size = size, .data = malloc(size) };
+	struct op op = {
+		.kind = OP_WRITE, .file = file, .offset = offset, .size = size, .data = malloc(size)
+	};
 
 	memcpy(op.data, data, size);
 	note(op);
@@ -75,14 +77,14 @@ static void opened(int fd, const char *path, int flags)
 }
 
 /* All changes and their records happen under one lock: the order of the record is the order on the disk. */
-#define RECORDED(call, record)                     \
-	do {                                       \
-		pthread_mutex_lock(&trace.lock);   \
-		result = call;                     \
-		if (result >= 0) {                 \
-			record;                    \
-		}                                  \
-		pthread_mutex_unlock(&trace.lock); \
+#define RECORDED(call, record)                                                                               \
+	do {                                                                                                 \
+		pthread_mutex_lock(&trace.lock);                                                             \
+		result = call;                                                                               \
+		if (result >= 0) {                                                                           \
+			record;                                                                              \
+		}                                                                                            \
+		pthread_mutex_unlock(&trace.lock);                                                           \
 	} while (false)
 
 #pragma GCC visibility push(default) /* LMDB's calls come here too */
@@ -108,7 +110,8 @@ int openat(int dir, const char *path, int flags, ...)
 	va_start(list, flags);
 	mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
 	va_end(list);
-	RECORDED(REAL(openat)(dir, path, flags, mode), if (file_of(dir) == -1 || path[0] == '/') opened(result, path, flags));
+	RECORDED(REAL(openat)(dir, path, flags, mode),
+		 if (file_of(dir) == -1 || path[0] == '/') opened(result, path, flags));
 	return result;
 }
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
@@ -125,7 +128,8 @@ ssize_t pwrite(int fd, const void *data, size_t size, off_t offset)
 {
 	ssize_t result;
 
-	RECORDED(REAL(pwrite)(fd, data, size, offset), if (file_of(fd) > 0) note_data(fd, file_of(fd), offset, data, (size_t) result));
+	RECORDED(REAL(pwrite)(fd, data, size, offset),
+		 if (file_of(fd) > 0) note_data(fd, file_of(fd), offset, data, (size_t) result));
 	return result;
 }
 ssize_t pwrite64(int fd, const void *data, size_t size, off_t offset) __attribute__((alias("pwrite")));
@@ -134,18 +138,22 @@ ssize_t pwritev(int fd, const struct iovec *vectors, int count, off_t offset)
 	ssize_t result = 0;
 
 	for (int i = 0; i < count; i++) {
-		if (pwrite(fd, vectors[i].iov_base, vectors[i].iov_len, offset + result) != (ssize_t) vectors[i].iov_len)
+		if (pwrite(fd, vectors[i].iov_base, vectors[i].iov_len, offset + result) !=
+		    (ssize_t) vectors[i].iov_len)
 			return -1;
 		result += (ssize_t) vectors[i].iov_len;
 	}
 	return result;
 }
-ssize_t pwritev64(int fd, const struct iovec *vectors, int count, off_t offset) __attribute__((alias("pwritev")));
+ssize_t pwritev64(int fd, const struct iovec *vectors, int count, off_t offset)
+	__attribute__((alias("pwritev")));
 ssize_t write(int fd, const void *data, size_t size)
 {
 	ssize_t result;
 
-	RECORDED(REAL(write)(fd, data, size), if (file_of(fd) > 0) note_data(fd, file_of(fd), lseek(fd, 0, SEEK_CUR) - result, data, (size_t) result));
+	RECORDED(REAL(write)(fd, data, size),
+		 if (file_of(fd) > 0)
+			 note_data(fd, file_of(fd), lseek(fd, 0, SEEK_CUR) - result, data, (size_t) result));
 	return result;
 }
 ssize_t writev(int fd, const struct iovec *vectors, int count)
@@ -163,7 +171,9 @@ int ftruncate(int fd, off_t size)
 {
 	int result;
 
-	RECORDED(REAL(ftruncate)(fd, size), if (file_of(fd) > 0) note((struct op) { .kind = OP_SIZE, .file = file_of(fd), .offset = size }));
+	RECORDED(REAL(ftruncate)(fd, size),
+		 if (file_of(fd) > 0)
+			 note((struct op) { .kind = OP_SIZE, .file = file_of(fd), .offset = size }));
 	return result;
 }
 int ftruncate64(int fd, off_t size) __attribute__((alias("ftruncate")));
@@ -173,7 +183,8 @@ int fallocate(int fd, int mode, off_t offset, off_t size)
 	int	    result;
 
 	RECORDED(REAL(fallocate)(fd, mode, offset, size),
-		 if (file_of(fd) > 0 && fstat(fd, &info) == 0) note((struct op) { .kind = OP_SIZE, .file = file_of(fd), .offset = info.st_size }));
+		 if (file_of(fd) > 0 && fstat(fd, &info) == 0)
+			 note((struct op) { .kind = OP_SIZE, .file = file_of(fd), .offset = info.st_size }));
 	return result;
 }
 int fallocate64(int fd, int mode, off_t offset, off_t size) __attribute__((alias("fallocate")));
@@ -182,7 +193,8 @@ static int sync_with(int (*real)(int), int fd)
 {
 	int result;
 
-	RECORDED(real(fd), if (file_of(fd)) note((struct op) { .kind = file_of(fd) < 0 ? OP_DIR_SYNC : OP_SYNC, .file = file_of(fd) }));
+	RECORDED(real(fd), if (file_of(fd)) note((struct op) {
+				   .kind = file_of(fd) < 0 ? OP_DIR_SYNC : OP_SYNC, .file = file_of(fd) }));
 	return result;
 }
 int fdatasync(int fd)
@@ -365,7 +377,8 @@ void lay_out(const char *dir, size_t end, struct vdi_rand *rand)
 		struct image	*image = op->file > 0 ? &images[op->file] : NULL;
 
 		if (op->kind == OP_WRITE || op->kind == OP_SIZE) {
-			assert_true(vdi_grow((void **) &image->pending, &image->pending_capacity, image->pending_count + 1, sizeof *image->pending));
+			assert_true(vdi_grow((void **) &image->pending, &image->pending_capacity,
+					     image->pending_count + 1, sizeof *image->pending));
 			image->pending[image->pending_count++] = i;
 		} else if (op->kind == OP_SYNC) {
 			for (size_t j = 0; j < image->pending_count; j++)
@@ -373,12 +386,14 @@ void lay_out(const char *dir, size_t end, struct vdi_rand *rand)
 			image->pending_count = 0;
 		} else if (op->kind == OP_DIR_SYNC) {
 			for (; unsynced_from < i; unsynced_from++)
-				if (trace.ops[unsynced_from].kind >= OP_CREATE && trace.ops[unsynced_from].kind <= OP_UNLINK)
+				if (trace.ops[unsynced_from].kind >= OP_CREATE &&
+				    trace.ops[unsynced_from].kind <= OP_UNLINK)
 					change_names(names, &name_count, &trace.ops[unsynced_from]);
 		}
 	}
 	for (; unsynced_from < end; unsynced_from++)
-		if (trace.ops[unsynced_from].kind >= OP_CREATE && trace.ops[unsynced_from].kind <= OP_UNLINK && is_kept(rand, mode))
+		if (trace.ops[unsynced_from].kind >= OP_CREATE &&
+		    trace.ops[unsynced_from].kind <= OP_UNLINK && is_kept(rand, mode))
 			change_names(names, &name_count, &trace.ops[unsynced_from]);
 	for (int i = 1; i <= trace.files; i++)
 		for (size_t j = 0; j < images[i].pending_count; j++)
@@ -402,17 +417,12 @@ static void damage(struct image *image, struct vdi_rand *rand)
 
 	switch (vdi_rand_below(rand, 4)) {
 	case 0:
-		image->bytes[at + (int64_t) vdi_rand_below(rand, SECTOR)] ^= (char) (1 << vdi_rand_below(rand, 8));
+		image->bytes[at + (int64_t) vdi_rand_below(rand, SECTOR)] ^=
+			(char) (1 << vdi_rand_below(rand, 8));
 		break;
-	case 1:
-		memset(image->bytes + at, 0, SECTOR);
-		break;
-	case 2:
-		memmove(image->bytes + at, image->bytes + from, SECTOR);
-		break;
-	default:
-		image->size = at;
-		break;
+	case 1: memset(image->bytes + at, 0, SECTOR); break;
+	case 2: memmove(image->bytes + at, image->bytes + from, SECTOR); break;
+	default: image->size = at; break;
 	}
 }
 

@@ -1,8 +1,11 @@
-/* Records what a program does to the files of one folder, and lays out disks as a power cut or damage could have left them.
+/* Records what a program does to the files of one folder, and lays out disks as a power cut or damage could
+ * have left them.
  *
- * disk_trace.c defines the calls by which lib/env/disk.c, LMDB and the writer of event logs change files, so a program that links it is recorded. A write belongs to its
- * file until the file is synced, a name to the folder until that is synced. A layout takes a moment, and from what was not synced then, for each file: writes
- * in order, each kept, lost, or kept in part (512-byte sectors); for names: each change kept or lost. Sizes count as writes.
+ * disk_trace.c defines the calls by which lib/env/disk.c, LMDB and the writer of event logs change files, so
+ * a program that links it is recorded. A write belongs to its file until the file is synced, a name to the
+ * folder until that is synced. A layout takes a moment, and from what was not synced then, for each file:
+ * writes in order, each kept, lost, or kept in part (512-byte sectors); for names: each change kept or lost.
+ * Sizes count as writes.
  *
  * For one test program at a time; calls may come from any thread.
  */
@@ -24,7 +27,7 @@ enum kind { OP_WRITE, OP_SIZE, OP_SYNC, OP_CREATE, OP_RENAME, OP_UNLINK, OP_DIR_
 
 struct op {
 	enum kind kind;
-	int	  file;	 /* number of a file, not of a name */
+	int	  file;	  /* number of a file, not of a name */
 	int64_t	  offset; /* OP_WRITE; OP_SIZE: the size */
 	size_t	  size;
 	char	 *data;
@@ -65,7 +68,8 @@ void lay_out_changed(const char *dir, struct vdi_rand *rand);
 /* Removes a folder and what is in it. */
 void remove_folder(const char *dir);
 
-/* The two ends of a test program's main. [LAYOUTS [FIRST-SEED]], each as it was where it is not given; makes top, a template of mkdtemp. False: that failed. */
+/* The two ends of a test program's main. [LAYOUTS [FIRST-SEED]], each as it was where it is not given; makes
+ * top, a template of mkdtemp. False: that failed. */
 bool trace_arguments(int argc, char **argv, uint64_t *layouts, uint64_t *first_seed, char *top);
 /* Frees the record, removes top, and returns failed. */
 int trace_end_tests(int failed, const char *top);

@@ -15,7 +15,7 @@ static vd_mono patience(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (vd_mono){ now.tv_sec * INT64_C(1000000000) + now.tv_nsec + PATIENCE_MS * INT64_C(1000000) };
+	return (vd_mono) { now.tv_sec * INT64_C(1000000000) + now.tv_nsec + PATIENCE_MS * INT64_C(1000000) };
 }
 
 const char *ask(const char *format, ...)
@@ -151,7 +151,8 @@ void watcher_expect_end(struct watcher *watcher, vd_status status)
 	assert_status(watcher_next(watcher), status); /* and for ever after */
 }
 
-static void range_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+static void range_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		       const struct vd_range_result *result)
 {
 	struct pending_call *pending = arg;
 

@@ -1,5 +1,6 @@
-/* What tests of the etcd client over real connections share: commands to the peer around them, watches that are waited for, single calls.
- * Under `peers etcd-fake` (the test plays the server) or `peers etcd-run` (a real one). Every wait has an end: a test fails, it never hangs. */
+/* What tests of the etcd client over real connections share: commands to the peer around them, watches that
+ * are waited for, single calls. Under `peers etcd-fake` (the test plays the server) or `peers etcd-run` (a
+ * real one). Every wait has an end: a test fails, it never hangs. */
 #ifndef ETCD_FIXTURE_H
 #define ETCD_FIXTURE_H
 
@@ -11,23 +12,26 @@
 /* Sends a command to $CONTROL, which must not be refused; the answer is good until the next one. */
 const char *ask(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A client of these endpoints (commas between them; NULL: $ETCD_ENDPOINTS). Change: what options hold beyond the endpoints; may be NULL. */
+/* A client of these endpoints (commas between them; NULL: $ETCD_ENDPOINTS). Change: what options hold beyond
+ * the endpoints; may be NULL. */
 struct vd_etcd *fixture_open(struct vd_env *env, const char *endpoints, const struct vd_etcd_options *change);
 
 /* ---- The server's side, with `peers etcd-fake` ---- */
 
-/* Waits for a call of that method that nobody has taken; returns its number. metadata, when wanted: as JSON, good until the next ask. */
+/* Waits for a call of that method that nobody has taken; returns its number. metadata, when wanted: as JSON,
+ * good until the next ask. */
 int expect_call(const char *method, const char **ret_metadata);
-/* Waits for the next message of the call, which must be this JSON ("half-closed" and "canceled" are the client's doing so). */
+/* Waits for the next message of the call, which must be this JSON ("half-closed" and "canceled" are the
+ * client's doing so). */
 void expect_message(int call, const char *wanted);
 
 /* ---- A watch and its reader ---- */
 
 struct watcher {
-	struct vd_etcd_watch *watch;
-	struct vdi_lock	      lock;
-	struct vdi_condition  changed;
-	bool		      is_ready; /* under lock */
+	struct vd_etcd_watch	     *watch;
+	struct vdi_lock		      lock;
+	struct vdi_condition	      changed;
+	bool			      is_ready; /* under lock */
 	struct vd_etcd_watch_response response; /* of the last next */
 	struct vd_etcd_error	      error;
 };
@@ -41,7 +45,8 @@ vd_status watcher_next(struct watcher *watcher);
 void watcher_expect_nothing(struct watcher *watcher);
 /* The next response holds exactly these: revisions, ended by 0. */
 void watcher_expect_events(struct watcher *watcher, const vd_rev *revisions);
-#define WATCHER_EXPECT_EVENTS(watcher, ...) watcher_expect_events(watcher, (const vd_rev[]){ __VA_ARGS__, 0 })
+#define WATCHER_EXPECT_EVENTS(watcher, ...)                                                                  \
+	watcher_expect_events(watcher, (const vd_rev[]) { __VA_ARGS__, 0 })
 void watcher_expect_progress(struct watcher *watcher, vd_rev revision);
 void watcher_expect_end(struct watcher *watcher, vd_status status);
 
@@ -61,7 +66,7 @@ struct pending_call {
 	struct call_result   result;
 };
 
-void		   pending_range(struct pending_call *pending, struct vd_etcd *client, const char *key, vd_dur timeout);
+void pending_range(struct pending_call *pending, struct vd_etcd *client, const char *key, vd_dur timeout);
 struct call_result pending_wait(struct pending_call *pending);
 struct call_result call_range(struct vd_etcd *client, const char *key, vd_dur timeout);
 

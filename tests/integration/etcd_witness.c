@@ -1,23 +1,25 @@
-/* A program over vedette/etcd.h that does what it is told and says what it saw, for `peers etcd-faults` (tests/peers/etcd_faults.go), which compares with
- * what etcd's own client saw, and for measurements.
+/* A program over vedette/etcd.h that does what it is told and says what it saw, for `peers etcd-faults`
+ * (tests/peers/etcd_faults.go), which compares with what etcd's own client saw, and for measurements.
  *
- * The endpoints come from $ETCD_ENDPOINTS (ETCD_CACERT, ETCD_CERT, ETCD_KEY with TLS). Commands come on stdin, one a line; facts go to stdout, one JSON object a line:
+ * The endpoints come from $ETCD_ENDPOINTS (ETCD_CACERT, ETCD_CERT, ETCD_KEY with TLS). Commands come on
+ * stdin, one a line; facts go to stdout, one JSON object a line:
  *
- *	open ID REVISION FLAGS KEY [END]	a watch; FLAGS: p progress, v previous records, f fragments, l require leader, u no puts, d no deletes, c created, - none
- *	close ID, progress ID			ends it; asks for progress
- *	hold ID, flow ID			stops reading it and goes on: back-pressure
- *	writers COUNT INTERVAL_MS KEYS SEED PREFIX	so many writers, each one operation at a time, then a pause
- *	stop					no further writes; says when the last answer has come
- *	put KEY VALUE, get KEY [END]		one call
- *	lease TTL				grants one and keeps it alive until it ends
- *	usage					memory and processor time of this process
- *	quit					closes everything; exit 0
+ * 	open ID REVISION FLAGS KEY [END]	a watch; FLAGS: p progress, v previous records, f fragments, l require leader, u no puts, d no deletes, c created, - none
+ * 	close ID, progress ID			ends it; asks for progress
+ * 	hold ID, flow ID			stops reading it and goes on: back-pressure
+ * 	writers COUNT INTERVAL_MS KEYS SEED PREFIX	so many writers, each one operation at a time, then a pause
+ * 	stop					no further writes; says when the last answer has come
+ * 	put KEY VALUE, get KEY [END]		one call
+ * 	lease TTL				grants one and keeps it alive until it ends
+ * 	usage					memory and processor time of this process
+ * 	quit					closes everything; exit 0
  *
- *	{"watch":1,"open":"ok"}  {"watch":1,"created":true,"header":5}  {"watch":1,"header":9,"events":[{"rev":7,"op":"put","key":"a","create":7,"version":1,"value":"b","prev":6}]}
- *	{"watch":1,"progress":9}  {"watch":1,"end":"expired","compacted":20,"message":"..."}  {"watch":1,"closed":true}
- *	{"writer":0,"op":"put","key":"a","value":"w0-1","rev":7}  {"writer":0,"op":"put","key":"a","value":"w0-1","error":"unavailable","maybe":true,"message":"..."}
+ * 	{"watch":1,"open":"ok"}  {"watch":1,"created":true,"header":5}  {"watch":1,"header":9,"events":[{"rev":7,"op":"put","key":"a","create":7,"version":1,"value":"b","prev":6}]}
+ * 	{"watch":1,"progress":9}  {"watch":1,"end":"expired","compacted":20,"message":"..."}  {"watch":1,"closed":true}
+ * 	{"writer":0,"op":"put","key":"a","value":"w0-1","rev":7}  {"writer":0,"op":"put","key":"a","value":"w0-1","error":"unavailable","maybe":true,"message":"..."}
  *
- * One actor for each watch and each writer; lines are written whole, under a lock. With --quiet events are counted and not told ("usage" says how many).
+ * One actor for each watch and each writer; lines are written whole, under a lock. With --quiet events are
+ * counted and not told ("usage" says how many).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,18 +41,19 @@
 #define WRITER_COUNT_MAX 64
 #define LINE_SIZE_MAX (512u << 20)
 
-static struct vd_env  *env;
-static struct vd_etcd *client;
-static struct vdi_lock print_lock;
-static struct vdi_lock close_lock; /* a run that has seen `closing` takes the actor with it */
+static struct vd_env	   *env;
+static struct vd_etcd	   *client;
+static struct vdi_lock	    print_lock;
+static struct vdi_lock	    close_lock; /* a run that has seen `closing` takes the actor with it */
 static struct vdi_condition all_gone;
-static unsigned	       watch_count; /* not gone; under close_lock */
-static bool	       quiet;
-static atomic_ullong   event_count;
+static unsigned		    watch_count; /* not gone; under close_lock */
+static bool		    quiet;
+static atomic_ullong	    event_count;
 
 static void die(const char *what, vd_status status, const struct vd_error *error)
 {
-	fprintf(stderr, "etcd_witness: %s: %s %s\n", what, vd_status_name(status), error != NULL ? error->message : "");
+	fprintf(stderr, "etcd_witness: %s: %s %s\n", what, vd_status_name(status),
+		error != NULL ? error->message : "");
 	exit(1);
 }
 
@@ -103,7 +106,7 @@ static void line_end(struct vdi_buffer *line)
 struct witness_watch {
 	int		      id;
 	struct vd_actor	     *actor;
-	struct vd_etcd_watch *watch; /* the actor's */
+	struct vd_etcd_watch *watch;   /* the actor's */
 	bool		      closing; /* under close_lock */
 	atomic_bool	      held;
 	atomic_bool	      gone;
@@ -131,11 +134,14 @@ static void watch_tell(struct witness_watch *watch, const struct vd_etcd_watch_r
 	for (size_t i = 0; i < response->event_count; i++) {
 		const struct vd_store_event *event = &response->events[i];
 
-		vdi_buffer_printf(&line, "%s{\"rev\":%" PRId64 ",\"op\":\"%s\",\"key\":", i > 0 ? "," : "", event->kv->mod_rev, event->is_delete ? "delete" : "put");
+		vdi_buffer_printf(&line, "%s{\"rev\":%" PRId64 ",\"op\":\"%s\",\"key\":", i > 0 ? "," : "",
+				  event->kv->mod_rev, event->is_delete ? "delete" : "put");
 		vdi_buffer_append_json_string(&line, vd_kv_key(event->kv));
 		if (!event->is_delete) {
-			vdi_buffer_printf(&line, ",\"create\":%" PRId64 ",\"version\":%" PRId64 ",\"lease\":%" PRId64 ",\"value\":", event->kv->create_rev,
-					  event->kv->version, event->kv->lease);
+			vdi_buffer_printf(&line,
+					  ",\"create\":%" PRId64 ",\"version\":%" PRId64 ",\"lease\":%" PRId64
+					  ",\"value\":",
+					  event->kv->create_rev, event->kv->version, event->kv->lease);
 			vdi_buffer_append_json_string(&line, vd_kv_value(event->kv));
 		}
 		if (event->previous != NULL)
@@ -150,7 +156,7 @@ static void watch_tell(struct witness_watch *watch, const struct vd_etcd_watch_r
 static void watch_gone(void *arg)
 {
 	struct witness_watch *watch = arg;
-	struct vdi_buffer   line;
+	struct vdi_buffer     line;
 
 	if (!quiet) {
 		line_begin(&line);
@@ -193,13 +199,14 @@ static void watches_await_gone(void)
 
 static void watch_run(void *arg)
 {
-	struct witness_watch	      *watch = arg;
-	struct vd_etcd_watch_response  response;
-	struct vd_etcd_error	       error;
-	struct vdi_buffer	       line;
-	vd_status		       status = VD_OK;
+	struct witness_watch	     *watch = arg;
+	struct vd_etcd_watch_response response;
+	struct vd_etcd_error	      error;
+	struct vdi_buffer	      line;
+	vd_status		      status = VD_OK;
 
-	for (int i = 0; i < 100 && watch->watch != NULL && !atomic_load(&watch->held) && !is_closing(watch); i++) {
+	for (int i = 0; i < 100 && watch->watch != NULL && !atomic_load(&watch->held) && !is_closing(watch);
+	     i++) {
 		status = vd_etcd_watch_next(watch->watch, &response, &error);
 		if (status == VD_AGAIN)
 			return;
@@ -234,13 +241,13 @@ static void watch_ready(void *arg)
 /* A slot may be used again when its watch is gone. */
 static void watch_open(int id, vd_rev revision, const char *flags, const char *key, const char *end)
 {
-	struct witness_watch	    *watch = watches[id];
-	struct vd_etcd_watch_request request = { .key = vd_bytes_of(key), .revision = revision };
+	struct witness_watch	     *watch = watches[id];
+	struct vd_etcd_watch_request  request = { .key = vd_bytes_of(key), .revision = revision };
 	const struct vd_actor_options options = { .name = "witness_watch", .run = watch_run, .arg = NULL };
-	struct vd_actor_options	     actor_options = options;
-	struct vd_error		     error = { 0 };
-	struct vdi_buffer	     line;
-	vd_status		     status;
+	struct vd_actor_options	      actor_options = options;
+	struct vd_error		      error = { 0 };
+	struct vdi_buffer	      line;
+	vd_status		      status;
 
 	if (watch != NULL && !atomic_load(&watch->gone))
 		die("that watch exists", VD_EXISTS, NULL);
@@ -257,9 +264,11 @@ static void watch_open(int id, vd_rev revision, const char *flags, const char *k
 	watch_count++;
 	vdi_lock_release(&close_lock);
 	/* From the shell, \0 stands for the end of everything. */
-	request.range_end = end == NULL ? VD_BYTES_NONE : strcmp(end, "\\0") == 0 ? (struct vd_bytes){ "", 1 } : vd_bytes_of(end);
+	request.range_end = end == NULL		    ? VD_BYTES_NONE :
+			    strcmp(end, "\\0") == 0 ? (struct vd_bytes) { "", 1 } :
+						      vd_bytes_of(end);
 	if (strcmp(key, "\\0") == 0)
-		request.key = (struct vd_bytes){ "", 1 };
+		request.key = (struct vd_bytes) { "", 1 };
 	request.progress = strchr(flags, 'p') != NULL;
 	request.previous = strchr(flags, 'v') != NULL;
 	request.fragment = strchr(flags, 'f') != NULL;
@@ -306,11 +315,11 @@ struct writer {
 };
 
 static struct {
-	struct writer	   *writers[WRITER_COUNT_MAX];
-	int		    count;
-	int		    key_count;
-	vd_dur		    interval;
-	char		    prefix[64];
+	struct writer	    *writers[WRITER_COUNT_MAX];
+	int		     count;
+	int		     key_count;
+	vd_dur		     interval;
+	char		     prefix[64];
 	struct vdi_condition changed;
 
 	/* Under lock; a run that has seen `stopping` takes its actor with it. */
@@ -319,7 +328,8 @@ static struct {
 	int		busy; /* writers that may write again */
 } writing;
 
-static void writer_tell(struct writer *writer, const struct vd_etcd_error *error, vd_rev revision, const char *extra)
+static void writer_tell(struct writer *writer, const struct vd_etcd_error *error, vd_rev revision,
+			const char *extra)
 {
 	struct vdi_buffer line;
 
@@ -345,26 +355,31 @@ static void writer_tell(struct writer *writer, const struct vd_etcd_error *error
 	vdi_lock_release(&writing.lock);
 }
 
-static void writer_op_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_op_result *result)
+static void writer_op_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+			   const struct vd_op_result *result)
 {
 	(void) result;
-	writer_tell(arg, error, error == NULL ? header->revision : 0, error == NULL && result->kind == VD_OP_DELETE && result->deleted == 0 ? "nothing" : NULL);
+	writer_tell(arg, error, error == NULL ? header->revision : 0,
+		    error == NULL && result->kind == VD_OP_DELETE && result->deleted == 0 ? "nothing" : NULL);
 }
 
-static void writer_txn_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_txn_result *result)
+static void writer_txn_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+			    const struct vd_txn_result *result)
 {
-	writer_tell(arg, error, error == NULL ? header->revision : 0, error == NULL && !result->succeeded ? "nothing" : NULL);
+	writer_tell(arg, error, error == NULL ? header->revision : 0,
+		    error == NULL && !result->succeeded ? "nothing" : NULL);
 }
 
 static vd_status writer_write(struct writer *writer)
 {
-	char		      second[160], third[160];
-	uint64_t	      kind = vdi_rand_below(&writer->rand, 20);
-	struct vd_op	      ops[3] = { { .kind = VD_OP_PUT }, { .kind = VD_OP_PUT }, { .kind = VD_OP_DELETE } };
-	struct vd_compare     compare = { .target = VD_COMPARE_MOD, .result = VD_COMPARE_LESS };
+	char		  second[160], third[160];
+	uint64_t	  kind = vdi_rand_below(&writer->rand, 20);
+	struct vd_op	  ops[3] = { { .kind = VD_OP_PUT }, { .kind = VD_OP_PUT }, { .kind = VD_OP_DELETE } };
+	struct vd_compare compare = { .target = VD_COMPARE_MOD, .result = VD_COMPARE_LESS };
 	struct vd_txn_request txn = { .success = ops, .success_count = 1 };
 
-	snprintf(writer->key, sizeof(writer->key), "%s%03d", writing.prefix, (int) vdi_rand_below(&writer->rand, (uint64_t) writing.key_count));
+	snprintf(writer->key, sizeof(writer->key), "%s%03d", writing.prefix,
+		 (int) vdi_rand_below(&writer->rand, (uint64_t) writing.key_count));
 	snprintf(writer->value, sizeof(writer->value), "w%d-%" PRIu64, writer->id, ++writer->sequence);
 	ops[0].key = vd_bytes_of(writer->key);
 	ops[0].value = vd_bytes_of(writer->value);
@@ -436,7 +451,7 @@ static void writer_run(void *arg)
 		vd_actor_set_timer(writer->actor, writer->due);
 		return;
 	}
-	writer->due = (vd_mono){ now.ns + writing.interval.ns };
+	writer->due = (vd_mono) { now.ns + writing.interval.ns };
 	vdi_lock_acquire(&writing.lock);
 	writer->waiting = true;
 	vdi_lock_release(&writing.lock);
@@ -452,7 +467,7 @@ static void writers_start(int count, int64_t interval_ms, int key_count, uint64_
 	if (writing.count > 0 || count > WRITER_COUNT_MAX)
 		die("writers", VD_EXISTS, NULL);
 	writing.key_count = key_count;
-	writing.interval = (vd_dur){ interval_ms * 1000000 };
+	writing.interval = (vd_dur) { interval_ms * 1000000 };
 	snprintf(writing.prefix, sizeof(writing.prefix), "%s", prefix);
 	vdi_lock_acquire(&writing.lock);
 	writing.stopping = false;
@@ -460,7 +475,9 @@ static void writers_start(int count, int64_t interval_ms, int key_count, uint64_
 	vdi_lock_release(&writing.lock);
 	for (int i = 0; i < count; i++) {
 		struct writer		     *writer = VDI_NEW(struct writer);
-		const struct vd_actor_options options = { .name = "witness_writer", .run = writer_run, .arg = writer };
+		const struct vd_actor_options options = { .name = "witness_writer",
+							  .run = writer_run,
+							  .arg = writer };
 
 		if (writer == NULL || vd_actor_new(env, &options, &writer->actor) != VD_OK)
 			die("writers", VD_NOMEM, NULL);
@@ -493,7 +510,8 @@ static void writers_stop(void)
 
 /* ---- Single calls ---- */
 
-static void put_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_op_result *result)
+static void put_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		     const struct vd_op_result *result)
 {
 	struct vdi_buffer line;
 
@@ -508,7 +526,8 @@ static void put_done(void *arg, const struct vd_etcd_error *error, const struct 
 	line_end(&line);
 }
 
-static void get_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+static void get_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		     const struct vd_range_result *result)
 {
 	struct vdi_buffer line;
 
@@ -528,7 +547,8 @@ static void get_done(void *arg, const struct vd_etcd_error *error, const struct 
 	line_end(&line);
 }
 
-static void lease_said(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+static void lease_said(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		       const struct vd_lease_result *result)
 {
 	struct vdi_buffer line;
 
@@ -547,12 +567,14 @@ static void lease_said(void *arg, const struct vd_etcd_error *error, const struc
 
 static struct vd_etcd_keep_alive *keep_alive;
 
-static void lease_granted(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+static void lease_granted(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+			  const struct vd_lease_result *result)
 {
 	struct vd_etcd_call call = { .require_leader = false };
 
 	lease_said(arg, error, header, result);
-	if (error == NULL && vd_etcd_keep_alive_start(client, &call, result->id, lease_said, NULL, &keep_alive) != VD_OK)
+	if (error == NULL &&
+	    vd_etcd_keep_alive_start(client, &call, result->id, lease_said, NULL, &keep_alive) != VD_OK)
 		die("keep alive", VD_INTERNAL, NULL);
 }
 
@@ -570,7 +592,9 @@ static void tell_usage(void)
 	line_begin(&line);
 	line_true(&line, "usage");
 	line_number(&line, "rss", pages * sysconf(_SC_PAGESIZE));
-	line_number(&line, "cpu_us", (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * INT64_C(1000000) + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+	line_number(&line, "cpu_us",
+		    (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * INT64_C(1000000) +
+			    usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 	line_number(&line, "events", (int64_t) atomic_load(&event_count));
 	line_end(&line);
 }
@@ -579,17 +603,19 @@ static void tell_usage(void)
 
 static void obey(char *line)
 {
-	char	   *words[8] = { NULL };
-	int	    count = 0;
-	char	   *rest = NULL;
+	char	    *words[8] = { NULL };
+	int	     count = 0;
+	char	    *rest = NULL;
 	struct vd_op op = { .kind = VD_OP_PUT };
-	vd_status   status = VD_OK;
+	vd_status    status = VD_OK;
 
-	for (char *word = strtok_r(line, " \n", &rest); word != NULL && count < 8; word = strtok_r(NULL, " \n", &rest))
+	for (char *word = strtok_r(line, " \n", &rest); word != NULL && count < 8;
+	     word = strtok_r(NULL, " \n", &rest))
 		words[count++] = word;
 	if (count == 0)
 		return;
-	if (strcmp(words[0], "open") == 0 && count >= 5 && atoi(words[1]) >= 0 && atoi(words[1]) < WATCH_COUNT_MAX) {
+	if (strcmp(words[0], "open") == 0 && count >= 5 && atoi(words[1]) >= 0 &&
+	    atoi(words[1]) < WATCH_COUNT_MAX) {
 		watch_open(atoi(words[1]), strtoll(words[2], NULL, 10), words[3], words[4], words[5]);
 	} else if (strcmp(words[0], "close") == 0) {
 		watch_ask_to_close(watch_named(words[1]));
@@ -599,7 +625,8 @@ static void obey(char *line)
 		atomic_store(&watch_named(words[1])->held, words[0][0] == 'h');
 		vd_actor_wake(watch_named(words[1])->actor);
 	} else if (strcmp(words[0], "writers") == 0 && count == 6) {
-		writers_start(atoi(words[1]), atoll(words[2]), atoi(words[3]), strtoull(words[4], NULL, 10), words[5]);
+		writers_start(atoi(words[1]), atoll(words[2]), atoi(words[3]), strtoull(words[4], NULL, 10),
+			      words[5]);
 	} else if (strcmp(words[0], "stop") == 0) {
 		writers_stop();
 	} else if (strcmp(words[0], "put") == 0 && count == 3) {
@@ -607,7 +634,10 @@ static void obey(char *line)
 		op.value = vd_bytes_of(words[2]);
 		status = vd_etcd_put(client, NULL, &op, put_done, NULL);
 	} else if (strcmp(words[0], "get") == 0 && count >= 2) {
-		struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of(words[1]), .range_end = vd_bytes_of(words[2] != NULL ? words[2] : "") } };
+		struct vd_etcd_range_request request = {
+			.range = { .key = vd_bytes_of(words[1]),
+				   .range_end = vd_bytes_of(words[2] != NULL ? words[2] : "") }
+		};
 
 		status = vd_etcd_range(client, NULL, &request, get_done, NULL);
 	} else if (strcmp(words[0], "lease") == 0 && count == 2) {
@@ -645,7 +675,8 @@ static size_t split_endpoints(char *text, const char **endpoints, size_t max)
 	size_t count = 0;
 	char  *rest = NULL;
 
-	for (char *word = strtok_r(text, ",", &rest); word != NULL && count < max; word = strtok_r(NULL, ",", &rest))
+	for (char *word = strtok_r(text, ",", &rest); word != NULL && count < max;
+	     word = strtok_r(NULL, ",", &rest))
 		endpoints[count++] = word;
 	return count;
 }
@@ -670,10 +701,10 @@ int main(int argc, char **argv)
 	options.ca_path = getenv("ETCD_CACERT");
 	options.cert_path = getenv("ETCD_CERT");
 	options.key_path = getenv("ETCD_KEY");
-	options.keepalive_time = (vd_dur){ INT64_C(5) * 1000000000 };
-	options.keepalive_timeout = (vd_dur){ INT64_C(3) * 1000000000 };
+	options.keepalive_time = (vd_dur) { INT64_C(5) * 1000000000 };
+	options.keepalive_timeout = (vd_dur) { INT64_C(3) * 1000000000 };
 	/* A call to a member that is frozen must end some time. */
-	options.call_timeout = (vd_dur){ INT64_C(5) * 1000000000 };
+	options.call_timeout = (vd_dur) { INT64_C(5) * 1000000000 };
 	vdi_lock_init(&print_lock, VDI_LOCK_LEAF);
 	vdi_lock_init(&close_lock, VDI_LOCK_CONTROLLER);
 	vdi_condition_init(&all_gone);

@@ -1,5 +1,6 @@
-/* The transcoder behind a pipe, for `peers proto-diff`: each line holds an enveloped object and the JSON of one, both as base64, and is answered by
- * the JSON of the first and the envelope of the second, as base64 or as "!" and the error. */
+/* The transcoder behind a pipe, for `peers proto-diff`: each line holds an enveloped object and the JSON of
+ * one, both as base64, and is answered by the JSON of the first and the envelope of the second, as base64 or
+ * as "!" and the error. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,7 +33,8 @@ static void print(vd_status status, const struct vdi_buffer *out, const struct v
 	vdi_free(text);
 }
 
-static vd_status to_proto(struct vd_bytes json, const struct vdi_k8s_envelope *head, struct vdi_buffer *out, struct vd_error *error)
+static vd_status to_proto(struct vd_bytes json, const struct vdi_k8s_envelope *head, struct vdi_buffer *out,
+			  struct vd_error *error)
 {
 	const struct vdi_k8s_message *message = vdi_k8s_kind_find(head->api_version, head->kind);
 	size_t			      mark;

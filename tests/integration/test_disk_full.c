@@ -1,10 +1,11 @@
-/* The embedded store on a disk that is really full: deletes and compaction go on and make room, puts come back by themselves, and a process that is killed at any
- * moment starts again there.
+/* The embedded store on a disk that is really full: deletes and compaction go on and make room, puts come
+ * back by themselves, and a process that is killed at any moment starts again there.
  *
  *   test_disk_full [KILLS [SEED]]
  *
- * A child fills the store until it is refused, deletes all and compacts, again and again, and reports each acknowledged step through a pipe. The parent kills it
- * after a random number of reports, opens the store itself and compares; the next child goes on.
+ * A child fills the store until it is refused, deletes all and compacts, again and again, and reports each
+ * acknowledged step through a pipe. The parent kills it after a random number of reports, opens the store
+ * itself and compares; the next child goes on.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -47,7 +48,8 @@ static void note_done(void *arg, vd_status status, vd_rev revision, const struct
 	vdi_wait_signal(&answer->wait);
 }
 
-static vd_status compact(const struct vd_env *env, struct vd_store *store, vd_rev revision, struct vd_error *reterr)
+static vd_status compact(const struct vd_env *env, struct vd_store *store, vd_rev revision,
+			 struct vd_error *reterr)
 {
 	struct answer answer = { .status = VD_OK };
 
@@ -71,10 +73,13 @@ static vd_status put(struct vd_store *store, unsigned number, vd_rev *ret_revisi
 	static char value[VALUE_SIZE];
 	char	    key[64];
 
-	return vd_store_put_wait(store, key_of(number, key), (struct vd_bytes) { value, sizeof value - number % 4000 }, ret_revision, reterr);
+	return vd_store_put_wait(store, key_of(number, key),
+				 (struct vd_bytes) { value, sizeof value - number % 4000 }, ret_revision,
+				 reterr);
 }
 
-static vd_status take_away(struct vd_store *store, unsigned number, vd_rev *ret_revision, struct vd_error *reterr)
+static vd_status take_away(struct vd_store *store, unsigned number, vd_rev *ret_revision,
+			   struct vd_error *reterr)
 {
 	char	key[64];
 	int64_t count = 0;
@@ -171,7 +176,8 @@ static void child(int fd)
 	tell(fd, (struct report) { .step = STEP_OPENED, .revision = revision });
 	for (;;) {
 		for (unsigned i = 0; i < KEYS_MAX; i++) {
-			vd_status status = content.is_there[i] ? VD_OK : put(opened.store, i, &revision, &error);
+			vd_status status =
+				content.is_there[i] ? VD_OK : put(opened.store, i, &revision, &error);
 
 			if (status == VD_NO_SPACE)
 				break;
@@ -252,7 +258,8 @@ static void e466_killed_at_any_moment_it_starts_on_a_full_disk(void **state)
 	vdi_rand_init(&rand, first_seed);
 	for (uint64_t i = 0; i < kills; i++)
 		run_and_kill(&known, vdi_rand_below(&rand, i % 3 ? 3000 : 100));
-	print_message("%llu starts, %llu puts, %llu deletes, %llu compactions\n", (unsigned long long) steps[STEP_OPENED], (unsigned long long) steps[STEP_PUT],
+	print_message("%llu starts, %llu puts, %llu deletes, %llu compactions\n",
+		      (unsigned long long) steps[STEP_OPENED], (unsigned long long) steps[STEP_PUT],
 		      (unsigned long long) steps[STEP_DELETED], (unsigned long long) steps[STEP_COMPACTED]);
 	assert_true(kills < 10 || (steps[STEP_PUT] && steps[STEP_DELETED] && steps[STEP_COMPACTED]));
 	assert_int_equal(umount(disk), 0);
@@ -293,7 +300,8 @@ static void e466_deletes_and_compaction_make_room_for_puts(void **state)
 	for (int round = 0; round < 2; round++) {
 		unsigned count = put_until_full(&opened, &revision);
 
-		print_message("%u puts until the disk is full, %lld bytes free\n", count, (long long) small_disk_free(disk));
+		print_message("%u puts until the disk is full, %lld bytes free\n", count,
+			      (long long) small_disk_free(disk));
 		assert_true(count > 3000);
 		/* Somebody else takes the rest. */
 		small_disk_fill(disk, 0);
@@ -321,7 +329,9 @@ static void e466_a_range_is_deleted_on_a_full_disk(void **state)
 	assert_status(open_here(&opened, 0), VD_OK);
 	count = put_until_full(&opened, &revision);
 	small_disk_fill(disk, 0);
-	assert_status(vd_store_delete_wait(opened.store, vd_bytes_of("/"), vd_bytes_of("0"), &deleted, &revision, &opened.error), VD_OK);
+	assert_status(vd_store_delete_wait(opened.store, vd_bytes_of("/"), vd_bytes_of("0"), &deleted,
+					   &revision, &opened.error),
+		      VD_OK);
 	assert_int_equal(deleted, count);
 	close_here(&opened);
 	assert_int_equal(umount(disk), 0);

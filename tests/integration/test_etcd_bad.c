@@ -1,7 +1,9 @@
-/* The etcd client against servers that are none: a port that says nothing, web servers, garbage, headers that never end (tests/peers/etcd_bad.go).
+/* The etcd client against servers that are none: a port that says nothing, web servers, garbage, headers that
+ * never end (tests/peers/etcd_bad.go).
  *
- * Whatever they do, a call ends at its deadline at the latest with an error that says something, a watch is never told anything, the client closes, and
- * memory stays where it was. With a good server beside a bad one, calls reach the good one.
+ * Whatever they do, a call ends at its deadline at the latest with an error that says something, a watch is
+ * never told anything, the client closes, and memory stays where it was. With a good server beside a bad one,
+ * calls reach the good one.
  */
 #include <unistd.h>
 
@@ -80,7 +82,8 @@ static void bad_server(const struct bad_kind *kind)
 	assert_int_not_equal(status, VD_OK); /* AGAIN, or its end with a reason */
 	vd_etcd_close_wait(client);
 	watcher_close(&watcher);
-	print_message("%s: %s (%s), %+ld KiB\n", kind->kind, vd_status_name(result.status), result.error.error.message, (resident_bytes() - before) / 1024);
+	print_message("%s: %s (%s), %+ld KiB\n", kind->kind, vd_status_name(result.status),
+		      result.error.error.message, (resident_bytes() - before) / 1024);
 }
 
 /* A sanitizer keeps what was released; clang and gcc say differently that there is one. */
@@ -121,7 +124,8 @@ static void e205_a_good_server_beside_a_bad_one_is_found(void **state)
 		if (!kinds[i].is_transport)
 			continue;
 		print_message("beside %s\n", kinds[i].kind);
-		snprintf(endpoints, sizeof(endpoints), "%s,%s", ask("bad %s", kinds[i].kind), getenv("ETCD_ENDPOINTS") + strlen("http://"));
+		snprintf(endpoints, sizeof(endpoints), "%s,%s", ask("bad %s", kinds[i].kind),
+			 getenv("ETCD_ENDPOINTS") + strlen("http://"));
 		client = fixture_open(env, endpoints, NULL);
 		for (int n = 0; n < 5; n++) {
 			struct call_result result = call_range(client, "a", VD_SECONDS(30));

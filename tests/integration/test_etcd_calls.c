@@ -1,6 +1,7 @@
-/* Every call of vedette/etcd.h over gRPC against a real etcd, as `peers etcd-run` starts it: 3.7 and 3.4, plain and over TLS, one member and three; and
- * against `vedette etcd`, which must not differ. The answers are those of the observed transcripts (rules E-1101); each test cleans up after itself. Watches
- * have a test of their own. */
+/* Every call of vedette/etcd.h over gRPC against a real etcd, as `peers etcd-run` starts it: 3.7 and 3.4,
+ * plain and over TLS, one member and three; and against `vedette etcd`, which must not differ. The answers
+ * are those of the observed transcripts (rules E-1101); each test cleans up after itself. Watches have a test
+ * of their own. */
 #include "control.h"
 #include "etcd_client_fixture.h"
 #include "lock.h"
@@ -28,17 +29,17 @@ static void wait_for(struct etcd_result *result, vd_status started)
 }
 
 /* Runs one call to its end. */
-#define CALL(result, start)                                                                                                       \
-	do {                                                                                                                      \
-		struct vdi_wait call_wait_;                                                                                       \
-		vdi_wait_init(&call_wait_, env);                                                                                  \
-		(result) = (struct etcd_result) { .wait = &call_wait_ };                                                          \
-		wait_for(&(result), start);                                                                                       \
+#define CALL(result, start)                                                                                  \
+	do {                                                                                                 \
+		struct vdi_wait call_wait_;                                                                  \
+		vdi_wait_init(&call_wait_, env);                                                             \
+		(result) = (struct etcd_result) { .wait = &call_wait_ };                                     \
+		wait_for(&(result), start);                                                                  \
 	} while (0)
-#define CALL_OK(result, start)                                                                                                    \
-	do {                                                                                                                      \
-		CALL(result, start);                                                                                              \
-		assert_etcd_ok(&(result));                                                                                        \
+#define CALL_OK(result, start)                                                                               \
+	do {                                                                                                 \
+		CALL(result, start);                                                                         \
+		assert_etcd_ok(&(result));                                                                   \
 	} while (0)
 
 static struct vd_etcd_options options_of(void)
@@ -68,7 +69,8 @@ static struct etcd_result put_value(struct vd_etcd *by, const char *key, struct 
 	const struct vd_op op = { .kind = VD_OP_PUT, .key = vd_bytes_of(key), .value = value };
 	struct etcd_result result;
 
-	CALL(result, vd_etcd_put(by, &(struct vd_etcd_call) { .timeout = VD_SECONDS(30) }, &op, etcd_note_op, &result));
+	CALL(result, vd_etcd_put(by, &(struct vd_etcd_call) { .timeout = VD_SECONDS(30) }, &op, etcd_note_op,
+				 &result));
 	return result;
 }
 
@@ -151,7 +153,8 @@ static void e107_ranges(void **state)
 	request = all;
 	request.range.revision = last + 300;
 	result = range_of(&request);
-	assert_etcd_error(&result, VD_TOO_LARGE_REVISION, "etcdserver: mvcc: required revision is a future revision");
+	assert_etcd_error(&result, VD_TOO_LARGE_REVISION,
+			  "etcdserver: mvcc: required revision is a future revision");
 	assert_int_equal(result.error.grpc_code, 11);
 	assert_non_null(strchr(result.error.endpoint, ':'));
 	result = range_of(&(struct vd_etcd_range_request) { .range = { .key = VD_BYTES_NONE } });
@@ -160,10 +163,14 @@ static void e107_ranges(void **state)
 
 static void e108_puts_and_deletes(void **state)
 {
-	const struct vd_op again = { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("2"), .previous = true };
+	const struct vd_op again = {
+		.kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("2"), .previous = true
+	};
 	const struct vd_op keep = { .kind = VD_OP_PUT, .key = vd_bytes_of("absent"), .ignore_value = true };
 	const struct vd_op leased = { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .lease = 987654321 };
-	const struct vd_op remove = { .kind = VD_OP_DELETE, .key = vd_bytes_of("k"), .range_end = vd_bytes_of("l"), .previous = true };
+	const struct vd_op remove = {
+		.kind = VD_OP_DELETE, .key = vd_bytes_of("k"), .range_end = vd_bytes_of("l"), .previous = true
+	};
 	struct etcd_result result;
 
 	clear();
@@ -184,10 +191,13 @@ static void e108_puts_and_deletes(void **state)
 
 static void e109_e110_transactions(void **state)
 {
-	const struct vd_compare	    absent = { .target = VD_COMPARE_VERSION, .key = vd_bytes_of("t"), .number = 0 };
-	const struct vd_op	    create = { .kind = VD_OP_PUT, .key = vd_bytes_of("t"), .value = vd_bytes_of("1") };
+	const struct vd_compare absent = { .target = VD_COMPARE_VERSION,
+					   .key = vd_bytes_of("t"),
+					   .number = 0 };
+	const struct vd_op create = { .kind = VD_OP_PUT, .key = vd_bytes_of("t"), .value = vd_bytes_of("1") };
 	const struct vd_txn_request nested = { .success = &create, .success_count = 1 };
-	const struct vd_op	    success[] = { create, { .kind = VD_OP_RANGE, .range = { .key = vd_bytes_of("t") } },
+	const struct vd_op	    success[] = { create,
+						  { .kind = VD_OP_RANGE, .range = { .key = vd_bytes_of("t") } },
 						  { .kind = VD_OP_DELETE, .key = vd_bytes_of("nothing") } };
 	const struct vd_op	    failure[] = { { .kind = VD_OP_TXN, .txn = &nested } };
 	const struct vd_txn_request request = { &absent, 1, success, 3, failure, 1 };
@@ -208,7 +218,9 @@ static void e109_e110_transactions(void **state)
 	assert_etcd_error(&result, VD_DUPLICATE_KEY, "etcdserver: duplicate key given in txn request");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(many); i++)
 		many[i] = (struct vd_op) { .kind = VD_OP_RANGE, .range = { .key = vd_bytes_of("t") } };
-	CALL(result, vd_etcd_txn(client, NULL, &(struct vd_txn_request) { .success = many, .success_count = 129 }, etcd_note_txn, &result));
+	CALL(result,
+	     vd_etcd_txn(client, NULL, &(struct vd_txn_request) { .success = many, .success_count = 129 },
+			 etcd_note_txn, &result));
 	assert_etcd_error(&result, VD_TOO_BIG, "etcdserver: too many operations in txn request");
 }
 
@@ -223,8 +235,10 @@ static void e111_compaction(void **state)
 	CALL(result, vd_etcd_compact(client, NULL, revision, false, etcd_note_done, &result));
 	assert_etcd_error(&result, VD_EXPIRED, "etcdserver: mvcc: required revision has been compacted");
 	CALL(result, vd_etcd_compact(client, NULL, revision + 1000, false, etcd_note_done, &result));
-	assert_etcd_error(&result, VD_TOO_LARGE_REVISION, "etcdserver: mvcc: required revision is a future revision");
-	result = range_of(&(struct vd_etcd_range_request) { .range = { .key = vd_bytes_of("k"), .revision = revision - 1 } });
+	assert_etcd_error(&result, VD_TOO_LARGE_REVISION,
+			  "etcdserver: mvcc: required revision is a future revision");
+	result = range_of(&(struct vd_etcd_range_request) {
+		.range = { .key = vd_bytes_of("k"), .revision = revision - 1 } });
 	assert_etcd_error(&result, VD_EXPIRED, "etcdserver: mvcc: required revision has been compacted");
 	assert_int_equal(result.error.code, VD_ETCD_COMPACTED);
 }
@@ -238,7 +252,8 @@ static void e134_e150_limits(void **state)
 
 	result = put_value(client, "large", (struct vd_bytes) { large, 1600000 });
 	assert_etcd_error(&result, VD_TOO_BIG, "etcdserver: request is too large");
-	result = put_value(client, "large", (struct vd_bytes) { large, 2200000 }); /* our own limit, as clientv3's */
+	result = put_value(client, "large",
+			   (struct vd_bytes) { large, 2200000 }); /* our own limit, as clientv3's */
 	assert_true(result.is_error);
 	assert_status(result.error.error.code, VD_TOO_BIG);
 	assert_non_null(strstr(result.error.error.message, "trying to send message larger than max (2200"));
@@ -248,7 +263,10 @@ static void e134_e150_limits(void **state)
 	options.send_size_max = 1000;
 	options.receive_size_max = 100000;
 	small = open_with(&options);
-	CALL(result, vd_etcd_range(small, NULL, &(struct vd_etcd_range_request) { .range = { .key = vd_bytes_of("large") } }, etcd_note_range, &result));
+	CALL(result,
+	     vd_etcd_range(small, NULL,
+			   &(struct vd_etcd_range_request) { .range = { .key = vd_bytes_of("large") } },
+			   etcd_note_range, &result));
 	assert_true(result.is_error);
 	assert_status(result.error.error.code, VD_TOO_BIG);
 	vd_etcd_close_wait(small);
@@ -258,7 +276,8 @@ static void e134_e150_limits(void **state)
 
 static void e107_range_stream(void **state)
 {
-	const struct vd_etcd_range_request request = { .range = { .key = { "", 1 }, .range_end = { "", 1 } } };
+	const struct vd_etcd_range_request request = { .range = { .key = { "", 1 },
+								  .range_end = { "", 1 } } };
 	struct etcd_result		   result;
 	char				  *value = vdi_calloc(1, 100000);
 
@@ -328,7 +347,8 @@ struct kept {
 	vd_status	     ended; /* VD_OK: not yet */
 };
 
-static void note_kept(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+static void note_kept(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		      const struct vd_lease_result *result)
 {
 	struct kept *kept = arg;
 
@@ -362,7 +382,9 @@ static void e290_a_lease_is_kept_alive(void **state)
 	for (int i = 0; i < 2; i++) {
 		vdi_lock_init(&kept[i].lock, VDI_LOCK_LEAF);
 		vdi_condition_init(&kept[i].changed);
-		assert_status(vd_etcd_keep_alive_start(client, NULL, 78, note_kept, &kept[i], &keep_alives[i]), VD_OK);
+		assert_status(
+			vd_etcd_keep_alive_start(client, NULL, 78, note_kept, &kept[i], &keep_alives[i]),
+			VD_OK);
 	}
 	wait_kept(&kept[0], 3, false);
 	wait_kept(&kept[1], 2, false);
@@ -380,7 +402,8 @@ static void e290_a_lease_is_kept_alive(void **state)
 static struct vdi_wait teller_is_in, teller_may_go;
 static bool	       teller_was_in, teller_has_left;
 
-static void tell_slowly(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+static void tell_slowly(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+			const struct vd_lease_result *result)
 {
 	if (teller_was_in)
 		return;
@@ -428,17 +451,20 @@ static void e114_e115_maintenance(void **state)
 	first_member = (uint64_t) result.second;
 	CALL_OK(result, vd_etcd_alarm(client, NULL, VD_ETCD_ALARM_GET, NULL, etcd_note_alarms, &result));
 	assert_int_equal(result.kv_count, 0);
-	CALL_OK(result, vd_etcd_alarm(client, NULL, VD_ETCD_ALARM_ACTIVATE, &no_space, etcd_note_alarms, &result));
+	CALL_OK(result,
+		vd_etcd_alarm(client, NULL, VD_ETCD_ALARM_ACTIVATE, &no_space, etcd_note_alarms, &result));
 	assert_true(result.kv_count == 1 && result.number == 7 && result.second == VD_ETCD_ALARM_NO_SPACE);
 	result = put_value(client, "k", vd_bytes_of("v"));
 	assert_etcd_error(&result, VD_NO_SPACE, "etcdserver: mvcc: database space exceeded");
-	CALL_OK(result, vd_etcd_alarm(client, NULL, VD_ETCD_ALARM_DEACTIVATE, &no_space, etcd_note_alarms, &result));
+	CALL_OK(result,
+		vd_etcd_alarm(client, NULL, VD_ETCD_ALARM_DEACTIVATE, &no_space, etcd_note_alarms, &result));
 	CALL_OK(result, vd_etcd_defragment(client, &here, etcd_note_done, &result));
 	CALL_OK(result, vd_etcd_hash_kv(client, &here, 0, etcd_note_hash, &result));
 	assert_true(result.number != 0);
 	CALL(result, vd_etcd_move_leader(client, &here, 5, etcd_note_done, &result));
 	assert_true(result.is_error);
-	assert_true(result.error.code == VD_ETCD_BAD_LEADER_TRANSFEREE || result.error.code == VD_ETCD_NOT_LEADER);
+	assert_true(result.error.code == VD_ETCD_BAD_LEADER_TRANSFEREE ||
+		    result.error.code == VD_ETCD_NOT_LEADER);
 }
 
 static void e165_snapshot(void **state)
@@ -446,7 +472,8 @@ static void e165_snapshot(void **state)
 	struct etcd_result result;
 
 	put("k", "v");
-	CALL_OK(result, vd_etcd_snapshot(client, &(struct vd_etcd_call) { .endpoint = endpoint_list[0] }, etcd_note_snapshot, &result));
+	CALL_OK(result, vd_etcd_snapshot(client, &(struct vd_etcd_call) { .endpoint = endpoint_list[0] },
+					 etcd_note_snapshot, &result));
 	assert_int_equal(result.number % 512, 32);
 	assert_true(result.parts > 1 && result.second == 0);
 }
@@ -461,7 +488,9 @@ static void many_calls_at_once(void **state)
 	unsigned	    errors = 0;
 
 	for (size_t i = 0; i < COUNT; i++) {
-		const struct vd_op		   op = { .kind = VD_OP_PUT, .key = { &i, sizeof i }, .value = { &i, sizeof i } };
+		const struct vd_op		   op = { .kind = VD_OP_PUT,
+							  .key = { &i, sizeof i },
+							  .value = { &i, sizeof i } };
 		const struct vd_etcd_range_request request = { .range = { .key = { &i, sizeof i } } };
 
 		vdi_wait_init(&waits[i], env);
@@ -482,20 +511,22 @@ static void many_calls_at_once(void **state)
 
 static void e208_cancel(void **state)
 {
-	static const char *const       nobody[] = { "http://127.0.0.1:1" };
-	struct vd_etcd_options	       options = etcd_options_under_test();
+	static const char *const	   nobody[] = { "http://127.0.0.1:1" };
+	struct vd_etcd_options		   options = etcd_options_under_test();
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
-	struct etcd_result	       result;
-	struct vdi_wait		       wait;
-	struct vd_etcd		      *lonely;
-	uint64_t		       id;
+	struct etcd_result		   result;
+	struct vdi_wait			   wait;
+	struct vd_etcd			  *lonely;
+	uint64_t			   id;
 
 	options.endpoints = nobody;
 	options.endpoint_count = 1;
 	lonely = open_with(&options);
 	vdi_wait_init(&wait, env);
 	result = (struct etcd_result) { .wait = &wait };
-	assert_status(vd_etcd_range(lonely, &(struct vd_etcd_call) { .ret_id = &id }, &request, etcd_note_range, &result), VD_OK);
+	assert_status(vd_etcd_range(lonely, &(struct vd_etcd_call) { .ret_id = &id }, &request,
+				    etcd_note_range, &result),
+		      VD_OK);
 	vd_etcd_cancel(lonely, id);
 	wait_for(&result, VD_OK);
 	assert_etcd_error(&result, VD_CANCELED, "context canceled");
@@ -512,7 +543,9 @@ static void close_with_calls_under_way(void **state)
 		struct etcd_result		   results[COUNT] = { { 0 } };
 
 		for (int i = 0; i < COUNT; i++)
-			assert_status(vd_etcd_range(short_lived, NULL, &request, etcd_note_range, &results[i]), VD_OK);
+			assert_status(
+				vd_etcd_range(short_lived, NULL, &request, etcd_note_range, &results[i]),
+				VD_OK);
 		vd_etcd_close_wait(short_lived);
 		for (int i = 0; i < COUNT; i++) {
 			assert_int_equal(results[i].calls, 1);
@@ -528,7 +561,8 @@ static struct etcd_result range_by(struct vd_etcd *by, vd_dur timeout)
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
 	struct etcd_result		   result;
 
-	CALL(result, vd_etcd_range(by, &(struct vd_etcd_call) { .timeout = timeout }, &request, etcd_note_range, &result));
+	CALL(result, vd_etcd_range(by, &(struct vd_etcd_call) { .timeout = timeout }, &request,
+				   etcd_note_range, &result));
 	return result;
 }
 
@@ -596,20 +630,15 @@ static void bad_files_and_certificates(void **state)
 static vd_status auth_call(struct vd_etcd *by, int step, struct etcd_result *result)
 {
 	switch (step) {
-	case 0:
-		return vd_etcd_user_add(by, NULL, "root", "secret", etcd_note_done, result);
-	case 1:
-		return vd_etcd_user_grant_role(by, NULL, "root", "root", etcd_note_done, result);
-	case 2:
-		return vd_etcd_role_add(by, NULL, "reader", etcd_note_done, result);
+	case 0: return vd_etcd_user_add(by, NULL, "root", "secret", etcd_note_done, result);
+	case 1: return vd_etcd_user_grant_role(by, NULL, "root", "root", etcd_note_done, result);
+	case 2: return vd_etcd_role_add(by, NULL, "reader", etcd_note_done, result);
 	case 3:
-		return vd_etcd_role_grant(by, NULL, "reader", VD_ETCD_READ, vd_bytes_of("k"), VD_BYTES_NONE, etcd_note_done, result);
-	case 4:
-		return vd_etcd_user_add(by, NULL, "alice", "one", etcd_note_done, result);
-	case 5:
-		return vd_etcd_user_grant_role(by, NULL, "alice", "reader", etcd_note_done, result);
-	default:
-		return vd_etcd_auth_enable(by, NULL, true, etcd_note_done, result);
+		return vd_etcd_role_grant(by, NULL, "reader", VD_ETCD_READ, vd_bytes_of("k"), VD_BYTES_NONE,
+					  etcd_note_done, result);
+	case 4: return vd_etcd_user_add(by, NULL, "alice", "one", etcd_note_done, result);
+	case 5: return vd_etcd_user_grant_role(by, NULL, "alice", "reader", etcd_note_done, result);
+	default: return vd_etcd_auth_enable(by, NULL, true, etcd_note_done, result);
 	}
 }
 
@@ -646,7 +675,8 @@ static void e143_e168_e209_users(void **state)
 	options.password = "wrong";
 	stranger = open_with(&options);
 	result = range_by(stranger, VD_SECONDS(10));
-	assert_etcd_error(&result, VD_FORBIDDEN, "etcdserver: authentication failed, invalid user ID or password");
+	assert_etcd_error(&result, VD_FORBIDDEN,
+			  "etcdserver: authentication failed, invalid user ID or password");
 	options.user = "alice";
 	options.password = "one";
 	alice = open_with(&options);
@@ -670,7 +700,8 @@ static void e143_e168_e209_users(void **state)
 	/* A changed password ends alice's token; the old password fetches no other one. */
 	CALL_OK(result, vd_etcd_user_change_password(root, NULL, "alice", "two", etcd_note_done, &result));
 	result = range_by(alice, VD_SECONDS(10));
-	assert_etcd_error(&result, VD_FORBIDDEN, "etcdserver: authentication failed, invalid user ID or password");
+	assert_etcd_error(&result, VD_FORBIDDEN,
+			  "etcdserver: authentication failed, invalid user ID or password");
 	CALL_OK(result, vd_etcd_user_delete(root, NULL, "alice", etcd_note_done, &result));
 	CALL_OK(result, vd_etcd_auth_enable(root, NULL, false, etcd_note_done, &result));
 	result = range_by(client, VD_SECONDS(10));
@@ -714,7 +745,8 @@ static void work(struct vd_etcd *by)
 		result = put_value(by, "k", vd_bytes_of("v"));
 		puts += !result.is_error;
 		if (result.is_error)
-			assert_true(result.error.error.code == VD_UNAVAILABLE || result.error.error.code == VD_TIMEOUT);
+			assert_true(result.error.error.code == VD_UNAVAILABLE ||
+				    result.error.error.code == VD_TIMEOUT);
 	}
 	assert_int_equal(puts, 20);
 }
@@ -740,7 +772,8 @@ static void e205_a_member_dies(void **state)
 	bring_back("start", member);
 }
 
-/* A frozen member keeps its connections: only keep-alive pings find out. Until then calls that went to it wait. */
+/* A frozen member keeps its connections: only keep-alive pings find out. Until then calls that went to it
+ * wait. */
 static void e201_a_member_freezes(void **state)
 {
 	struct vd_etcd_options options = options_of();

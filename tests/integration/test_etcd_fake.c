@@ -1,8 +1,9 @@
-/* The etcd client over real connections, against a server that this test plays (`peers etcd-fake`, tests/peers/etcd_fake.go): what etcd's own client was
- * seen to do (golden transcripts of clientv3 3.7.3), and orders of messages that no real server produces.
+/* The etcd client over real connections, against a server that this test plays (`peers etcd-fake`,
+ * tests/peers/etcd_fake.go): what etcd's own client was seen to do (golden transcripts of clientv3 3.7.3),
+ * and orders of messages that no real server produces.
  *
- * The same rules are tested in the simulator (tests/unit/storage/etcd/watch); here gRPC lies between, on both sides another implementation.
- * Keys and values travel as base64: YQ== is "a", Yg== "b", Yw== "c".
+ * The same rules are tested in the simulator (tests/unit/storage/etcd/watch); here gRPC lies between, on both
+ * sides another implementation. Keys and values travel as base64: YQ== is "a", Yg== "b", Yw== "c".
  */
 #include "etcd_fixture.h"
 #include "rpc_etcd_options.h"
@@ -32,24 +33,29 @@ static int teardown(void **state)
 
 static struct vd_etcd_watch_request of_key(const char *key)
 {
-	return (struct vd_etcd_watch_request){ .key = vd_bytes_of(key) };
+	return (struct vd_etcd_watch_request) { .key = vd_bytes_of(key) };
 }
 
 static void created(int call, int id, int64_t header)
 {
-	ask("send %d {\"header\":{\"revision\":\"%lld\"},\"watch_id\":\"%d\",\"created\":true}", call, (long long) header, id);
+	ask("send %d {\"header\":{\"revision\":\"%lld\"},\"watch_id\":\"%d\",\"created\":true}", call,
+	    (long long) header, id);
 }
 
 static void event(int call, int id, int64_t header, int64_t revision)
 {
-	ask("send %d {\"header\":{\"revision\":\"%lld\"},\"watch_id\":\"%d\",\"events\":[{\"kv\":{\"key\":\"YQ==\",\"value\":\"YQ==\",\"mod_revision\":\"%lld\","
+	ask("send %d "
+	    "{\"header\":{\"revision\":\"%lld\"},\"watch_id\":\"%d\",\"events\":[{\"kv\":{\"key\":\"YQ==\","
+	    "\"value\":\"YQ==\",\"mod_revision\":\"%lld\","
 	    "\"create_revision\":\"2\",\"version\":\"2\"}}]}",
 	    call, (long long) header, id, (long long) revision);
 }
 
 static void fragment(int call, int id, int64_t header, int64_t revision)
 {
-	ask("send %d {\"header\":{\"revision\":\"%lld\"},\"watch_id\":\"%d\",\"fragment\":true,\"events\":[{\"kv\":{\"key\":\"YQ==\",\"value\":\"YQ==\","
+	ask("send %d "
+	    "{\"header\":{\"revision\":\"%lld\"},\"watch_id\":\"%d\",\"fragment\":true,\"events\":[{\"kv\":{"
+	    "\"key\":\"YQ==\",\"value\":\"YQ==\","
 	    "\"mod_revision\":\"%lld\",\"create_revision\":\"2\",\"version\":\"2\"}}]}",
 	    call, (long long) header, id, (long long) revision);
 }
@@ -88,7 +94,10 @@ static void e265_a_watch_that_the_server_cancels_ends_and_its_sibling_lives(void
 	(void) state;
 	call = open_a(&a, of_key("a"));
 	open_b(&b, call);
-	ask("send %d {\"header\":{\"revision\":\"6\"},\"watch_id\":\"0\",\"canceled\":true,\"cancel_reason\":\"because\"}", call);
+	ask("send %d "
+	    "{\"header\":{\"revision\":\"6\"},\"watch_id\":\"0\",\"canceled\":true,\"cancel_reason\":"
+	    "\"because\"}",
+	    call);
 	watcher_expect_end(&a, VD_CANCELED);
 	assert_non_null(strstr(a.error.error.message, "because"));
 	event(call, 1, 7, 7);
@@ -107,7 +116,9 @@ static void e264_a_failed_creation_ends_that_watch_alone(void **state)
 	call = open_a(&a, of_key("a"));
 	watcher_open(&b, client, of_key("b"));
 	expect_message(call, CREATE_B);
-	ask("send %d {\"header\":{\"revision\":\"6\"},\"watch_id\":\"-1\",\"created\":true,\"canceled\":true,\"cancel_reason\":\"rpc error: code = PermissionDenied desc = "
+	ask("send %d "
+	    "{\"header\":{\"revision\":\"6\"},\"watch_id\":\"-1\",\"created\":true,\"canceled\":true,"
+	    "\"cancel_reason\":\"rpc error: code = PermissionDenied desc = "
 	    "etcdserver: permission denied\"}",
 	    call);
 	watcher_expect_end(&b, VD_FORBIDDEN);
@@ -115,7 +126,8 @@ static void e264_a_failed_creation_ends_that_watch_alone(void **state)
 	event(call, 0, 7, 7);
 	WATCHER_EXPECT_EVENTS(&a, 7);
 	ask("send %d {\"header\":{\"revision\":\"8\"},\"watch_id\":\"0\",\"canceled\":true}", call);
-	watcher_expect_end(&a, VD_TOO_LARGE_REVISION); /* E-234: canceled without a reason; not the sibling's error */
+	watcher_expect_end(
+		&a, VD_TOO_LARGE_REVISION); /* E-234: canceled without a reason; not the sibling's error */
 	watcher_close(&a);
 	watcher_close(&b);
 }
@@ -215,12 +227,14 @@ static void e281_e276_a_loss_before_any_event_and_in_the_middle_of_fragments(voi
 	call = open_a(&a, request);
 	ask("end %d 14 gone", call);
 	call = expect_call(WATCH, NULL);
-	expect_message(call, "{\"create_request\":{\"fragment\":true,\"key\":\"YQ==\",\"start_revision\":\"5\"}}");
+	expect_message(call,
+		       "{\"create_request\":{\"fragment\":true,\"key\":\"YQ==\",\"start_revision\":\"5\"}}");
 	created(call, 0, 9);
 	fragment(call, 0, 9, 6);
 	ask("proxy cut");
 	call = expect_call(WATCH, NULL);
-	expect_message(call, "{\"create_request\":{\"fragment\":true,\"key\":\"YQ==\",\"start_revision\":\"5\"}}");
+	expect_message(call,
+		       "{\"create_request\":{\"fragment\":true,\"key\":\"YQ==\",\"start_revision\":\"5\"}}");
 	created(call, 0, 9);
 	fragment(call, 0, 9, 6);
 	event(call, 0, 9, 7);
@@ -369,7 +383,10 @@ static void e266_e270_after_compaction_and_after_a_close_the_server_is_told(void
 	watcher_close(&c);
 	expect_message(call, "{\"cancel_request\":{\"watch_id\":\"2\"}}");
 	/* An error after the cancel is for nobody. */
-	ask("send %d {\"header\":{\"revision\":\"9\"},\"watch_id\":\"2\",\"canceled\":true,\"cancel_reason\":\"too late\"}", call);
+	ask("send %d "
+	    "{\"header\":{\"revision\":\"9\"},\"watch_id\":\"2\",\"canceled\":true,\"cancel_reason\":\"too "
+	    "late\"}",
+	    call);
 	event(call, 0, 9, 9);
 	WATCHER_EXPECT_EVENTS(&a, 9);
 	/* The last one takes the stream with it. */
@@ -470,10 +487,12 @@ static void e272_all_watches_come_back_in_their_order(void **state)
 	call = expect_call(WATCH, NULL);
 	for (int i = 0; i < 2; i++) {
 		const char *message = ask("message %d", call);
-		bool	    is_b = strcmp(message, "{\"create_request\":{\"key\":\"Yg==\",\"start_revision\":\"10\"}}") == 0;
+		bool	    is_b = strcmp(message,
+					  "{\"create_request\":{\"key\":\"Yg==\",\"start_revision\":\"10\"}}") == 0;
 
 		if (!is_b)
-			assert_string_equal(message, "{\"create_request\":{\"key\":\"YQ==\",\"start_revision\":\"5\"}}");
+			assert_string_equal(
+				message, "{\"create_request\":{\"key\":\"YQ==\",\"start_revision\":\"5\"}}");
 		created(call, is_b ? 1 : 0, 20);
 	}
 	event(call, 0, 21, 21);
@@ -532,7 +551,8 @@ static void e275_a_message_that_is_no_watch_response_ends_the_stream(void **stat
 	call = open_a(&a, of_key("a"));
 	ask("send-raw %d Cv//////Dw==", call); /* a header whose length says 4 GiB */
 	ask("canceled %d", call);
-	/* Either the watch ends with it, or it resumes on a new stream; it never goes on as if nothing had been. */
+	/* Either the watch ends with it, or it resumes on a new stream; it never goes on as if nothing had
+	 * been. */
 	ask("default KV/Range {\"header\":{\"revision\":\"6\"}}");
 	assert_int_equal(call_range(client, "a", VD_SECONDS(30)).revision, 6);
 	status = vd_etcd_watch_next(a.watch, &a.response, &a.error);

@@ -1,5 +1,6 @@
-/* A real etcd whose quota (--quota-backend-bytes=8388608) fills up while many write: what an answer says of a write is true. etcd refuses most of them at its
- * door, but carries out the ones that find the quota full when they are applied, and answers both alike. */
+/* A real etcd whose quota (--quota-backend-bytes=8388608) fills up while many write: what an answer says of a
+ * write is true. etcd refuses most of them at its door, but carries out the ones that find the quota full
+ * when they are applied, and answers both alike. */
 #include "etcd_client_fixture.h"
 #include "etcd_fixture.h"
 
@@ -38,7 +39,9 @@ static void a_write_that_finds_no_space_may_have_happened(void **state)
 			op.key = vd_bytes_of(writes[i].key);
 			vdi_wait_init(&writes[i].wait, env);
 			writes[i].result = (struct etcd_result) { .wait = &writes[i].wait };
-			assert_status(vd_etcd_put(client, &(struct vd_etcd_call) { .timeout = VD_SECONDS(300) }, &op, etcd_note_op, &writes[i].result),
+			assert_status(vd_etcd_put(client,
+						  &(struct vd_etcd_call) { .timeout = VD_SECONDS(300) }, &op,
+						  etcd_note_op, &writes[i].result),
 				      VD_OK);
 		}
 		for (unsigned i = 0; i < WRITES; i++) {
@@ -51,7 +54,8 @@ static void a_write_that_finds_no_space_may_have_happened(void **state)
 				assert_true(is_there);
 				continue;
 			}
-			assert_etcd_error(&writes[i].result, VD_NO_SPACE, "etcdserver: mvcc: database space exceeded");
+			assert_etcd_error(&writes[i].result, VD_NO_SPACE,
+					  "etcdserver: mvcc: database space exceeded");
 			assert_int_equal(writes[i].result.error.code, VD_ETCD_NO_SPACE);
 			assert_true(writes[i].result.error.maybe_applied);
 			assert_non_null(strchr(writes[i].result.error.endpoint, ':'));

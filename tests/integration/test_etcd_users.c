@@ -1,5 +1,6 @@
-/* The etcd client as a user whose token, password or role ends in the middle, against a real etcd that hands out tokens for two seconds: simple ones, which
- * live as long as they are used (--auth-token-ttl=2 and --log-level=debug, where their end is told), and JWT, which die on time (--auth-token=jwt,...,ttl=2s).
+/* The etcd client as a user whose token, password or role ends in the middle, against a real etcd that hands
+ * out tokens for two seconds: simple ones, which live as long as they are used (--auth-token-ttl=2 and
+ * --log-level=debug, where their end is told), and JWT, which die on time (--auth-token=jwt,...,ttl=2s).
  *
  * Nothing here waits for time to pass, only for the server to have forgotten a token.
  */
@@ -13,21 +14,21 @@
 static struct vd_env  *env;
 static struct vd_etcd *root, *alice;
 
-#define CALL(result, start)                                                                                                       \
-	do {                                                                                                                      \
-		struct vdi_wait call_wait_;                                                                                       \
-		vd_status	started_;                                                                                         \
-		vdi_wait_init(&call_wait_, env);                                                                                  \
-		(result) = (struct etcd_result) { .wait = &call_wait_ };                                                          \
-		started_ = start;                                                                                                 \
-		assert_status(started_, VD_OK);                                                                                   \
-		vdi_wait_wait(&call_wait_);                                                                                       \
-		vdi_wait_fini(&call_wait_);                                                                                       \
+#define CALL(result, start)                                                                                  \
+	do {                                                                                                 \
+		struct vdi_wait call_wait_;                                                                  \
+		vd_status	started_;                                                                    \
+		vdi_wait_init(&call_wait_, env);                                                             \
+		(result) = (struct etcd_result) { .wait = &call_wait_ };                                     \
+		started_ = start;                                                                            \
+		assert_status(started_, VD_OK);                                                              \
+		vdi_wait_wait(&call_wait_);                                                                  \
+		vdi_wait_fini(&call_wait_);                                                                  \
 	} while (0)
-#define CALL_OK(result, start)                                                                                                    \
-	do {                                                                                                                      \
-		CALL(result, start);                                                                                              \
-		assert_etcd_ok(&(result));                                                                                        \
+#define CALL_OK(result, start)                                                                               \
+	do {                                                                                                 \
+		CALL(result, start);                                                                         \
+		assert_etcd_ok(&(result));                                                                   \
 	} while (0)
 
 static struct vd_etcd *open_as(const char *user, const char *password)
@@ -44,7 +45,8 @@ static struct etcd_result range_by(struct vd_etcd *by)
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
 	struct etcd_result		   result;
 
-	CALL(result, vd_etcd_range(by, &(struct vd_etcd_call) { .timeout = PATIENCE }, &request, etcd_note_range, &result));
+	CALL(result, vd_etcd_range(by, &(struct vd_etcd_call) { .timeout = PATIENCE }, &request,
+				   etcd_note_range, &result));
 	return result;
 }
 
@@ -53,7 +55,8 @@ static vd_rev put_as_root(void)
 	const struct vd_op op = { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("v") };
 	struct etcd_result result;
 
-	CALL_OK(result, vd_etcd_put(root, &(struct vd_etcd_call) { .timeout = PATIENCE }, &op, etcd_note_op, &result));
+	CALL_OK(result, vd_etcd_put(root, &(struct vd_etcd_call) { .timeout = PATIENCE }, &op, etcd_note_op,
+				    &result));
 	return result.header.revision;
 }
 
@@ -70,7 +73,8 @@ static int setup(void **state)
 		CALL(result, vd_etcd_role_add(root, NULL, "root", etcd_note_done, &result));
 		CALL_OK(result, vd_etcd_user_grant_role(root, NULL, "root", "root", etcd_note_done, &result));
 		CALL_OK(result, vd_etcd_role_add(root, NULL, "reader", etcd_note_done, &result));
-		CALL_OK(result, vd_etcd_role_grant(root, NULL, "reader", VD_ETCD_READ, vd_bytes_of("k"), VD_BYTES_NONE, etcd_note_done, &result));
+		CALL_OK(result, vd_etcd_role_grant(root, NULL, "reader", VD_ETCD_READ, vd_bytes_of("k"),
+						   VD_BYTES_NONE, etcd_note_done, &result));
 		CALL_OK(result, vd_etcd_auth_enable(root, NULL, true, etcd_note_done, &result));
 		is_enabled = true;
 	}
@@ -242,8 +246,9 @@ static void revoke_role(void)
 {
 	char command[1024];
 
-	(void) snprintf(command, sizeof command, "\"%s\" --endpoints \"%s\" --user root:secret user revoke-role alice reader", getenv("ETCDCTL"),
-			getenv("ETCD_ENDPOINTS"));
+	(void) snprintf(command, sizeof command,
+			"\"%s\" --endpoints \"%s\" --user root:secret user revoke-role alice reader",
+			getenv("ETCDCTL"), getenv("ETCD_ENDPOINTS"));
 	assert_int_equal(system(command), 0);
 }
 
@@ -267,7 +272,8 @@ static void e209_a_role_that_is_revoked_is_one_error(void **state)
 	expect_refusal(&second, text);
 	watcher_close(&second);
 	if (is_simple()) {
-		/* What was allowed when it began goes on, as etcd has it. (JWT: the token was renewed with the stream.) */
+		/* What was allowed when it began goes on, as etcd has it. (JWT: the token was renewed with
+		 * the stream.) */
 		revision = put_as_root();
 		WATCHER_EXPECT_EVENTS(&first, revision);
 	} else {

@@ -1,7 +1,9 @@
-/* Watches over a real etcd in trouble: killed and started again, compacted while nobody was connected, a reader that stands still, 10,000 watches on one
- * stream. Runs under with-etcd.sh with --proxy; VEDETTE_TEST_SIZE=full for the full sizes.
+/* Watches over a real etcd in trouble: killed and started again, compacted while nobody was connected, a
+ * reader that stands still, 10,000 watches on one stream. Runs under with-etcd.sh with --proxy;
+ * VEDETTE_TEST_SIZE=full for the full sizes.
  *
- * What a disturbed watch saw is compared with what an undisturbed one reads afterwards from the same revision: the history itself.
+ * What a disturbed watch saw is compared with what an undisturbed one reads afterwards from the same
+ * revision: the history itself.
  */
 #include "etcd_fixture.h"
 
@@ -33,7 +35,8 @@ struct answer {
 	vd_rev		     revision;
 };
 
-static void finish(struct answer *answer, const struct vd_etcd_error *error, const struct vd_etcd_header *header)
+static void finish(struct answer *answer, const struct vd_etcd_error *error,
+		   const struct vd_etcd_header *header)
 {
 	vdi_lock_acquire(&answer->lock);
 	answer->status = error ? error->error.code : VD_OK;
@@ -43,7 +46,8 @@ static void finish(struct answer *answer, const struct vd_etcd_error *error, con
 	vdi_lock_release(&answer->lock);
 }
 
-static void put_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_op_result *result)
+static void put_done(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		     const struct vd_op_result *result)
 {
 	finish(arg, error, header);
 }
@@ -77,7 +81,7 @@ static const struct vd_etcd_call patient = { .timeout = { INT64_C(20000000000) }
 static vd_rev put(const char *key, const char *value)
 {
 	for (int attempt = 0; attempt < 100; attempt++) {
-		struct vd_op  op = { .kind = VD_OP_PUT, .key = vd_bytes_of(key), .value = vd_bytes_of(value) };
+		struct vd_op op = { .kind = VD_OP_PUT, .key = vd_bytes_of(key), .value = vd_bytes_of(value) };
 		struct answer answer;
 
 		answer_begin(&answer);
@@ -130,8 +134,10 @@ static void compare_with_history(const struct seen *seen)
 	static struct seen history;
 	struct watcher	   watcher;
 
-	watcher_open(&watcher, writer, (struct vd_etcd_watch_request) { .key = vd_bytes_of(PREFIX), .range_end = vd_bytes_of("/real0"),
-									.revision = seen->kvs[0]->mod_rev });
+	watcher_open(&watcher, writer,
+		     (struct vd_etcd_watch_request) { .key = vd_bytes_of(PREFIX),
+						      .range_end = vd_bytes_of("/real0"),
+						      .revision = seen->kvs[0]->mod_rev });
 	read_until(&watcher, &history, seen->kvs[seen->count - 1]->mod_rev);
 	watcher_close(&watcher);
 	assert_int_equal(history.count, seen->count);
@@ -145,7 +151,10 @@ static void compare_with_history(const struct seen *seen)
 
 static struct vd_etcd_watch_request everything(vd_rev revision)
 {
-	return (struct vd_etcd_watch_request) { .key = vd_bytes_of(PREFIX), .range_end = vd_bytes_of("/real0"), .revision = revision, .fragment = true };
+	return (struct vd_etcd_watch_request) { .key = vd_bytes_of(PREFIX),
+						.range_end = vd_bytes_of("/real0"),
+						.revision = revision,
+						.fragment = true };
 }
 
 /* Created, so that what is written from now on is seen. */
@@ -203,7 +212,8 @@ static void e284_compacted_while_disconnected(void **state)
 		last = put(PREFIX "c", "not seen");
 	compact(last);
 	ask("proxy all heal");
-	/* Both wanted revisions that are gone; the one without events, too: nothing told it to go on (E-281). */
+	/* Both wanted revisions that are gone; the one without events, too: nothing told it to go on
+	 * (E-281). */
 	watcher_expect_end(&watcher, VD_EXPIRED);
 	assert_int_equal(watcher.error.error.compacted, last);
 	assert_int_equal(watcher.error.code, VD_ETCD_COMPACTED);
@@ -333,7 +343,8 @@ static void crowd_read(struct crowd *crowd, size_t created, size_t events)
 		vd_mono		due;
 
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		due = vd_mono_add((vd_mono) { now.tv_sec * INT64_C(1000000000) + now.tv_nsec }, VD_SECONDS(60));
+		due = vd_mono_add((vd_mono) { now.tv_sec * INT64_C(1000000000) + now.tv_nsec },
+				  VD_SECONDS(60));
 		vdi_lock_acquire(&crowd->lock);
 		while (crowd->listed_count == 0)
 			if (!vdi_condition_wait_until(&crowd->changed, &crowd->lock, due))
@@ -356,7 +367,9 @@ static void e261_e272_ten_thousand_watches_on_one_stream(void **state)
 	vdi_condition_init(&crowd.changed);
 	for (size_t i = 0; i < count; i++) {
 		struct member		    *member = &crowd.members[i];
-		struct vd_etcd_watch_request request = { .created_notify = true, .ready = member_ready, .ready_arg = member };
+		struct vd_etcd_watch_request request = { .created_notify = true,
+							 .ready = member_ready,
+							 .ready_arg = member };
 		struct vd_error		     error;
 
 		member->crowd = &crowd;

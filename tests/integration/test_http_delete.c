@@ -1,4 +1,5 @@
-/* Deletion over HTTP, the server in this process: finalizers, propagation, grace periods, and namespaces to their end. */
+/* Deletion over HTTP, the server in this process: finalizers, propagation, grace periods, and namespaces to
+ * their end. */
 #include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -6,7 +7,7 @@
 #include "http_fixture.h"
 
 static struct http_fixture world;
-static unsigned loop_count = 2;
+static unsigned		   loop_count = 2;
 
 static void start_server(bool no_collector)
 {
@@ -45,7 +46,8 @@ static char *ask(const char *method, const char *path, const char *body, int *re
 
 static void expect(const char *method, const char *path, const char *body, int code, const char *part)
 {
-	http_expect(world.port, method, path, strcmp(method, "PATCH") == 0 ? HTTP_MERGE : HTTP_JSON, body, code, part);
+	http_expect(world.port, method, path, strcmp(method, "PATCH") == 0 ? HTTP_MERGE : HTTP_JSON, body,
+		    code, part);
 }
 
 static void expect_empty(const char *collection)
@@ -63,9 +65,9 @@ static void expect_empty(const char *collection)
 /* Where the server stands. */
 static long long present_revision(const char *collection)
 {
-	char  path[512];
-	char *text, *at;
-	int   code;
+	char	  path[512];
+	char	 *text, *at;
+	int	  code;
 	long long revision;
 
 	(void) snprintf(path, sizeof path, "%s?limit=1", collection);
@@ -85,14 +87,17 @@ static char *watch_until(const char *collection, const char *name, long long rev
 	char *text;
 	int   fd = http_open(world.port, 0);
 
-	(void) snprintf(path, sizeof path, "%s?watch=1&fieldSelector=metadata.name%%3D%s&resourceVersion=%.0lld", collection, name, revision);
+	(void) snprintf(path, sizeof path,
+			"%s?watch=1&fieldSelector=metadata.name%%3D%s&resourceVersion=%.0lld", collection,
+			name, revision);
 	http_send_request(fd, "GET", path, HTTP_JSON, "");
 	text = http_read_until(fd, mark);
 	(void) close(fd);
 	return text;
 }
 
-/* Waits for the end of an object that is known to be going, without asking again and again: a watch says it. */
+/* Waits for the end of an object that is known to be going, without asking again and again: a watch says
+ * it. */
 static void expect_gone(const char *collection, const char *name)
 {
 	long long revision = present_revision(collection);
@@ -106,7 +111,7 @@ static void expect_gone(const char *collection, const char *name)
 	expect("GET", path, "", 404, "NotFound");
 }
 
-#define NS	 "/api/v1/namespaces"
+#define NS "/api/v1/namespaces"
 #define CM(name) NS "/" name "/configmaps"
 
 static void make_namespace(const char *name)
@@ -127,59 +132,84 @@ static void r666_r667_what_a_delete_answers(void **state)
 	(void) state;
 	make_namespace("answers");
 	expect("POST", CM("answers"), held, 201, "");
-	expect("DELETE", CM("answers") "/a?dryRun=All", "{\"propagationPolicy\":\"Foreground\"}", 200, "\"finalizers\":[\"example.com/x\",\"foregroundDeletion\"]");
-	expect("DELETE", CM("answers") "/a", "{\"orphanDependents\":false,\"dryRun\":[\"All\"]}", 202, "\"deletionTimestamp\"");
-	expect("DELETE", CM("answers") "/a", "{\"preconditions\":{\"uid\":\"other\"}}", 409, "Precondition failed: UID in precondition: other");
-	expect("DELETE", CM("answers") "/a", "{\"preconditions\":{\"resourceVersion\":\"1\"}}", 409, "ResourceVersion in precondition: 1");
+	expect("DELETE", CM("answers") "/a?dryRun=All", "{\"propagationPolicy\":\"Foreground\"}", 200,
+	       "\"finalizers\":[\"example.com/x\",\"foregroundDeletion\"]");
+	expect("DELETE", CM("answers") "/a", "{\"orphanDependents\":false,\"dryRun\":[\"All\"]}", 202,
+	       "\"deletionTimestamp\"");
+	expect("DELETE", CM("answers") "/a", "{\"preconditions\":{\"uid\":\"other\"}}", 409,
+	       "Precondition failed: UID in precondition: other");
+	expect("DELETE", CM("answers") "/a", "{\"preconditions\":{\"resourceVersion\":\"1\"}}", 409,
+	       "ResourceVersion in precondition: 1");
 	expect("GET", CM("answers") "/a", "", 200, "\"finalizers\":[\"example.com/x\"]");
-	expect("DELETE", CM("answers") "/a", "{\"orphanDependents\":false}", 202, "\"deletionGracePeriodSeconds\":0");
+	expect("DELETE", CM("answers") "/a", "{\"orphanDependents\":false}", 202,
+	       "\"deletionGracePeriodSeconds\":0");
 	expect("DELETE", CM("answers") "/a", "", 200, "\"kind\":\"ConfigMap\"");
-	expect("POST", CM("answers"), held, 409, "object is being deleted: configmaps \\\"a\\\" already exists");
-	expect("PATCH", CM("answers") "/a", "{\"metadata\":{\"finalizers\":[\"example.com/x\",\"example.com/y\"]}}", 422,
-	       "no new finalizers can be added if the object is being deleted, found new finalizers []string{\\\"example.com/y\\\"}");
-	expect("PATCH", CM("answers") "/a", "{\"metadata\":{\"deletionTimestamp\":null,\"labels\":{\"a\":\"b\"}}}", 200, "\"deletionTimestamp\":\"");
-	expect("PATCH", CM("answers") "/a", "{\"metadata\":{\"deletionGracePeriodSeconds\":7}}", 422, "field is immutable");
+	expect("POST", CM("answers"), held, 409,
+	       "object is being deleted: configmaps \\\"a\\\" already exists");
+	expect("PATCH", CM("answers") "/a",
+	       "{\"metadata\":{\"finalizers\":[\"example.com/x\",\"example.com/y\"]}}", 422,
+	       "no new finalizers can be added if the object is being deleted, found new finalizers "
+	       "[]string{\\\"example.com/y\\\"}");
+	expect("PATCH", CM("answers") "/a",
+	       "{\"metadata\":{\"deletionTimestamp\":null,\"labels\":{\"a\":\"b\"}}}", 200,
+	       "\"deletionTimestamp\":\"");
+	expect("PATCH", CM("answers") "/a", "{\"metadata\":{\"deletionGracePeriodSeconds\":7}}", 422,
+	       "field is immutable");
 	expect("PATCH", CM("answers") "/a", "{\"metadata\":{\"finalizers\":[]}}", 200, "\"name\":\"a\"");
 	expect("GET", CM("answers") "/a", "", 404, "NotFound");
-	expect("POST", CM("answers"), "{\"metadata\":{\"name\":\"b\",\"finalizers\":[\"orphan\",\"foregroundDeletion\"]}}", 422, "cannot be both set");
-	expect("POST", CM("answers"), "{\"metadata\":{\"name\":\"b\",\"ownerReferences\":[{\"kind\":\"Pod\",\"name\":\"p\",\"uid\":\"u\"}]}}", 422,
-	       "metadata.ownerReferences.apiVersion");
+	expect("POST", CM("answers"),
+	       "{\"metadata\":{\"name\":\"b\",\"finalizers\":[\"orphan\",\"foregroundDeletion\"]}}", 422,
+	       "cannot be both set");
+	expect("POST", CM("answers"),
+	       "{\"metadata\":{\"name\":\"b\",\"ownerReferences\":[{\"kind\":\"Pod\",\"name\":\"p\",\"uid\":"
+	       "\"u\"}]}}",
+	       422, "metadata.ownerReferences.apiVersion");
 	expect("DELETE", CM("answers") "/none?propagationPolicy=Orphan", "", 404, "NotFound");
-	expect("DELETE", CM("answers") "/none?propagationPolicy=Orphan&orphanDependents=true", "", 422, "cannot be both set");
-	expect("DELETE", CM("answers") "/none", "{\"gracePeriodSeconds\":\"soon\"}", 400, "gracePeriodSeconds must be an integer");
+	expect("DELETE", CM("answers") "/none?propagationPolicy=Orphan&orphanDependents=true", "", 422,
+	       "cannot be both set");
+	expect("DELETE", CM("answers") "/none", "{\"gracePeriodSeconds\":\"soon\"}", 400,
+	       "gracePeriodSeconds must be an integer");
 }
 
-/* A condition on the version holds for the object as it was asked for, also where the deletion changes it first. */
+/* A condition on the version holds for the object as it was asked for, also where the deletion changes it
+ * first. */
 static void r668_a_version_is_asked_for_once(void **state)
 {
 	static const struct {
 		const char *finalizer, *options;
 		int	    code; /* of a get afterwards */
-	} rows[] = { { "orphan", "\"propagationPolicy\":\"Background\",", 404 }, { "example.com/x", "", 200 }, { "foregroundDeletion", "\"orphanDependents\":false,", 404 } };
+	} rows[] = { { "orphan", "\"propagationPolicy\":\"Background\",", 404 },
+		     { "example.com/x", "", 200 },
+		     { "foregroundDeletion", "\"orphanDependents\":false,", 404 } };
 	char body[200], *text, *revision;
 	int  code;
 
 	(void) state;
 	make_namespace("versions");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"v\",\"finalizers\":[\"%s\"]}}", rows[i].finalizer);
+		(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"v\",\"finalizers\":[\"%s\"]}}",
+				rows[i].finalizer);
 		text = ask("POST", CM("versions"), body, &code);
 		assert_int_equal(code, 201);
 		revision = strstr(text, "\"resourceVersion\":\"");
 		assert_non_null(revision);
-		(void) snprintf(body, sizeof body, "{%s\"preconditions\":{\"resourceVersion\":\"%lld\"}}", rows[i].options,
-				atoll(revision + strlen("\"resourceVersion\":\"")));
+		(void) snprintf(body, sizeof body, "{%s\"preconditions\":{\"resourceVersion\":\"%lld\"}}",
+				rows[i].options, atoll(revision + strlen("\"resourceVersion\":\"")));
 		free(text);
 		expect("DELETE", CM("versions") "/v", body, 200, "");
-		expect("GET", CM("versions") "/v", "", rows[i].code, rows[i].code == 200 ? "\"deletionTimestamp\"" : "NotFound");
+		expect("GET", CM("versions") "/v", "", rows[i].code,
+		       rows[i].code == 200 ? "\"deletionTimestamp\"" : "NotFound");
 		if (rows[i].code == 404)
 			continue;
-		expect("DELETE", CM("versions") "/v", body, 409, "Precondition failed: ResourceVersion in precondition"); /* it has been marked since */
+		expect("DELETE", CM("versions") "/v", body, 409,
+		       "Precondition failed: ResourceVersion in precondition"); /* it has been marked since */
 		expect("PATCH", CM("versions") "/v", "{\"metadata\":{\"finalizers\":null}}", 200, "");
 	}
 }
 
-/* With a limit a collection loses one page, from where its token says; without, it loses all. The options are the body's if there is one. rules: R-604, R-614 */
+/* With a limit a collection loses one page, from where its token says; without, it loses all. The options are
+ * the body's if there is one.
+ * rules: R-604, R-614 */
 static void r669_collections_are_deleted_by_pages(void **state)
 {
 	char body[64], path[512], *text, *token;
@@ -188,7 +218,8 @@ static void r669_collections_are_deleted_by_pages(void **state)
 	(void) state;
 	make_namespace("pages");
 	for (int i = 0; i < 7; i++) {
-		(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"c%d\"%s}}", i, i == 6 ? ",\"finalizers\":[\"example.com/x\"]" : "");
+		(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"c%d\"%s}}", i,
+				i == 6 ? ",\"finalizers\":[\"example.com/x\"]" : "");
 		expect("POST", CM("pages"), body, 201, "");
 	}
 	expect("DELETE", CM("pages") "?limit=2&dryRun=All", "", 200, "\"status\":\"Success\"");
@@ -199,7 +230,8 @@ static void r669_collections_are_deleted_by_pages(void **state)
 	token = strstr(text, "\"continue\":\"");
 	assert_non_null(token);
 	token += strlen("\"continue\":\"");
-	(void) snprintf(path, sizeof path, CM("pages") "?limit=1&continue=%.*s", (int) strcspn(token, "\""), token);
+	(void) snprintf(path, sizeof path, CM("pages") "?limit=1&continue=%.*s", (int) strcspn(token, "\""),
+			token);
 	free(text);
 	expect("DELETE", path, "", 200, "\"status\":\"Success\"");
 	expect("GET", CM("pages") "/c2", "", 200, "");
@@ -208,7 +240,8 @@ static void r669_collections_are_deleted_by_pages(void **state)
 	expect("DELETE", CM("pages") "?labelSelector=a%3Db", "", 200, "");
 	expect("GET", CM("pages") "/c4", "", 200, "");
 	/* The query asks for a finalizer, the body does not. */
-	expect("DELETE", CM("pages") "/c4?propagationPolicy=Foreground", "{\"propagationPolicy\":\"Background\"}", 200, "\"status\":\"Success\"");
+	expect("DELETE", CM("pages") "/c4?propagationPolicy=Foreground",
+	       "{\"propagationPolicy\":\"Background\"}", 200, "\"status\":\"Success\"");
 	expect("GET", CM("pages") "/c4", "", 404, "");
 	expect("DELETE", CM("pages") "", "", 200, "\"status\":\"Success\"");
 	expect("GET", CM("pages") "/c2", "", 404, "");
@@ -221,13 +254,20 @@ static void r667_a_bound_pod_waits_for_its_agent(void **state)
 {
 	(void) state;
 	make_namespace("grace");
-	expect("POST", NS "/grace/pods", "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"n\",\"terminationGracePeriodSeconds\":3600}}", 201, "");
-	expect("POST", NS "/grace/pods", "{\"metadata\":{\"name\":\"free\"},\"spec\":{\"terminationGracePeriodSeconds\":3600}}", 201, "");
+	expect("POST", NS "/grace/pods",
+	       "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"n\","
+	       "\"terminationGracePeriodSeconds\":3600}}",
+	       201, "");
+	expect("POST", NS "/grace/pods",
+	       "{\"metadata\":{\"name\":\"free\"},\"spec\":{\"terminationGracePeriodSeconds\":3600}}", 201,
+	       "");
 	expect("DELETE", NS "/grace/pods/free", "", 200, "\"kind\":\"Pod\"");
 	expect("GET", NS "/grace/pods/free", "", 404, "");
 	expect("DELETE", NS "/grace/pods/p", "", 200, "\"deletionGracePeriodSeconds\":3600");
-	expect("DELETE", NS "/grace/pods/p?gracePeriodSeconds=4000", "", 200, "\"deletionGracePeriodSeconds\":3600");
-	expect("DELETE", NS "/grace/pods/p?gracePeriodSeconds=1800", "", 200, "\"deletionGracePeriodSeconds\":1800");
+	expect("DELETE", NS "/grace/pods/p?gracePeriodSeconds=4000", "", 200,
+	       "\"deletionGracePeriodSeconds\":3600");
+	expect("DELETE", NS "/grace/pods/p?gracePeriodSeconds=1800", "", 200,
+	       "\"deletionGracePeriodSeconds\":1800");
 	expect("GET", NS "/grace/pods/p", "", 200, "\"generation\":2");
 	expect("DELETE", NS "/grace/pods/p", "{\"gracePeriodSeconds\":0}", 200, "\"kind\":\"Pod\"");
 	expect("GET", NS "/grace/pods/p", "", 404, "");
@@ -246,7 +286,8 @@ static void a_namespace_goes_with_its_content(void **state)
 		expect("POST", CM("full"), body, 201, "");
 	}
 	expect("POST", NS "/full/pods", "{\"metadata\":{\"name\":\"p\"},\"spec\":{}}", 201, "");
-	expect("POST", "/apis/apps/v1/namespaces/full/deployments", "{\"metadata\":{\"name\":\"d\"}}", 201, "");
+	expect("POST", "/apis/apps/v1/namespaces/full/deployments", "{\"metadata\":{\"name\":\"d\"}}", 201,
+	       "");
 	expect("DELETE", NS "/full", "", 200, "\"phase\":\"Terminating\"");
 	expect_gone(NS, "full");
 	expect_empty(CM("full"));
@@ -262,16 +303,21 @@ static void a_namespace_waits_for_finalizers_and_says_so(void **state)
 
 	(void) state;
 	make_namespace("held");
-	expect("POST", CM("held"), "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"example.com/x\"]}}", 201, "");
+	expect("POST", CM("held"), "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"example.com/x\"]}}", 201,
+	       "");
 	expect("POST", CM("held"), "{\"metadata\":{\"name\":\"b\"}}", 201, "");
 	expect("DELETE", NS "/held", "", 200, "\"phase\":\"Terminating\"");
-	text = watch_until(NS, "held", 0, "Some content in the namespace has finalizers remaining: example.com/x in 1 resource instances");
+	text = watch_until(NS, "held", 0,
+			   "Some content in the namespace has finalizers remaining: example.com/x in 1 "
+			   "resource instances");
 	assert_non_null(strstr(text, "\"NamespaceContentRemaining\""));
 	assert_non_null(strstr(text, "Some resources are remaining: configmaps. has 1 resource instances"));
 	free(text);
 	expect("POST", CM("held"), "{\"metadata\":{\"name\":\"late\"}}", 403,
-	       "configmaps \\\"late\\\" is forbidden: unable to create new content in namespace held because it is being terminated");
-	expect("POST", CM("held"), "{\"metadata\":{\"generateName\":\"late-\"}}", 403, "\"reason\":\"NamespaceTerminating\"");
+	       "configmaps \\\"late\\\" is forbidden: unable to create new content in namespace held because "
+	       "it is being terminated");
+	expect("POST", CM("held"), "{\"metadata\":{\"generateName\":\"late-\"}}", 403,
+	       "\"reason\":\"NamespaceTerminating\"");
 	expect("DELETE", NS "/held", "", 200, "\"phase\":\"Terminating\"");
 	expect("PATCH", CM("held") "/a", "{\"metadata\":{\"finalizers\":null}}", 200, "");
 	expect_gone(NS, "held");
@@ -287,7 +333,9 @@ static void a_namespace_waits_for_what_cannot_be_decoded(void **state)
 	expect("POST", CM("unreadable"), "{\"metadata\":{\"name\":\"c\"}}", 201, "");
 	assert_status(vd_store_put_wait(world.store, key, vd_bytes_of("junk"), NULL, NULL), VD_OK);
 	expect("DELETE", NS "/unreadable", "", 200, "");
-	free(watch_until(NS, "unreadable", 0, "configmaps: the object stored under /registry/configmaps/unreadable/c cannot be decoded"));
+	free(watch_until(
+		NS, "unreadable", 0,
+		"configmaps: the object stored under /registry/configmaps/unreadable/c cannot be decoded"));
 	assert_status(vd_store_delete_wait(world.store, key, VD_BYTES_NONE, NULL, NULL, NULL), VD_OK);
 	expect_gone(NS, "unreadable");
 }
@@ -295,7 +343,8 @@ static void a_namespace_waits_for_what_cannot_be_decoded(void **state)
 static void some_namespaces_stay(void **state)
 {
 	(void) state;
-	expect("DELETE", NS "/default", "", 403, "namespaces \\\"default\\\" is forbidden: this namespace may not be deleted");
+	expect("DELETE", NS "/default", "", 403,
+	       "namespaces \\\"default\\\" is forbidden: this namespace may not be deleted");
 	expect("DELETE", NS "/kube-system?dryRun=All", "", 403, "this namespace may not be deleted");
 	expect("DELETE", NS, "", 405, "MethodNotAllowed");
 	expect("GET", "/api/v1", "", 200, "\"name\":\"namespaces/finalize\"");
@@ -306,16 +355,21 @@ static void finalize_has_its_own_door(void **state)
 {
 	(void) state;
 	make_namespace("door");
-	expect("PUT", NS "/door", "{\"metadata\":{\"name\":\"door\",\"labels\":{\"a\":\"b\"}},\"spec\":{\"finalizers\":[\"example.com/mine\"]}}", 200,
-	       "\"spec\":{\"finalizers\":[\"kubernetes\"]}");
-	expect("PUT", NS "/door/finalize", "{\"metadata\":{\"name\":\"door\"},\"spec\":{\"finalizers\":[\"kubernetes\",\"example.com/mine\"]},\"status\":{\"phase\":\"x\"}}",
+	expect("PUT", NS "/door",
+	       "{\"metadata\":{\"name\":\"door\",\"labels\":{\"a\":\"b\"}},\"spec\":{\"finalizers\":["
+	       "\"example.com/mine\"]}}",
+	       200, "\"spec\":{\"finalizers\":[\"kubernetes\"]}");
+	expect("PUT", NS "/door/finalize",
+	       "{\"metadata\":{\"name\":\"door\"},\"spec\":{\"finalizers\":[\"kubernetes\",\"example.com/"
+	       "mine\"]},\"status\":{\"phase\":\"x\"}}",
 	       200, "\"status\":{\"phase\":\"Active\"}");
 	expect("PATCH", NS "/door/finalize", "{}", 405, "");
 	expect("DELETE", NS "/door", "", 200, "\"finalizers\":[\"kubernetes\",\"example.com/mine\"]");
 	/* The server has done its part; the rest is somebody else's. */
 	free(watch_until(NS, "door", 0, "\"spec\":{\"finalizers\":[\"example.com/mine\"]}"));
 	expect("DELETE", NS "/door", "", 200, "Terminating");
-	expect("PUT", NS "/door/finalize", "{\"metadata\":{\"name\":\"door\"},\"spec\":{}}", 200, "\"name\":\"door\"");
+	expect("PUT", NS "/door/finalize", "{\"metadata\":{\"name\":\"door\"},\"spec\":{}}", 200,
+	       "\"name\":\"door\"");
 	expect("GET", NS "/door", "", 404, "");
 }
 
@@ -364,7 +418,8 @@ static struct {
 	bool			   is_holding, has_come;
 } held = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
-static vd_status hold_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status hold_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+			  void *arg)
 {
 	static const char prefix[] = "/registry/configmaps/slow/";
 
@@ -379,7 +434,8 @@ static vd_status hold_txn(struct vd_store *store, const struct vd_txn_request *r
 	return held.ops->txn(store, request, done, arg);
 }
 
-/* A create that has seen its namespace, and commits when that is gone, or another one of the same name: it does not. */
+/* A create that has seen its namespace, and commits when that is gone, or another one of the same name: it
+ * does not. */
 static void a_create_that_comes_too_late_is_refused(void **state)
 {
 	struct vd_store_ops ops = *world.store->ops;
@@ -414,7 +470,8 @@ static void a_create_that_comes_too_late_is_refused(void **state)
 		pthread_mutex_unlock(&held.mutex);
 		text = http_read_until(fd, NULL);
 		(void) close(fd);
-		assert_int_equal(atoi(text + 9), round == 0 ? 404 : 201); /* the new namespace is as good as the old one */
+		assert_int_equal(atoi(text + 9),
+				 round == 0 ? 404 : 201); /* the new namespace is as good as the old one */
 		free(text);
 		if (round == 0)
 			expect_empty(CM("slow"));
@@ -453,7 +510,8 @@ static void make(const char *collection, const char *name, const char *owners, c
 	char *text, *at;
 	int   code;
 
-	(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"%s\",\"ownerReferences\":[%s]}}", name, owners);
+	(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"%s\",\"ownerReferences\":[%s]}}", name,
+			owners);
 	text = ask("POST", collection, body, &code);
 	if (code != 201)
 		print_message("%s: %s\n", body, text);
@@ -465,14 +523,17 @@ static void make(const char *collection, const char *name, const char *owners, c
 	free(text);
 }
 
-static const char *owned_by(const char *version, const char *kind, const char *name, const char *uid, bool blocks)
+static const char *owned_by(const char *version, const char *kind, const char *name, const char *uid,
+			    bool blocks)
 {
 	static char texts[8][256];
 	static int  next;
 	char	   *text = texts[next++ % 8];
 
-	(void) snprintf(text, sizeof texts[0], "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\",\"blockOwnerDeletion\":%s}", version, kind,
-			name, uid, blocks ? "true" : "false");
+	(void) snprintf(text, sizeof texts[0],
+			"{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\",\"uid\":\"%s\","
+			"\"blockOwnerDeletion\":%s}",
+			version, kind, name, uid, blocks ? "true" : "false");
 	return text;
 }
 
@@ -503,7 +564,8 @@ static void background_dependents_go_after_their_owner(void **state)
 {
 	(void) state;
 	make_tree("back", true);
-	expect("DELETE", DP("back") "/d", "{\"propagationPolicy\":\"Background\"}", 200, "\"status\":\"Success\"");
+	expect("DELETE", DP("back") "/d", "{\"propagationPolicy\":\"Background\"}", 200,
+	       "\"status\":\"Success\"");
 	expect("GET", DP("back") "/d", "", 404, "");
 	for (int i = 0; i < 2; i++)
 		for (int j = 0; j < 3; j++) {
@@ -525,9 +587,11 @@ static void foreground_dependents_go_first(void **state)
 	make_tree("front", true);
 	/* As soon as a watch says that the owner has gone, nothing of what it owned is there. */
 	fd = http_open(world.port, 0);
-	(void) snprintf(path, sizeof path, DP("front") "?watch=1&resourceVersion=%lld", present_revision(DP("front")));
+	(void) snprintf(path, sizeof path, DP("front") "?watch=1&resourceVersion=%lld",
+			present_revision(DP("front")));
 	http_send_request(fd, "GET", path, HTTP_JSON, "");
-	expect("DELETE", DP("front") "/d", "{\"propagationPolicy\":\"Foreground\"}", 200, "\"finalizers\":[\"foregroundDeletion\"]");
+	expect("DELETE", DP("front") "/d", "{\"propagationPolicy\":\"Foreground\"}", 200,
+	       "\"finalizers\":[\"foregroundDeletion\"]");
 	free(http_read_until(fd, "\"type\":\"DELETED\""));
 	(void) close(fd);
 	expect_empty(NS "/front/pods");
@@ -545,7 +609,8 @@ static void orphans_stay_without_their_owner(void **state)
 
 	(void) state;
 	make_tree("orphans", true);
-	expect("DELETE", DP("orphans") "/d", "{\"propagationPolicy\":\"Orphan\"}", 200, "\"finalizers\":[\"orphan\"]");
+	expect("DELETE", DP("orphans") "/d", "{\"propagationPolicy\":\"Orphan\"}", 200,
+	       "\"finalizers\":[\"orphan\"]");
 	expect_gone(DP("orphans"), "d");
 	for (int i = 0; i < 2; i++) {
 		(void) snprintf(path, sizeof path, RS("orphans") "/rs%d", i);
@@ -567,11 +632,13 @@ static void one_owner_that_lives_is_enough(void **state)
 	make_namespace("several");
 	make(CM("several"), "a", "", a);
 	make(CM("several"), "b", "", b);
-	(void) snprintf(owners, sizeof owners, "%s,%s", owned_by("v1", "ConfigMap", "a", a, false), owned_by("v1", "ConfigMap", "b", b, false));
+	(void) snprintf(owners, sizeof owners, "%s,%s", owned_by("v1", "ConfigMap", "a", a, false),
+			owned_by("v1", "ConfigMap", "b", b, false));
 	make(CM("several"), "c", owners, c);
 	revision = present_revision(CM("several"));
 	expect("DELETE", CM("several") "/a", "", 200, "Success");
-	free(watch_until(CM("several"), "c", revision, "\"type\":\"MODIFIED\"")); /* the reference to a is gone */
+	free(watch_until(CM("several"), "c", revision,
+			 "\"type\":\"MODIFIED\"")); /* the reference to a is gone */
 	expect("GET", CM("several") "/c", "", 200, b);
 	expect("DELETE", CM("several") "/b", "", 200, "Success");
 	expect_gone(CM("several"), "c");
@@ -589,19 +656,23 @@ static void an_owner_elsewhere_is_none(void **state)
 	expect_gone(CM("here"), "b");
 	expect("GET", CM("there") "/a", "", 200, "");
 	/* An owner that never was. */
-	make(CM("here"), "c", owned_by("v1", "ConfigMap", "none", "5e1f2f7e-0000-4000-8000-000000000000", false), uid);
+	make(CM("here"), "c",
+	     owned_by("v1", "ConfigMap", "none", "5e1f2f7e-0000-4000-8000-000000000000", false), uid);
 	expect_gone(CM("here"), "c");
 	/* One of the same name, but another one. */
 	make(CM("here"), "a", "", uid);
 	make(CM("here"), "d", owned_by("v1", "ConfigMap", "a", a, false), uid);
 	expect_gone(CM("here"), "d");
-	/* Without a namespace nothing in one can be followed; a kind that is not served cannot either: both stay. */
+	/* Without a namespace nothing in one can be followed; a kind that is not served cannot either: both
+	 * stay. */
 	make("/api/v1/persistentvolumes", "v", owned_by("v1", "ConfigMap", "a", a, false), uid);
-	make(CM("here"), "e", owned_by("example.com/v1", "Thing", "t", "5e1f2f7e-0000-4000-8000-000000000001", false), uid);
+	make(CM("here"), "e",
+	     owned_by("example.com/v1", "Thing", "t", "5e1f2f7e-0000-4000-8000-000000000001", false), uid);
 	/* Owned from outside of the namespace. */
 	make("/api/v1/persistentvolumes", "w", "", a);
 	make(CM("here"), "f", owned_by("v1", "PersistentVolume", "w", a, false), uid);
-	make(CM("here"), "g", owned_by("v1", "PersistentVolume", "w", "5e1f2f7e-0000-4000-8000-000000000002", false), uid);
+	make(CM("here"), "g",
+	     owned_by("v1", "PersistentVolume", "w", "5e1f2f7e-0000-4000-8000-000000000002", false), uid);
 	expect_gone(CM("here"), "g");
 	expect("GET", CM("here") "/f", "", 200, "");
 	expect("DELETE", "/api/v1/persistentvolumes/w", "", 200, "");
@@ -619,9 +690,11 @@ static void a_circle_ends(void **state)
 	make_namespace("circle");
 	make(CM("circle"), "a", "", a);
 	make(CM("circle"), "b", owned_by("v1", "ConfigMap", "a", a, true), b);
-	(void) snprintf(body, sizeof body, "{\"metadata\":{\"ownerReferences\":[%s]}}", owned_by("v1", "ConfigMap", "b", b, true));
+	(void) snprintf(body, sizeof body, "{\"metadata\":{\"ownerReferences\":[%s]}}",
+			owned_by("v1", "ConfigMap", "b", b, true));
 	expect("PATCH", CM("circle") "/a", body, 200, "");
-	expect("DELETE", CM("circle") "/a", "{\"propagationPolicy\":\"Foreground\"}", 200, "foregroundDeletion");
+	expect("DELETE", CM("circle") "/a", "{\"propagationPolicy\":\"Foreground\"}", 200,
+	       "foregroundDeletion");
 	expect_gone(CM("circle"), "a");
 	expect_gone(CM("circle"), "b");
 }
@@ -642,7 +715,8 @@ static void dependents_of_what_went_before_the_start_go(void **state)
 	expect_gone(NS "/before/pods", "p0-0");
 }
 
-/* References are taken out by uid. One that does not hold, though its uid is that of an owner that is there, takes nothing along. */
+/* References are taken out by uid. One that does not hold, though its uid is that of an owner that is there,
+ * takes nothing along. */
 static void an_owner_that_is_named_twice_holds_as_long_as_it_is_there(void **state)
 {
 	char	  owner[64], other[64], uid[64], owners[1024];
@@ -653,7 +727,8 @@ static void an_owner_that_is_named_twice_holds_as_long_as_it_is_there(void **sta
 	make_namespace("twice");
 	make(CM("twice"), "owner", "", owner);
 	make(CM("twice"), "other", "", other);
-	(void) snprintf(owners, sizeof owners, "%s,%s,%s", owned_by("v1", "ConfigMap", "owner", owner, false), owned_by("v1", "ConfigMap", "nobody", owner, false),
+	(void) snprintf(owners, sizeof owners, "%s,%s,%s", owned_by("v1", "ConfigMap", "owner", owner, false),
+			owned_by("v1", "ConfigMap", "nobody", owner, false),
 			owned_by("v1", "ConfigMap", "other", other, false));
 	make(CM("twice"), "owned", owners, uid);
 	revision = present_revision(CM("twice"));
@@ -671,8 +746,14 @@ static void r667_pods_of_absent_nodes_go(void **state)
 	(void) state;
 	make_namespace("agents");
 	expect("POST", "/api/v1/nodes", "{\"metadata\":{\"name\":\"present\"}}", 201, "");
-	expect("POST", NS "/agents/pods", "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"absent\",\"terminationGracePeriodSeconds\":1}}", 201, "");
-	expect("POST", NS "/agents/pods", "{\"metadata\":{\"name\":\"q\"},\"spec\":{\"nodeName\":\"present\",\"terminationGracePeriodSeconds\":1}}", 201, "");
+	expect("POST", NS "/agents/pods",
+	       "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"absent\","
+	       "\"terminationGracePeriodSeconds\":1}}",
+	       201, "");
+	expect("POST", NS "/agents/pods",
+	       "{\"metadata\":{\"name\":\"q\"},\"spec\":{\"nodeName\":\"present\","
+	       "\"terminationGracePeriodSeconds\":1}}",
+	       201, "");
 	expect("DELETE", NS "/agents/pods/p", "", 200, "\"deletionGracePeriodSeconds\":1");
 	expect("DELETE", NS "/agents/pods/q", "", 200, "\"deletionGracePeriodSeconds\":1");
 	expect_gone(NS "/agents/pods", "p");
@@ -705,7 +786,8 @@ static void settle_model(struct model *model)
 	for (bool changed = true; changed;) {
 		changed = false;
 		for (int i = 0; i < OBJECTS; i++) {
-			bool has_owner = model[i].owners[0] >= 0 || model[i].owners[1] >= 0, lives = !has_owner;
+			bool has_owner = model[i].owners[0] >= 0 || model[i].owners[1] >= 0,
+			     lives = !has_owner;
 
 			for (int j = 0; j < 2; j++)
 				lives |= model[i].owners[j] >= 0 && model[model[i].owners[j]].exists;
@@ -726,14 +808,18 @@ static void make_forest(struct model *model, uint64_t *seed)
 			if (next_random(seed) % 3) {
 				model[i].owners[j] = (int) (next_random(seed) % (uint64_t) i);
 				(void) snprintf(owner[j], sizeof owner[j], "o%d", model[i].owners[j]);
-				(void) snprintf(owners + strlen(owners), sizeof owners - strlen(owners), "%s%s", *owners ? "," : "",
-						owned_by("v1", "ConfigMap", owner[j], model[model[i].owners[j]].uid, next_random(seed) % 2));
+				(void) snprintf(owners + strlen(owners), sizeof owners - strlen(owners),
+						"%s%s", *owners ? "," : "",
+						owned_by("v1", "ConfigMap", owner[j],
+							 model[model[i].owners[j]].uid,
+							 next_random(seed) % 2));
 			}
 		make(CM("forest"), name, owners, model[i].uid);
 	}
 }
 
-/* Owners are deleted in all ways while the server is stopped and started; in the end there is exactly what the model says. */
+/* Owners are deleted in all ways while the server is stopped and started; in the end there is exactly what
+ * the model says. */
 static void r667_the_collector_against_a_model(void **state)
 {
 	static const char *const policies[] = { "Background", "Foreground", "Background" };
@@ -750,7 +836,8 @@ static void r667_the_collector_against_a_model(void **state)
 			char path[128], body[64];
 
 			(void) snprintf(path, sizeof path, CM("forest") "/o%d", victim);
-			(void) snprintf(body, sizeof body, "{\"propagationPolicy\":\"%s\"}", policies[next_random(&seed) % 3]);
+			(void) snprintf(body, sizeof body, "{\"propagationPolicy\":\"%s\"}",
+					policies[next_random(&seed) % 3]);
 			free(ask("DELETE", path, body, &code));
 			assert_true(code == 200 || code == 404);
 			model[victim].exists = false;

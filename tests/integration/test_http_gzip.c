@@ -1,4 +1,5 @@
-/* Compressed answers: who gets them, that they hold what the plain ones do, and that neither their size nor who does not read them is anybody's trouble. */
+/* Compressed answers (R-647): who gets them, that they hold what the plain ones do, and that neither their
+ * size nor who does not read them is anybody's trouble. */
 #include <poll.h>
 #include <unistd.h>
 #include <vedette/vedette.h>
@@ -9,11 +10,11 @@
 #include "http_gzip.h"
 #include "http_server.h"
 
-#define TEXT_MAX    (24 << 20)
-#define CM	    "/api/v1/namespaces/default/configmaps"
-#define GZIP	    "Accept-Encoding: gzip\r\n"
-#define TABLE	    "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n"
-#define METADATA    "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io\r\n"
+#define TEXT_MAX (24 << 20)
+#define CM "/api/v1/namespaces/default/configmaps"
+#define GZIP "Accept-Encoding: gzip\r\n"
+#define TABLE "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n"
+#define METADATA "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io\r\n"
 
 /* ---- The client ---- */
 
@@ -48,7 +49,8 @@ static bool take_apart(size_t size, struct answer *answer)
 		answer->size = strtoul(length + 16, NULL, 10);
 		if (size - (size_t) (at - text) >= answer->size)
 			return true;
-	} else if (strstr(text, "Transfer-Encoding: chunked") && size >= 5 && memcmp(text + size - 5, "0\r\n\r\n", 5) == 0) {
+	} else if (strstr(text, "Transfer-Encoding: chunked") && size >= 5 &&
+		   memcmp(text + size - 5, "0\r\n\r\n", 5) == 0) {
 		for (;;) {
 			size_t chunk = strtoul(at, &at, 16);
 
@@ -84,7 +86,8 @@ static struct answer read_answer(int fd)
 			break;
 		size += (size_t) got;
 		text[size] = 0;
-		/* The end of a chunked answer cannot stand inside it here: contents have no line ends like that, or are looked at as a whole anyway. */
+		/* The end of a chunked answer cannot stand inside it here: contents have no line ends like
+		 * that, or are looked at as a whole anyway. */
 		if (take_apart(size, &answer)) {
 			answer.is_whole = true;
 			return answer;
@@ -118,7 +121,10 @@ static bool is_gzip(const struct answer *answer)
 static char *unpack(const struct answer *answer, size_t *ret_size)
 {
 	char	*content = malloc(TEXT_MAX);
-	z_stream stream = { .next_in = (Bytef *) answer->body, .avail_in = (uInt) answer->size, .next_out = (Bytef *) content, .avail_out = TEXT_MAX };
+	z_stream stream = { .next_in = (Bytef *) answer->body,
+			    .avail_in = (uInt) answer->size,
+			    .next_out = (Bytef *) content,
+			    .avail_out = TEXT_MAX };
 
 	assert_true(is_gzip(answer));
 	assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
@@ -140,7 +146,8 @@ static void put(struct http_fixture *world, unsigned number, size_t size, bool r
 }
 
 /* The same answer with and without, and whether the one with is compressed. */
-static void assert_same(const struct http_fixture *world, const char *request, const char *headers, bool is_compressed)
+static void assert_same(const struct http_fixture *world, const char *request, const char *headers,
+			bool is_compressed)
 {
 	struct answer answer = ask(world, request, headers);
 	char	     *plain = malloc(answer.size), *content, with[256];
@@ -173,13 +180,18 @@ static void r647_h308_long_answers_are_compressed_for_who_asks(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
 	struct http_fixture	 world = http_fixture_open(&options);
-	static const char	*const refused[] = { "", "Accept-Encoding: gzip;q=0\r\n", "Accept-Encoding: GZIP\r\n", "Accept-Encoding: *\r\n", "Accept-Encoding:\r\n",
-					       "Accept-Encoding: br, deflate\r\n", "Accept-Encoding: identity\r\nAccept-Encoding: gzip\r\n",
+	static const char *const refused[] = { "",
+					       "Accept-Encoding: gzip;q=0\r\n",
+					       "Accept-Encoding: GZIP\r\n",
+					       "Accept-Encoding: *\r\n",
+					       "Accept-Encoding:\r\n",
+					       "Accept-Encoding: br, deflate\r\n",
+					       "Accept-Encoding: identity\r\nAccept-Encoding: gzip\r\n",
 					       "Accept-Encoding: ,;=,\"gzip\"\r\n" };
-	struct answer answer;
-	char	     *content;
-	size_t	      size;
-	int	      fd;
+	struct answer		 answer;
+	char			*content;
+	size_t			 size;
+	int			 fd;
 
 	for (unsigned i = 0; i < 1300; i++)
 		put(&world, i, 300 + i, i % 2);
@@ -191,7 +203,12 @@ static void r647_h308_long_answers_are_compressed_for_who_asks(void **state)
 	assert_same(&world, "GET " CM "?limit=9 HTTP/1.1", METADATA, false);
 	assert_same(&world, "GET " CM "?fieldSelector=metadata.name=c1 HTTP/1.1", TABLE, false);
 	assert_same(&world, "GET " CM " HTTP/1.1", "Accept: application/vnd.kubernetes.protobuf\r\n", true);
-	assert_same(&world, "GET " CM " HTTP/1.1", "Accept: application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json\r\n", false);
+	assert_same(&world, "GET " CM " HTTP/1.1",
+		    "Accept: "
+		    "application/"
+		    "vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/"
+		    "json\r\n",
+		    false);
 	assert_same(&world, "GET " CM "/c1 HTTP/1.1", "", false);
 	put(&world, 1, 200000, true);
 	assert_same(&world, "GET " CM "/c1 HTTP/1.1", "", true);
@@ -291,7 +308,8 @@ static bool begins_with_gzip(int fd)
 	return strstr(text, "Content-Encoding: gzip") != NULL;
 }
 
-/* Clients that do not read keep their encoders; there are not more than VDI_GZIP_LOOP_MAX, everybody else is served plainly, and served. */
+/* Clients that do not read keep their encoders; there are not more than VDI_GZIP_LOOP_MAX, everybody else is
+ * served plainly, and served. */
 static void encoders_are_bounded(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -320,8 +338,9 @@ static void encoders_are_bounded(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* As many lists as there are encoders are made at once by one loop, as fast as they are read; who asks for little is answered in between, long before the first of them
- * is complete. All is read by one thread, so what comes first is what the server sent first. */
+/* As many lists as there are encoders are made at once by one loop, as fast as they are read; who asks for
+ * little is answered in between, long before the first of them is complete. All is read by one thread, so
+ * what comes first is what the server sent first. */
 static void long_lists_hold_up_nobody(void **state)
 {
 	enum { LISTS = VDI_GZIP_LOOP_MAX };
@@ -340,7 +359,8 @@ static void long_lists_hold_up_nobody(void **state)
 	}
 	little = http_open(world.port, 0);
 	waiting[LISTS] = (struct pollfd) { little, POLLIN, 0 };
-	send_request(little, "GET " CM "?limit=1&resourceVersion=0 HTTP/1.1", "Accept-Encoding: identity\r\n");
+	send_request(little, "GET " CM "?limit=1&resourceVersion=0 HTTP/1.1",
+		     "Accept-Encoding: identity\r\n");
 	while (little_bytes < 100000) {
 		assert_true(poll(waiting, LISTS + 1, HTTP_PATIENCE_MS) > 0);
 		for (int i = LISTS; i >= 0; i--) {
@@ -356,7 +376,8 @@ static void long_lists_hold_up_nobody(void **state)
 			}
 			read_bytes += (size_t) got;
 			if (got >= 5 && memcmp(piece + got - 5, "0\r\n\r\n", 5) == 0)
-				fail_msg("list %d of %d is over after %zu KiB of all, %zu bytes of the other", i, LISTS, read_bytes >> 10, little_bytes);
+				fail_msg("list %d of %d is over after %zu KiB of all, %zu bytes of the other",
+					 i, LISTS, read_bytes >> 10, little_bytes);
 		}
 	}
 	print_message("[ %zu KiB of lists before it ]\n", read_bytes >> 10);
@@ -368,7 +389,7 @@ static void long_lists_hold_up_nobody(void **state)
 /* an answer that has begun and is not out in time is cut. */
 static void r652_an_answer_that_is_not_read_is_cut(void **state)
 {
-	static const char	*const headers[] = { "", GZIP };
+	static const char *const headers[] = { "", GZIP };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
 	struct http_fixture	 world = http_fixture_open(&options);
 
@@ -388,7 +409,8 @@ static void r652_an_answer_that_is_not_read_is_cut(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* Every allocation of such an answer fails in turn: it is whole, or an error, or cut, and the server goes on. */
+/* Every allocation of such an answer fails in turn: it is whole, or an error, or cut, and the server goes
+ * on. */
 static void without_memory_an_answer_is_plain_or_none(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;

@@ -1,4 +1,5 @@
-/* What a client may take, and how long: deadlines, limits for one client, and that one client's greed is nobody else's trouble. */
+/* What a client may take, and how long: deadlines, limits for one client, and that one client's greed is
+ * nobody else's trouble. */
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -12,7 +13,8 @@
 #define CM "/api/v1/namespaces/default/configmaps"
 #define FAR CM "?resourceVersion=1000000" /* waits 3 s for a revision that does not come */
 
-/* A store that, when told so, leaves transactions unanswered until it is told otherwise, or is written by somebody else just before. */
+/* A store that, when told so, leaves transactions unanswered until it is told otherwise, or is written by
+ * somebody else just before. */
 static struct {
 	struct vd_store_ops	   ops;
 	const struct vd_store_ops *inner;
@@ -28,7 +30,8 @@ struct held_txn {
 	struct held_txn *next;
 };
 
-static void ignore_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void ignore_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		       const struct vd_error *error)
 {
 	(void) arg;
 	(void) error;
@@ -43,13 +46,17 @@ static void interfere(struct vd_store *store, const struct vd_txn_request *reque
 	struct vd_op	      put = { .kind = VD_OP_PUT, .key = request->success[0].key };
 	struct vd_txn_request other = { .success = &put, .success_count = 1 };
 
-	(void) snprintf(value, sizeof value, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\",\"namespace\":\"default\",\"uid\":\"u\"},"
-					     "\"data\":{\"theirs\":\"%u\"}}", number);
+	(void) snprintf(value, sizeof value,
+			"{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\","
+			"\"namespace\":\"default\",\"uid\":\"u\"},"
+			"\"data\":{\"theirs\":\"%u\"}}",
+			number);
 	put.value = vd_bytes_of(value);
 	assert_status(slow.inner->txn(store, &other, ignore_txn, NULL), VD_OK);
 }
 
-static vd_status slow_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status slow_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+			  void *arg)
 {
 	struct held_txn *held;
 
@@ -84,7 +91,7 @@ static void let_go(void)
 static struct http_fixture world_open(const struct vd_server_options *more)
 {
 	struct vd_server_options options = *more;
-	struct vd_error 	 error = { 0 };
+	struct vd_error		 error = { 0 };
 	struct http_fixture	 world;
 
 	options.listen = "127.0.0.1:0";
@@ -109,7 +116,8 @@ static void world_close(struct http_fixture *world)
 	http_fixture_close(world, VD_SECONDS(0));
 }
 
-static int open_request(const struct http_fixture *world, const char *method, const char *path, const char *agent, const char *body)
+static int open_request(const struct http_fixture *world, const char *method, const char *path,
+			const char *agent, const char *body)
 {
 	int  fd = http_open(world->port, 0);
 	char headers[256];
@@ -139,7 +147,8 @@ static const char *patch(const struct http_fixture *world, const char *path, con
 	return text;
 }
 
-static const char *ask(const struct http_fixture *world, const char *method, const char *path, const char *agent, const char *body)
+static const char *ask(const struct http_fixture *world, const char *method, const char *path,
+		       const char *agent, const char *body)
 {
 	int	    fd = open_request(world, method, path, agent, body);
 	const char *text = read_until(fd, NULL);
@@ -161,7 +170,7 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 	struct vd_server_options   options = VD_SERVER_OPTIONS_INIT;
 	struct http_fixture	   world;
 	const char		  *text;
-	vd_mono 		   started;
+	vd_mono			   started;
 	int			   gone;
 
 	assert_int_equal(options.request_timeout.ns, VD_SECONDS(60).ns);
@@ -171,7 +180,8 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 	started = vd_env_now(world.env);
 	text = ask(&world, "GET", FAR, "a", "");
 	assert_int_equal(http_code_of(text), 504);
-	assert_has(text, "\"message\":\"Timeout: request did not complete within the allotted timeout\",\"reason\":\"Timeout\"");
+	assert_has(text, "\"message\":\"Timeout: request did not complete within the allotted "
+			 "timeout\",\"reason\":\"Timeout\"");
 	assert_true(vd_mono_since(vd_env_now(world.env), started).ns >= VD_MS(990).ns);
 	/* Less, if the client says so; more is not to be had; 0 means nothing. */
 	started = vd_env_now(world.env);
@@ -185,14 +195,16 @@ static void r650_r651_r652_requests_have_their_time(void **state)
 	text = ask(&world, "GET", CM "?timeout=soon", "a", "");
 	assert_int_equal(http_code_of(text), 400);
 	assert_has(text, "invalid timeout specified in the request URL - time: invalid duration");
-	/* A client that does not wait for its answer: sooner or later one leaves when the server has its request. */
+	/* A client that does not wait for its answer: sooner or later one leaves when the server has its
+	 * request. */
 	do {
 		gone = open_request(&world, "GET", FAR, "a", "");
 		assert_int_equal(http_code_of(ask(&world, "GET", CM, "x", "")), 200);
 		assert_int_equal(setsockopt(gone, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
 		close(gone);
 		text = ask(&world, "GET", "/metrics", "x", "");
-	} while (strstr(text, "\napiserver_request_aborts_total{verb=\"LIST\",group=\"\",version=\"v1\",resource=\"configmaps\",subresource=\"\",scope=\"namespace\"} ") == NULL);
+	} while (strstr(text, "\napiserver_request_aborts_total{verb=\"LIST\",group=\"\",version=\"v1\","
+			      "resource=\"configmaps\",subresource=\"\",scope=\"namespace\"} ") == NULL);
 	/* A watch lives longer. */
 	text = ask(&world, "GET", CM "?watch=1&resourceVersion=1&timeoutSeconds=2&timeout=100ms", "a", "");
 	assert_int_equal(http_code_of(text), 200);
@@ -204,12 +216,16 @@ static int late_of(const char *text, const char *how)
 {
 	char line[128];
 
-	(void) snprintf(line, sizeof line, "\napiserver_request_post_timeout_total{source=\"rest-handler\",status=\"%s\"} ", how);
+	(void) snprintf(line, sizeof line,
+			"\napiserver_request_post_timeout_total{source=\"rest-handler\",status=\"%s\"} ",
+			how);
 	assert_has(text, line);
 	return atoi(strstr(text, line) + strlen(line));
 }
 
-/* 34 s in the server, less here: what writes one object; a list and a collection's deletion have the whole time. What comes later is counted. rules: R-745 */
+/* 34 s in the server, less here: what writes one object; a list and a collection's deletion have the whole
+ * time. What comes later is counted.
+ * rules: R-745 */
 static void r653_writes_have_less(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -221,7 +237,8 @@ static void r653_writes_have_less(void **state)
 	atomic_store(&slow.holds, true);
 	text = ask(&world, "POST", CM, "a", "{\"metadata\":{\"name\":\"y\"}}");
 	assert_int_equal(http_code_of(text), 504);
-	assert_has(text, "\"message\":\"Timeout: request did not complete within requested timeout - context deadline exceeded\",\"reason\":\"Timeout\"");
+	assert_has(text, "\"message\":\"Timeout: request did not complete within requested timeout - context "
+			 "deadline exceeded\",\"reason\":\"Timeout\"");
 	text = ask(&world, "DELETE", CM "/x", "a", "");
 	assert_int_equal(http_code_of(text), 504);
 	assert_has(text, "within requested timeout - context deadline exceeded");
@@ -256,13 +273,15 @@ static void r660_a_name_that_is_taken_is_made_again(void **state)
 	atomic_store(&slow.txns, 0);
 	text = ask(&world, "POST", CM, "a", "{\"metadata\":{\"generateName\":\"x-\"}}");
 	assert_int_equal(http_code_of(text), 409);
-	assert_has(text, "\" already exists, the server was not able to generate a unique name for the object\",\"reason\":\"AlreadyExists\"");
+	assert_has(text, "\" already exists, the server was not able to generate a unique name for the "
+			 "object\",\"reason\":\"AlreadyExists\"");
 	assert_has(text, "\"retryAfterSeconds\":1}");
 	assert_has(text, "\r\nRetry-After: 1\r\n"); /* R-657 */
 	assert_int_equal(atomic_load(&slow.txns), 8);
 	assert_int_equal(atomic_load(&slow.interferes), 0);
 	atomic_store(&slow.interferes, 7);
-	assert_int_equal(http_code_of(ask(&world, "POST", CM, "a", "{\"metadata\":{\"generateName\":\"x-\"}}")), 201);
+	assert_int_equal(
+		http_code_of(ask(&world, "POST", CM, "a", "{\"metadata\":{\"generateName\":\"x-\"}}")), 201);
 	/* One that was given is not made again. */
 	atomic_store(&slow.interferes, 1);
 	atomic_store(&slow.txns, 0);
@@ -273,7 +292,8 @@ static void r660_a_name_that_is_taken_is_made_again(void **state)
 	world_close(&world);
 }
 
-/* A patch is applied to what somebody else has just written; one that names a revision is refused then, and so is a whole object. */
+/* A patch is applied to what somebody else has just written; one that names a revision is refused then, and
+ * so is a whole object. */
 static void r665_a_patch_is_applied_again_after_a_conflict(void **state)
 {
 	static const char	 mine[] = "{\"data\":{\"mine\":\"1\"}}";
@@ -291,16 +311,21 @@ static void r665_a_patch_is_applied_again_after_a_conflict(void **state)
 	assert_int_equal(atomic_load(&slow.interferes), 0);
 	text = strstr(text, "\"resourceVersion\":\"");
 	assert_non_null(text);
-	(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"%lld\"},\"data\":{\"mine\":\"2\"}}",
-			atoll(text + strlen("\"resourceVersion\":\"")));
+	(void) snprintf(
+		body, sizeof body,
+		"{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"%lld\"},\"data\":{\"mine\":\"2\"}}",
+		atoll(text + strlen("\"resourceVersion\":\"")));
 	for (int is_put = 0; is_put < 2; is_put++) {
 		atomic_store(&slow.interferes, 1);
 		text = is_put ? ask(&world, "PUT", CM "/x", "a", body) : patch(&world, CM "/x", body);
 		assert_int_equal(http_code_of(text), 409);
-		assert_has(text, "the object has been modified; please apply your changes to the latest version and try again");
+		assert_has(text, "the object has been modified; please apply your changes to the latest "
+				 "version and try again");
 		assert_has(ask(&world, "GET", CM "/x", "a", ""), "\"data\":{\"theirs\":\"1\"}");
 		text = strstr(ask(&world, "GET", CM "/x", "a", ""), "\"resourceVersion\":\"");
-		(void) snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"%lld\"},\"data\":{\"mine\":\"2\"}}",
+		(void) snprintf(body, sizeof body,
+				"{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"%lld\"},\"data\":{"
+				"\"mine\":\"2\"}}",
 				atoll(text + strlen("\"resourceVersion\":\"")));
 	}
 	assert_int_equal(http_code_of(patch(&world, CM "/x", body)), 200);
@@ -366,7 +391,8 @@ static void r655_too_many_requests_of_all_clients(void **state)
 	while (world.server->accounts.budgets[VDI_REQUEST_READING].taken < 2)
 		continue;
 	text = ask(&world, "GET", CM, "greedy", "");
-	if (http_code_of(text) == 200) /* those before were over already: under a load like that nothing can be said */
+	if (http_code_of(text) ==
+	    200) /* those before were over already: under a load like that nothing can be said */
 		print_message("[ too slow here ]\n");
 	else
 		assert_int_equal(http_code_of(text), 429);
@@ -375,21 +401,30 @@ static void r655_too_many_requests_of_all_clients(void **state)
 		assert_has(text, "\r\n\r\nToo many requests, please try again later.\n");
 	}
 	assert_int_equal(http_code_of(ask(&world, "GET", CM, "modest", "")), 200);
-	assert_int_equal(http_code_of(ask(&world, "POST", CM, "greedy", "{\"metadata\":{\"name\":\"x\"}}")), 201);
+	assert_int_equal(http_code_of(ask(&world, "POST", CM, "greedy", "{\"metadata\":{\"name\":\"x\"}}")),
+			 201);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(http_code_of(read_until(busy[i], NULL)), 504);
 		close(busy[i]);
 	}
-	while (world.server->accounts.budgets[VDI_REQUEST_READING].taken) /* they wait for their revision on */
+	while (world.server->accounts.budgets[VDI_REQUEST_READING]
+		       .taken) /* they wait for their revision on */
 		continue;
-	/* A write under way keeps its place until the store has answered, also when its client has been told 504. */
+	/* A write under way keeps its place until the store has answered, also when its client has been told
+	 * 504. */
 	atomic_store(&slow.holds, true);
-	assert_int_equal(http_code_of(ask(&world, "POST", CM, "greedy", "{\"metadata\":{\"name\":\"y\"}}")), 504);
+	assert_int_equal(http_code_of(ask(&world, "POST", CM, "greedy", "{\"metadata\":{\"name\":\"y\"}}")),
+			 504);
 	text = ask(&world, "POST", CM, "modest", "{\"metadata\":{\"name\":\"z\"}}");
 	assert_int_equal(http_code_of(text), 429);
-	assert_has(ask(&world, "GET", "/metrics", "x", ""), "apiserver_request_terminations_total{verb=\"POST\",group=\"\",version=\"v1\",resource=\"configmaps\",subresource=\"\",scope=\"resource\",component=\"apiserver\",code=\"429\"} 1\n");
+	assert_has(ask(&world, "GET", "/metrics", "x", ""),
+		   "apiserver_request_terminations_total{verb=\"POST\",group=\"\",version=\"v1\",resource="
+		   "\"configmaps\",subresource=\"\",scope=\"resource\",component=\"apiserver\",code=\"429\"} "
+		   "1\n");
 	assert_has(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_clients 1\n");
-	assert_has(ask(&world, "GET", "/debug/vedette?pretty=false", "x", ""), "{\"address\":\"127.0.0.1\",\"userAgent\":\"greedy\",\"requests\":1,\"watches\":0,\"unsentBytes\":0,\"answerBytes\":0}");
+	assert_has(ask(&world, "GET", "/debug/vedette?pretty=false", "x", ""),
+		   "{\"address\":\"127.0.0.1\",\"userAgent\":\"greedy\",\"requests\":1,\"watches\":0,"
+		   "\"unsentBytes\":0,\"answerBytes\":0}");
 	let_go();
 	do
 		text = ask(&world, "POST", CM, "modest", "{\"metadata\":{\"name\":\"z\"}}");
@@ -420,7 +455,8 @@ static void r655_too_many_watches_of_one_client(void **state)
 	text = ask(&world, "GET", CM "?watch=1&resourceVersion=1", "greedy", "");
 	assert_int_equal(http_code_of(text), 429);
 	assert_has(text, "Too many requests, please try again later.");
-	assert_int_equal(http_code_of(ask(&world, "GET", CM, "greedy", "")), 200); /* reading is another matter */
+	assert_int_equal(http_code_of(ask(&world, "GET", CM, "greedy", "")),
+			 200); /* reading is another matter */
 	other = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "modest", "");
 	assert_int_equal(http_code_of(read_until(other, "\r\n\r\n")), 200);
 	close(other);
@@ -442,7 +478,9 @@ static int64_t unsent_of(struct http_fixture *world, const char *agent)
 	struct vdi_account *account;
 	int64_t		    bytes;
 
-	assert_status(vdi_account_get(&world->server->accounts, vd_bytes_of("127.0.0.1"), vd_bytes_of(agent), &account), VD_OK);
+	assert_status(vdi_account_get(&world->server->accounts, vd_bytes_of("127.0.0.1"), vd_bytes_of(agent),
+				      &account),
+		      VD_OK);
 	bytes = atomic_load(&account->unsent_bytes);
 	vdi_account_put(&world->server->accounts, account);
 	return bytes;
@@ -455,12 +493,16 @@ static void put_of_size(struct http_fixture *world, const char *name, size_t bod
 	size_t size;
 
 	assert_non_null(body);
-	size = (size_t) snprintf(body, body_size, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\"},\"data\":{\"x\":\"", name);
+	size = (size_t) snprintf(body, body_size,
+				 "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%"
+				 "s\",\"namespace\":\"default\"},\"data\":{\"x\":\"",
+				 name);
 
 	memset(body + size, 'x', body_size - size);
 	memcpy(body + body_size - 4, "\"}}", 4);
 	snprintf(key, sizeof key, "/registry/configmaps/default/%s", name);
-	assert_status(vd_store_put_wait(world->store, vd_bytes_of(key), vd_bytes_of(body), NULL, NULL), VD_OK);
+	assert_status(vd_store_put_wait(world->store, vd_bytes_of(key), vd_bytes_of(body), NULL, NULL),
+		      VD_OK);
 	free(body);
 }
 
@@ -469,7 +511,8 @@ static void put_big(struct http_fixture *world, const char *name)
 	put_of_size(world, name, 100100);
 }
 
-/* A client that reads nothing holds its own share of bytes and no more, however many connections it has; another one gets every event meanwhile. */
+/* A client that reads nothing holds its own share of bytes and no more, however many connections it has;
+ * another one gets every event meanwhile. */
 static void stalled_watches_of_one_client_share_a_bound(void **state)
 {
 	enum { STALLED = 24, EVENTS = 60, LIMIT = 1 << 20, FRAME = 101000 };
@@ -483,7 +526,9 @@ static void stalled_watches_of_one_client_share_a_bound(void **state)
 		stalled[i] = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "stalled", "");
 		assert_int_equal(http_code_of(read_until(stalled[i], "\r\n\r\n")), 200);
 	}
-	healthy = open_request(&world, "GET", CM "?watch=1&resourceVersion=1&fieldSelector=metadata.name!=none", "healthy", "");
+	healthy =
+		open_request(&world, "GET", CM "?watch=1&resourceVersion=1&fieldSelector=metadata.name!=none",
+			     "healthy", "");
 	assert_int_equal(http_code_of(read_until(healthy, "\r\n\r\n")), 200);
 	for (int i = 0; i < EVENTS; i++) {
 		char name[16], mark[32];
@@ -494,7 +539,8 @@ static void stalled_watches_of_one_client_share_a_bound(void **state)
 		assert_has(read_until(healthy, mark), mark);
 		assert_true(unsent_of(&world, "stalled") <= LIMIT + (int64_t) STALLED * FRAME);
 	}
-	assert_null(strstr(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_unsent_bytes{of=\"watches\"} 0\n"));
+	assert_null(strstr(ask(&world, "GET", "/metrics", "x", ""),
+			   "\nvedette_http_unsent_bytes{of=\"watches\"} 0\n"));
 	assert_has(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_unsent_bytes{of=\"watches\"} ");
 	/* Sockets are full and something is owed; without the bound each of them would hold 256 KiB. */
 	assert_true(unsent_of(&world, "stalled") > 0);
@@ -521,9 +567,11 @@ static void answers_that_are_not_read_are_counted(void **state)
 	world = world_open(&options);
 	put_big(&world, "n1");
 	put_of_size(&world, "huge", 8000000);
-	greedy = open_request(&world, "GET", CM "/huge", "greedy", ""); /* eight megabytes, made whole; the kernel takes a part */
+	greedy = open_request(&world, "GET", CM "/huge", "greedy",
+			      ""); /* eight megabytes, made whole; the kernel takes a part */
 	assert_int_equal(http_code_of(read_until(greedy, "\r\n\r\n")), 200);
-	while (strstr(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_unsent_bytes{of=\"answers\"} 0\n"))
+	while (strstr(ask(&world, "GET", "/metrics", "x", ""),
+		      "\nvedette_http_unsent_bytes{of=\"answers\"} 0\n"))
 		continue;
 	text = ask(&world, "GET", CM "/n1", "greedy", "");
 	assert_int_equal(http_code_of(text), 429);
@@ -534,11 +582,13 @@ static void answers_that_are_not_read_are_counted(void **state)
 		text = ask(&world, "GET", CM "/n1", "greedy", "");
 	while (http_code_of(text) == 429);
 	assert_int_equal(http_code_of(text), 200);
-	assert_has(ask(&world, "GET", "/metrics", "x", ""), "\nvedette_http_unsent_bytes{of=\"answers\"} 0\n");
+	assert_has(ask(&world, "GET", "/metrics", "x", ""),
+		   "\nvedette_http_unsent_bytes{of=\"answers\"} 0\n");
 	world_close(&world);
 }
 
-/* The kernel would take megabytes for a client that reads nothing; from the first events on that is counted as what the client owes. */
+/* The kernel would take megabytes for a client that reads nothing; from the first events on that is counted
+ * as what the client owes. */
 static void a_stalled_watch_holds_little_of_the_kernels_memory(void **state)
 {
 	enum { EVENTS = 12 };
@@ -548,7 +598,9 @@ static void a_stalled_watch_holds_little_of_the_kernels_memory(void **state)
 
 	stalled = open_request(&world, "GET", CM "?watch=1&resourceVersion=1", "stalled", "");
 	assert_int_equal(http_code_of(read_until(stalled, "\r\n\r\n")), 200);
-	healthy = open_request(&world, "GET", CM "?watch=1&resourceVersion=1&fieldSelector=metadata.name!=none", "healthy", "");
+	healthy =
+		open_request(&world, "GET", CM "?watch=1&resourceVersion=1&fieldSelector=metadata.name!=none",
+			     "healthy", "");
 	assert_int_equal(http_code_of(read_until(healthy, "\r\n\r\n")), 200);
 	for (int i = 0; i < EVENTS; i++) {
 		char name[16], mark[32];
@@ -587,10 +639,10 @@ static void a_busy_loop_holds_up_no_new_connection(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < world.server->loop_count; i++) {
-		struct vdi_loop		*loop = world.server->loops[i].loop;
-		struct blocker		 blocker;
-		struct vd_actor_options	 actor_options = { .name = "blocker", .run = block, .arg = &blocker };
-		struct vd_actor		*actor;
+		struct vdi_loop	       *loop = world.server->loops[i].loop;
+		struct blocker		blocker;
+		struct vd_actor_options actor_options = { .name = "blocker", .run = block, .arg = &blocker };
+		struct vd_actor	       *actor;
 
 		assert_int_equal(sem_init(&blocker.entered, 0, 0), 0);
 		assert_int_equal(sem_init(&blocker.may_leave, 0, 0), 0);

@@ -1,4 +1,5 @@
-/* The server in this process, on a memory store, spoken to over raw sockets: CRUD, lists, watches, and clients that misbehave. */
+/* The server in this process, on a memory store, spoken to over raw sockets: CRUD, lists, watches, and
+ * clients that misbehave. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -68,7 +69,8 @@ static bool read_more(struct client *client)
 		client->capacity = client->capacity * 2 + 131072;
 		client->data = realloc(client->data, client->capacity);
 	}
-	size = http_receive_bytes(client->fd, client->data + client->size, client->capacity - client->size - 1);
+	size = http_receive_bytes(client->fd, client->data + client->size,
+				  client->capacity - client->size - 1);
 	if (size <= 0)
 		return false;
 	client->size += (size_t) size;
@@ -154,7 +156,8 @@ static void free_answer(struct answer *answer)
 	free(answer->body);
 }
 
-static struct answer request_on(struct client *client, const char *method, const char *path, const char *headers, const char *body)
+static struct answer request_on(struct client *client, const char *method, const char *path,
+				const char *headers, const char *body)
 {
 	http_send_kept_request(client->fd, method, path, headers, body);
 	return read_answer(client);
@@ -171,7 +174,8 @@ static struct answer request(const char *method, const char *path, const char *h
 
 #define JSON HTTP_JSON
 
-static void expect(const char *method, const char *path, const char *headers, const char *body, int code, const char *part)
+static void expect(const char *method, const char *path, const char *headers, const char *body, int code,
+		   const char *part)
 {
 	struct answer answer = request(method, path, headers, body);
 
@@ -188,17 +192,25 @@ static void expect(const char *method, const char *path, const char *headers, co
 static void r660_objects_are_created_read_changed_and_deleted(void **state)
 {
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"x\":\"1\"}}", 201, "\"uid\":\"");
-	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\"}}", 409, "configmaps \\\"a\\\" already exists");
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\"}}", 409,
+	       "configmaps \\\"a\\\" already exists");
 	expect("GET", CM "/a", "", "", 200, "\"data\":{\"x\":\"1\"}");
-	expect("PUT", CM "/a", JSON, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"}}", 409, "the object has been modified");
-	expect("PUT", CM "/a", JSON, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"x\":\"2\"}}", 200, "\"x\":\"2\"");
-	expect("PUT", CM "/a", JSON, "{\"metadata\":{\"name\":\"b\"}}", 400, "does not match the name on the URL");
-	expect("PUT", CM "/nope", JSON, "{\"metadata\":{\"name\":\"nope\"}}", 404, "configmaps \\\"nope\\\" not found");
-	expect("PATCH", CM "/a", HTTP_MERGE, "{\"data\":{\"y\":\"3\",\"x\":null}}", 200, "\"data\":{\"y\":\"3\"}");
-	expect("PATCH", CM "/a", "Content-Type: application/json-patch+json\r\n", "[{\"op\":\"test\",\"path\":\"/data/y\",\"value\":\"9\"}]", 422,
-	       "testing value failed");
-	expect("PATCH", CM "/a", "Content-Type: application/apply-patch+yaml\r\n", "{}", 415, "UnsupportedMediaType");
-	expect("DELETE", CM "/a", JSON, "{\"preconditions\":{\"uid\":\"other\"}}", 409, "Precondition failed: UID in precondition: other");
+	expect("PUT", CM "/a", JSON, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"}}", 409,
+	       "the object has been modified");
+	expect("PUT", CM "/a", JSON, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"x\":\"2\"}}", 200,
+	       "\"x\":\"2\"");
+	expect("PUT", CM "/a", JSON, "{\"metadata\":{\"name\":\"b\"}}", 400,
+	       "does not match the name on the URL");
+	expect("PUT", CM "/nope", JSON, "{\"metadata\":{\"name\":\"nope\"}}", 404,
+	       "configmaps \\\"nope\\\" not found");
+	expect("PATCH", CM "/a", HTTP_MERGE, "{\"data\":{\"y\":\"3\",\"x\":null}}", 200,
+	       "\"data\":{\"y\":\"3\"}");
+	expect("PATCH", CM "/a", "Content-Type: application/json-patch+json\r\n",
+	       "[{\"op\":\"test\",\"path\":\"/data/y\",\"value\":\"9\"}]", 422, "testing value failed");
+	expect("PATCH", CM "/a", "Content-Type: application/apply-patch+yaml\r\n", "{}", 415,
+	       "UnsupportedMediaType");
+	expect("DELETE", CM "/a", JSON, "{\"preconditions\":{\"uid\":\"other\"}}", 409,
+	       "Precondition failed: UID in precondition: other");
 	expect("DELETE", CM "/a?dryRun=All", "", "", 200, "\"status\":\"Success\"");
 	expect("DELETE", CM "/a", "", "", 200, "\"status\":\"Success\"");
 	expect("GET", CM "/a", "", "", 404, "\"reason\":\"NotFound\"");
@@ -208,25 +220,34 @@ static void r660_objects_are_created_read_changed_and_deleted(void **state)
 static void r661_bad_bodies_are_refused(void **state)
 {
 	expect("POST", CM, JSON, "{", 400, "expected a string as key");
-	expect("POST", CM, JSON, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}", 400, "cannot be handled as a ConfigMap");
-	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\"}}", 400, "does not match the namespace sent on the request");
+	expect("POST", CM, JSON, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}", 400,
+	       "cannot be handled as a ConfigMap");
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\"}}", 400,
+	       "does not match the namespace sent on the request");
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"A_\"}}", 422, "metadata.name: Invalid value");
-	expect("POST", CM, "Content-Type: application/vnd.kubernetes.protobuf\r\n", "k8s", 400, "malformed protobuf");
-	expect("POST", CM, "Content-Type: application/cbor\r\n", "k8s", 415, "application/json, application/yaml, application/vnd.kubernetes.protobuf");
-	expect("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Content-Type: application/vnd.kubernetes.protobuf\r\n", "k8s", 415,
+	expect("POST", CM, "Content-Type: application/vnd.kubernetes.protobuf\r\n", "k8s", 400,
+	       "malformed protobuf");
+	expect("POST", CM, "Content-Type: application/cbor\r\n", "k8s", 415,
+	       "application/json, application/yaml, application/vnd.kubernetes.protobuf");
+	expect("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+	       "Content-Type: application/vnd.kubernetes.protobuf\r\n", "k8s", 415,
 	       "application/json, application/yaml\"");
-	expect("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Accept: application/vnd.kubernetes.protobuf\r\n", "", 406,
-	       "accepted: application/json\"");
-	expect("GET", CM "/nope", "Accept: text/html\r\n", "", 406, "application/json, application/vnd.kubernetes.protobuf");
+	expect("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+	       "Accept: application/vnd.kubernetes.protobuf\r\n", "", 406, "accepted: application/json\"");
+	expect("GET", CM "/nope", "Accept: text/html\r\n", "", 406,
+	       "application/json, application/vnd.kubernetes.protobuf");
 	expect("GET", CM "/a%25b", "", "", 400, "Name parameter invalid: \\\"a%b\\\": may not contain '%'");
-	expect("POST", "/api/v1/namespaces/nope/configmaps", JSON, "{\"metadata\":{\"name\":\"a\"}}", 404, "namespaces \\\"nope\\\" not found");
-	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"5\"}}", 500, "resourceVersion should not be set");
+	expect("POST", "/api/v1/namespaces/nope/configmaps", JSON, "{\"metadata\":{\"name\":\"a\"}}", 404,
+	       "namespaces \\\"nope\\\" not found");
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"5\"}}", 500,
+	       "resourceVersion should not be set");
 	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"dry\"}}", 201, "\"name\":\"dry\"");
 	expect("GET", CM "/dry", "", "", 404, "NotFound");
 }
 
 /* warning: a part of the answer's head; NULL: nothing is warned of. */
-static void expect_warning(const char *method, const char *path, const char *headers, const char *body, int code, const char *warning)
+static void expect_warning(const char *method, const char *path, const char *headers, const char *body,
+			   int code, const char *warning)
 {
 	struct answer answer = request(method, path, headers, body);
 
@@ -240,40 +261,54 @@ static void expect_warning(const char *method, const char *path, const char *hea
 
 static void r612_fields_are_checked_against_the_kind(void **state)
 {
-	static const char unknown[] = "{\"metadata\":{\"name\":\"fields\",\"lables\":{}},\"datum\":{\"x\":\"1\"}}";
+	static const char unknown[] =
+		"{\"metadata\":{\"name\":\"fields\",\"lables\":{}},\"datum\":{\"x\":\"1\"}}";
 
 	(void) state;
 	expect("POST", CM "?fieldValidation=Strict&dryRun=All", JSON, unknown, 400,
-	       "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: strict decoding error: unknown field \\\"metadata.lables\\\", "
+	       "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: strict decoding error: "
+	       "unknown field \\\"metadata.lables\\\", "
 	       "unknown field \\\"datum\\\"");
 	/* Warn is the default */
 	expect_warning("POST", CM "?dryRun=All", JSON, unknown, 201,
-		       "\r\nWarning: 299 - \"unknown field \\\"metadata.lables\\\"\"\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n");
+		       "\r\nWarning: 299 - \"unknown field \\\"metadata.lables\\\"\"\r\nWarning: 299 - "
+		       "\"unknown field \\\"datum\\\"\"\r\n");
 	expect_warning("POST", CM "?dryRun=All&fieldValidation=Ignore", JSON, unknown, 201, NULL);
 	/* what could end the header does not */
-	expect_warning("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"fields\"},\"a\\r\\nX: y\\\"\":1}", 201, "unknown field \\\"a??X: y?\\\"\"\r\n");
+	expect_warning("POST", CM "?dryRun=All", JSON,
+		       "{\"metadata\":{\"name\":\"fields\"},\"a\\r\\nX: y\\\"\":1}", 201,
+		       "unknown field \\\"a??X: y?\\\"\"\r\n");
 	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"fields\"},\"data\":{\"x\":1}}", 400,
 	       "cannot be handled as a ConfigMap: data.x: is not a string");
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"fields\"}}", 201, "fields");
 	expect("PATCH", CM "/fields", HTTP_MERGE, "{\"data\":{\"x\":1}}", 422, "data.x: is not a string");
-	expect("PATCH", CM "/fields?fieldValidation=Strict", HTTP_MERGE, "{\"datum\":1}", 422, "strict decoding error: unknown field \\\"datum\\\"");
-	expect_warning("PATCH", CM "/fields?dryRun=All", HTTP_MERGE, "{\"datum\":1}", 200, "\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n");
+	expect("PATCH", CM "/fields?fieldValidation=Strict", HTTP_MERGE, "{\"datum\":1}", 422,
+	       "strict decoding error: unknown field \\\"datum\\\"");
+	expect_warning("PATCH", CM "/fields?dryRun=All", HTTP_MERGE, "{\"datum\":1}", 200,
+		       "\r\nWarning: 299 - \"unknown field \\\"datum\\\"\"\r\n");
 	expect_warning("PATCH", CM "/fields?fieldValidation=Ignore", HTTP_MERGE, "{\"datum\":1}", 200, NULL);
 	/* what was stored so may stay */
-	expect("PATCH", CM "/fields?fieldValidation=Strict", HTTP_MERGE, "{\"data\":{\"x\":\"1\"}}", 200, "\"x\":\"1\"");
-	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"nulls\",\"labels\":{\"a\":null}}}", 201, "\"labels\":{\"a\":\"\"}");
+	expect("PATCH", CM "/fields?fieldValidation=Strict", HTTP_MERGE, "{\"data\":{\"x\":\"1\"}}", 200,
+	       "\"x\":\"1\"");
+	expect("POST", CM "?dryRun=All", JSON, "{\"metadata\":{\"name\":\"nulls\",\"labels\":{\"a\":null}}}",
+	       201, "\"labels\":{\"a\":\"\"}");
 	expect("PUT", CM "/fields?fieldValidation=Strict", JSON, unknown, 400, "strict decoding error");
 	/* a definition has tables of its own */
-	expect("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All&fieldValidation=Strict", JSON,
-	       "{\"metadata\":{\"name\":\"as.example.com\"},\"spec\":{\"group\":\"example.com\",\"x\":1,\"scope\":\"Cluster\",\"names\":{\"plural\":\"as\","
-	       "\"kind\":\"A\"},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}",
+	expect("POST",
+	       "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All&fieldValidation=Strict",
+	       JSON,
+	       "{\"metadata\":{\"name\":\"as.example.com\"},\"spec\":{\"group\":\"example.com\",\"x\":1,"
+	       "\"scope\":\"Cluster\",\"names\":{\"plural\":\"as\","
+	       "\"kind\":\"A\"},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{"
+	       "\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}",
 	       400, "strict decoding error: unknown field \\\"spec.x\\\"");
 	expect("DELETE", CM "/fields", "", "", 200, "Success");
 }
 
 static void r667_finalizers_delay_the_deletion(void **state)
 {
-	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"f\",\"finalizers\":[\"example.com/x\"]}}", 201, "example.com/x");
+	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"f\",\"finalizers\":[\"example.com/x\"]}}", 201,
+	       "example.com/x");
 	expect("DELETE", CM "/f", "", "", 200, "\"deletionTimestamp\":\"");
 	expect("GET", CM "/f", "", "", 200, "\"deletionTimestamp\":\"");
 	expect("PATCH", CM "/f", HTTP_MERGE, "{\"metadata\":{\"finalizers\":null}}", 200, "\"name\":\"f\"");
@@ -285,15 +320,20 @@ static void h348_status_has_its_own_door(void **state)
 {
 	static const char path[] = "/api/v1/namespaces/default/pods";
 
-	expect("POST", path, JSON, "{\"metadata\":{\"name\":\"p\"},\"spec\":{},\"status\":{\"phase\":\"Running\"}}", 201, "\"phase\":\"Pending\"");
+	expect("POST", path, JSON,
+	       "{\"metadata\":{\"name\":\"p\"},\"spec\":{},\"status\":{\"phase\":\"Running\"}}", 201,
+	       "\"phase\":\"Pending\"");
 	expect("PATCH", "/api/v1/namespaces/default/pods/p/status", HTTP_MERGE,
 	       "{\"status\":{\"phase\":\"Running\"},\"spec\":{\"nodeName\":\"n\"}}", 200, "\"spec\":{}");
 	expect("GET", "/api/v1/namespaces/default/pods/p", "", "", 200, "\"phase\":\"Running\"");
-	expect("PATCH", "/api/v1/namespaces/default/pods/p", "Content-Type: application/strategic-merge-patch+json\r\n",
+	expect("PATCH", "/api/v1/namespaces/default/pods/p",
+	       "Content-Type: application/strategic-merge-patch+json\r\n",
 	       "{\"spec\":{\"nodeName\":\"n\"},\"status\":null}", 200, "\"generation\":2");
 	expect("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn", "", "", 200, "\"name\":\"p\"");
-	expect("GET", "/api/v1/pods", "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n", "", 200, "\"cells\":[\"p\",\"0/0\",\"Running\",\"0\"");
-	expect("GET", "/api/v1/namespaces/default/pods/p/log", "", "", 404, "the server could not find the requested resource");
+	expect("GET", "/api/v1/pods", "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n", "", 200,
+	       "\"cells\":[\"p\",\"0/0\",\"Running\",\"0\"");
+	expect("GET", "/api/v1/namespaces/default/pods/p/log", "", "", 404,
+	       "the server could not find the requested resource");
 	expect("DELETE", "/api/v1/namespaces/default/pods?gracePeriodSeconds=0", "", "", 200, "Success");
 	expect("GET", path, "", "", 200, "\"items\":[]");
 }
@@ -305,10 +345,17 @@ static void r609_pretty_is_for_people(void **state)
 		const char *agent, *query;
 		bool	    is_pretty;
 	} rows[] = {
-		{ "curl/8.0", "", true },	      { "Wget/1.21", "", true },	      { "Mozilla/5.0 (X11)", "", true },
-		{ "curl/8.0", "?pretty=false", false }, { "Wget/1.21", "?pretty=0", false },  { "Mozilla/4.0", "", false },
-		{ "kubectl/v1.37", "", false },	      { "kubectl/v1.37", "?pretty=true", true }, { "kubectl/v1.37", "?pretty=1", true },
-		{ "xcurl", "", false },		      { "curl/8.0", "?pretty=true", true },
+		{ "curl/8.0", "", true },
+		{ "Wget/1.21", "", true },
+		{ "Mozilla/5.0 (X11)", "", true },
+		{ "curl/8.0", "?pretty=false", false },
+		{ "Wget/1.21", "?pretty=0", false },
+		{ "Mozilla/4.0", "", false },
+		{ "kubectl/v1.37", "", false },
+		{ "kubectl/v1.37", "?pretty=true", true },
+		{ "kubectl/v1.37", "?pretty=1", true },
+		{ "xcurl", "", false },
+		{ "curl/8.0", "?pretty=true", true },
 	};
 	struct client client;
 	char	      headers[128], path[200], *text;
@@ -317,10 +364,12 @@ static void r609_pretty_is_for_people(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		(void) snprintf(headers, sizeof headers, "User-Agent: %s\r\n", rows[i].agent);
 		(void) snprintf(path, sizeof path, CM "/pretty%s", rows[i].query);
-		expect("GET", path, headers, "", 200, rows[i].is_pretty ? "\n  \"metadata\": {\n" : "\"metadata\":{\"");
+		expect("GET", path, headers, "", 200,
+		       rows[i].is_pretty ? "\n  \"metadata\": {\n" : "\"metadata\":{\"");
 	}
 	client = open_client();
-	send_text(&client, "GET " CM "?watch=1&pretty=true&fieldSelector=metadata.name%3Dpretty HTTP/1.1\r\nHost: localhost\r\nUser-Agent: curl/8.0\r\n\r\n");
+	send_text(&client, "GET " CM "?watch=1&pretty=true&fieldSelector=metadata.name%3Dpretty "
+			   "HTTP/1.1\r\nHost: localhost\r\nUser-Agent: curl/8.0\r\n\r\n");
 	free(read_until(&client, "\r\n\r\n"));
 	text = read_chunk(&client);
 	assert_non_null(text);
@@ -339,50 +388,72 @@ static void h347_scale_reads_and_writes_replicas(void **state)
 	expect("PATCH", "/apis/apps/v1/namespaces/default/deployments/d/scale", HTTP_MERGE,
 	       "{\"spec\":{\"replicas\":4}}", 200, "\"kind\":\"Scale\"");
 	expect("GET", "/apis/apps/v1/namespaces/default/deployments/d", "", "", 200, "\"replicas\":4");
-	expect("GET", "/apis/apps/v1/namespaces/default/deployments/d/scale", "", "", 200, "\"spec\":{\"replicas\":4}");
+	expect("GET", "/apis/apps/v1/namespaces/default/deployments/d/scale", "", "", 200,
+	       "\"spec\":{\"replicas\":4}");
 }
 
 /* Go's encoder omits zero, in JSON as in protobuf: a Scale of zero has no number. */
 static void h347_a_scale_without_a_number_is_zero(void **state)
 {
-	static const char path[] = "/apis/apps/v1/namespaces/default/deployments", scale[] = "/apis/apps/v1/namespaces/default/deployments/zero/scale";
+	static const char path[] = "/apis/apps/v1/namespaces/default/deployments",
+			  scale[] = "/apis/apps/v1/namespaces/default/deployments/zero/scale";
 
-	expect("POST", path, JSON, "{\"metadata\":{\"name\":\"zero\"},\"spec\":{\"replicas\":3}}", 201, "\"replicas\":3");
-	expect("PUT", scale, JSON, "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"name\":\"zero\"},\"spec\":{}}", 200, "\"spec\":{\"replicas\":0}");
+	expect("POST", path, JSON, "{\"metadata\":{\"name\":\"zero\"},\"spec\":{\"replicas\":3}}", 201,
+	       "\"replicas\":3");
+	expect("PUT", scale, JSON,
+	       "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/"
+	       "v1\",\"metadata\":{\"name\":\"zero\"},\"spec\":{}}",
+	       200, "\"spec\":{\"replicas\":0}");
 	expect("GET", "/apis/apps/v1/namespaces/default/deployments/zero", "", "", 200, "\"replicas\":0");
 }
 
 /* No Go client could read a list with such an object. */
 static void numbers_that_fit_neither_int64_nor_float64_are_refused(void **state)
 {
-	static const char why[] = "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: json: cannot unmarshal number 1e400 into Go value of type float64";
-	static const char patch[] = "error decoding patch: json: cannot unmarshal number -1e309 into Go value of type float64";
+	static const char why[] = "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: json: "
+				  "cannot unmarshal number 1e400 into Go value of type float64";
+	static const char patch[] =
+		"error decoding patch: json: cannot unmarshal number -1e309 into Go value of type float64";
 
 	/* Also in a member that the kind does not have, which is stored. */
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"number\"},\"x\":1e400}", 400, why);
 	expect("GET", CM "/number", "", "", 404, "NotFound");
-	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"number\"},\"data\":{\"a\":\"1e400\"},\"x\":[1e308,1e-400,-0,18446744073709551616]}", 201, "18446744073709551616");
-	expect("PUT", CM "/number", JSON, "{\"metadata\":{\"name\":\"number\"},\"x\":{\"y\":[1e400]}}", 400, why);
+	expect("POST", CM, JSON,
+	       "{\"metadata\":{\"name\":\"number\"},\"data\":{\"a\":\"1e400\"},\"x\":[1e308,1e-400,-0,"
+	       "18446744073709551616]}",
+	       201, "18446744073709551616");
+	expect("PUT", CM "/number", JSON, "{\"metadata\":{\"name\":\"number\"},\"x\":{\"y\":[1e400]}}", 400,
+	       why);
 	expect("PATCH", CM "/number", HTTP_MERGE, "{\"x\":-1e309}", 400, patch);
-	expect("PATCH", CM "/number", "Content-Type: application/strategic-merge-patch+json\r\n", "{\"x\":-1e309}", 400, patch);
-	expect("PATCH", CM "/number", "Content-Type: application/json-patch+json\r\n", "[{\"op\":\"add\",\"path\":\"/x\",\"value\":-1e309}]", 400, patch);
-	expect("DELETE", CM "/number", JSON, "{\"gracePeriodSeconds\":1e400}", 400, "gracePeriodSeconds must be an integer");
+	expect("PATCH", CM "/number", "Content-Type: application/strategic-merge-patch+json\r\n",
+	       "{\"x\":-1e309}", 400, patch);
+	expect("PATCH", CM "/number", "Content-Type: application/json-patch+json\r\n",
+	       "[{\"op\":\"add\",\"path\":\"/x\",\"value\":-1e309}]", 400, patch);
+	expect("DELETE", CM "/number", JSON, "{\"gracePeriodSeconds\":1e400}", 400,
+	       "gracePeriodSeconds must be an integer");
 	expect("GET", CM "/number", "", "", 200, "\"x\":[1e308,1e-400,-0,18446744073709551616]");
 }
 
-/* Names by kind, Secrets, preconditions that are empty: what unit tests know of the parts, through the door. */
+/* Names by kind, Secrets, preconditions that are empty: what unit tests know of the parts, through the
+ * door. */
 static void r661_kinds_have_rules(void **state)
 {
-	static const char secrets[] = "/api/v1/namespaces/default/secrets", secret[] = "/api/v1/namespaces/default/secrets/rules";
+	static const char secrets[] = "/api/v1/namespaces/default/secrets",
+			  secret[] = "/api/v1/namespaces/default/secrets/rules";
 
 	expect("POST", "/api/v1/namespaces/default/services", JSON, "{\"metadata\":{\"name\":\"a.b\"}}", 422,
-	       "\"causes\":[{\"reason\":\"FieldValueInvalid\",\"message\":\"Invalid value: \\\"a.b\\\": must not contain dots\",\"field\":\"metadata.name\"}]");
+	       "\"causes\":[{\"reason\":\"FieldValueInvalid\",\"message\":\"Invalid value: \\\"a.b\\\": must "
+	       "not contain dots\",\"field\":\"metadata.name\"}]");
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"a.b\"}}", 201, "\"a.b\"");
-	expect("POST", secrets, JSON, "{\"metadata\":{\"name\":\"rules\"},\"stringData\":{\"a\":\"x\"},\"immutable\":true}", 201, "\"type\":\"Opaque\"");
+	expect("POST", secrets, JSON,
+	       "{\"metadata\":{\"name\":\"rules\"},\"stringData\":{\"a\":\"x\"},\"immutable\":true}", 201,
+	       "\"type\":\"Opaque\"");
 	expect("GET", secret, "", "", 200, "\"data\":{\"a\":\"eA==\"}");
-	expect("PATCH", secret, HTTP_MERGE, "{\"stringData\":{\"a\":\"y\"}}", 422, "data: Forbidden: field is immutable when `immutable` is set");
+	expect("PATCH", secret, HTTP_MERGE, "{\"stringData\":{\"a\":\"y\"}}", 422,
+	       "data: Forbidden: field is immutable when `immutable` is set");
 	expect("DELETE", secret, JSON, "{\"preconditions\":{\"uid\":\"\"}}", 409, "Precondition failed");
-	expect("GET", "/api/v1/namespaces/default/secrets?fieldSelector=type%3DOpaque", "", "", 200, "\"rules\"");
+	expect("GET", "/api/v1/namespaces/default/secrets?fieldSelector=type%3DOpaque", "", "", 200,
+	       "\"rules\"");
 }
 
 static void discovery_health_and_unknown_paths(void **state)
@@ -405,14 +476,22 @@ static void discovery_health_and_unknown_paths(void **state)
 /* rules: H-111 */
 static void h115_a_known_etag_is_not_sent_again(void **state)
 {
-	struct answer first = request("GET", "/apis", "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\n", "");
+	struct answer first = request(
+		"GET", "/apis",
+		"Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\n", "");
 	char	      header[200], *etag = strstr(first.head, "ETag: ");
 	struct answer second;
 
 	assert_non_null(etag);
-	assert_non_null(strstr(first.head, "Content-Type: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\n"));
+	assert_non_null(strstr(
+		first.head,
+		"Content-Type: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\n"));
 	assert_non_null(strstr(first.head, "Vary: Accept"));
-	sprintf(header, "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\nIf-None-Match: %.18s\r\n", etag + 6);
+	sprintf(header,
+		"Accept: "
+		"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\nIf-None-Match: "
+		"%.18s\r\n",
+		etag + 6);
 	second = request("GET", "/apis", header, "");
 	assert_int_equal(second.code, 304);
 	free_answer(&first);
@@ -421,12 +500,14 @@ static void h115_a_known_etag_is_not_sent_again(void **state)
 
 static void h606_pipelined_requests_are_answered_in_order(void **state)
 {
-	struct client client = open_client();
+	struct client		 client = open_client();
 	static const char *const paths[] = { "/version", "/api", "/livez" };
-	struct answer	   answer;
+	struct answer		 answer;
 
-	send_text(&client, "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api HTTP/1.1\r\nHost: localhost\r\n\r\n"
-			   "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+	send_text(
+		&client,
+		"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(paths); i++) {
 		answer = read_answer(&client);
 		assert_int_equal(answer.code, 200);
@@ -439,10 +520,11 @@ static void h606_pipelined_requests_are_answered_in_order(void **state)
 
 static void bytes_one_by_one_and_chunked_bodies_arrive_too(void **state)
 {
-	static const char text[] = "POST " CM " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-				   "10\r\n{\"metadata\":{\"na\r\nC\r\nme\":\"slow\"}}\r\n0\r\n\r\n";
-	struct client	  client = open_client();
-	struct answer	  answer;
+	static const char text[] =
+		"POST " CM " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+		"10\r\n{\"metadata\":{\"na\r\nC\r\nme\":\"slow\"}}\r\n0\r\n\r\n";
+	struct client client = open_client();
+	struct answer answer;
 
 	for (size_t i = 0; i + 1 < sizeof text; i++) {
 		char one[2] = { text[i], 0 };
@@ -474,7 +556,8 @@ static void r654_bodies_that_are_too_large_are_refused(void **state)
 		assert_true(body && patch);
 		memset(body, ' ', 3145728);
 		body[3145728] = 0;
-		memcpy(body, "{\"metadata\":{\"name\":\"large\"}}", strlen("{\"metadata\":{\"name\":\"large\"}}"));
+		memcpy(body, "{\"metadata\":{\"name\":\"large\"}}",
+		       strlen("{\"metadata\":{\"name\":\"large\"}}"));
 		expect("POST", CM, JSON, body, 201, "\"name\":\"large\"");
 		for (int operations = 10000; operations <= 10001; operations++) {
 			static const char operation[] = "{\"op\":\"test\"},";
@@ -484,7 +567,8 @@ static void r654_bodies_that_are_too_large_are_refused(void **state)
 			for (int i = 0; i < operations; i++, at += sizeof operation - 1)
 				memcpy(at, operation, sizeof operation - 1);
 			memcpy(at - 1, "]", 2);
-			expect("PATCH", CM "/large", "Content-Type: application/json-patch+json\r\n", patch, operations > 10000 ? 413 : 400,
+			expect("PATCH", CM "/large", "Content-Type: application/json-patch+json\r\n", patch,
+			       operations > 10000 ? 413 : 400,
 			       operations > 10000 ? "\"reason\":\"RequestEntityTooLarge\"" : "");
 		}
 		expect("DELETE", CM "/large", "", "", 200, "Success");
@@ -497,7 +581,8 @@ static void r654_bodies_that_are_too_large_are_refused(void **state)
 
 		memset(chunk, ' ', sizeof chunk - 1);
 		client = open_client();
-		send_text(&client, "POST " CM " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+		send_text(&client,
+			  "POST " CM " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
 		for (int i = 0; i < 3; i++) {
 			send_text(&client, "100000\r\n");
 			send_text(&client, chunk);
@@ -521,7 +606,10 @@ static void a_list_of_many_comes_whole_and_in_pages(void **state)
 	memset(filler, 'f', sizeof filler - 1);
 	filler[sizeof filler - 1] = 0;
 	for (int i = 0; i < 400; i++) {
-		sprintf(body, "{\"metadata\":{\"name\":\"many-%03d\",\"labels\":{\"many\":\"1\"}},\"data\":{\"x\":\"%s\"}}", i, filler);
+		sprintf(body,
+			"{\"metadata\":{\"name\":\"many-%03d\",\"labels\":{\"many\":\"1\"}},\"data\":{\"x\":"
+			"\"%s\"}}",
+			i, filler);
 		expect("POST", CM, JSON, body, 201, "many-");
 	}
 	answer = request("GET", CM "?labelSelector=many%3D1", "", "");
@@ -532,7 +620,8 @@ static void a_list_of_many_comes_whole_and_in_pages(void **state)
 	assert_string_equal(answer.body + strlen(answer.body) - 4, "}]}\n");
 	free_answer(&answer);
 	expect("GET", CM "?limit=5", "", "", 200, "\"remainingItemCount\":");
-	expect("GET", CM "?labelSelector=many&limit=5", "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io\r\n", "", 200,
+	expect("GET", CM "?labelSelector=many&limit=5",
+	       "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io\r\n", "", 200,
 	       "\"kind\":\"PartialObjectMetadataList\"");
 	expect("GET", CM "?limit=3&pretty=true", "", "", 200, "\n  \"items\": [\n    {\n");
 	expect("DELETE", CM "?labelSelector=many", "", "", 200, "Success");
@@ -573,10 +662,14 @@ static void h404_a_watch_list_has_each_object_once_and_goes_on(void **state)
 
 	(void) state;
 	for (int i = 0; i < 20; i++) {
-		sprintf(body, "{\"metadata\":{\"name\":\"once-%02d\",\"labels\":{\"once\":\"1\"}}}", i * 7 % 20);
+		sprintf(body, "{\"metadata\":{\"name\":\"once-%02d\",\"labels\":{\"once\":\"1\"}}}",
+			i * 7 % 20);
 		expect("POST", CM, JSON, body, 201, "once-");
 	}
-	watch(&client, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&labelSelector=once", "");
+	watch(&client,
+	      "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&"
+	      "labelSelector=once",
+	      "");
 	for (int i = 0; i <= 20; i++) {
 		chunk = read_chunk(&client);
 		assert_non_null(chunk);
@@ -613,7 +706,8 @@ static void h403_a_watch_list_ends_its_initial_events_and_goes_on(void **state)
 	struct client client = open_client(), table = open_client();
 
 	expect("POST", CM, JSON, "{\"metadata\":{\"name\":\"w\"}}", 201, "\"w\"");
-	watch(&client, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "");
+	watch(&client, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+	      "");
 	expect_event(&client, "ADDED", "\"name\":\"w\"");
 	expect_event(&client, "BOOKMARK", "\"k8s.io/initial-events-end\":\"true\"");
 	watch(&table, "", "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n");
@@ -634,7 +728,8 @@ static void h409_a_watch_that_times_out_keeps_the_connection(void **state)
 	struct client client = open_client();
 	struct answer answer;
 
-	watch(&client, "&resourceVersion=1&timeoutSeconds=1&labelSelector=none&limit=1&continue=nonsense", "");
+	watch(&client, "&resourceVersion=1&timeoutSeconds=1&labelSelector=none&limit=1&continue=nonsense",
+	      "");
 	assert_null(read_chunk(&client));
 	answer = request_on(&client, "GET", "/livez", "", "");
 	assert_int_equal(answer.code, 200);
@@ -645,21 +740,28 @@ static void h409_a_watch_that_times_out_keeps_the_connection(void **state)
 /* rules: R-616, R-633 */
 static void r631_errors_before_the_stream_are_answers(void **state)
 {
-	expect("GET", CM "?watch=1&sendInitialEvents=true", "", "", 422, "sendInitialEvents requires setting resourceVersionMatch");
+	expect("GET", CM "?watch=1&sendInitialEvents=true", "", "", 422,
+	       "sendInitialEvents requires setting resourceVersionMatch");
 	expect("GET", CM "?watch=1&labelSelector=(", "", "", 400, "BadRequest");
 	expect("GET", CM "?watch=1&fieldSelector=x%3Dy", "", "", 400, "field label not supported: x");
-	expect("GET", CM "?watch=1&shardSelector=x", "", "", 400, "invalid shard selector: unsupported function");
-	expect("GET", "/api/v1/watch/namespaces/default/configmaps/a?fieldSelector=metadata.name%3Db", "", "", 400, "fieldSelector metadata.name doesn't match requested name");
-	expect("GET", CM "?watch=1", "Accept: application/yaml\r\n", "", 406, "only the following media types are accepted: application/json"); /* R-633 */
+	expect("GET", CM "?watch=1&shardSelector=x", "", "", 400,
+	       "invalid shard selector: unsupported function");
+	expect("GET", "/api/v1/watch/namespaces/default/configmaps/a?fieldSelector=metadata.name%3Db", "", "",
+	       400, "fieldSelector metadata.name doesn't match requested name");
+	expect("GET", CM "?watch=1", "Accept: application/yaml\r\n", "", 406,
+	       "only the following media types are accepted: application/json"); /* R-633 */
 }
 
 /* Upstream answers 500 with an empty reason to a watch and to a get. */
 static void w31_a_resource_version_that_is_no_number_is_a_bad_request(void **state)
 {
 	static const char *const versions[] = { "x", "-1", "1.0", "18446744073709551616" };
-	static const char *const paths[] = { CM "?watch=1&resourceVersion=%s", CM "?watch=1&resourceVersion=%s&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
-					     CM "?resourceVersion=%s", CM "/x?resourceVersion=%s" };
-	char			 path[200];
+	static const char *const paths[] = {
+		CM "?watch=1&resourceVersion=%s",
+		CM "?watch=1&resourceVersion=%s&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+		CM "?resourceVersion=%s", CM "/x?resourceVersion=%s"
+	};
+	char path[200];
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(paths); i++)
 		for (size_t k = 0; k < VDI_ARRAY_SIZE(versions); k++) {
@@ -668,7 +770,8 @@ static void w31_a_resource_version_that_is_no_number_is_a_bad_request(void **sta
 		}
 }
 
-/* Versions are decimal numbers without leading zeros in one line for all kinds: a later write has the greater one, whatever was written. */
+/* Versions are decimal numbers without leading zeros in one line for all kinds: a later write has the greater
+ * one, whatever was written. */
 static void h419_versions_grow_over_all_kinds(void **state)
 {
 	static const char *const rows[][2] = {
@@ -686,7 +789,9 @@ static void h419_versions_grow_over_all_kinds(void **state)
 		const char	  *at;
 		long long	   version;
 
-		(void) snprintf(body, sizeof body, "{\"kind\":\"%s\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"h419-%u\"}}", row[1], i);
+		(void) snprintf(body, sizeof body,
+				"{\"kind\":\"%s\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"h419-%u\"}}",
+				row[1], i);
 		answer = request("POST", row[0], JSON, body);
 		assert_int_equal(answer.code, 201);
 		at = strstr(answer.body, "\"resourceVersion\":\"");
@@ -709,7 +814,8 @@ static int server_end_of(const struct client *client)
 	assert_int_equal(getsockname(client->fd, (struct sockaddr *) &own, &size), 0);
 	for (int fd = 3; fd < 1024; fd++) {
 		size = sizeof peer;
-		if (getpeername(fd, (struct sockaddr *) &peer, &size) == 0 && peer.sin_family == AF_INET && peer.sin_port == own.sin_port)
+		if (getpeername(fd, (struct sockaddr *) &peer, &size) == 0 && peer.sin_family == AF_INET &&
+		    peer.sin_port == own.sin_port)
 			return fd;
 	}
 	fail_msg("the server has no such connection");
@@ -748,7 +854,8 @@ static void note_compacted(void *arg, vd_status status, vd_rev revision, const s
 	vdi_wait_signal(arg);
 }
 
-/* A server that starts after a compaction: a watch from before it is a stream all the same, with one event that is the error. */
+/* A server that starts after a compaction: a watch from before it is a stream all the same, with one event
+ * that is the error. */
 static void r631_errors_of_a_stream_are_events(void **state)
 {
 	struct http_fixture other;
@@ -776,7 +883,9 @@ static void r631_errors_of_a_stream_are_events(void **state)
 	http_fixture_close(&other, VD_SECONDS(10));
 }
 
-/* A token whose revision is compacted: the answer has another one, with which the newest state is told from there on. rules: R-151, R-586 */
+/* A token whose revision is compacted: the answer has another one, with which the newest state is told from
+ * there on.
+ * rules: R-151, R-586 */
 static void r125_an_expired_page_may_go_on_in_the_newest_state(void **state)
 {
 	struct http_fixture    other;
@@ -796,14 +905,17 @@ static void r125_an_expired_page_may_go_on_in_the_newest_state(void **state)
 		token = strstr(text, "\"continue\":\"");
 		assert_non_null(token);
 		token += strlen("\"continue\":\"");
-		(void) snprintf(path, sizeof path, CM "?limit=2&continue=%.*s", (int) strcspn(token, "\""), token);
+		(void) snprintf(path, sizeof path, CM "?limit=2&continue=%.*s", (int) strcspn(token, "\""),
+				token);
 		free(text);
 		if (round == 0) {
 			http_fixture_put(&other, "c", 1, false);
 			http_fixture_put(&other, "a", 1, false);
 			assert_status(vd_store_status_get(other.store, &status), VD_OK);
 			vdi_wait_init(&wait, other.env);
-			assert_status(vd_store_compact(other.store, status.current, false, note_compacted, &wait), VD_OK);
+			assert_status(
+				vd_store_compact(other.store, status.current, false, note_compacted, &wait),
+				VD_OK);
 			vdi_wait_wait(&wait);
 			vdi_wait_fini(&wait);
 		}
@@ -811,7 +923,8 @@ static void r125_an_expired_page_may_go_on_in_the_newest_state(void **state)
 		if (round == 0) {
 			assert_int_equal(code, 410);
 			assert_non_null(strstr(text, "\"metadata\":{\"continue\":\""));
-			assert_non_null(strstr(text, "\"message\":\"The provided continue parameter is too old to display a consistent list result."));
+			assert_non_null(strstr(text, "\"message\":\"The provided continue parameter is too "
+						     "old to display a consistent list result."));
 			assert_non_null(strstr(text, "\"reason\":\"Expired\",\"code\":410}"));
 		}
 	}
@@ -831,12 +944,15 @@ static void r125_an_expired_page_may_go_on_in_the_newest_state(void **state)
 /* A get at an exact revision: what the object was, not what it is. */
 static void r472_get_at_an_exact_revision(void **state)
 {
-	char		path[200];
-	long long	first;
-	struct answer	answer;
-	const char     *at;
+	char	      path[200];
+	long long     first;
+	struct answer answer;
+	const char   *at;
 
-	expect("POST", CM, "", "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"travel\"},\"data\":{\"k\":\"one\"}}", 201, "travel");
+	expect("POST", CM, "",
+	       "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"travel\"},\"data\":{"
+	       "\"k\":\"one\"}}",
+	       201, "travel");
 	answer = request("GET", CM "/travel", "", "");
 	at = strstr(answer.body, "\"resourceVersion\":\"");
 	assert_non_null(at);
@@ -845,7 +961,8 @@ static void r472_get_at_an_exact_revision(void **state)
 	expect("PATCH", CM "/travel", HTTP_MERGE, "{\"data\":{\"k\":\"two\"}}", 200, "two");
 	expect("DELETE", CM "/travel", "", "", 200, "Success");
 	for (int i = -1; i <= 2; i++) {
-		snprintf(path, sizeof path, CM "/travel?resourceVersionMatch=Exact&resourceVersion=%lld", first + i);
+		snprintf(path, sizeof path, CM "/travel?resourceVersionMatch=Exact&resourceVersion=%lld",
+			 first + i);
 		if (i == 0 || i == 1)
 			expect("GET", path, "", "", 200, i ? "\"k\":\"two\"" : "\"k\":\"one\"");
 		else
@@ -858,10 +975,14 @@ static void r472_get_at_an_exact_revision(void **state)
 static void r608_r622_shards_over_http(void **state)
 {
 	expect("GET", CM "?shardSelector=" SHARD, "", "", 200,
-	       "\"shardInfo\":{\"selector\":\"shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')\"}},\"items\":[");
-	expect("GET", CM "?limit=1&shardSelector=" SHARD "%20%7C%7C%20" SHARD, "", "", 200, "') || shardRange(object.metadata.uid, '0x0");
-	expect("GET", CM "?shardSelector=%20", "", "", 400, "invalid shard selector: empty shard selector is not allowed");
-	expect("GET", CM "?shardSelector=shardRange(object.metadata.uid,%270x0%27,%270x8%27)", "", "", 400, "16-digit hex value");
+	       "\"shardInfo\":{\"selector\":\"shardRange(object.metadata.uid, '0x0000000000000000', "
+	       "'0x8000000000000000')\"}},\"items\":[");
+	expect("GET", CM "?limit=1&shardSelector=" SHARD "%20%7C%7C%20" SHARD, "", "", 200,
+	       "') || shardRange(object.metadata.uid, '0x0");
+	expect("GET", CM "?shardSelector=%20", "", "", 400,
+	       "invalid shard selector: empty shard selector is not allowed");
+	expect("GET", CM "?shardSelector=shardRange(object.metadata.uid,%270x0%27,%270x8%27)", "", "", 400,
+	       "16-digit hex value");
 }
 
 /* A client that does not read gets what fits, and costs nobody else anything. */
@@ -875,7 +996,10 @@ static void h624_a_stalled_watch_delays_nobody(void **state)
 	watch(&stalled, "&resourceVersion=1&labelSelector=big", "");
 	watch(&reading, "&labelSelector=big", "");
 	for (int i = 0; i < 100; i++) {
-		sprintf(body, "{\"metadata\":{\"name\":\"big-%d\",\"labels\":{\"big\":\"1\"}},\"data\":{\"x\":\"%0*d\"}}", i, 60000, i);
+		sprintf(body,
+			"{\"metadata\":{\"name\":\"big-%d\",\"labels\":{\"big\":\"1\"}},\"data\":{\"x\":\"%0*"
+			"d\"}}",
+			i, 60000, i);
 		expect("POST", CM, JSON, body, 201, "big-");
 		expect_event(&reading, "ADDED", "\"name\":\"big-");
 	}
@@ -895,10 +1019,12 @@ static void only_loopback_is_served_without_authentication(void **state)
 	struct vd_error		 error;
 
 	options.listen = "0.0.0.0:0";
-	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_INVALID_ARGUMENT);
+	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error),
+		      VD_INVALID_ARGUMENT);
 	assert_non_null(strstr(error.message, "loopback"));
 	options.listen = "127.0.0.1";
-	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_INVALID_ARGUMENT);
+	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error),
+		      VD_INVALID_ARGUMENT);
 	options.listen = "127.0.0.1:0";
 	options.resources = vd_bytes_of("[{\"group\":\"x.io\"}]");
 	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_INVALID);
@@ -921,7 +1047,11 @@ static void expect_code(int code, const char *text)
 /* A name that resolves to this machine may belong to anybody (DNS rebinding). */
 static void only_hosts_of_this_machine_are_served_without_authentication(void **state)
 {
-	static const char *const hosts[][2] = { { "127.0.0.1:8080", "200" }, { "localhost", "200" }, { "[::1]:1", "200" }, { "127.evil.example", "403" }, { "127.evil.example:8080", "403" },
+	static const char *const hosts[][2] = { { "127.0.0.1:8080", "200" },
+						{ "localhost", "200" },
+						{ "[::1]:1", "200" },
+						{ "127.evil.example", "403" },
+						{ "127.evil.example:8080", "403" },
 						{ "localhost.evil.example", "403" } };
 	char			 text[200];
 
@@ -935,7 +1065,8 @@ static void only_hosts_of_this_machine_are_served_without_authentication(void **
 static void two_identities_are_none(void **state)
 {
 	(void) state;
-	expect_code(400, "GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n");
+	expect_code(400, "GET /version HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+			 "a\r\nAuthorization: Bearer b\r\n\r\n");
 }
 
 /* rules: R-636 */
@@ -950,7 +1081,8 @@ static void draining_ends_watches_cleanly(void **state)
 	close_client(&client);
 }
 
-/* The value of the series that begins with name; -1 when there is none. The whole exposition is looked at: comments and `name value`. */
+/* The value of the series that begins with name; -1 when there is none. The whole exposition is looked at:
+ * comments and `name value`. */
 static double metric_of(const char *name)
 {
 	struct answer answer = request("GET", "/metrics", "", "");
@@ -977,9 +1109,13 @@ static double metric_of(const char *name)
 }
 
 #define SECRETS "/api/v1/namespaces/default/secrets"
-#define LABELS(verb, scope) "verb=\"" verb "\",group=\"\",version=\"v1\",resource=\"secrets\",subresource=\"\",scope=\"" scope "\",component=\"apiserver\""
-#define LABELS_DRY(verb, scope) \
-	"verb=\"" verb "\",dry_run=\"\",group=\"\",version=\"v1\",resource=\"secrets\",subresource=\"\",scope=\"" scope "\",component=\"apiserver\""
+#define LABELS(verb, scope)                                                                                  \
+	"verb=\"" verb "\",group=\"\",version=\"v1\",resource=\"secrets\",subresource=\"\",scope=\"" scope   \
+	"\",component=\"apiserver\""
+#define LABELS_DRY(verb, scope)                                                                              \
+	"verb=\"" verb                                                                                       \
+	"\",dry_run=\"\",group=\"\",version=\"v1\",resource=\"secrets\",subresource=\"\",scope=\"" scope     \
+	"\",component=\"apiserver\""
 #define OF_SECRETS "{group=\"\",version=\"v1\",resource=\"secrets\""
 
 static void r745_requests_are_counted_by_verb_and_code(void **state)
@@ -988,20 +1124,29 @@ static void r745_requests_are_counted_by_verb_and_code(void **state)
 	expect("GET", SECRETS "/m", "", "", 200, "\"name\":\"m\"");
 	expect("GET", SECRETS "/none", "", "", 404, "NotFound");
 	expect("GET", SECRETS, "", "", 200, "\"name\":\"m\"");
-	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("POST", "resource") ",code=\"201\"}") == 1);
-	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("GET", "resource") ",code=\"200\"}") == 1);
-	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("GET", "resource") ",code=\"404\"}") == 1);
-	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("LIST", "namespace") ",code=\"200\"}") == 1);
-	assert_true(metric_of("apiserver_request_duration_seconds_count{" LABELS_DRY("GET", "resource") "}") == 2);
-	assert_true(metric_of("apiserver_request_sli_duration_seconds_count{" LABELS("LIST", "namespace") "}") == 1);
+	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("POST", "resource") ",code=\"201\"}") ==
+		    1);
+	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("GET", "resource") ",code=\"200\"}") ==
+		    1);
+	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("GET", "resource") ",code=\"404\"}") ==
+		    1);
+	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("LIST", "namespace") ",code=\"200\"}") ==
+		    1);
+	assert_true(metric_of("apiserver_request_duration_seconds_count{" LABELS_DRY("GET",
+										     "resource") "}") == 2);
+	assert_true(metric_of("apiserver_request_sli_duration_seconds_count{" LABELS("LIST",
+										     "namespace") "}") == 1);
 	assert_true(metric_of("apiserver_response_sizes_sum{" LABELS("LIST", "namespace") "}") > 100);
-	assert_true(metric_of("apiserver_request_body_size_bytes_sum{resource=\"secrets\",verb=\"POST\"}") == 25);
+	assert_true(metric_of("apiserver_request_body_size_bytes_sum{resource=\"secrets\",verb=\"POST\"}") ==
+		    25);
 	/* The one that asks; the one before it goes when its answer is out, on a loop of its own. */
 	while (metric_of("apiserver_current_inflight_requests{request_kind=\"readOnly\"}") != 1)
 		continue;
 	while (metric_of("apiserver_current_inflight_requests{request_kind=\"mutating\"}") != 0)
 		continue;
-	assert_true(metric_of("apiserver_cache_list_returned_objects_total{group=\"\",resource=\"secrets\"}") == 1); /* R-703 */
+	assert_true(
+		metric_of("apiserver_cache_list_returned_objects_total{group=\"\",resource=\"secrets\"}") ==
+		1); /* R-703 */
 	assert_true(metric_of("vedette_memory_blocks") > 0);
 	assert_true(metric_of("vedette_cache_objects{group=\"\",resource=\"secrets\"}") == 1);
 }
@@ -1012,7 +1157,8 @@ static void r741_events_sizes_and_r744_running_watches_are_counted(void **state)
 	struct client client = open_client();
 	char	     *text;
 
-	send_text(&client, "GET " SECRETS "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true HTTP/1.1\r\n"
+	send_text(&client, "GET " SECRETS "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"
+			   "allowWatchBookmarks=true HTTP/1.1\r\n"
 			   "Host: localhost\r\n\r\n");
 	text = read_until(&client, "\r\n\r\n");
 	free(text);
@@ -1024,13 +1170,16 @@ static void r741_events_sizes_and_r744_running_watches_are_counted(void **state)
 	assert_true(metric_of("apiserver_watch_events_total" OF_SECRETS "}") == 2);
 	assert_true(metric_of("apiserver_watch_events_sizes_count" OF_SECRETS "}") == 2);
 	assert_true(metric_of("apiserver_watch_events_sizes_bucket" OF_SECRETS ",le=\"1024\"}") == 2);
-	assert_true(metric_of("apiserver_watch_list_duration_seconds_count" OF_SECRETS ",scope=\"namespace\"}") == 1); /* R-743 */
+	assert_true(metric_of("apiserver_watch_list_duration_seconds_count" OF_SECRETS
+			      ",scope=\"namespace\"}") == 1); /* R-743 */
 	assert_true(metric_of("apiserver_longrunning_requests{" LABELS("WATCH", "namespace") "}") == 1);
-	assert_true(metric_of("apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"}") == 0); /* in memory */
+	assert_true(metric_of("apiserver_storage_size_bytes{storage_cluster_id=\"etcd-0\"}") ==
+		    0); /* in memory */
 	close_client(&client);
 	while (metric_of("apiserver_longrunning_requests{" LABELS("WATCH", "namespace") "}") != 0)
 		continue;
-	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("WATCH", "namespace") ",code=\"200\"}") == 1);
+	assert_true(metric_of("apiserver_request_total{" LABELS_DRY("WATCH", "namespace") ",code=\"200\"}") ==
+		    1);
 }
 
 static void the_dump_is_valid_under_load(void **state)
@@ -1040,7 +1189,8 @@ static void the_dump_is_valid_under_load(void **state)
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(watches); i++) {
 		watches[i] = open_client();
-		send_text(&watches[i], "GET " CM "?watch=1&labelSelector=load HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		send_text(&watches[i],
+			  "GET " CM "?watch=1&labelSelector=load HTTP/1.1\r\nHost: localhost\r\n\r\n");
 		free(read_until(&watches[i], "\r\n\r\n"));
 	}
 	/* The head comes before the cache has the watch. */
@@ -1074,7 +1224,8 @@ static void the_dump_is_valid_under_load(void **state)
 	close_client(&writer);
 }
 
-/* A server of one kind over the same store, on a socket of the file system: what a command uses that reads an etcd by itself. */
+/* A server of one kind over the same store, on a socket of the file system: what a command uses that reads an
+ * etcd by itself. */
 static void a_server_on_a_path_serves_one_kind_read_only(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -1118,7 +1269,8 @@ static void a_server_on_a_path_serves_one_kind_read_only(void **state)
 	(void) vd_server_free(server);
 	assert_int_equal(rmdir(directory), 0); /* the socket is gone */
 	options.listen = "unix:";
-	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_INVALID_ARGUMENT);
+	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error),
+		      VD_INVALID_ARGUMENT);
 	options.listen = "unix:/nowhere/at/all";
 	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_IO);
 	expect("DELETE", CM "/within", "", "", 200, "Success");

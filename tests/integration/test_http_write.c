@@ -5,15 +5,17 @@
 #include <stdatomic.h>
 
 #define CONFIG_MAPS "/api/v1/namespaces/default/configmaps"
-#define KEY	    "/registry/configmaps/default/big"
-#define LONG	    (20 << 10) /* edited by a worker */
+#define KEY "/registry/configmaps/default/big"
+#define LONG (20 << 10) /* edited by a worker */
 
 /* While held, watches of the store have nothing to say. */
 static atomic_bool	   is_held;
 static struct vd_store_ops held_ops;
-static vd_status (*real_next)(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr);
+static vd_status (*real_next)(struct vd_store_watch *watch, size_t event_count_max,
+			      struct vd_store_batch *ret_batch, struct vd_error *reterr);
 
-static vd_status held_next(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static vd_status held_next(struct vd_store_watch *watch, size_t event_count_max,
+			   struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	return atomic_load(&is_held) ? VD_AGAIN : real_next(watch, event_count_max, ret_batch, reterr);
 }
@@ -21,16 +23,19 @@ static vd_status held_next(struct vd_store_watch *watch, size_t event_count_max,
 /* So many conditional writes find that another one came just before. */
 static atomic_int competitors;
 static char	  competing[LONG + 256];
-static vd_status (*real_txn)(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg);
+static vd_status (*real_txn)(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+			     void *arg);
 
-static void written(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void written(void *arg, vd_status status, const struct vd_txn_result *result,
+		    const struct vd_error *error)
 {
 	assert_status(status, VD_OK);
 }
 
-static vd_status contested_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status contested_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+			       void *arg)
 {
-	struct vd_op	      put = { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY), .value = vd_bytes_of(competing) };
+	struct vd_op put = { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY), .value = vd_bytes_of(competing) };
 	struct vd_txn_request other = { .success = &put, .success_count = 1 };
 
 	if (request->compare_count && atomic_load(&competitors) > 0 && atomic_fetch_sub(&competitors, 1) > 0)
@@ -64,7 +69,9 @@ static void change_in_the_store(struct vd_store *store, const char *from, const 
 	at = strstr(value, from);
 	assert_true(at && strlen(from) == strlen(to));
 	memcpy(at, to, strlen(to));
-	assert_status(vd_store_put_wait(store, vd_bytes_of(KEY), (struct vd_bytes) { value, size }, NULL, NULL), VD_OK);
+	assert_status(
+		vd_store_put_wait(store, vd_bytes_of(KEY), (struct vd_bytes) { value, size }, NULL, NULL),
+		VD_OK);
 	vd_kv_unref(kv);
 	free(value);
 }
@@ -86,7 +93,8 @@ static void open_durable(struct http_fixture *fixture, char directory[64])
 	assert_status(vd_store_open_mvcc(fixture->env, &options, &fixture->store, NULL), VD_OK);
 }
 
-/* A patch names no revision: it is made of the present state, however far the cache is behind, and whoever edits it. */
+/* A patch names no revision: it is made of the present state, however far the cache is behind, and whoever
+ * edits it. */
 static void patch_while_the_cache_is_behind(size_t size)
 {
 	struct http_fixture fixture;
@@ -96,7 +104,8 @@ static void patch_while_the_cache_is_behind(size_t size)
 	assert_true(body && text);
 	memset(text, 'x', size);
 	text[size] = 0;
-	snprintf(body, size + 256, "{\"metadata\":{\"name\":\"big\"},\"data\":{\"word\":\"first\",\"text\":\"%s\"}}", text);
+	snprintf(body, size + 256,
+		 "{\"metadata\":{\"name\":\"big\"},\"data\":{\"word\":\"first\",\"text\":\"%s\"}}", text);
 	atomic_store(&is_held, false);
 	http_fixture_init(&fixture);
 	open_durable(&fixture, directory);
@@ -107,11 +116,15 @@ static void patch_while_the_cache_is_behind(size_t size)
 	atomic_store(&is_held, true);
 	change_in_the_store(fixture.store, "first", "other");
 	http_expect(fixture.port, "GET", CONFIG_MAPS "/big?resourceVersion=0", "", "", 200, "first");
-	http_expect(fixture.port, "PATCH", CONFIG_MAPS "/big", HTTP_MERGE, "{\"data\":{\"more\":\"1\"}}", 200, "\"word\":\"other\"");
+	http_expect(fixture.port, "PATCH", CONFIG_MAPS "/big", HTTP_MERGE, "{\"data\":{\"more\":\"1\"}}", 200,
+		    "\"word\":\"other\"");
 	change_in_the_store(fixture.store, "other", "third");
-	http_expect(fixture.port, "PATCH", CONFIG_MAPS "/big", HTTP_MERGE, "{\"data\":{\"more\":\"2\"}}", 200, "\"word\":\"third\"");
+	http_expect(fixture.port, "PATCH", CONFIG_MAPS "/big", HTTP_MERGE, "{\"data\":{\"more\":\"2\"}}", 200,
+		    "\"word\":\"third\"");
 	atomic_store(&is_held, false);
-	assert_status(vd_store_put_wait(fixture.store, vd_bytes_of(KEY "/wake"), vd_bytes_of("{}"), NULL, NULL), VD_OK);
+	assert_status(
+		vd_store_put_wait(fixture.store, vd_bytes_of(KEY "/wake"), vd_bytes_of("{}"), NULL, NULL),
+		VD_OK);
 	http_fixture_close(&fixture, (vd_dur) { 0 });
 	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	free(body);
@@ -127,15 +140,19 @@ static void patch_against_others(size_t size)
 	memset(text, 'x', size);
 	text[size] = 0;
 	snprintf(competing, sizeof competing,
-		 "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"big\",\"namespace\":\"default\"},\"data\":{\"word\":\"theirs\",\"text\":\"%s\"}}", text);
-	snprintf(body, sizeof body, "{\"metadata\":{\"name\":\"big\"},\"data\":{\"word\":\"first\",\"text\":\"%s\"}}", text);
+		 "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"big\",\"namespace\":"
+		 "\"default\"},\"data\":{\"word\":\"theirs\",\"text\":\"%s\"}}",
+		 text);
+	snprintf(body, sizeof body,
+		 "{\"metadata\":{\"name\":\"big\"},\"data\":{\"word\":\"first\",\"text\":\"%s\"}}", text);
 	http_fixture_init(&fixture);
 	open_durable(&fixture, directory);
 	come_between(fixture.store);
 	http_fixture_start(&fixture, 1, NULL);
 	http_expect(fixture.port, "POST", CONFIG_MAPS, HTTP_JSON, body, 201, "first");
 	atomic_store(&competitors, 50);
-	http_expect(fixture.port, "PATCH", CONFIG_MAPS "/big", HTTP_MERGE, "{\"data\":{\"more\":\"1\"}}", 200, "\"word\":\"theirs\"");
+	http_expect(fixture.port, "PATCH", CONFIG_MAPS "/big", HTTP_MERGE, "{\"data\":{\"more\":\"1\"}}", 200,
+		    "\"word\":\"theirs\"");
 	assert_true(atomic_load(&competitors) <= 0);
 	http_fixture_close(&fixture, (vd_dur) { 0 });
 	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);

@@ -1,10 +1,12 @@
-/* Kills a writing process at random points, again and again, on one data directory: every commit that the parent was told of must be there.
+/* Kills a writing process at random points, again and again, on one data directory: every commit that the
+ * parent was told of must be there.
  *
  *   test_persist_kill [ROUNDS [SEED]]
  *
- * The child opens the store, writes random commits (the model's stream, so the parent can make the same ones) with the checkpoint running beside
- * it, and tells the parent how many are durable through a pipe. The parent kills it after a random number of reports or a random bit of work later,
- * opens the store itself and compares. One round in four it opens while the child lives: VD_LOCKED, naming the child.
+ * The child opens the store, writes random commits (the model's stream, so the parent can make the same ones)
+ * with the checkpoint running beside it, and tells the parent how many are durable through a pipe. The parent
+ * kills it after a random number of reports or a random bit of work later, opens the store itself and
+ * compares. One round in four it opens while the child lives: VD_LOCKED, naming the child.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -34,17 +36,21 @@ static vd_status world_open(struct world *world, const char *path, uint64_t seed
 
 	(void) seed;
 	world->env = env;
-	world->tuning = (struct vdi_persist_tuning) { .segment_size = 65536, .checkpoint_bytes = 8192, .checkpoint_interval = VD_MS(1) };
+	world->tuning = (struct vdi_persist_tuning) { .segment_size = 65536,
+						      .checkpoint_bytes = 8192,
+						      .checkpoint_interval = VD_MS(1) };
 	world->options = (struct vd_mvcc_options) VD_MVCC_OPTIONS_INIT;
 	world->options.data_dir = path;
-	status = vdi_persist_open_tuned(env, &world->options, &world->tuning, &sink, &world->persist, &world->error);
+	status = vdi_persist_open_tuned(env, &world->options, &world->tuning, &sink, &world->persist,
+					&world->error);
 	if (status == VD_OK)
 		model_cut(&world->model, model_match(&world->model, &loaded));
 	model_loaded_fini(&loaded);
 	return status;
 }
 
-/* The commits of one round depend only on the model so far and the seed of the round: parent and child draw the same ones. */
+/* The commits of one round depend only on the model so far and the seed of the round: parent and child draw
+ * the same ones. */
 static void draw(struct model *model, struct model_draft *draft, uint64_t round_seed)
 {
 	vdi_rand_init(&model->rand, round_seed * 1000003 + model->commit_count);
@@ -105,7 +111,8 @@ static void e469_a_killed_process_loses_nothing_it_acknowledged(void **state)
 		close(fds[1]);
 		for (uint64_t i = 0; i < reports; i++)
 			if (read(fds[0], &durable, sizeof durable) != sizeof durable)
-				fail_msg("the child ended by itself in round %llu (seed %llu)", (unsigned long long) round, (unsigned long long) first_seed);
+				fail_msg("the child ended by itself in round %llu (seed %llu)",
+					 (unsigned long long) round, (unsigned long long) first_seed);
 		if (round % 4 == 0) {
 			char number[32];
 
@@ -133,7 +140,8 @@ static void e469_a_killed_process_loses_nothing_it_acknowledged(void **state)
 		world.model.durable = durable;
 		assert_status(vdi_env_new_sim(seed, NULL, NULL, &env), VD_OK);
 		if (world_open(&world, path, seed, env) != VD_OK)
-			fail_msg("round %llu (seed %llu): %s", (unsigned long long) round, (unsigned long long) first_seed, world.error.message);
+			fail_msg("round %llu (seed %llu): %s", (unsigned long long) round,
+				 (unsigned long long) first_seed, world.error.message);
 		vdi_sim_advance(env, VD_MS((int64_t) vdi_rand_below(&rand, 3)));
 		vdi_persist_close(world.persist, NULL, NULL);
 		vdi_sim_run_until_idle(env);

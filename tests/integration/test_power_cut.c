@@ -1,8 +1,9 @@
 /* Power cuts and changed sectors.
  *
- * A loaded store's system calls are recorded, and disks are laid out as a power cut could have left them (disk_trace.h). On each of them the store must open with everything
- * that was acknowledged before the cut. Then sectors of the stopped store are changed (one bit, zeros, another sector, a file cut short): the store refuses to open and
- * names the directory, or everything is there.
+ * A loaded store's system calls are recorded, and disks are laid out as a power cut could have left them
+ * (disk_trace.h). On each of them the store must open with everything that was acknowledged before the cut.
+ * Then sectors of the stopped store are changed (one bit, zeros, another sector, a file cut short): the store
+ * refuses to open and names the directory, or everything is there.
  *
  *   test_power_cut [LAYOUTS [SEED]]     the long run: test_power_cut 2000 7
  */
@@ -37,7 +38,7 @@ static void note_ack(vd_rev revision, unsigned key, size_t size)
 /* Each key has one writer. The value says at which step it was written. */
 static void *write_some(void *arg)
 {
-	struct writer *writer = arg;
+	struct writer  *writer = arg;
 	struct vdi_rand rand;
 	char		filler[6000];
 	char		key[32];
@@ -52,10 +53,16 @@ static void *write_some(void *arg)
 		snprintf(key, sizeof key, "/key/%03u", number);
 		size = vdi_rand_once_in(&rand, 4) ? 0 : 1 + vdi_rand_below(&rand, sizeof filler);
 		if (size == 0)
-			assert_status(vd_store_delete_wait(writer->store, vd_bytes_of(key), VD_BYTES_NONE, &count, &revision, NULL), VD_OK);
-		else
-			assert_status(vd_store_put_wait(writer->store, vd_bytes_of(key), (struct vd_bytes) { memset(filler, (int) (size % 251), size), size }, &revision, NULL),
+			assert_status(vd_store_delete_wait(writer->store, vd_bytes_of(key), VD_BYTES_NONE,
+							   &count, &revision, NULL),
 				      VD_OK);
+		else
+			assert_status(
+				vd_store_put_wait(
+					writer->store, vd_bytes_of(key),
+					(struct vd_bytes) { memset(filler, (int) (size % 251), size), size },
+					&revision, NULL),
+				VD_OK);
 		note_ack(revision, number, size);
 	}
 	return NULL;
@@ -81,7 +88,8 @@ static void compact_now(struct writer *writer)
 	vdi_wait_fini(&wait);
 }
 
-static vd_status open_store(const char *dir, struct vd_env *env, struct vd_store **ret_store, struct vd_error *error)
+static vd_status open_store(const char *dir, struct vd_env *env, struct vd_store **ret_store,
+			    struct vd_error *error)
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 
@@ -105,8 +113,10 @@ static void a_load_is_recorded(void **state)
 	for (unsigned part = 0; part < 4; part++) {
 		assert_status(open_store(trace.dir, env, &store, &error), VD_OK);
 		for (unsigned i = 0; i < WRITERS; i++) {
-			writers[i] = (struct writer) { .env = env, .store = store, .number = i, .rounds = 150 };
-			assert_int_equal(pthread_create(&writers[i].thread, NULL, write_some, &writers[i]), 0);
+			writers[i] =
+				(struct writer) { .env = env, .store = store, .number = i, .rounds = 150 };
+			assert_int_equal(pthread_create(&writers[i].thread, NULL, write_some, &writers[i]),
+					 0);
 		}
 		for (unsigned i = 0; i < WRITERS; i++)
 			pthread_join(writers[i].thread, NULL);
@@ -123,7 +133,8 @@ static void a_load_is_recorded(void **state)
 static const struct op *change_at(unsigned key, vd_rev revision)
 {
 	for (size_t i = 0; i < trace.count; i++)
-		if (trace.ops[i].kind == OP_ACK && trace.ops[i].key == key && trace.ops[i].revision == revision)
+		if (trace.ops[i].kind == OP_ACK && trace.ops[i].key == key &&
+		    trace.ops[i].revision == revision)
 			return &trace.ops[i];
 	return NULL;
 }
@@ -131,12 +142,14 @@ static const struct op *change_at(unsigned key, vd_rev revision)
 static bool is_removed_after(unsigned key, vd_rev from, vd_rev to)
 {
 	for (size_t i = 0; i < trace.count; i++)
-		if (trace.ops[i].kind == OP_ACK && trace.ops[i].key == key && trace.ops[i].size == 0 && trace.ops[i].revision > from && trace.ops[i].revision <= to)
+		if (trace.ops[i].kind == OP_ACK && trace.ops[i].key == key && trace.ops[i].size == 0 &&
+		    trace.ops[i].revision > from && trace.ops[i].revision <= to)
 			return true;
 	return false;
 }
 
-/* What was acknowledged before `end` is there, and what is newer is what a writer wrote. A key that is deleted without being there keeps the revision of the store. */
+/* What was acknowledged before `end` is there, and what is newer is what a writer wrote. A key that is
+ * deleted without being there keeps the revision of the store. */
 static void check(struct vd_store *store, size_t end)
 {
 	const struct op	      *acked[KEYS] = { NULL };
@@ -157,7 +170,8 @@ static void check(struct vd_store *store, size_t end)
 		found = vd_store_get_wait(store, vd_bytes_of(name), &kv, NULL);
 		assert_true(status.current >= last);
 		if (found == VD_NOT_FOUND) {
-			assert_true(last == 0 || acked[key]->size == 0 || is_removed_after(key, last, status.current));
+			assert_true(last == 0 || acked[key]->size == 0 ||
+				    is_removed_after(key, last, status.current));
 			continue;
 		}
 		assert_status(found, VD_OK);
@@ -182,7 +196,8 @@ static void open_and_check(const char *dir, size_t end, bool may_refuse, unsigne
 	status = open_store(dir, env, &store, &error);
 	if (status == VD_OK) {
 		check(store, end);
-		assert_status(vd_store_put_wait(store, vd_bytes_of("/after"), vd_bytes_of("x"), NULL, NULL), VD_OK);
+		assert_status(vd_store_put_wait(store, vd_bytes_of("/after"), vd_bytes_of("x"), NULL, NULL),
+			      VD_OK);
 		vd_store_close_wait(store);
 	} else {
 		if (!may_refuse)
@@ -229,7 +244,8 @@ static void a_changed_sector_is_refused_or_harmless(void **state)
 		open_and_check(dir, trace.count, true, &refused);
 		remove_folder(dir);
 	}
-	print_message("%llu changed, %u of them refused by name\n", (unsigned long long) layouts * 3, refused);
+	print_message("%llu changed, %u of them refused by name\n", (unsigned long long) layouts * 3,
+		      refused);
 	assert_true(refused > 0);
 }
 

@@ -1,7 +1,8 @@
 /* Power cuts and changed sectors of the files of a local history (`serve --etcd --data-dir`).
  *
- * The files are written, recorded and cut off as in test_power_cut. They are a copy of what an etcd has, so less may be left; but they open always, what they tell is what
- * happened, without a gap, and what was synced is there. They can be written on. Then sectors are changed: the same, and what cannot be used is reported.
+ * The files are written, recorded and cut off as in test_power_cut. They are a copy of what an etcd has, so
+ * less may be left; but they open always, what they tell is what happened, without a gap, and what was synced
+ * is there. They can be written on. Then sectors are changed: the same, and what cannot be used is reported.
  *
  *   test_power_cut_history [LAYOUTS [SEED]]     the long run: test_power_cut_history 3000 7
  */
@@ -50,8 +51,10 @@ static struct vd_kv *new_record(vd_rev revision)
 static bool is_record(const struct vd_kv *kv, vd_rev revision)
 {
 	struct vd_kv *expected = new_record(revision);
-	bool	      is_same = kv && kv->mod_rev == revision && kv->create_rev == expected->create_rev && kv->version == expected->version &&
-		       vd_bytes_equal(vd_kv_key(kv), vd_kv_key(expected)) && vd_bytes_equal(vd_kv_value(kv), vd_kv_value(expected));
+	bool	      is_same = kv && kv->mod_rev == revision && kv->create_rev == expected->create_rev &&
+		       kv->version == expected->version &&
+		       vd_bytes_equal(vd_kv_key(kv), vd_kv_key(expected)) &&
+		       vd_bytes_equal(vd_kv_value(kv), vd_kv_value(expected));
 
 	vd_kv_unref(expected);
 	return is_same;
@@ -60,14 +63,17 @@ static bool is_record(const struct vd_kv *kv, vd_rev revision)
 /* Opens, and checks that what is told is true. */
 static void history_open(struct history *history, const char *path)
 {
-	struct vdi_history_files_options options = { .store_id = 77, .prefix = vd_bytes_of("/registry/"), .seed = 5, .bytes_max = 512 << 10 };
-	struct vd_error			 error = { 0 };
+	struct vdi_history_files_options options = {
+		.store_id = 77, .prefix = vd_bytes_of("/registry/"), .seed = 5, .bytes_max = 512 << 10
+	};
+	struct vd_error error = { 0 };
 
 	memset(history, 0, sizeof *history);
 	assert_status(vdi_dir_open(vdi_disk_os(), path, &history->dir, NULL), VD_OK);
 	assert_status(vdi_past_new(&history->past), VD_OK);
 	options.dir = history->dir;
-	if (vdi_history_files_open(&options, now, history->past, &history->files, &history->lost, &error) != VD_OK)
+	if (vdi_history_files_open(&options, now, history->past, &history->files, &history->lost, &error) !=
+	    VD_OK)
 		fail_msg("%s", error.message);
 	assert_int_equal(history->past->count, history->past->until - history->past->floor);
 	for (size_t i = 0; i < history->past->count; i++) {
@@ -94,7 +100,8 @@ static vd_rev write_some(struct history *history, unsigned count, struct vdi_ran
 		vdi_history_files_restart(history->files, KEYS);
 	for (unsigned i = 0; i < count; i++) {
 		vd_rev		      revision = vdi_history_files_until(history->files) + 1;
-		struct vd_store_event event = { .kv = new_record(revision), .previous = new_record(revision - KEYS) };
+		struct vd_store_event event = { .kv = new_record(revision),
+						.previous = new_record(revision - KEYS) };
 
 		assert_status(vdi_history_files_prepare(history->files, now, NULL), VD_OK);
 		assert_status(vdi_history_files_append(history->files, &event, 1, now), VD_OK);
@@ -170,7 +177,9 @@ static void any_layout_after_a_power_cut_tells_what_was_synced(void **state)
 		lay_out(dir, end, &rand);
 		history_open(&history, dir);
 		if (history.past->until < acknowledged(end))
-			fail_msg("layout %llu: %lld of %lld synced revisions (%s)", (unsigned long long) i, (long long) history.past->until, (long long) acknowledged(end), history.lost.message);
+			fail_msg("layout %llu: %lld of %lld synced revisions (%s)", (unsigned long long) i,
+				 (long long) history.past->until, (long long) acknowledged(end),
+				 history.lost.message);
 		go_on(&history, dir);
 		remove_folder(dir);
 	}
@@ -203,7 +212,8 @@ static void a_changed_sector_is_reported_or_harmless(void **state)
 		go_on(&history, dir);
 		remove_folder(dir);
 	}
-	print_message("%llu changed, %u reported, %u looked torn at the end\n", (unsigned long long) layouts * 2, reported, shorter);
+	print_message("%llu changed, %u reported, %u looked torn at the end\n",
+		      (unsigned long long) layouts * 2, reported, shorter);
 	assert_true(reported > 0);
 }
 

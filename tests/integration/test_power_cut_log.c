@@ -1,8 +1,9 @@
 /* Power cuts and changed sectors of event logs, plain and compressed.
  *
- * A writer of a log is recorded and cut off as in test_power_cut. Whatever is left then can be read: whole transactions without a gap, with what was flushed among them, and at
- * most a torn tail that is reported. A writer goes on behind it, and the result is a log without a fault. Then sectors of a closed log are changed: reading
- * names the file, or gives what was written, as far as it says.
+ * A writer of a log is recorded and cut off as in test_power_cut. Whatever is left then can be read: whole
+ * transactions without a gap, with what was flushed among them, and at most a torn tail that is reported. A
+ * writer goes on behind it, and the result is a log without a fault. Then sectors of a closed log are
+ * changed: reading names the file, or gives what was written, as far as it says.
  *
  *   test_power_cut_log [LAYOUTS [SEED]]     the long run: test_power_cut_log 3000 7
  */
@@ -112,7 +113,8 @@ static void check_record(const struct vdi_log_step *step, size_t number, vd_rev 
 }
 
 /* Every step as it was written, none missing before the last. VD_CLOSED, or what ended it. */
-static vd_status read_log(const char *dir, vd_rev *ret_last, struct vdi_log_tail *ret_tail, struct vd_error *reterr)
+static vd_status read_log(const char *dir, vd_rev *ret_last, struct vdi_log_tail *ret_tail,
+			  struct vd_error *reterr)
 {
 	struct vdi_log_steps *steps;
 	struct vdi_log_step   step;
@@ -193,7 +195,8 @@ static void check_cuts(void)
 		go_on(dir, acked);
 		remove_folder(dir);
 	}
-	print_message("%s: %zu calls, %llu layouts, %u of them torn\n", name, trace.count, (unsigned long long) layouts, torn);
+	print_message("%s: %zu calls, %llu layouts, %u of them torn\n", name, trace.count,
+		      (unsigned long long) layouts, torn);
 	assert_true(torn > 0);
 }
 
@@ -225,8 +228,10 @@ static void check_damage(const char *loaded)
 		}
 		remove_folder(dir);
 	}
-	print_message("%s: %llu changed, %u refused by name, %u reported as cut off\n", name, (unsigned long long) layouts, refused, reported);
-	/* What is not at the very end is damage, not a torn tail: only a file that was cut short looks like one. */
+	print_message("%s: %llu changed, %u refused by name, %u reported as cut off\n", name,
+		      (unsigned long long) layouts, refused, reported);
+	/* What is not at the very end is damage, not a torn tail: only a file that was cut short looks like
+	 * one. */
 	assert_true(refused > layouts / 2 && reported < layouts / 2);
 }
 

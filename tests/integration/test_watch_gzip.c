@@ -1,5 +1,6 @@
-/* Watch lists that go out compressed (R-642): who gets them, that each chunk is one complete member and holds what a plain watch is told, at once, and that neither long
- * objects, nor clients that do not read, nor a thousand of them are anybody's trouble. */
+/* Watch lists that go out compressed (R-642): who gets them, that each chunk is one complete member and holds
+ * what a plain watch is told, at once, and that neither long objects, nor clients that do not read, nor a
+ * thousand of them are anybody's trouble. */
 #include <poll.h>
 #include <unistd.h>
 #include <vedette/vedette.h>
@@ -10,13 +11,13 @@
 #include "http_gzip.h"
 #include "http_server.h"
 
-#define CM	    "/api/v1/namespaces/default/configmaps"
-#define STATE	    "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
-#define GZIP	    "Accept-Encoding: gzip\r\n"
-#define TABLE	    "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n"
-#define METADATA    "Accept: application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io\r\n"
-#define PROTOBUF    "Accept: application/vnd.kubernetes.protobuf\r\n"
-#define END	    "k8s.io/initial-events-end"
+#define CM "/api/v1/namespaces/default/configmaps"
+#define STATE "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+#define GZIP "Accept-Encoding: gzip\r\n"
+#define TABLE "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n"
+#define METADATA "Accept: application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io\r\n"
+#define PROTOBUF "Accept: application/vnd.kubernetes.protobuf\r\n"
+#define END "k8s.io/initial-events-end"
 
 /* ---- The client ---- */
 
@@ -28,10 +29,10 @@ struct watch {
 	size_t input_size;
 	char  *text; /* what was in the chunks */
 	size_t text_size, text_taken;
-	size_t chunks, chunk_max; /* how many, and the largest, unpacked */
+	size_t chunks, chunk_max;	/* how many, and the largest, unpacked */
 	size_t chunk_bytes, chunk_size; /* of the last one, as it came and unpacked */
-	bool   is_over;		  /* the last chunk came */
-	bool   is_cut;		  /* the connection ended before */
+	bool   is_over;			/* the last chunk came */
+	bool   is_cut;			/* the connection ended before */
 };
 
 /* More of what the server sends; false: it sends no more. */
@@ -55,11 +56,13 @@ static void drop_input(struct watch *watch, size_t size)
 	watch->input[watch->input_size] = 0;
 }
 
-static struct watch *watch_open(const struct http_fixture *world, const char *query, const char *headers, int receive_bytes)
+static struct watch *watch_open(const struct http_fixture *world, const char *query, const char *headers,
+				int receive_bytes)
 {
 	struct watch *watch = calloc(1, sizeof *watch);
 	char	      request[1024], *end;
-	int	      size = snprintf(request, sizeof request, "GET " CM "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", query, headers);
+	int size = snprintf(request, sizeof request, "GET " CM "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n",
+			    query, headers);
 
 	watch->fd = http_open(world->port, receive_bytes);
 	http_send_bytes(watch->fd, request, (size_t) size);
@@ -90,14 +93,15 @@ static void watch_close(struct watch *watch)
 static void take_content(struct watch *watch, char *content, size_t size)
 {
 	const size_t room = 8 << 20;
-	z_stream     stream = { .next_in = (Bytef *) content, .avail_in = (uInt) size, .avail_out = (uInt) room };
+	z_stream stream = { .next_in = (Bytef *) content, .avail_in = (uInt) size, .avail_out = (uInt) room };
 
 	watch->text = realloc(watch->text, watch->text_size + (watch->is_gzip ? room : size) + 1);
 	if (watch->is_gzip) {
 		stream.next_out = (Bytef *) watch->text + watch->text_size;
 		assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
-		assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END); /* complete, with the right checksum */
-		assert_int_equal(stream.avail_in, 0);			    /* and nothing behind it */
+		assert_int_equal(inflate(&stream, Z_FINISH),
+				 Z_STREAM_END);	      /* complete, with the right checksum */
+		assert_int_equal(stream.avail_in, 0); /* and nothing behind it */
 		size = stream.total_out;
 		inflateEnd(&stream);
 		assert_true(size > 0);
@@ -115,7 +119,9 @@ static void take_content(struct watch *watch, char *content, size_t size)
 static bool take_chunk(struct watch *watch)
 {
 	for (;;) {
-		char  *line_end = watch->input_size ? memmem(watch->input, watch->input_size, "\r\n", 2) : NULL, *end;
+		char *line_end =
+			     watch->input_size ? memmem(watch->input, watch->input_size, "\r\n", 2) : NULL,
+		     *end;
 		size_t size = line_end ? strtoul(watch->input, &end, 16) : 0, from;
 
 		if (line_end) {
@@ -143,7 +149,9 @@ static const char *next_line(struct watch *watch)
 {
 	char *line, *end;
 
-	while (watch->text_size == watch->text_taken || (end = memchr(watch->text + watch->text_taken, '\n', watch->text_size - watch->text_taken)) == NULL)
+	while (watch->text_size == watch->text_taken ||
+	       (end = memchr(watch->text + watch->text_taken, '\n', watch->text_size - watch->text_taken)) ==
+		       NULL)
 		if (!take_chunk(watch))
 			return NULL;
 	line = watch->text + watch->text_taken;
@@ -214,7 +222,8 @@ static void t202_r642_a_watch_list_is_one_member_a_flush(void **state)
 	assert_int_equal(plain->chunks, 201);
 	assert_true(packed->chunks < 20);
 	assert_true(packed->chunk_max <= 65536);
-	/* Live events are told at once, each its own member: what was written is there before anything else is. */
+	/* Live events are told at once, each its own member: what was written is there before anything else
+	 * is. */
 	for (int i = 0; i < 20; i++) {
 		const char *line;
 
@@ -246,7 +255,9 @@ static void t202_r642_only_watch_lists_of_who_takes_gzip(void **state)
 		{ STATE, "Accept-Encoding: GZIP\r\n", false },
 		{ STATE, "Accept-Encoding: *\r\n", false },
 		{ "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", GZIP, false },
-		{ "?watch=1&sendInitialEvents=false&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan", GZIP, false },
+		{ "?watch=1&sendInitialEvents=false&allowWatchBookmarks=true&resourceVersionMatch="
+		  "NotOlderThan",
+		  GZIP, false },
 		{ "?watch=1", GZIP, false },
 		{ "?watch=1&resourceVersion=1", GZIP, false },
 		{ "?watch=1&resourceVersion=1&allowWatchBookmarks=true", GZIP, false },
@@ -285,10 +296,10 @@ static void t202_r642_only_watch_lists_of_who_takes_gzip(void **state)
 
 static void r642_http_1_0_has_no_watches(void **state)
 {
-	static const char   request[] = "GET " CM STATE " HTTP/1.0\r\n" GZIP "\r\n";
-	struct http_fixture world = http_fixture_open(NULL);
-	int		    fd = http_open(world.port, 0);
-	char		   *answer;
+	static const char request[] = "GET " CM STATE " HTTP/1.0\r\n" GZIP "\r\n";
+	struct http_fixture			world = http_fixture_open(NULL);
+	int					fd = http_open(world.port, 0);
+	char				       *answer;
 
 	http_send_bytes(fd, request, sizeof request - 1);
 	answer = http_read_until(fd, NULL);
@@ -299,12 +310,13 @@ static void r642_http_1_0_has_no_watches(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* What is in the members is what the plain watch says, in every form (two may be written at different seconds: tables only begin alike). */
+/* What is in the members is what the plain watch says, in every form (two may be written at different
+ * seconds: tables only begin alike). */
 static void r642_r640_every_form_holds_the_same(void **state)
 {
-	static const char  *const forms[] = { "", METADATA, PROTOBUF, TABLE };
-	struct http_fixture world = http_fixture_open(NULL);
-	char		    headers[200], name[16];
+	static const char *const forms[] = { "", METADATA, PROTOBUF, TABLE };
+	struct http_fixture	 world = http_fixture_open(NULL);
+	char			 headers[200], name[16];
 
 	for (int i = 0; i < 150; i++) {
 		snprintf(name, sizeof name, "c%03d", i);
@@ -322,7 +334,8 @@ static void r642_r640_every_form_holds_the_same(void **state)
 		}
 		assert_true(watches[0]->text_size > 10000);
 		if (i == 3) {
-			assert_memory_equal(watches[0]->text, "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Table\"", 40);
+			assert_memory_equal(watches[0]->text,
+					    "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Table\"", 40);
 			assert_true(has(watches[0], "\"columnDefinitions\":[{"));
 		} else {
 			assert_int_equal(watches[0]->text_size, watches[1]->text_size);
@@ -371,7 +384,8 @@ static void r642_r640_a_table_goes_on(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* An object that takes longer than a turn goes out in several members; what is written meanwhile comes behind it. */
+/* An object that takes longer than a turn goes out in several members; what is written meanwhile comes behind
+ * it. */
 static void r642_a_long_object_takes_several_turns(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
@@ -408,7 +422,7 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 	struct watch		*slow, *plain, *other;
 	const char		*line;
 	struct vdi_account	*account;
-	int64_t 		 unsent, served = -1, agains = 0;
+	int64_t			 unsent, served = -1, agains = 0;
 	char			 name[16];
 
 	options.client_bytes_max = LIMIT;
@@ -420,7 +434,9 @@ static void r642_r655_a_slow_reader_is_bounded_and_misses_nothing(void **state)
 	}
 	slow = watch_open(&world, STATE, GZIP "User-Agent: slow\r\n", 4096);
 	assert_true(slow->is_gzip);
-	assert_status(vdi_account_get(&world.server->accounts, vd_bytes_of("127.0.0.1"), vd_bytes_of("slow"), &account), VD_OK);
+	assert_status(vdi_account_get(&world.server->accounts, vd_bytes_of("127.0.0.1"), vd_bytes_of("slow"),
+				      &account),
+		      VD_OK);
 	/* Another one is served meanwhile. */
 	plain = watch_open(&world, STATE, "User-Agent: other\r\n", 0);
 	read_state(plain);
@@ -478,7 +494,8 @@ static void r642_r636_an_error_is_the_last_member(void **state)
 /* what cannot be told in this form ends the watch, behind what was told. */
 static void r642_r637_a_refused_object_comes_behind_the_others(void **state)
 {
-	static const char   misfit[] = "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"m\",\"namespace\":\"default\"},\"data\":7}";
+	static const char   misfit[] = "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":"
+				       "\"m\",\"namespace\":\"default\"},\"data\":7}";
 	struct http_fixture world = http_fixture_open(NULL);
 	struct watch	   *watch;
 
@@ -487,7 +504,9 @@ static void r642_r637_a_refused_object_comes_behind_the_others(void **state)
 	assert_true(watch->is_gzip);
 	while (!has(watch, END))
 		assert_true(take_chunk(watch));
-	assert_status(vd_store_put_wait(world.store, vd_bytes_of("/registry/configmaps/default/m"), vd_bytes_of(misfit), NULL, NULL), VD_OK);
+	assert_status(vd_store_put_wait(world.store, vd_bytes_of("/registry/configmaps/default/m"),
+					vd_bytes_of(misfit), NULL, NULL),
+		      VD_OK);
 	read_all(watch);
 	assert_true(watch->is_over);
 	assert_true(has(watch, "ERROR"));
@@ -503,7 +522,8 @@ static void r642_r637_a_refused_object_comes_behind_the_others(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* The server drains in the middle of an object: what was begun is told whole, then the stream ends as any does. */
+/* The server drains in the middle of an object: what was begun is told whole, then the stream ends as any
+ * does. */
 static void r642_draining_ends_behind_a_whole_event(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);
@@ -528,7 +548,8 @@ static void r642_draining_ends_behind_a_whole_event(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* Faults that are asked for (--faults cut=): the stream ends in the middle of a member, and what came before it is whole. */
+/* Faults that are asked for (--faults cut=): the stream ends in the middle of a member, and what came before
+ * it is whole. */
 static void r642_a_cut_is_in_the_middle_of_a_member(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -554,7 +575,8 @@ static void r642_a_cut_is_in_the_middle_of_a_member(void **state)
 	http_fixture_close(&world, VD_SECONDS(1));
 }
 
-/* As many lists as may be compressed are under way and nobody reads them: watch lists need no place among them. */
+/* As many lists as may be compressed are under way and nobody reads them: watch lists need no place among
+ * them. */
 static void r642_encoders_of_lists_are_others(void **state)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
@@ -605,12 +627,13 @@ static int64_t blocks_of_idle(const struct http_fixture *world, const char *head
 	return live;
 }
 
-/* A thousand at once: each gets its state, and then holds what a plain watch does; the encoder is the loop's. */
+/* A thousand at once: each gets its state, and then holds what a plain watch does; the encoder is the
+ * loop's. */
 static void r642_a_thousand_idle_watch_lists_hold_no_encoder(void **state)
 {
 	enum { COUNT = 1000 };
 	struct http_fixture world = http_fixture_open(NULL);
-	int64_t 	    plain, packed;
+	int64_t		    plain, packed;
 	char		    name[16];
 
 	for (int i = 0; i < 40; i++) {
@@ -628,7 +651,8 @@ static void r642_a_thousand_idle_watch_lists_hold_no_encoder(void **state)
 /* events are measured as they are before anybody compresses them. */
 static void r642_r742_sizes_are_those_of_the_content(void **state)
 {
-	static const char metric[] = "apiserver_watch_events_sizes_sum{group=\"\",version=\"v1\",resource=\"configmaps\"} ";
+	static const char metric[] =
+		"apiserver_watch_events_sizes_sum{group=\"\",version=\"v1\",resource=\"configmaps\"} ";
 
 	for (int i = 0; i < 2; i++) {
 		struct http_fixture world = http_fixture_open(NULL);
@@ -653,7 +677,8 @@ static void r642_r742_sizes_are_those_of_the_content(void **state)
 	}
 }
 
-/* Every allocation fails in turn: the watch is compressed, or plain, or refused, or cut; what it says is never wrong. */
+/* Every allocation fails in turn: the watch is compressed, or plain, or refused, or cut; what it says is
+ * never wrong. */
 static void without_memory_a_watch_list_is_plain_or_none(void **state)
 {
 	struct http_fixture world = http_fixture_open(NULL);

@@ -6,7 +6,8 @@
 static void random_label(struct world *world, struct sim_filter *filter)
 {
 	static const char *const texts[LABEL_KINDS] = {
-		"", "app=%s", "app!=%s", "app in (%s,zz)", "app notin (%s,zz)", "tier", "!tier", "app=%s,tier=%s",
+		"",	"app=%s", "app!=%s",	    "app in (%s,zz)", "app notin (%s,zz)",
+		"tier", "!tier",  "app=%s,tier=%s",
 	};
 
 	filter->label = (enum sim_label) roll(world, LABEL_KINDS);
@@ -15,7 +16,8 @@ static void random_label(struct world *world, struct sim_filter *filter)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #pragma GCC diagnostic ignored "-Wformat-extra-args"
-	snprintf(filter->label_text, sizeof filter->label_text, texts[filter->label], filter->app, filter->tier);
+	snprintf(filter->label_text, sizeof filter->label_text, texts[filter->label], filter->app,
+		 filter->tier);
 #pragma GCC diagnostic pop
 }
 
@@ -35,22 +37,26 @@ static void random_field(struct world *world, struct sim_filter *filter)
 		snprintf(filter->field_text, sizeof filter->field_text, "status.phase=%s", filter->phase);
 		break;
 	case FIELD_NAME:
-		snprintf(filter->field_name, sizeof filter->field_name, "%c%02u", filter->cacher ? 'w' : 'p', (unsigned) roll(world, world->swarm.names));
-		snprintf(filter->field_text, sizeof filter->field_text, "metadata.name=%s", filter->field_name);
+		snprintf(filter->field_name, sizeof filter->field_name, "%c%02u", filter->cacher ? 'w' : 'p',
+			 (unsigned) roll(world, world->swarm.names));
+		snprintf(filter->field_text, sizeof filter->field_text, "metadata.name=%s",
+			 filter->field_name);
 		break;
 	case FIELD_NAMESPACE:
 		if (filter->cacher) {
 			filter->field = FIELD_NONE;
 			break;
 		}
-		snprintf(filter->field_name, sizeof filter->field_name, "ns%u", (unsigned) roll(world, world->swarm.namespaces));
-		snprintf(filter->field_text, sizeof filter->field_text, "metadata.namespace=%s", filter->field_name);
+		snprintf(filter->field_name, sizeof filter->field_name, "ns%u",
+			 (unsigned) roll(world, world->swarm.namespaces));
+		snprintf(filter->field_text, sizeof filter->field_text, "metadata.namespace=%s",
+			 filter->field_name);
 		break;
 	case FIELD_NODE_PHASE:
-		snprintf(filter->field_text, sizeof filter->field_text, "spec.nodeName=%s,status.phase=%s", filter->node, filter->phase);
+		snprintf(filter->field_text, sizeof filter->field_text, "spec.nodeName=%s,status.phase=%s",
+			 filter->node, filter->phase);
 		break;
-	default:
-		break;
+	default: break;
 	}
 }
 
@@ -59,9 +65,11 @@ void filter_random(struct world *world, struct sim_filter *filter)
 	memset(filter, 0, sizeof *filter);
 	filter->cacher = chance(world, 750) ? 0 : 1;
 	if (filter->cacher == 0 && chance(world, 400))
-		snprintf(filter->namespace_name, sizeof filter->namespace_name, "ns%u", (unsigned) roll(world, world->swarm.namespaces));
+		snprintf(filter->namespace_name, sizeof filter->namespace_name, "ns%u",
+			 (unsigned) roll(world, world->swarm.namespaces));
 	if ((filter->cacher == 1 || filter->namespace_name[0]) && chance(world, 150))
-		snprintf(filter->name, sizeof filter->name, "%c%02u", filter->cacher ? 'w' : 'p', (unsigned) roll(world, world->swarm.names));
+		snprintf(filter->name, sizeof filter->name, "%c%02u", filter->cacher ? 'w' : 'p',
+			 (unsigned) roll(world, world->swarm.names));
 	if (chance(world, 450))
 		random_label(world, filter);
 	if (filter->name[0] == 0 && chance(world, 450))
@@ -74,43 +82,33 @@ static bool label_wants(const struct sim_filter *filter, const struct oracle_fac
 
 	switch (filter->label) {
 	case LABEL_EQUAL:
-	case LABEL_IN:
-		return same_app;
+	case LABEL_IN: return same_app;
 	case LABEL_NOT_EQUAL:
-	case LABEL_NOT_IN:
-		return !same_app;
-	case LABEL_EXISTS:
-		return facts->tier[0] != 0;
-	case LABEL_NOT_EXISTS:
-		return facts->tier[0] == 0;
-	case LABEL_BOTH:
-		return same_app && strcmp(facts->tier, filter->tier) == 0;
-	default:
-		return true;
+	case LABEL_NOT_IN: return !same_app;
+	case LABEL_EXISTS: return facts->tier[0] != 0;
+	case LABEL_NOT_EXISTS: return facts->tier[0] == 0;
+	case LABEL_BOTH: return same_app && strcmp(facts->tier, filter->tier) == 0;
+	default: return true;
 	}
 }
 
-static bool field_wants(const struct sim_filter *filter, const struct oracle_key *key, const struct oracle_facts *facts)
+static bool field_wants(const struct sim_filter *filter, const struct oracle_key *key,
+			const struct oracle_facts *facts)
 {
 	switch (filter->field) {
-	case FIELD_NODE:
-		return strcmp(facts->node, filter->node) == 0;
-	case FIELD_NOT_NODE:
-		return strcmp(facts->node, filter->node) != 0;
-	case FIELD_PHASE:
-		return strcmp(facts->phase, filter->phase) == 0;
-	case FIELD_NAME:
-		return strcmp(key->name, filter->field_name) == 0;
-	case FIELD_NAMESPACE:
-		return strcmp(key->namespace_name, filter->field_name) == 0;
+	case FIELD_NODE: return strcmp(facts->node, filter->node) == 0;
+	case FIELD_NOT_NODE: return strcmp(facts->node, filter->node) != 0;
+	case FIELD_PHASE: return strcmp(facts->phase, filter->phase) == 0;
+	case FIELD_NAME: return strcmp(key->name, filter->field_name) == 0;
+	case FIELD_NAMESPACE: return strcmp(key->namespace_name, filter->field_name) == 0;
 	case FIELD_NODE_PHASE:
 		return strcmp(facts->node, filter->node) == 0 && strcmp(facts->phase, filter->phase) == 0;
-	default:
-		return true;
+	default: return true;
 	}
 }
 
-bool filter_wants(const struct oracle *oracle, const struct sim_filter *filter, const struct oracle_record *record)
+bool filter_wants(const struct oracle *oracle, const struct sim_filter *filter,
+		  const struct oracle_record *record)
 {
 	const struct oracle_key *key;
 
@@ -119,11 +117,12 @@ bool filter_wants(const struct oracle *oracle, const struct sim_filter *filter, 
 	key = &oracle->keys[record->key];
 	return key->resource == (filter->cacher == 0 ? ORACLE_PODS : ORACLE_WIDGETS) &&
 	       (!filter->namespace_name[0] || strcmp(filter->namespace_name, key->namespace_name) == 0) &&
-	       (!filter->name[0] || strcmp(filter->name, key->name) == 0) && label_wants(filter, &record->facts) &&
-	       field_wants(filter, key, &record->facts);
+	       (!filter->name[0] || strcmp(filter->name, key->name) == 0) &&
+	       label_wants(filter, &record->facts) && field_wants(filter, key, &record->facts);
 }
 
-size_t filter_state(const struct oracle *oracle, const struct sim_filter *filter, vd_rev revision, const struct oracle_record *ret_records[])
+size_t filter_state(const struct oracle *oracle, const struct sim_filter *filter, vd_rev revision,
+		    const struct oracle_record *ret_records[])
 {
 	size_t count = 0;
 
@@ -133,7 +132,9 @@ size_t filter_state(const struct oracle *oracle, const struct sim_filter *filter
 
 		if (!filter_wants(oracle, filter, record))
 			continue;
-		for (; at > 0 && strcmp(oracle->keys[ret_records[at - 1]->key].text, oracle->keys[i].text) > 0; at--)
+		for (;
+		     at > 0 && strcmp(oracle->keys[ret_records[at - 1]->key].text, oracle->keys[i].text) > 0;
+		     at--)
 			ret_records[at] = ret_records[at - 1];
 		ret_records[at] = record;
 		count++;

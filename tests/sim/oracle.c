@@ -1,4 +1,5 @@
-/* How: one array of records in log order; each key has the indices of its own. A state at a revision is a binary search per key. */
+/* How: one array of records in log order; each key has the indices of its own. A state at a revision is a
+ * binary search per key. */
 #include "oracle.h"
 
 #include <stdio.h>
@@ -33,10 +34,13 @@ static void note_news(void *arg)
 
 void oracle_open(struct oracle *oracle, struct vd_store *store)
 {
-	struct vd_store_watch_request request = {
-		.key = { "\0", 1 }, .range_end = { "\0", 1 }, .start_revision = oracle->revision + 1, .previous = true, .ready = note_news, .ready_arg = oracle
-	};
-	struct vd_error error;
+	struct vd_store_watch_request request = { .key = { "\0", 1 },
+						  .range_end = { "\0", 1 },
+						  .start_revision = oracle->revision + 1,
+						  .previous = true,
+						  .ready = note_news,
+						  .ready_arg = oracle };
+	struct vd_error		      error;
 
 	if (vd_store_watch_open(store, &request, &oracle->watch, &error) != VD_OK)
 		sim_fail(oracle->world, "harness", "the oracle cannot watch: %s", error.message);
@@ -113,27 +117,35 @@ static struct oracle_facts facts_of(const char *value)
 
 /* ---- The log ---- */
 
-static void check_previous(struct oracle *oracle, const struct vd_store_event *event, const struct oracle_record *record)
+static void check_previous(struct oracle *oracle, const struct vd_store_event *event,
+			   const struct oracle_record *record)
 {
-	const struct oracle_record *previous = record->previous < 0 ? NULL : &oracle->records[record->previous];
-	const struct vd_kv	   *kv = event->kv;
+	const struct oracle_record *previous =
+		record->previous < 0 ? NULL : &oracle->records[record->previous];
+	const struct vd_kv *kv = event->kv;
 
 	if (previous == NULL && event->previous)
-		sim_fail(oracle->world, "right previous value", "revision %lld has a previous value, but there was none", (long long) record->revision);
+		sim_fail(oracle->world, "right previous value",
+			 "revision %lld has a previous value, but there was none",
+			 (long long) record->revision);
 	if (previous && event->previous && !oracle_same(oracle, previous, event->previous))
-		sim_fail(oracle->world, "right previous value", "revision %lld: the store's previous record is not the one before",
+		sim_fail(oracle->world, "right previous value",
+			 "revision %lld: the store's previous record is not the one before",
 			 (long long) record->revision);
 	/* What a compaction took away may be missing. */
 	if (previous && event->previous == NULL && previous->revision > oracle->world->compacted_max)
-		sim_fail(oracle->world, "right previous value", "revision %lld lacks its previous record", (long long) record->revision);
+		sim_fail(oracle->world, "right previous value", "revision %lld lacks its previous record",
+			 (long long) record->revision);
 	if (event->is_delete) {
 		if (previous == NULL)
-			sim_fail(oracle->world, "right previous value", "revision %lld deletes what is not there", (long long) record->revision);
+			sim_fail(oracle->world, "right previous value",
+				 "revision %lld deletes what is not there", (long long) record->revision);
 		return;
 	}
-	if (kv->create_rev != (previous ? previous->create_rev : record->revision) || kv->version != (previous ? previous->version + 1 : 1))
-		sim_fail(oracle->world, "right object", "revision %lld: create revision %lld, version %lld", (long long) record->revision,
-			 (long long) kv->create_rev, (long long) kv->version);
+	if (kv->create_rev != (previous ? previous->create_rev : record->revision) ||
+	    kv->version != (previous ? previous->version + 1 : 1))
+		sim_fail(oracle->world, "right object", "revision %lld: create revision %lld, version %lld",
+			 (long long) record->revision, (long long) kv->create_rev, (long long) kv->version);
 }
 
 static void append(struct oracle *oracle, const struct vd_store_event *event)
@@ -153,11 +165,14 @@ static void append(struct oracle *oracle, const struct vd_store_event *event)
 		key->records = realloc(key->records, key->record_capacity * sizeof *key->records);
 	}
 	record = &oracle->records[oracle->record_count];
-	*record = (struct oracle_record) { .revision = kv->mod_rev, .key = number, .previous = newest, .is_delete = event->is_delete };
+	*record = (struct oracle_record) {
+		.revision = kv->mod_rev, .key = number, .previous = newest, .is_delete = event->is_delete
+	};
 	if (newest >= 0 && oracle->records[newest].is_delete)
 		record->previous = -1;
 	if (newest >= 0 && oracle->records[newest].revision == kv->mod_rev)
-		sim_fail(oracle->world, "unique", "revision %lld changes %s twice", (long long) kv->mod_rev, key->text);
+		sim_fail(oracle->world, "unique", "revision %lld changes %s twice", (long long) kv->mod_rev,
+			 key->text);
 	record->create_rev = kv->create_rev;
 	record->version = kv->version;
 	record->lease = kv->lease;
@@ -183,33 +198,39 @@ static void drain(struct oracle *oracle)
 		for (size_t i = 0; i < batch.event_count; i++) {
 			vd_rev revision = batch.events[i].kv->mod_rev;
 
-			/* Revisions count changes: the next is one higher, and all its events are in one batch. */
+			/* Revisions count changes: the next is one higher, and all its events are in one
+			 * batch. */
 			if (i > 0 && revision == batch.events[i - 1].kv->mod_rev)
 				continue;
 			if (revision <= oracle->revision)
-				sim_fail(oracle->world, revision == oracle->revision ? "atomic" : "ordered", "the store delivers %lld after %lld",
-					 (long long) revision, (long long) oracle->revision);
-			if (revision != oracle->revision + 1)
-				sim_fail(oracle->world, "reliable", "the store delivers %lld after %lld", (long long) revision,
+				sim_fail(oracle->world, revision == oracle->revision ? "atomic" : "ordered",
+					 "the store delivers %lld after %lld", (long long) revision,
 					 (long long) oracle->revision);
+			if (revision != oracle->revision + 1)
+				sim_fail(oracle->world, "reliable", "the store delivers %lld after %lld",
+					 (long long) revision, (long long) oracle->revision);
 			oracle->revision = revision;
-			for (size_t j = i; j < batch.event_count && batch.events[j].kv->mod_rev == revision; j++)
+			for (size_t j = i; j < batch.event_count && batch.events[j].kv->mod_rev == revision;
+			     j++)
 				append(oracle, &batch.events[j]);
 		}
 		if (batch.event_count == 0 && batch.revision > oracle->revision)
-			sim_fail(oracle->world, "bookmarkable", "the store's progress %lld is ahead of %lld", (long long) batch.revision,
-				 (long long) oracle->revision);
+			sim_fail(oracle->world, "bookmarkable", "the store's progress %lld is ahead of %lld",
+				 (long long) batch.revision, (long long) oracle->revision);
 	}
 	if (status != VD_AGAIN && status != VD_CLOSED && !oracle->world->is_down)
-		sim_fail(oracle->world, "reliable", "the oracle's own watch ended: %s %s", vd_status_name(status), error.message);
+		sim_fail(oracle->world, "reliable", "the oracle's own watch ended: %s %s",
+			 vd_status_name(status), error.message);
 }
 
-/* Publishing and notifying are two steps, and the writer may be suspended between them: a watch that is not notified yet has nothing. A new one finds what is published. */
+/* Publishing and notifying are two steps, and the writer may be suspended between them: a watch that is not
+ * notified yet has nothing. A new one finds what is published. */
 static void catch_up(struct oracle *oracle)
 {
 	struct vd_store_status status;
 
-	if (oracle->watch == NULL || vd_store_status_get(oracle->world->store, &status) != VD_OK || status.current <= oracle->revision)
+	if (oracle->watch == NULL || vd_store_status_get(oracle->world->store, &status) != VD_OK ||
+	    status.current <= oracle->revision)
 		return;
 	oracle_close(oracle);
 	oracle_open(oracle, oracle->world->store);
@@ -228,8 +249,9 @@ void oracle_reach(struct oracle *oracle, vd_rev revision, const char *who)
 	if (revision > oracle->revision)
 		oracle_drain(oracle);
 	if (revision > oracle->revision && oracle->watch)
-		sim_fail(oracle->world, "nothing visible before it is durable", "%s shows revision %lld, the store has shown %lld", who,
-			 (long long) revision, (long long) oracle->revision);
+		sim_fail(oracle->world, "nothing visible before it is durable",
+			 "%s shows revision %lld, the store has shown %lld", who, (long long) revision,
+			 (long long) oracle->revision);
 }
 
 /* ---- Questions ---- */
@@ -289,7 +311,8 @@ bool oracle_existed(const struct oracle *oracle, int number, vd_rev from, vd_rev
 
 	if ((oracle_at(oracle, number, from) != NULL) == wanted)
 		return true;
-	for (size_t i = count_until(oracle, key, from); i < key->record_count && oracle->records[key->records[i]].revision <= to; i++)
+	for (size_t i = count_until(oracle, key, from);
+	     i < key->record_count && oracle->records[key->records[i]].revision <= to; i++)
 		if (oracle->records[key->records[i]].is_delete != wanted)
 			return true;
 	return false;
@@ -297,9 +320,11 @@ bool oracle_existed(const struct oracle *oracle, int number, vd_rev from, vd_rev
 
 bool oracle_same(const struct oracle *oracle, const struct oracle_record *record, const struct vd_kv *kv)
 {
-	return kv->mod_rev == record->revision && vd_bytes_equal(vd_kv_key(kv), vd_bytes_of(oracle->keys[record->key].text)) &&
-	       vd_bytes_equal(vd_kv_value(kv), (struct vd_bytes) { record->value, record->value_size }) && kv->create_rev == record->create_rev &&
-	       kv->version == record->version && kv->lease == record->lease;
+	return kv->mod_rev == record->revision &&
+	       vd_bytes_equal(vd_kv_key(kv), vd_bytes_of(oracle->keys[record->key].text)) &&
+	       vd_bytes_equal(vd_kv_value(kv), (struct vd_bytes) { record->value, record->value_size }) &&
+	       kv->create_rev == record->create_rev && kv->version == record->version &&
+	       kv->lease == record->lease;
 }
 
 /* ---- The whole store ---- */
@@ -311,7 +336,8 @@ struct comparison {
 	bool	       is_done;
 };
 
-static void compare(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void compare(void *arg, vd_status status, const struct vd_range_result *result,
+		    const struct vd_error *error)
 {
 	struct comparison *comparison = arg;
 	struct oracle	  *oracle = comparison->oracle;
@@ -324,27 +350,34 @@ static void compare(void *arg, vd_status status, const struct vd_range_result *r
 	for (int i = 0; i < oracle->key_count; i++)
 		expected += oracle_at(oracle, i, comparison->revision) != NULL;
 	for (size_t i = 0; i < result->kv_count; i++) {
-		const struct oracle_record *record = oracle_at(oracle, oracle_key(oracle, vd_kv_key(result->kvs[i])), comparison->revision);
+		const struct oracle_record *record = oracle_at(
+			oracle, oracle_key(oracle, vd_kv_key(result->kvs[i])), comparison->revision);
 
 		if (record == NULL || !oracle_same(oracle, record, result->kvs[i]))
-			sim_fail(oracle->world, "nothing visible before it is durable", "at revision %lld the store has another %.*s than it showed",
-				 (long long) comparison->revision, (int) result->kvs[i]->key_size, result->kvs[i]->data);
+			sim_fail(oracle->world, "nothing visible before it is durable",
+				 "at revision %lld the store has another %.*s than it showed",
+				 (long long) comparison->revision, (int) result->kvs[i]->key_size,
+				 result->kvs[i]->data);
 	}
 	if (result->kv_count != expected)
-		sim_fail(oracle->world, "nothing visible before it is durable", "at revision %lld the store has %zu keys, it showed %zu",
+		sim_fail(oracle->world, "nothing visible before it is durable",
+			 "at revision %lld the store has %zu keys, it showed %zu",
 			 (long long) comparison->revision, result->kv_count, expected);
 }
 
 void oracle_compare_store(struct oracle *oracle, struct vd_store *store, vd_rev revision)
 {
-	struct vd_range_request request = { .key = { "\0", 1 }, .range_end = { "\0", 1 }, .revision = revision };
+	struct vd_range_request request = { .key = { "\0", 1 },
+					    .range_end = { "\0", 1 },
+					    .revision = revision };
 	struct comparison	comparison = { .oracle = oracle, .revision = revision };
 
 	if (vd_store_range(store, &request, compare, &comparison) != VD_OK || !comparison.is_done)
 		sim_fail(oracle->world, "harness", "the store does not answer at once");
 	if (comparison.status == VD_EXPIRED)
 		world_note_compaction(oracle->world); /* the store compacts by itself too */
-	if (comparison.status != VD_OK && !(comparison.status == VD_EXPIRED && revision < oracle->world->compacted_max))
-		sim_fail(oracle->world, "a list at revision R", "the store cannot be read at %lld: %s", (long long) revision,
-			 vd_status_name(comparison.status));
+	if (comparison.status != VD_OK &&
+	    !(comparison.status == VD_EXPIRED && revision < oracle->world->compacted_max))
+		sim_fail(oracle->world, "a list at revision R", "the store cannot be read at %lld: %s",
+			 (long long) revision, vd_status_name(comparison.status));
 }

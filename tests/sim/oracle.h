@@ -1,7 +1,8 @@
-/* The truth: every change the store ever showed, in order, read from a watch of the store's own from revision 1 on and across restarts.
+/* The truth: every change the store ever showed, in order, read from a watch of the store's own from revision
+ * 1 on and across restarts.
  *
- * What anybody was told (an answer, an event, a list, a bookmark) must be in it, and must still be in the store after every crash. Records are
- * copies: nothing here shares memory with the code under test.
+ * What anybody was told (an answer, an event, a list, a bookmark) must be in it, and must still be in the
+ * store after every crash. Records are copies: nothing here shares memory with the code under test.
  */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
@@ -24,22 +25,23 @@ struct oracle_key {
 	size_t		     record_capacity;
 };
 
-/* What selectors look at; read from the value by searching for words, not by the code under test. Empty: absent. */
+/* What selectors look at; read from the value by searching for words, not by the code under test. Empty:
+ * absent. */
 struct oracle_facts {
 	char	 app[8], tier[8], node[8], phase[12];
 	uint64_t seq; /* the write it came from */
 };
 
 struct oracle_record {
-	vd_rev	 revision;
-	int	 key;
-	int	 previous; /* record that this one replaces or deletes; -1: none */
-	bool	 is_delete;
-	vd_rev	 create_rev;
-	int64_t	 version;
-	int64_t	 lease;
-	char	*value;
-	size_t	 value_size;
+	vd_rev		    revision;
+	int		    key;
+	int		    previous; /* record that this one replaces or deletes; -1: none */
+	bool		    is_delete;
+	vd_rev		    create_rev;
+	int64_t		    version;
+	int64_t		    lease;
+	char		   *value;
+	size_t		    value_size;
 	struct oracle_facts facts;
 };
 

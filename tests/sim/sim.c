@@ -19,20 +19,24 @@
 #define JOBS_MAX 64
 
 struct run {
-	uint64_t first, last, writes, jobs;
-	int	 preemptions; /* -1: by seed */
-	bool	 is_verbose, is_twice, needs_marks;
+	uint64_t	 first, last, writes, jobs;
+	int		 preemptions; /* -1: by seed */
+	bool		 is_verbose, is_twice, needs_marks;
 	struct sim_marks marks;
 };
 
 static void run_one(struct run *run, uint64_t seed)
 {
-	/* A quarter of the worlds are without, as swarm testing leaves out every kind of trouble now and then. */
-	unsigned preemptions = run->preemptions >= 0 ? (unsigned) run->preemptions : (unsigned) (seed * UINT64_C(0x9e3779b97f4a7c15) >> 62);
+	/* A quarter of the worlds are without, as swarm testing leaves out every kind of trouble now and
+	 * then. */
+	unsigned preemptions = run->preemptions >= 0 ? (unsigned) run->preemptions :
+						       (unsigned) (seed * UINT64_C(0x9e3779b97f4a7c15) >> 62);
 	uint64_t hash = world_run_seed(seed, run->writes, preemptions, run->is_verbose, &run->marks);
 
-	if (run->is_twice && world_run_seed(seed, run->writes, preemptions, run->is_verbose, &run->marks) != hash) {
-		fprintf(stderr, "seed %llu has another schedule the second time\n", (unsigned long long) seed);
+	if (run->is_twice &&
+	    world_run_seed(seed, run->writes, preemptions, run->is_verbose, &run->marks) != hash) {
+		fprintf(stderr, "seed %llu has another schedule the second time\n",
+			(unsigned long long) seed);
 		exit(1);
 	}
 }
@@ -84,7 +88,8 @@ static bool run_jobs(struct run *run)
 		}
 		for (uint64_t seed = run->first + job; seed <= run->last; seed += run->jobs)
 			run_one(run, seed);
-		exit(write(pipes[job][1], &run->marks, sizeof run->marks) == (ssize_t) sizeof run->marks ? 0 : 1);
+		exit(write(pipes[job][1], &run->marks, sizeof run->marks) == (ssize_t) sizeof run->marks ? 0 :
+													   1);
 	}
 	for (uint64_t job = 0; job < run->jobs; job++) {
 		struct sim_marks marks;
@@ -105,8 +110,8 @@ static int show_marks(const struct run *run)
 {
 	int missing = 0;
 
-#define SIM_MARK_SHOW(name, text)                                                                                                \
-	printf("%10llu %s: %s\n", (unsigned long long) run->marks.name, #name, text);                                             \
+#define SIM_MARK_SHOW(name, text)                                                                            \
+	printf("%10llu %s: %s\n", (unsigned long long) run->marks.name, #name, text);                        \
 	missing += run->marks.name == 0;
 	SIM_MARKS(SIM_MARK_SHOW)
 #undef SIM_MARK_SHOW
@@ -117,7 +122,8 @@ static int show_marks(const struct run *run)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: sim [--seed N | --seeds A-B | --file FILE] [--writes N] [--preemptions N] [--jobs N] [--twice] [--require-marks] [--verbose]\n");
+	fprintf(stderr, "usage: sim [--seed N | --seeds A-B | --file FILE] [--writes N] [--preemptions N] "
+			"[--jobs N] [--twice] [--require-marks] [--verbose]\n");
 	return 2;
 }
 
@@ -137,7 +143,8 @@ int main(int argc, char **argv)
 			run.needs_marks = true;
 		else if (strcmp(argv[i], "--seed") == 0 && *value)
 			run.first = run.last = strtoull(argv[++i], NULL, 10);
-		else if (strcmp(argv[i], "--seeds") == 0 && sscanf(value, "%lu-%lu", &run.first, &run.last) == 2)
+		else if (strcmp(argv[i], "--seeds") == 0 &&
+			 sscanf(value, "%lu-%lu", &run.first, &run.last) == 2)
 			i++;
 		else if (strcmp(argv[i], "--writes") == 0 && *value)
 			run.writes = strtoull(argv[++i], NULL, 10);

@@ -1,5 +1,6 @@
-/* How: a viewer has a cursor into the log. What it must see next is the next record that its filter wants before or after the change. Where the start of
- * a watch is not told (a watch "from now", or with the state but without a bookmark) the cursor is found by the first event or bookmark. */
+/* How: a viewer has a cursor into the log. What it must see next is the next record that its filter wants
+ * before or after the change. Where the start of a watch is not told (a watch "from now", or with the state
+ * but without a bookmark) the cursor is found by the first event or bookmark. */
 #include "viewer.h"
 
 #include <limits.h>
@@ -11,7 +12,15 @@
 
 #define VIEWERS_MAX 32
 
-enum start { START_STATE_BOOKMARK, START_STATE, START_LEGACY_ANY, START_NOW, START_CACHE_NOW, START_AFTER, START_KINDS };
+enum start {
+	START_STATE_BOOKMARK,
+	START_STATE,
+	START_LEGACY_ANY,
+	START_NOW,
+	START_CACHE_NOW,
+	START_AFTER,
+	START_KINDS
+};
 enum pace { PACE_FAST, PACE_SLOW, PACE_STALLS };
 enum phase { IDLE, LISTING, OPEN, ENDED, CLOSING };
 
@@ -37,17 +46,17 @@ struct viewer {
 	bool		   is_resume;
 	uint64_t	   restarts_at_open;
 
-	vd_rev	 floor;	   /* asked for what comes after this, which may be in the future */
-	vd_rev	 last;	   /* last event or bookmark; where a new watch goes on; 0: nothing yet */
-	int	 cursor;   /* next record to look at */
-	bool	 is_known; /* the cursor is */
-	bool	 in_state; /* initial events are coming */
-	int	 initial[ORACLE_KEYS_MAX]; /* records */
-	size_t	 initial_count;
-	vd_mono	 last_bookmark;
+	vd_rev	floor;	  /* asked for what comes after this, which may be in the future */
+	vd_rev	last;	  /* last event or bookmark; where a new watch goes on; 0: nothing yet */
+	int	cursor;	  /* next record to look at */
+	bool	is_known; /* the cursor is */
+	bool	in_state; /* initial events are coming */
+	int	initial[ORACLE_KEYS_MAX]; /* records */
+	size_t	initial_count;
+	vd_mono last_bookmark;
 
 	unsigned  late_calls; /* of the sink, that may still come though it is closed */
-	bool	  has_error; /* an ERROR event came */
+	bool	  has_error;  /* an ERROR event came */
 	vd_status error;
 	vd_status reason;
 	bool	  is_stuck; /* took less than offered */
@@ -68,21 +77,27 @@ static struct sim_cacher *cacher_of(const struct viewer *viewer)
 	return &viewer->world->cachers[viewer->filter.cacher];
 }
 
-#define fail(viewer, property, format, ...)                                                                                        \
-	sim_fail((viewer)->world, property, "viewer %u (start %d, %s '%s' '%s' ns '%s' name '%s', last %lld): " format, (viewer)->number,   \
-		 (int) (viewer)->start, (viewer)->is_pulled ? "pulled" : (viewer)->runner < 0 ? "inline" : "runner",                     \
-		 (viewer)->filter.label_text, (viewer)->filter.field_text, (viewer)->filter.namespace_name, (viewer)->filter.name,             \
-		 (long long) (viewer)->last, ##__VA_ARGS__)
+#define fail(viewer, property, format, ...)                                                                  \
+	sim_fail((viewer)->world, property,                                                                  \
+		 "viewer %u (start %d, %s '%s' '%s' ns '%s' name '%s', last %lld): " format,                 \
+		 (viewer)->number, (int) (viewer)->start,                                                    \
+		 (viewer)->is_pulled  ? "pulled" :                                                           \
+		 (viewer)->runner < 0 ? "inline" :                                                           \
+					"runner",                                                            \
+		 (viewer)->filter.label_text, (viewer)->filter.field_text, (viewer)->filter.namespace_name,  \
+		 (viewer)->filter.name, (long long) (viewer)->last, ##__VA_ARGS__)
 
 /* ---- What must come next ---- */
 
-static bool is_for(const struct viewer *viewer, const struct oracle_record *record, bool *ret_was, bool *ret_is)
+static bool is_for(const struct viewer *viewer, const struct oracle_record *record, bool *ret_was,
+		   bool *ret_is)
 {
 	const struct oracle *oracle = &viewer->world->oracle;
 
 	if (record->revision <= viewer->floor)
 		return *ret_was = *ret_is = false;
-	*ret_was = record->previous >= 0 && filter_wants(oracle, &viewer->filter, &oracle->records[record->previous]);
+	*ret_was = record->previous >= 0 &&
+		   filter_wants(oracle, &viewer->filter, &oracle->records[record->previous]);
 	*ret_is = filter_wants(oracle, &viewer->filter, record);
 	return *ret_was || *ret_is;
 }
@@ -117,10 +132,12 @@ static void check_state(struct viewer *viewer, vd_rev revision)
 
 	for (size_t i = 0; i < count || i < viewer->initial_count; i++) {
 		if (i >= viewer->initial_count)
-			fail(viewer, "reliable", "the state at %lld lacks %s", (long long) revision, oracle->keys[records[i]->key].text);
+			fail(viewer, "reliable", "the state at %lld lacks %s", (long long) revision,
+			     oracle->keys[records[i]->key].text);
 		if (i >= count || &oracle->records[viewer->initial[i]] != records[i])
-			fail(viewer, "a list at revision R", "the state at %lld has %s at %lld instead of %s", (long long) revision,
-			     oracle->keys[oracle->records[viewer->initial[i]].key].text, (long long) oracle->records[viewer->initial[i]].revision,
+			fail(viewer, "a list at revision R", "the state at %lld has %s at %lld instead of %s",
+			     (long long) revision, oracle->keys[oracle->records[viewer->initial[i]].key].text,
+			     (long long) oracle->records[viewer->initial[i]].revision,
 			     i < count ? oracle->keys[records[i]->key].text : "nothing");
 	}
 	viewer->in_state = false;
@@ -136,9 +153,12 @@ static void take_initial(struct viewer *viewer, const struct vd_watch_event *eve
 	if (!viewer->in_state || event->type != VD_WATCH_ADDED || event->object == NULL || event->old_object)
 		fail(viewer, "right object", "an initial event that is none");
 	oracle_reach(oracle, vd_object_revision(event->object), "an initial event");
-	record = oracle_exactly(oracle, oracle_key(oracle, vd_object_key(event->object)), vd_object_revision(event->object));
-	if (record == NULL || !oracle_same(oracle, record, vd_object_kv(event->object)) || event->revision != record->revision)
-		fail(viewer, "right object", "initial %.*s at %lld was never there", (int) vd_object_key(event->object).size,
+	record = oracle_exactly(oracle, oracle_key(oracle, vd_object_key(event->object)),
+				vd_object_revision(event->object));
+	if (record == NULL || !oracle_same(oracle, record, vd_object_kv(event->object)) ||
+	    event->revision != record->revision)
+		fail(viewer, "right object", "initial %.*s at %lld was never there",
+		     (int) vd_object_key(event->object).size,
 		     (const char *) vd_object_key(event->object).data, (long long) event->revision);
 	if (!filter_wants(oracle, &viewer->filter, record))
 		fail(viewer, "right filter", "initial %s is not wanted", oracle->keys[record->key].text);
@@ -165,15 +185,17 @@ static void take_bookmark(struct viewer *viewer, const struct vd_watch_event *ev
 	if (event->revision < viewer->last)
 		fail(viewer, "bookmarkable", "bookmark %lld goes back", (long long) event->revision);
 	if (event->initial_events_end != (viewer->in_state && viewer->start == START_STATE_BOOKMARK))
-		fail(viewer, "bookmarkable", "bookmark %lld: end of initial events %d", (long long) event->revision, event->initial_events_end);
+		fail(viewer, "bookmarkable", "bookmark %lld: end of initial events %d",
+		     (long long) event->revision, event->initial_events_end);
 	if (viewer->in_state) {
 		if (event->revision < viewer->opened_above)
-			fail(viewer, "a list at revision R", "the state is of %lld, it was asked at %lld", (long long) event->revision,
-			     (long long) viewer->opened_above);
+			fail(viewer, "a list at revision R", "the state is of %lld, it was asked at %lld",
+			     (long long) event->revision, (long long) viewer->opened_above);
 		check_state(viewer, event->revision);
-	} else if (viewer->is_known && (next = next_expected(viewer)) >= 0 && world->oracle.records[next].revision <= event->revision) {
-		fail(viewer, "bookmarkable", "bookmark %lld, but %lld has not come", (long long) event->revision,
-		     (long long) world->oracle.records[next].revision);
+	} else if (viewer->is_known && (next = next_expected(viewer)) >= 0 &&
+		   world->oracle.records[next].revision <= event->revision) {
+		fail(viewer, "bookmarkable", "bookmark %lld, but %lld has not come",
+		     (long long) event->revision, (long long) world->oracle.records[next].revision);
 	}
 	viewer->cursor = oracle_after(&world->oracle, event->revision);
 	viewer->is_known = true;
@@ -194,16 +216,18 @@ static void find_start(struct viewer *viewer, const struct vd_watch_event *event
 
 	if (viewer->in_state) {
 		if (viewer->start == START_STATE_BOOKMARK)
-			fail(viewer, "bookmarkable", "event %lld before the end of initial events", (long long) event->revision);
+			fail(viewer, "bookmarkable", "event %lld before the end of initial events",
+			     (long long) event->revision);
 		check_state(viewer, event->revision - 1);
 	} else if (event->revision <= viewer->opened_above) {
-		fail(viewer, "resumable", "event %lld is before the watch was opened, at %lld", (long long) event->revision,
-		     (long long) viewer->opened_above);
+		fail(viewer, "resumable", "event %lld is before the watch was opened, at %lld",
+		     (long long) event->revision, (long long) viewer->opened_above);
 	} else if (viewer->opened_below) {
 		index = next_from(viewer, oracle_after(oracle, viewer->opened_below));
 		if (index >= 0 && oracle->records[index].revision < event->revision)
-			fail(viewer, "reliable", "event %lld comes first, but %lld was after the watch was opened", (long long) event->revision,
-			     (long long) oracle->records[index].revision);
+			fail(viewer, "reliable",
+			     "event %lld comes first, but %lld was after the watch was opened",
+			     (long long) event->revision, (long long) oracle->records[index].revision);
 	}
 	viewer->cursor = oracle_after(oracle, event->revision - 1);
 	viewer->is_known = true;
@@ -231,18 +255,21 @@ static void explain(struct viewer *viewer, const struct vd_watch_event *event, i
 		property = "unique";
 	else if (event->revision == expected)
 		property = "atomic";
-	fail(viewer, property, "%s %s at %lld came, %s at %lld was next", vd_watch_type_name(event->type), oracle->keys[key].text,
-	     (long long) event->revision, index < 0 ? "nothing" : oracle->keys[oracle->records[index].key].text, (long long) expected);
+	fail(viewer, property, "%s %s at %lld came, %s at %lld was next", vd_watch_type_name(event->type),
+	     oracle->keys[key].text, (long long) event->revision,
+	     index < 0 ? "nothing" : oracle->keys[oracle->records[index].key].text, (long long) expected);
 }
 
-static void check_object(struct viewer *viewer, const struct vd_object *object, const struct oracle_record *record, const char *property)
+static void check_object(struct viewer *viewer, const struct vd_object *object,
+			 const struct oracle_record *record, const char *property)
 {
 	struct oracle *oracle = &viewer->world->oracle;
 
 	if (record == NULL && object == NULL)
 		return;
 	if (record == NULL || object == NULL || !oracle_same(oracle, record, vd_object_kv(object)))
-		fail(viewer, property, "it is %lld, it should be %lld", object ? (long long) vd_object_revision(object) : 0,
+		fail(viewer, property, "it is %lld, it should be %lld",
+		     object ? (long long) vd_object_revision(object) : 0,
 		     record ? (long long) record->revision : 0);
 }
 
@@ -269,10 +296,11 @@ static void take_change(struct viewer *viewer, const struct vd_watch_event *even
 	(void) is_for(viewer, record, &was, &is);
 	type = !was ? VD_WATCH_ADDED : is ? VD_WATCH_MODIFIED : VD_WATCH_DELETED;
 	if (event->type != type)
-		fail(viewer, "right filter", "%s at %lld should be %s", vd_watch_type_name(event->type), (long long) event->revision,
-		     vd_watch_type_name(type));
+		fail(viewer, "right filter", "%s at %lld should be %s", vd_watch_type_name(event->type),
+		     (long long) event->revision, vd_watch_type_name(type));
 	check_object(viewer, event->object, type == VD_WATCH_DELETED ? previous : record, "right object");
-	check_object(viewer, event->old_object, type == VD_WATCH_ADDED ? NULL : previous, "right previous value");
+	check_object(viewer, event->old_object, type == VD_WATCH_ADDED ? NULL : previous,
+		     "right previous value");
 	world->marks.filter_entered += type == VD_WATCH_ADDED && previous;
 	world->marks.filter_left += type == VD_WATCH_DELETED && !record->is_delete;
 	world->marks.multi_key_revision += event->revision == viewer->last;
@@ -290,11 +318,10 @@ static void take_event(struct viewer *viewer, const struct vd_watch_event *event
 			fail(viewer, "every ended watch knows why", "an error without a reason");
 		viewer->has_error = true;
 		viewer->error = event->error->code;
-		sim_trace(viewer->world, "viewer %u: error %s: %s", viewer->number, vd_status_name(event->error->code), event->error->message);
+		sim_trace(viewer->world, "viewer %u: error %s: %s", viewer->number,
+			  vd_status_name(event->error->code), event->error->message);
 		break;
-	case VD_WATCH_BOOKMARK:
-		take_bookmark(viewer, event);
-		break;
+	case VD_WATCH_BOOKMARK: take_bookmark(viewer, event); break;
 	default:
 		if (event->initial)
 			take_initial(viewer, event);
@@ -318,7 +345,8 @@ static void check_too_slow(struct viewer *viewer)
 	struct world  *world = viewer->world;
 	struct oracle *oracle = &world->oracle;
 	int64_t	       events = 0, bytes = 0;
-	int64_t	       bytes_max = viewer->lag_bytes_max ? viewer->lag_bytes_max : cacher_of(viewer)->options.lag_bytes_max;
+	int64_t	       bytes_max =
+		       viewer->lag_bytes_max ? viewer->lag_bytes_max : cacher_of(viewer)->options.lag_bytes_max;
 
 	world->marks.watch_too_slow++;
 	oracle_drain(oracle);
@@ -326,14 +354,18 @@ static void check_too_slow(struct viewer *viewer)
 		return;
 	for (int i = viewer->cursor; (i = next_from(viewer, i)) >= 0; i++) {
 		events++;
-		bytes += (int64_t) (oracle->records[i].value_size + strlen(oracle->keys[oracle->records[i].key].text) + VDI_EVENT_OVERHEAD_BYTES);
+		bytes += (int64_t) (oracle->records[i].value_size +
+				    strlen(oracle->keys[oracle->records[i].key].text) +
+				    VDI_EVENT_OVERHEAD_BYTES);
 		/* A deletion is charged what it deletes. */
 		if (oracle->records[i].is_delete && oracle->records[i].previous >= 0)
 			bytes += (int64_t) oracle->records[oracle->records[i].previous].value_size;
 	}
 	if (!(viewer->lag_events_max && events > viewer->lag_events_max) && bytes <= bytes_max)
-		fail(viewer, "every ended watch knows why", "too slow with %lld events, %lld bytes behind", (long long) events, (long long) bytes);
-	if (!viewer->is_pulled && viewer->free_since.ns && vd_mono_since(world_now(world), viewer->free_since).ns > VD_SECONDS(1).ns + world->stall_max.ns)
+		fail(viewer, "every ended watch knows why", "too slow with %lld events, %lld bytes behind",
+		     (long long) events, (long long) bytes);
+	if (!viewer->is_pulled && viewer->free_since.ns &&
+	    vd_mono_since(world_now(world), viewer->free_since).ns > VD_SECONDS(1).ns + world->stall_max.ns)
 		fail(viewer, "a slow client never delays others", "too slow, though it took everything");
 }
 
@@ -343,18 +375,18 @@ static void check_end(struct viewer *viewer, vd_status reason)
 	struct sim_cacher *cacher = cacher_of(viewer);
 
 	if (viewer->has_error && reason != viewer->error)
-		fail(viewer, "every ended watch knows why", "ends with %s after the error %s", vd_status_name(reason), vd_status_name(viewer->error));
+		fail(viewer, "every ended watch knows why", "ends with %s after the error %s",
+		     vd_status_name(reason), vd_status_name(viewer->error));
 	switch (reason) {
 	case VD_TIMEOUT:
 		if (viewer->deadline.ns > world_now(world).ns)
 			fail(viewer, "every ended watch knows why", "timeout before its deadline");
 		world->marks.watch_timeout++;
 		break;
-	case VD_TOO_SLOW:
-		check_too_slow(viewer);
-		break;
+	case VD_TOO_SLOW: check_too_slow(viewer); break;
 	case VD_CLOSED:
-		if (!world->is_closing && viewer->restarts_at_open == world->restarts && (uint32_t) cacher->cacher->ready.generation == viewer->generation_at_open &&
+		if (!world->is_closing && viewer->restarts_at_open == world->restarts &&
+		    (uint32_t) cacher->cacher->ready.generation == viewer->generation_at_open &&
 		    cacher->cacher->reflector.relists == viewer->relists_at_open)
 			fail(viewer, "every ended watch knows why", "closed, but the cache goes on");
 		world->marks.watch_closed++;
@@ -369,16 +401,17 @@ static void check_end(struct viewer *viewer, vd_status reason)
 	case VD_TOO_LARGE_REVISION:
 	case VD_INTERNAL:
 		if (!viewer->has_error)
-			fail(viewer, "every ended watch knows why", "%s without an error event", vd_status_name(reason));
+			fail(viewer, "every ended watch knows why", "%s without an error event",
+			     vd_status_name(reason));
 		if (world->is_calm && vd_mono_since(viewer->opened, world->calm_since).ns > VD_SECONDS(30).ns)
 			fail(viewer, "errors are true", "%s in calm waters", vd_status_name(reason));
 		world->marks.watch_unavailable++;
 		break;
-	default:
-		fail(viewer, "every ended watch knows why", "ends with %s", vd_status_name(reason));
+	default: fail(viewer, "every ended watch knows why", "ends with %s", vd_status_name(reason));
 	}
 	if (is_mid_revision(viewer) && !viewer->is_stuck && reason != VD_TOO_SLOW)
-		fail(viewer, "atomic", "ends (%s) in the middle of revision %lld", vd_status_name(reason), (long long) viewer->last);
+		fail(viewer, "atomic", "ends (%s) in the middle of revision %lld", vd_status_name(reason),
+		     (long long) viewer->last);
 }
 
 /* A client that closes from another thread than the sink's may find one call under way. */
@@ -400,7 +433,8 @@ static void on_ended(void *arg, vd_status reason)
 
 	if (viewer->phase != OPEN)
 		fail(viewer, "every ended watch knows why", "ends twice, or after it was closed");
-	sim_trace(viewer->world, "viewer %u ends: %s, last %lld", viewer->number, vd_status_name(reason), (long long) viewer->last);
+	sim_trace(viewer->world, "viewer %u ends: %s, last %lld", viewer->number, vd_status_name(reason),
+		  (long long) viewer->last);
 	check_end(viewer, reason);
 	viewer->reason = reason;
 	viewer->phase = ENDED;
@@ -415,7 +449,9 @@ static void on_closed(void *arg)
 	if (viewer->phase != CLOSING)
 		fail(viewer, "every ended watch knows why", "closed twice");
 	viewer->phase = IDLE;
-	viewer->retry_at = vd_mono_add(world_now(viewer->world), VD_MS((int64_t) roll(viewer->world, viewer->world->is_calm ? 50 : 500)));
+	viewer->retry_at =
+		vd_mono_add(world_now(viewer->world),
+			    VD_MS((int64_t) roll(viewer->world, viewer->world->is_calm ? 50 : 500)));
 }
 
 static void close_viewer(struct viewer *viewer, bool is_own_thread)
@@ -449,7 +485,8 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 		wanted = 0;
 	else if (viewer->pace != PACE_FAST && !world->is_calm)
 		wanted = VDI_MIN(wanted, viewer->room);
-	closes = viewer->closes_in_deliver && viewer->watcher && wanted > 0 && !world->is_calm && chance(world, 10);
+	closes = viewer->closes_in_deliver && viewer->watcher && wanted > 0 && !world->is_calm &&
+		 chance(world, 10);
 	if (closes)
 		wanted = roll(world, count + 1);
 	/* Whole revisions, as a client that means to resume does. */
@@ -465,7 +502,8 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	}
 	/* A client that loses its connection now goes on from its last revision. */
 	if (taken == count && is_mid_revision(viewer))
-		fail(viewer, "atomic", "what was delivered ends in the middle of revision %lld", (long long) viewer->last);
+		fail(viewer, "atomic", "what was delivered ends in the middle of revision %lld",
+		     (long long) viewer->last);
 	if (taken < count) {
 		world->marks.took_less++;
 		viewer->is_stuck = true;
@@ -480,8 +518,8 @@ static void pull(struct viewer *viewer)
 {
 	struct world	     *world = viewer->world;
 	struct vd_watch_event event;
-	unsigned	      budget = viewer->pace == PACE_FAST || world->is_calm ? 1000 : (unsigned) roll(world, 8);
-	vd_status	      status = VD_AGAIN;
+	unsigned  budget = viewer->pace == PACE_FAST || world->is_calm ? 1000 : (unsigned) roll(world, 8);
+	vd_status status = VD_AGAIN;
 
 	if (viewer->stalled_until.ns > world_now(world).ns)
 		return;
@@ -493,7 +531,8 @@ static void pull(struct viewer *viewer)
 		budget -= budget > 0;
 	}
 	if (status == VD_AGAIN && is_mid_revision(viewer))
-		fail(viewer, "atomic", "there is nothing more in the middle of revision %lld", (long long) viewer->last);
+		fail(viewer, "atomic", "there is nothing more in the middle of revision %lld",
+		     (long long) viewer->last);
 	if (status != VD_OK && status != VD_AGAIN)
 		on_ended(viewer, status);
 	else if (status == VD_AGAIN && viewer->free_since.ns == 0)
@@ -588,7 +627,8 @@ static void open_viewer(struct viewer *viewer)
 	struct world	       *world = viewer->world;
 	struct sim_cacher      *cacher = cacher_of(viewer);
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
-	struct vd_watch_sink	sink = { deliver, on_ended, viewer, viewer->runner < 0 ? NULL : &world->runners[viewer->runner] };
+	struct vd_watch_sink	sink = { deliver, on_ended, viewer,
+					 viewer->runner < 0 ? NULL : &world->runners[viewer->runner] };
 	struct vd_error		error = { 0 };
 	vd_status		status;
 
@@ -605,8 +645,10 @@ static void open_viewer(struct viewer *viewer)
 	options.label_selector = vd_bytes_of(viewer->filter.label_text);
 	options.field_selector = vd_bytes_of(viewer->filter.field_text);
 	options.allow_bookmarks = viewer->has_bookmarks;
-	viewer->lag_events_max = options.lag_events_max = viewer->wants_tight_lag ? 1 + (int64_t) roll(world, 20) : 0;
-	viewer->lag_bytes_max = options.lag_bytes_max = viewer->wants_tight_lag && chance(world, 500) ? 2000 : 0;
+	viewer->lag_events_max = options.lag_events_max =
+		viewer->wants_tight_lag ? 1 + (int64_t) roll(world, 20) : 0;
+	viewer->lag_bytes_max = options.lag_bytes_max =
+		viewer->wants_tight_lag && chance(world, 500) ? 2000 : 0;
 	viewer->deadline = VD_NEVER;
 	if (viewer->wants_deadline && !world->is_calm)
 		viewer->deadline = vd_mono_add(world_now(world), VD_MS((int64_t) roll(world, 20000)));
@@ -620,8 +662,11 @@ static void open_viewer(struct viewer *viewer)
 	viewer->free_since = world_now(world);
 	viewer->room = roll(world, 10);
 	viewer->phase = OPEN;
-	sim_trace(world, "viewer %u opens: start %d revision %lld", viewer->number, (int) viewer->start, (long long) options.revision);
-	SIM_PREEMPTIBLE(world, status = vd_cacher_watch(cacher->cacher, &options, viewer->is_pulled ? NULL : &sink, &viewer->watcher, &error));
+	sim_trace(world, "viewer %u opens: start %d revision %lld", viewer->number, (int) viewer->start,
+		  (long long) options.revision);
+	SIM_PREEMPTIBLE(world,
+			status = vd_cacher_watch(cacher->cacher, &options, viewer->is_pulled ? NULL : &sink,
+						 &viewer->watcher, &error));
 	if (status == VD_OK) {
 		world->marks.watch_resumed += viewer->is_resume;
 		return;
@@ -634,7 +679,8 @@ static void open_viewer(struct viewer *viewer)
 	else if (status == VD_FULL)
 		world->marks.watch_full++;
 	else if (status != VD_NOT_READY)
-		fail(viewer, "errors are true", "a watch is refused with %s: %s", vd_status_name(status), error.message);
+		fail(viewer, "errors are true", "a watch is refused with %s: %s", vd_status_name(status),
+		     error.message);
 }
 
 /* ---- From outside ---- */
@@ -650,14 +696,18 @@ struct viewers *viewers_new(struct world *world)
 		viewer->world = world;
 		viewer->number = i;
 		filter_random(world, &viewer->filter);
-		/* Two that share a group with others, at different speeds, and one of everything in any case. */
+		/* Two that share a group with others, at different speeds, and one of everything in any
+		 * case. */
 		if (i % 8 == 1)
 			viewer->filter = viewers->all[i - 1].filter;
 		if (i % 8 == 2) {
 			memset(&viewer->filter, 0, sizeof viewer->filter);
 			viewer->filter.cacher = i % 16 == 2 ? 0 : 1;
 		}
-		viewer->pace = i % 3 == 0 ? PACE_FAST : i % 3 == 1 ? PACE_SLOW : world->swarm.stalls ? PACE_STALLS : PACE_FAST;
+		viewer->pace = i % 3 == 0	   ? PACE_FAST :
+			       i % 3 == 1	   ? PACE_SLOW :
+			       world->swarm.stalls ? PACE_STALLS :
+						     PACE_FAST;
 		viewer->is_pulled = i % 4 == 3;
 		viewer->runner = (int) (i % 3) - 1;
 		viewer->has_bookmarks = chance(world, 600);
@@ -694,21 +744,21 @@ static void tend(struct viewer *viewer)
 	case OPEN:
 		if (viewer->is_pulled)
 			pull(viewer);
-		else if (viewer->is_stuck && viewer->stalled_until.ns <= world_now(world).ns && (world->is_calm || chance(world, 300))) {
+		else if (viewer->is_stuck && viewer->stalled_until.ns <= world_now(world).ns &&
+			 (world->is_calm || chance(world, 300))) {
 			viewer->room = 1 + roll(world, 20);
 			viewer->is_stuck = false;
-			viewer->free_since = viewer->pace == PACE_FAST || world->is_calm ? world_now(world) : (vd_mono) { 0 };
+			viewer->free_since = viewer->pace == PACE_FAST || world->is_calm ? world_now(world) :
+											   (vd_mono) { 0 };
 			SIM_PREEMPTIBLE(world, vd_watcher_resume(viewer->watcher));
 		}
 		/* Whoever is open for long has been opened by now. */
-		if (viewer->phase == OPEN && !viewer->opened_below && vd_mono_since(world_now(world), viewer->opened).ns > VD_SECONDS(15).ns)
+		if (viewer->phase == OPEN && !viewer->opened_below &&
+		    vd_mono_since(world_now(world), viewer->opened).ns > VD_SECONDS(15).ns)
 			viewer->opened_below = world->oracle.revision;
 		break;
-	case ENDED:
-		close_viewer(viewer, false);
-		break;
-	default:
-		break;
+	case ENDED: close_viewer(viewer, false); break;
+	default: break;
 	}
 }
 
@@ -768,21 +818,29 @@ void viewers_check_progress(struct world *world)
 		int		   next;
 
 		/* A pulled one has what it did not ask for. */
-		if (viewer->phase != OPEN || !viewer->is_known || viewer->in_state || viewer->is_pulled || viewer->is_stuck ||
-		    viewer->free_since.ns == 0 || vd_mono_since(now, viewer->free_since).ns < VD_SECONDS(2).ns ||
+		if (viewer->phase != OPEN || !viewer->is_known || viewer->in_state || viewer->is_pulled ||
+		    viewer->is_stuck || viewer->free_since.ns == 0 ||
+		    vd_mono_since(now, viewer->free_since).ns < VD_SECONDS(2).ns ||
 		    vd_mono_since(now, viewer->opened).ns < VD_SECONDS(15).ns)
 			continue;
 		for (unsigned j = 0; j < VDI_ARRAY_SIZE(cacher->stood); j++)
-			if (cacher->stood[j].time.ns && vd_mono_since(now, cacher->stood[j].time).ns > VD_SECONDS(1).ns + world->stall_max.ns &&
+			if (cacher->stood[j].time.ns &&
+			    vd_mono_since(now, cacher->stood[j].time).ns >
+				    VD_SECONDS(1).ns + world->stall_max.ns &&
 			    cacher->stood[j].time.ns > viewer->opened.ns)
 				stood = VDI_MAX(stood, cacher->stood[j].revision);
 		next = next_expected(viewer);
 		if (next >= 0 && world->oracle.records[next].revision <= stood)
-			fail(viewer, "a slow client never delays others", "%lld has been in the cache for a second and did not come",
+			fail(viewer, "a slow client never delays others",
+			     "%lld has been in the cache for a second and did not come",
 			     (long long) world->oracle.records[next].revision);
-		if (viewer->has_bookmarks && vd_mono_since(now, viewer->last_bookmark).ns > VD_SECONDS(70).ns && viewer->deadline.ns == INT64_MAX &&
-		    !world->is_down && viewer->floor <= vd_cacher_revision(cacher->cacher) && vd_mono_since(now, viewer->free_since).ns > VD_SECONDS(70).ns)
-			fail(viewer, "bookmarkable", "no bookmark for %lld s", (long long) vd_mono_since(now, viewer->last_bookmark).ns / 1000000000);
+		if (viewer->has_bookmarks &&
+		    vd_mono_since(now, viewer->last_bookmark).ns > VD_SECONDS(70).ns &&
+		    viewer->deadline.ns == INT64_MAX && !world->is_down &&
+		    viewer->floor <= vd_cacher_revision(cacher->cacher) &&
+		    vd_mono_since(now, viewer->free_since).ns > VD_SECONDS(70).ns)
+			fail(viewer, "bookmarkable", "no bookmark for %lld s",
+			     (long long) vd_mono_since(now, viewer->last_bookmark).ns / 1000000000);
 	}
 }
 
@@ -797,7 +855,8 @@ bool viewers_caught_up(struct world *world, char *ret_why, size_t size)
 		viewer->stalled_until.ns = 0;
 		if (viewer->phase == OPEN && viewer->is_known && !viewer->in_state)
 			next = next_expected(viewer);
-		if (viewer->phase != OPEN && cacher_of(viewer)->cacher->options.watcher_count_max > viewers_open(world)) {
+		if (viewer->phase != OPEN &&
+		    cacher_of(viewer)->cacher->options.watcher_count_max > viewers_open(world)) {
 			snprintf(ret_why, size, "viewer %u is in phase %d", i, (int) viewer->phase);
 			return false;
 		}
@@ -806,18 +865,21 @@ bool viewers_caught_up(struct world *world, char *ret_why, size_t size)
 			return false;
 		}
 		if (next >= 0) {
-			snprintf(ret_why, size, "viewer %u (start %d %s '%s' '%s') waits for revision %lld, it has %lld", i, (int) viewer->start,
-				 viewer->is_pulled ? "pulled" : "pushed", viewer->filter.label_text, viewer->filter.field_text,
+			snprintf(ret_why, size,
+				 "viewer %u (start %d %s '%s' '%s') waits for revision %lld, it has %lld", i,
+				 (int) viewer->start, viewer->is_pulled ? "pulled" : "pushed",
+				 viewer->filter.label_text, viewer->filter.field_text,
 				 (long long) oracle->records[next].revision, (long long) viewer->last);
 			return false;
 		}
 		/* The state without an end: it must be the present one by now. */
 		if (viewer->phase == OPEN && viewer->in_state) {
 			const struct oracle_record *records[ORACLE_KEYS_MAX];
-			size_t			    count = filter_state(oracle, &viewer->filter, oracle->revision, records);
+			size_t count = filter_state(oracle, &viewer->filter, oracle->revision, records);
 
 			if (count != viewer->initial_count) {
-				snprintf(ret_why, size, "viewer %u has %zu of %zu initial events", i, viewer->initial_count, count);
+				snprintf(ret_why, size, "viewer %u has %zu of %zu initial events", i,
+					 viewer->initial_count, count);
 				return false;
 			}
 			for (size_t j = 0; j < count; j++)

@@ -6,8 +6,27 @@
 
 #define VIEWERS_MIN 20
 
-enum sim_label { LABEL_NONE, LABEL_EQUAL, LABEL_NOT_EQUAL, LABEL_IN, LABEL_NOT_IN, LABEL_EXISTS, LABEL_NOT_EXISTS, LABEL_BOTH, LABEL_KINDS };
-enum sim_field { FIELD_NONE, FIELD_NODE, FIELD_NOT_NODE, FIELD_PHASE, FIELD_NAME, FIELD_NAMESPACE, FIELD_NODE_PHASE, FIELD_KINDS };
+enum sim_label {
+	LABEL_NONE,
+	LABEL_EQUAL,
+	LABEL_NOT_EQUAL,
+	LABEL_IN,
+	LABEL_NOT_IN,
+	LABEL_EXISTS,
+	LABEL_NOT_EXISTS,
+	LABEL_BOTH,
+	LABEL_KINDS
+};
+enum sim_field {
+	FIELD_NONE,
+	FIELD_NODE,
+	FIELD_NOT_NODE,
+	FIELD_PHASE,
+	FIELD_NAME,
+	FIELD_NAMESPACE,
+	FIELD_NODE_PHASE,
+	FIELD_KINDS
+};
 
 /* What a watch or list wants, as we understand it and as text. */
 struct sim_filter {
@@ -23,9 +42,11 @@ struct sim_filter {
 };
 
 void filter_random(struct world *world, struct sim_filter *filter);
-bool filter_wants(const struct oracle *oracle, const struct sim_filter *filter, const struct oracle_record *record);
+bool filter_wants(const struct oracle *oracle, const struct sim_filter *filter,
+		  const struct oracle_record *record);
 /* Keys that the filter wants at revision, in key order; returns how many. */
-size_t filter_state(const struct oracle *oracle, const struct sim_filter *filter, vd_rev revision, const struct oracle_record *ret_records[]);
+size_t filter_state(const struct oracle *oracle, const struct sim_filter *filter, vd_rev revision,
+		    const struct oracle_record *ret_records[]);
 
 struct viewers *viewers_new(struct world *world);
 /* All are closed. */

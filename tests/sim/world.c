@@ -1,5 +1,6 @@
-/* How: the main program is one loop of small random acts, each followed by a little simulated time. Trouble is one of the acts. After the wanted number
- * of writes the sea is calm: everyone must catch up, and then everything is closed in a random order and nothing may be left. */
+/* How: the main program is one loop of small random acts, each followed by a little simulated time. Trouble
+ * is one of the acts. After the wanted number of writes the sea is calm: everyone must catch up, and then
+ * everything is closed in a random order and nothing may be left. */
 #include "world.h"
 
 #include <stdarg.h>
@@ -44,7 +45,8 @@ vd_mono world_now(const struct world *world)
 void sim_trace(struct world *world, const char *format, ...)
 {
 	char   *line = trace_lines[trace_count++ % TRACE_LINES];
-	int	size = snprintf(line, TRACE_LINE_SIZE, "%10.6f r%lld ", world->env ? (double) world_now(world).ns / 1e9 : 0,
+	int	size = snprintf(line, TRACE_LINE_SIZE, "%10.6f r%lld ",
+				world->env ? (double) world_now(world).ns / 1e9 : 0,
 				(long long) world->oracle.revision);
 	va_list arguments;
 
@@ -77,8 +79,9 @@ static void report(struct world *world)
 		first = trace_count - 60;
 	for (uint64_t i = first; i < trace_count && !world->is_verbose; i++)
 		fprintf(stderr, "  %s\n", trace_lines[i % TRACE_LINES]);
-	fprintf(stderr, "replay: build/tests/sim/sim --seed %llu --writes %llu --preemptions %u\n", (unsigned long long) world->seed,
-		(unsigned long long) world->writes_wanted, world->preemptions);
+	fprintf(stderr, "replay: build/tests/sim/sim --seed %llu --writes %llu --preemptions %u\n",
+		(unsigned long long) world->seed, (unsigned long long) world->writes_wanted,
+		world->preemptions);
 }
 
 void sim_fail(struct world *world, const char *property, const char *format, ...)
@@ -116,13 +119,17 @@ static void look_at_cachers(struct world *world)
 		history = &at->cacher->watch_cache.history;
 		vdi_lock_acquire(&at->cacher->watchers.lock);
 		world->marks.relist += at->cacher->reflector.relists - at->relists;
-		if (world->restarts && at->cacher->reflector.relists == at->relists && at->cacher->reflector.resumes > at->resumes)
+		if (world->restarts && at->cacher->reflector.relists == at->relists &&
+		    at->cacher->reflector.resumes > at->resumes)
 			world->marks.resumed_after_restart++;
 		for (struct vdi_outlet *outlet = at->cacher->watchers.outlets; outlet; outlet = outlet->next)
 			for (struct vdi_lane *lane = outlet->lanes; lane; lane = lane->outlet_next)
-				for (struct vd_watcher *watcher = lane->lagging; watcher; watcher = watcher->lagging_next)
-					world->marks.lagging_rescan += !watcher->initial && !watcher->error_due && watcher->position >= history->start &&
-								       watcher->position < lane->group->ring_floor;
+				for (struct vd_watcher *watcher = lane->lagging; watcher;
+				     watcher = watcher->lagging_next)
+					world->marks.lagging_rescan +=
+						!watcher->initial && !watcher->error_due &&
+						watcher->position >= history->start &&
+						watcher->position < lane->group->ring_floor;
 		vdi_lock_release(&at->cacher->watchers.lock);
 		at->relists = at->cacher->reflector.relists;
 		at->resumes = at->cacher->reflector.resumes;
@@ -131,24 +138,30 @@ static void look_at_cachers(struct world *world)
 		at->stood_next = (at->stood_next + 1) % VDI_ARRAY_SIZE(at->stood);
 		vdi_lock_acquire(&at->cacher->watch_cache.lock);
 		if (history->bytes > history->bytes_max && history->end - history->start > 1)
-			sim_fail(world, "nothing exceeds its maximum", "the history of %s has %lld bytes", at->options.resource,
-				 (long long) history->bytes);
-		for (size_t j = 0; j < at->cacher->watch_cache.store.retained_count && history->evicted_revision; j++)
+			sim_fail(world, "nothing exceeds its maximum", "the history of %s has %lld bytes",
+				 at->options.resource, (long long) history->bytes);
+		for (size_t j = 0;
+		     j < at->cacher->watch_cache.store.retained_count && history->evicted_revision; j++)
 			if (at->cacher->watch_cache.store.retained[j].revision < vdi_history_floor(history))
-				sim_fail(world, "nothing exceeds its maximum", "a snapshot of %s at %lld is retained, the history starts after %lld",
-					 at->options.resource, (long long) at->cacher->watch_cache.store.retained[j].revision,
-					 (long long) vdi_history_floor(history));
+				sim_fail(
+					world, "nothing exceeds its maximum",
+					"a snapshot of %s at %lld is retained, the history starts after %lld",
+					at->options.resource,
+					(long long) at->cacher->watch_cache.store.retained[j].revision,
+					(long long) vdi_history_floor(history));
 		if (history->end - history->start > history->capacity_upper)
-			sim_fail(world, "nothing exceeds its maximum", "the history of %s has %llu events", at->options.resource,
-				 (unsigned long long) (history->end - history->start));
+			sim_fail(world, "nothing exceeds its maximum", "the history of %s has %llu events",
+				 at->options.resource, (unsigned long long) (history->end - history->start));
 		vdi_lock_release(&at->cacher->watch_cache.lock);
 		if (at->cacher->watchers.count > at->options.watcher_count_max)
-			sim_fail(world, "nothing exceeds its maximum", "%zu watchers of %s", at->cacher->watchers.count, at->options.resource);
+			sim_fail(world, "nothing exceeds its maximum", "%zu watchers of %s",
+				 at->cacher->watchers.count, at->options.resource);
 		if (vd_cacher_revision(at->cacher) > world->oracle.revision)
 			oracle_reach(&world->oracle, vd_cacher_revision(at->cacher), "a cacher");
 	}
 	if (world->store && vdi_mvcc_of(world->store)->writer.in_flight > world->swarm.in_flight_max)
-		sim_fail(world, "nothing exceeds its maximum", "%zu submissions in flight", (size_t) vdi_mvcc_of(world->store)->writer.in_flight);
+		sim_fail(world, "nothing exceeds its maximum", "%zu submissions in flight",
+			 (size_t) vdi_mvcc_of(world->store)->writer.in_flight);
 }
 
 /* Between two steps. true: the power is gone. */
@@ -161,7 +174,8 @@ static bool tick(void *arg)
 	if (refused != world->refused_ranges) {
 		world->refused_ranges = refused;
 		for (unsigned i = 0; i < SIM_CACHERS; i++)
-			if (world->cachers[i].cacher && world->cachers[i].cacher->reflector.phase == VDI_REFLECTOR_LISTING)
+			if (world->cachers[i].cacher &&
+			    world->cachers[i].cacher->reflector.phase == VDI_REFLECTOR_LISTING)
 				world->marks.cut_initial_sync++;
 	}
 
@@ -210,7 +224,8 @@ static void choose_swarm(struct world *world)
 	swarm->step_delay = chance(world, 500) ? VD_US(1 + (int64_t) roll(world, 60)) : VD_US(0);
 	swarm->history_bytes = chance(world, 500) ? 64 << 20 : (int64_t) 3000 << roll(world, 8);
 	swarm->store_history_bytes = chance(world, 600) ? 64 << 20 : (int64_t) 100000 << roll(world, 3);
-	swarm->store_history_window = chance(world, 700) ? VD_SECONDS(600) : VD_SECONDS(1 + (int64_t) roll(world, 20));
+	swarm->store_history_window =
+		chance(world, 700) ? VD_SECONDS(600) : VD_SECONDS(1 + (int64_t) roll(world, 20));
 	swarm->segment_size = (int64_t) 16384 << roll(world, 4);
 	swarm->lag_bytes_max = chance(world, 700) ? 16 << 20 : (int64_t) 4000 << roll(world, 5);
 	swarm->watcher_count_max = chance(world, 850) ? 1000 : 10;
@@ -224,7 +239,8 @@ static void choose_swarm(struct world *world)
 static void open_store(struct world *world)
 {
 	struct vd_mvcc_options	  options = VD_MVCC_OPTIONS_INIT;
-	struct vdi_persist_tuning tuning = { .is_journal_only = true, .segment_size = world->swarm.segment_size };
+	struct vdi_persist_tuning tuning = { .is_journal_only = true,
+					     .segment_size = world->swarm.segment_size };
 	struct vd_error		  error;
 	vd_status		  status;
 
@@ -232,9 +248,11 @@ static void open_store(struct world *world)
 	options.history_bytes = world->swarm.store_history_bytes;
 	options.history_window = world->swarm.store_history_window;
 	options.in_flight_max = world->swarm.in_flight_max;
-	while ((status = vdi_mvcc_open_tuned(world->env, &options, &tuning, &world->store, &error)) != VD_OK) {
+	while ((status = vdi_mvcc_open_tuned(world->env, &options, &tuning, &world->store, &error)) !=
+	       VD_OK) {
 		if (!world->crash_armed || !vdi_disk_sim_failed(world->disk))
-			sim_fail(world, "a store opens after every crash", "%s: %s", vd_status_name(status), error.message);
+			sim_fail(world, "a store opens after every crash", "%s: %s", vd_status_name(status),
+				 error.message);
 		world->marks.crash_in_recovery++;
 		sim_trace(world, "crash in recovery");
 		world->crash_armed = false;
@@ -258,12 +276,15 @@ static void open_cachers(struct world *world)
 
 static void build(struct world *world)
 {
-	static const struct vd_field_spec fields[] = { { "spec.nodeName", ".spec.nodeName", NULL }, { "status.phase", ".status.phase", NULL } };
+	static const struct vd_field_spec fields[] = { { "spec.nodeName", ".spec.nodeName", NULL },
+						       { "status.phase", ".status.phase", NULL } };
 	static struct vd_runner_ops	  other_ops;
 	struct vd_error			  error;
 
-	if (vdi_env_new_sim(world->seed, world->is_verbose ? log_record : NULL, world, &world->env) != VD_OK ||
-	    vdi_disk_sim_new(world->seed, &world->disk) != VD_OK || vd_codec_json_new(fields, 2, &world->codec, &error) != VD_OK)
+	if (vdi_env_new_sim(world->seed, world->is_verbose ? log_record : NULL, world, &world->env) !=
+		    VD_OK ||
+	    vdi_disk_sim_new(world->seed, &world->disk) != VD_OK ||
+	    vd_codec_json_new(fields, 2, &world->codec, &error) != VD_OK)
 		sim_fail(world, "harness", "no world");
 	if (vdi_sim_set_preemptions(world->env, world->preemptions) != VD_OK)
 		sim_fail(world, "harness", "no fibers");
@@ -390,7 +411,8 @@ static void close_cachers(struct world *world)
 		run_steps(world, roll(world, 30));
 	}
 	if (!vdi_sim_run_until(world->env, cachers_are_closed, world, VD_SECONDS(120)))
-		sim_fail(world, "everything ends", "the cachers do not close: %d %d", world->cachers[0].is_closed, world->cachers[1].is_closed);
+		sim_fail(world, "everything ends", "the cachers do not close: %d %d",
+			 world->cachers[0].is_closed, world->cachers[1].is_closed);
 	for (unsigned i = 0; i < SIM_CACHERS; i++)
 		world->cachers[i].cacher = NULL;
 }
@@ -403,13 +425,15 @@ static void check_recovered(struct world *world, vd_rev shown)
 		sim_fail(world, "harness", "no status");
 	world->compacted_max = VDI_MAX(world->compacted_max, status.compacted);
 	if (status.current < shown)
-		sim_fail(world, "nothing visible before it is durable", "the store comes back at %lld, it had shown %lld", (long long) status.current,
+		sim_fail(world, "nothing visible before it is durable",
+			 "the store comes back at %lld, it had shown %lld", (long long) status.current,
 			 (long long) shown);
 	if (status.current > shown)
 		world->marks.unpublished_survived++;
 	oracle_compare_store(&world->oracle, world->store, shown);
 	if (shown > 10)
-		oracle_compare_store(&world->oracle, world->store, 1 + (vd_rev) roll(world, (uint64_t) shown));
+		oracle_compare_store(&world->oracle, world->store,
+				     1 + (vd_rev) roll(world, (uint64_t) shown));
 }
 
 static void restart(struct world *world, bool is_crash)
@@ -475,7 +499,8 @@ static void disk_trouble(struct world *world)
 	world->trouble_armed = true;
 	if (chance(world, 600)) {
 		sim_trace(world, "the disk has no room for a moment");
-		vdi_disk_sim_fail_nth(world->disk, 1 + roll(world, 20), chance(world, 500) ? VDI_DISK_SIM_NO_SPACE : VDI_DISK_SIM_SHORT_WRITE);
+		vdi_disk_sim_fail_nth(world->disk, 1 + roll(world, 20),
+				      chance(world, 500) ? VDI_DISK_SIM_NO_SPACE : VDI_DISK_SIM_SHORT_WRITE);
 	} else {
 		/* After this the store refuses writes until it is opened anew. */
 		vdi_disk_sim_fail_nth(world->disk, 1 + roll(world, 20), VDI_DISK_SIM_IO);
@@ -490,7 +515,8 @@ static void disk_trouble(struct world *world)
 /* Whatever the swarm leaves out: each of these happens in every world at least once. */
 static void certain_trouble(struct world *world)
 {
-	if ((uint64_t) world->oracle.revision < world->writes_wanted * (world->certain + 1) / 6 || world->crash_armed || world->trouble_armed)
+	if ((uint64_t) world->oracle.revision < world->writes_wanted * (world->certain + 1) / 6 ||
+	    world->crash_armed || world->trouble_armed)
 		return;
 	/* Again until it worked: there may be nothing to cut just now. */
 	switch (world->certain) {
@@ -512,8 +538,7 @@ static void certain_trouble(struct world *world)
 		world->certain++;
 		restart(world, chance(world, 700));
 		break;
-	default:
-		break;
+	default: break;
 	}
 }
 
@@ -521,10 +546,14 @@ static void check_certain(struct world *world)
 {
 	const struct sim_marks *marks = &world->marks;
 
-	if (chaos_marks(world->chaos)->cuts == 0 || marks->stalled_client == 0 || marks->compaction + marks->own_compaction == 0 || world->restarts == 0)
-		sim_fail(world, "harness", "cuts %llu, stalled clients %llu, compactions %llu, restarts %llu: each must happen",
-			 (unsigned long long) chaos_marks(world->chaos)->cuts, (unsigned long long) marks->stalled_client,
-			 (unsigned long long) (marks->compaction + marks->own_compaction), (unsigned long long) world->restarts);
+	if (chaos_marks(world->chaos)->cuts == 0 || marks->stalled_client == 0 ||
+	    marks->compaction + marks->own_compaction == 0 || world->restarts == 0)
+		sim_fail(world, "harness",
+			 "cuts %llu, stalled clients %llu, compactions %llu, restarts %llu: each must happen",
+			 (unsigned long long) chaos_marks(world->chaos)->cuts,
+			 (unsigned long long) marks->stalled_client,
+			 (unsigned long long) (marks->compaction + marks->own_compaction),
+			 (unsigned long long) world->restarts);
 }
 
 static void trouble(struct world *world)
@@ -551,7 +580,8 @@ static void trouble(struct world *world)
 	if (world->oracle.revision != world->moved_revision) {
 		world->moved_revision = world->oracle.revision;
 		world->moved_at = world_now(world);
-	} else if ((swarm->disk_trouble || world->crash_armed) && vd_mono_since(world_now(world), world->moved_at).ns > VD_SECONDS(20).ns) {
+	} else if ((swarm->disk_trouble || world->crash_armed) &&
+		   vd_mono_since(world_now(world), world->moved_at).ns > VD_SECONDS(20).ns) {
 		world->marks.disk_error++;
 		world->moved_at = world_now(world);
 		restart(world, chance(world, 500));
@@ -637,8 +667,8 @@ struct evening {
 static bool all_caught_up(struct world *world, char *why, size_t size)
 {
 	if (writers_outstanding(world) || readers_outstanding(world) || chaos_pending(world->chaos)) {
-		snprintf(why, size, "%u writes, %u reads, %zu delayed calls are unanswered", writers_outstanding(world), readers_outstanding(world),
-			 chaos_pending(world->chaos));
+		snprintf(why, size, "%u writes, %u reads, %zu delayed calls are unanswered",
+			 writers_outstanding(world), readers_outstanding(world), chaos_pending(world->chaos));
 		return false;
 	}
 	for (unsigned i = 0; i < SIM_CACHERS; i++)
@@ -681,7 +711,8 @@ static void calm_down(struct world *world)
 	}
 }
 
-/* A consistent list makes an idle cache catch up with the store's revision; what it then holds is what the store holds. */
+/* A consistent list makes an idle cache catch up with the store's revision; what it then holds is what the
+ * store holds. */
 static void final_reads(struct world *world)
 {
 	for (unsigned i = 0; i < 40; i++) {
@@ -774,7 +805,8 @@ static void add_marks(struct sim_marks *total, const struct sim_marks *more)
 #undef SIM_MARK_ADD
 }
 
-uint64_t world_run_seed(uint64_t seed, uint64_t writes, unsigned preemptions, bool is_verbose, struct sim_marks *marks)
+uint64_t world_run_seed(uint64_t seed, uint64_t writes, unsigned preemptions, bool is_verbose,
+			struct sim_marks *marks)
 {
 	struct world *world = calloc(1, sizeof *world);
 	uint64_t      hash;
@@ -807,7 +839,8 @@ uint64_t world_run_seed(uint64_t seed, uint64_t writes, unsigned preemptions, bo
 	world->env = NULL;
 	vdi_disk_sim_free(world->disk);
 	if (vdi_alloc_live() != world->live_before)
-		sim_fail(world, "nothing leaks", "%lld blocks are left", (long long) (vdi_alloc_live() - world->live_before));
+		sim_fail(world, "nothing leaks", "%lld blocks are left",
+			 (long long) (vdi_alloc_live() - world->live_before));
 	add_marks(marks, &world->marks);
 	writers_free(world->writers);
 	viewers_free(world->viewers);

@@ -1,5 +1,6 @@
-/* The simulated world: one env, one disk, the embedded store on it, a store that misbehaves around that, two cachers, writers, viewers, readers and
- * the oracle. Everything random comes from the seed; the seed also decides which kinds of trouble this world knows at all (swarm testing).
+/* The simulated world: one env, one disk, the embedded store on it, a store that misbehaves around that, two
+ * cachers, writers, viewers, readers and the oracle. Everything random comes from the seed; the seed also
+ * decides which kinds of trouble this world knows at all (swarm testing).
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -26,17 +27,17 @@ struct readers;
 struct sim_swarm {
 	bool crashes, clean_restarts, remote, compactions, closes, stalls, disk_trouble, leases, multi_key;
 	struct chaos_options chaos;
-	vd_dur	 step_delay;
-	int64_t	 history_bytes;	 /* of the cachers */
-	int64_t	 store_history_bytes;
-	vd_dur	 store_history_window;
-	int64_t	 segment_size;
-	int64_t	 lag_bytes_max;
-	uint32_t watcher_count_max;
-	unsigned decode_workers;
-	unsigned in_flight_max;
-	unsigned writers_max;
-	unsigned namespaces, names; /* size of the keyspace */
+	vd_dur		     step_delay;
+	int64_t		     history_bytes; /* of the cachers */
+	int64_t		     store_history_bytes;
+	vd_dur		     store_history_window;
+	int64_t		     segment_size;
+	int64_t		     lag_bytes_max;
+	uint32_t	     watcher_count_max;
+	unsigned	     decode_workers;
+	unsigned	     in_flight_max;
+	unsigned	     writers_max;
+	unsigned	     namespaces, names; /* size of the keyspace */
 };
 
 struct sim_cacher {
@@ -63,11 +64,11 @@ struct world {
 	struct vdi_rand	 rand;
 	struct sim_swarm swarm;
 
-	struct vd_env	*env;
-	struct vdi_disk *disk;
-	struct vd_store *store; /* the embedded one */
-	struct vd_store *chaos;
-	struct vd_codec *codec;
+	struct vd_env	 *env;
+	struct vdi_disk	 *disk;
+	struct vd_store	 *store; /* the embedded one */
+	struct vd_store	 *chaos;
+	struct vd_codec	 *codec;
 	struct sim_cacher cachers[SIM_CACHERS];
 	struct vd_runner  runners[SIM_RUNNERS]; /* two of them, so that watchers live on different ones */
 
@@ -76,25 +77,27 @@ struct world {
 	struct viewers *viewers;
 	struct readers *readers;
 
-	bool   is_down;	      /* the store is away or the world restarts */
-	bool   is_closing;    /* the cachers are being closed */
-	bool   is_calm;	      /* no more trouble */
-	bool   crash_armed;
-	bool   trouble_armed; /* a disk fault that is not a crash */
-	vd_rev acknowledged;  /* newest revision a writer was told */
-	vd_rev compacted_max; /* that the store may have reached */
-	vd_rev	compacted_seen; /* that was checked */
-	vd_mono calm_since;
-	vd_rev	moved_revision; /* when the store last got on */
-	vd_mono moved_at;
-	uint64_t restarts;
-	unsigned certain;	 /* what happens in every world once, so far */
-	uint64_t refused_ranges; /* when we last looked */
+	bool		 is_down;    /* the store is away or the world restarts */
+	bool		 is_closing; /* the cachers are being closed */
+	bool		 is_calm;    /* no more trouble */
+	bool		 crash_armed;
+	bool		 trouble_armed;	 /* a disk fault that is not a crash */
+	vd_rev		 acknowledged;	 /* newest revision a writer was told */
+	vd_rev		 compacted_max;	 /* that the store may have reached */
+	vd_rev		 compacted_seen; /* that was checked */
+	vd_mono		 calm_since;
+	vd_rev		 moved_revision; /* when the store last got on */
+	vd_mono		 moved_at;
+	uint64_t	 restarts;
+	unsigned	 certain;	 /* what happens in every world once, so far */
+	uint64_t	 refused_ranges; /* when we last looked */
 	struct sim_marks marks;
 };
 
-/* Runs one seed to its end; the process ends when a property is violated. Returns the schedule hash. Adds to marks. */
-uint64_t world_run_seed(uint64_t seed, uint64_t writes, unsigned preemptions, bool is_verbose, struct sim_marks *marks);
+/* Runs one seed to its end; the process ends when a property is violated. Returns the schedule hash. Adds to
+ * marks. */
+uint64_t world_run_seed(uint64_t seed, uint64_t writes, unsigned preemptions, bool is_verbose,
+			struct sim_marks *marks);
 
 /* [0, below). */
 uint64_t roll(struct world *world, uint64_t below);
@@ -109,8 +112,9 @@ void world_note_compaction(struct world *world);
 
 /* ---- Preemption ----
  *
- * Handlers may be suspended in the middle, and so may our own calls of the library where SIM_PREEMPTIBLE says so: callbacks may come before such a call returns. Our data
- * has no locks, so each callback begins with SIM_ATOMIC. */
+ * Handlers may be suspended in the middle, and so may our own calls of the library where SIM_PREEMPTIBLE says
+ * so: callbacks may come before such a call returns. Our data has no locks, so each callback begins with
+ * SIM_ATOMIC. */
 struct sim_atomic {
 	struct world *world;
 	bool	      before;
@@ -118,17 +122,20 @@ struct sim_atomic {
 
 struct sim_atomic sim_atomic_begin(struct world *world);
 void		  sim_atomic_end(struct sim_atomic *atomic);
-#define SIM_ATOMIC(world) struct sim_atomic sim_atomic_ __attribute__((cleanup(sim_atomic_end), unused)) = sim_atomic_begin(world)
-#define SIM_PREEMPTIBLE(world, call)                                                                                             \
-	do {                                                                                                                     \
-		bool sim_before_ = vdi_sim_set_atomic((world)->env, false);                                                      \
-		call;                                                                                                            \
-		(void) vdi_sim_set_atomic((world)->env, sim_before_);                                                            \
+#define SIM_ATOMIC(world)                                                                                    \
+	struct sim_atomic sim_atomic_ __attribute__((cleanup(sim_atomic_end), unused)) =                     \
+		sim_atomic_begin(world)
+#define SIM_PREEMPTIBLE(world, call)                                                                         \
+	do {                                                                                                 \
+		bool sim_before_ = vdi_sim_set_atomic((world)->env, false);                                  \
+		call;                                                                                        \
+		(void) vdi_sim_set_atomic((world)->env, sim_before_);                                        \
 	} while (0)
 
 /* A fact for the report. */
 void sim_trace(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A property is violated: prints which, the last facts and the command that replays it; ends the process. */
-void sim_fail(struct world *world, const char *property, const char *format, ...) __attribute__((format(printf, 3, 4), noreturn));
+void sim_fail(struct world *world, const char *property, const char *format, ...)
+	__attribute__((format(printf, 3, 4), noreturn));
 
 #endif

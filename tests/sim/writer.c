@@ -19,7 +19,7 @@ struct op {
 	char	      values[RAW_MAX][640];
 	unsigned      key_count;
 	uint64_t      seq;
-	vd_rev	      started; /* everything up to here was known when it began */
+	vd_rev	      started;	  /* everything up to here was known when it began */
 	vd_rev	      decided_on; /* of the state the last decision saw; 0: none */
 	unsigned      decisions;
 	bool	      has_precondition;
@@ -72,16 +72,19 @@ static void make_value(struct world *world, struct op *op, unsigned index)
 			snprintf(app, sizeof app, "\"app\":\"%c\"", 'a' + (char) roll(world, 3));
 		if (has_tier)
 			snprintf(tier, sizeof tier, "\"tier\":\"t%u\"", (unsigned) roll(world, 2));
-		snprintf(labels, sizeof labels, ",\"labels\":{%s%s%s}", app, has_app && has_tier ? "," : "", tier);
+		snprintf(labels, sizeof labels, ",\"labels\":{%s%s%s}", app, has_app && has_tier ? "," : "",
+			 tier);
 	}
 	if (chance(world, 700))
 		snprintf(spec, sizeof spec, "\"nodeName\":\"n%u\"", (unsigned) roll(world, 4));
 	memset(pad, 'x', pad_size);
 	snprintf(op->values[index], sizeof op->values[index],
-		 "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\"%s%s%s,\"uid\":\"u-%s\"%s},\"spec\":{%s},\"status\":{\"phase\":\"%s\",\"seq\":\"%llu\"},"
+		 "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\"%s%s%s,\"uid\":\"u-%s\"%s},\"spec\":{%s},"
+		 "\"status\":{\"phase\":\"%s\",\"seq\":\"%llu\"},"
 		 "\"pad\":\"%s\"}",
-		 key->name, key->namespace_name[0] ? ",\"namespace\":\"" : "", key->namespace_name, key->namespace_name[0] ? "\"" : "", key->name, labels,
-		 spec, chance(world, 500) ? "Running" : "Pending", (unsigned long long) op->seq, pad);
+		 key->name, key->namespace_name[0] ? ",\"namespace\":\"" : "", key->namespace_name,
+		 key->namespace_name[0] ? "\"" : "", key->name, labels, spec,
+		 chance(world, 500) ? "Running" : "Pending", (unsigned long long) op->seq, pad);
 }
 
 static int random_key(struct world *world, int *ret_cacher)
@@ -91,7 +94,9 @@ static int random_key(struct world *world, int *ret_cacher)
 
 	*ret_cacher = which < 75 ? 0 : 1;
 	if (which < 75)
-		snprintf(text, sizeof text, SIM_PODS "ns%u/p%02u", (unsigned) roll(world, world->swarm.namespaces), (unsigned) roll(world, world->swarm.names));
+		snprintf(text, sizeof text, SIM_PODS "ns%u/p%02u",
+			 (unsigned) roll(world, world->swarm.namespaces),
+			 (unsigned) roll(world, world->swarm.names));
 	else
 		snprintf(text, sizeof text, SIM_WIDGETS "w%02u", (unsigned) roll(world, world->swarm.names));
 	return oracle_key(&world->oracle, vd_bytes_of(text));
@@ -113,19 +118,27 @@ static void compare(struct op *op)
 		if (op->kind == OP_RAW && op->deletes[i] && (record == NULL || record->is_delete))
 			continue;
 		if (record == NULL)
-			sim_fail(world, "acknowledged writes are there", "write %llu was acknowledged at %lld, the log has nothing of it",
+			sim_fail(world, "acknowledged writes are there",
+				 "write %llu was acknowledged at %lld, the log has nothing of it",
 				 (unsigned long long) op->seq, (long long) revision);
 		previous = record->previous < 0 ? NULL : &oracle->records[record->previous];
 		if (op->kind == OP_DELETE ? !record->is_delete : strcmp(record->value, op->values[i]) != 0)
-			sim_fail(world, "acknowledged writes are there", "write %llu was acknowledged at %lld, the log has something else there",
+			sim_fail(world, "acknowledged writes are there",
+				 "write %llu was acknowledged at %lld, the log has something else there",
 				 (unsigned long long) op->seq, (long long) revision);
 		if (op->kind == OP_CREATE && previous)
-			sim_fail(world, "no lost update", "create %llu at %lld replaced something", (unsigned long long) op->seq, (long long) revision);
-		if ((op->kind == OP_UPDATE || op->kind == OP_UPSERT) && op->decided_on != (previous ? previous->revision : 0))
-			sim_fail(world, "no lost update", "update %llu at %lld was decided on %lld, but replaced %lld", (unsigned long long) op->seq,
-				 (long long) revision, (long long) op->decided_on, (long long) (previous ? previous->revision : 0));
-		if (op->kind == OP_DELETE && op->decided_on && op->decided_on != (previous ? previous->revision : 0))
-			sim_fail(world, "no lost update", "deletion at %lld was decided on %lld", (long long) revision, (long long) op->decided_on);
+			sim_fail(world, "no lost update", "create %llu at %lld replaced something",
+				 (unsigned long long) op->seq, (long long) revision);
+		if ((op->kind == OP_UPDATE || op->kind == OP_UPSERT) &&
+		    op->decided_on != (previous ? previous->revision : 0))
+			sim_fail(world, "no lost update",
+				 "update %llu at %lld was decided on %lld, but replaced %lld",
+				 (unsigned long long) op->seq, (long long) revision,
+				 (long long) op->decided_on, (long long) (previous ? previous->revision : 0));
+		if (op->kind == OP_DELETE && op->decided_on &&
+		    op->decided_on != (previous ? previous->revision : 0))
+			sim_fail(world, "no lost update", "deletion at %lld was decided on %lld",
+				 (long long) revision, (long long) op->decided_on);
 	}
 }
 
@@ -145,30 +158,34 @@ void writers_saw(struct world *world, const struct oracle_record *record)
 		return;
 	if (record->lease && writers->lease_count < VDI_ARRAY_SIZE(writers->leases))
 		writers->leases[writers->lease_count++] = record->lease;
-	if (record->facts.seq == 0 || record->facts.seq >= writers->seq_next || (op = writers->ops[record->facts.seq]) == NULL)
-		sim_fail(world, "right object", "revision %lld holds what nobody wrote: %s", (long long) record->revision, record->value);
+	if (record->facts.seq == 0 || record->facts.seq >= writers->seq_next ||
+	    (op = writers->ops[record->facts.seq]) == NULL)
+		sim_fail(world, "right object", "revision %lld holds what nobody wrote: %s",
+			 (long long) record->revision, record->value);
 	if (op->state == OP_REFUSED)
-		sim_fail(world, "refused writes stay away", "write %llu was refused, but is at %lld", (unsigned long long) op->seq,
-			 (long long) record->revision);
+		sim_fail(world, "refused writes stay away", "write %llu was refused, but is at %lld",
+			 (unsigned long long) op->seq, (long long) record->revision);
 	/* An update without change takes the lease away, which is one. */
 	if (record->previous >= 0 && world->oracle.records[record->previous].lease && record->lease == 0 &&
 	    strcmp(record->value, world->oracle.records[record->previous].value) == 0)
 		return;
 	if (op->seen && op->seen != record->revision)
-		sim_fail(world, "unique", "write %llu is at %lld and again at %lld", (unsigned long long) op->seq, (long long) op->seen,
-			 (long long) record->revision);
+		sim_fail(world, "unique", "write %llu is at %lld and again at %lld",
+			 (unsigned long long) op->seq, (long long) op->seen, (long long) record->revision);
 	if (op->state == OP_UNKNOWN && !op->seen)
 		world->marks.lost_answer_applied++;
 	if (op->state == OP_ACKNOWLEDGED && op->answer != record->revision && op->seen != record->revision)
-		sim_fail(world, "acknowledged writes are there", "write %llu appears at %lld, it was acknowledged elsewhere", (unsigned long long) op->seq,
-			 (long long) record->revision);
+		sim_fail(world, "acknowledged writes are there",
+			 "write %llu appears at %lld, it was acknowledged elsewhere",
+			 (unsigned long long) op->seq, (long long) record->revision);
 	op->seen = record->revision;
 }
 
 /* May it have happened all the same? */
 static bool is_unknown(vd_status status)
 {
-	return status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_IO || status == VD_CLOSED || status == VD_CANCELED;
+	return status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_IO || status == VD_CLOSED ||
+	       status == VD_CANCELED;
 }
 
 static void check_refusal(struct op *op, vd_status status)
@@ -182,30 +199,32 @@ static void check_refusal(struct op *op, vd_status status)
 	case VD_EXISTS:
 		if (oracle->watch == NULL)
 			break;
-		if (op->kind != OP_CREATE || !oracle_existed(oracle, op->keys[0], op->started, oracle->revision, true))
-			sim_fail(world, "errors are true", "write %llu: exists, but it did not", (unsigned long long) op->seq);
+		if (op->kind != OP_CREATE ||
+		    !oracle_existed(oracle, op->keys[0], op->started, oracle->revision, true))
+			sim_fail(world, "errors are true", "write %llu: exists, but it did not",
+				 (unsigned long long) op->seq);
 		break;
 	case VD_NOT_FOUND:
 		if (oracle->watch == NULL)
 			break;
-		if (op->kind == OP_CREATE || op->kind == OP_UPSERT || !oracle_existed(oracle, op->keys[0], op->started, oracle->revision, false))
-			sim_fail(world, "errors are true", "write %llu: not found, but it was there all the time", (unsigned long long) op->seq);
+		if (op->kind == OP_CREATE || op->kind == OP_UPSERT ||
+		    !oracle_existed(oracle, op->keys[0], op->started, oracle->revision, false))
+			sim_fail(world, "errors are true",
+				 "write %llu: not found, but it was there all the time",
+				 (unsigned long long) op->seq);
 		break;
 	case VD_PRECONDITION:
 		if (!op->has_precondition)
-			sim_fail(world, "errors are true", "write %llu: no precondition was given", (unsigned long long) op->seq);
+			sim_fail(world, "errors are true", "write %llu: no precondition was given",
+				 (unsigned long long) op->seq);
 		world->marks.precondition_failed++;
 		break;
-	case VD_FULL:
-		world->marks.store_full++;
-		break;
-	case VD_NO_SPACE:
-		world->marks.disk_full++;
-		break;
-	case VD_LEASE_NOT_FOUND: /* it expired between grant and put */
-		break;
+	case VD_FULL: world->marks.store_full++; break;
+	case VD_NO_SPACE: world->marks.disk_full++; break;
+	case VD_LEASE_NOT_FOUND: /* it expired between grant and put */ break;
 	default:
-		sim_fail(world, "errors are true", "write %llu fails with %s", (unsigned long long) op->seq, vd_status_name(status));
+		sim_fail(world, "errors are true", "write %llu fails with %s", (unsigned long long) op->seq,
+			 vd_status_name(status));
 	}
 }
 
@@ -231,12 +250,13 @@ static void finish(struct op *op, vd_status status, vd_rev revision, bool wrote)
 	}
 	sim_trace(world, "write %llu %s", (unsigned long long) op->seq, vd_status_name(status));
 	if (is_unknown(status)) {
-		bool may = world->swarm.chaos.refuse || world->swarm.chaos.lose_answer || world->is_down || world->is_closing || world->crash_armed ||
-			   world->trouble_armed || world->restarts || world->swarm.disk_trouble;
+		bool may = world->swarm.chaos.refuse || world->swarm.chaos.lose_answer || world->is_down ||
+			   world->is_closing || world->crash_armed || world->trouble_armed ||
+			   world->restarts || world->swarm.disk_trouble;
 
 		if (!may)
-			sim_fail(world, "errors are true", "write %llu fails with %s in calm waters", (unsigned long long) op->seq,
-				 vd_status_name(status));
+			sim_fail(world, "errors are true", "write %llu fails with %s in calm waters",
+				 (unsigned long long) op->seq, vd_status_name(status));
 		op->state = OP_UNKNOWN;
 		if (op->seen)
 			world->marks.lost_answer_applied++;
@@ -244,8 +264,8 @@ static void finish(struct op *op, vd_status status, vd_rev revision, bool wrote)
 	}
 	op->state = OP_REFUSED;
 	if (op->seen)
-		sim_fail(world, "refused writes stay away", "write %llu fails with %s, but is at %lld", (unsigned long long) op->seq,
-			 vd_status_name(status), (long long) op->seen);
+		sim_fail(world, "refused writes stay away", "write %llu fails with %s, but is at %lld",
+			 (unsigned long long) op->seq, vd_status_name(status), (long long) op->seen);
 	check_refusal(op, status);
 }
 
@@ -258,12 +278,17 @@ static void check_present(struct op *op, vd_rev revision)
 	const struct oracle_key *key = &oracle->keys[op->keys[0]];
 
 	for (size_t i = 1; i < key->record_count; i++)
-		if (oracle->records[key->records[i - 1]].revision == revision && oracle->records[key->records[i]].revision <= op->started)
-			sim_fail(op->world, "consistent reads", "update %llu without change answers %lld, which had been replaced by %lld before",
-				 (unsigned long long) op->seq, (long long) revision, (long long) oracle->records[key->records[i]].revision);
+		if (oracle->records[key->records[i - 1]].revision == revision &&
+		    oracle->records[key->records[i]].revision <= op->started)
+			sim_fail(op->world, "consistent reads",
+				 "update %llu without change answers %lld, which had been replaced by %lld "
+				 "before",
+				 (unsigned long long) op->seq, (long long) revision,
+				 (long long) oracle->records[key->records[i]].revision);
 }
 
-static void answered(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void answered(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		     const struct vd_error *error)
 {
 	struct op    *op = arg;
 	struct world *world = op->world;
@@ -282,15 +307,17 @@ static void answered(void *arg, vd_status status, struct vd_object *object, vd_r
 		return;
 	}
 	if (status == VD_OK && object && op->kind != OP_DELETE && vd_object_revision(object) != revision)
-		sim_fail(world, "right object", "write %llu: object of %lld at %lld", (unsigned long long) op->seq, (long long) vd_object_revision(object),
+		sim_fail(world, "right object", "write %llu: object of %lld at %lld",
+			 (unsigned long long) op->seq, (long long) vd_object_revision(object),
 			 (long long) revision);
 	finish(op, status, revision, true);
 }
 
-static vd_status decide(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status decide(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s,
+			struct vd_error *reterr)
 {
-	struct op     *op = arg;
-	struct world  *world = op->world;
+	struct op    *op = arg;
+	struct world *world = op->world;
 
 	SIM_ATOMIC(world);
 	op->decisions++;
@@ -300,8 +327,10 @@ static vd_status decide(void *arg, struct vd_object *current, struct vd_bytes *r
 
 		oracle_reach(&world->oracle, op->decided_on, "an update's present state");
 		record = oracle_exactly(&world->oracle, op->keys[0], op->decided_on);
-		if (record == NULL ? world->oracle.watch != NULL : !oracle_same(&world->oracle, record, vd_object_kv(current)))
-			sim_fail(world, "right object", "update %llu is shown something that was never there", (unsigned long long) op->seq);
+		if (record == NULL ? world->oracle.watch != NULL :
+				     !oracle_same(&world->oracle, record, vd_object_kv(current)))
+			sim_fail(world, "right object", "update %llu is shown something that was never there",
+				 (unsigned long long) op->seq);
 	}
 	if (op->kind == OP_NO_OP && current) {
 		*ret_value = vd_kv_value(vd_object_kv(current));
@@ -321,40 +350,45 @@ static vd_status validate(void *arg, struct vd_object *current, struct vd_error 
 
 static vd_status start_cacher_op(struct world *world, struct op *op)
 {
-	struct vd_cacher	 *cacher = world->cachers[op->cacher].cacher;
-	const struct oracle_key	 *key = &world->oracle.keys[op->keys[0]];
-	struct vd_bytes		  ns = vd_bytes_of(key->namespace_name), name = vd_bytes_of(key->name);
-	struct vd_preconditions	  preconditions = { { 0 } };
-	struct vd_preconditions	 *asked = NULL;
+	struct vd_cacher	   *cacher = world->cachers[op->cacher].cacher;
+	const struct oracle_key	   *key = &world->oracle.keys[op->keys[0]];
+	struct vd_bytes		    ns = vd_bytes_of(key->namespace_name), name = vd_bytes_of(key->name);
+	struct vd_preconditions	    preconditions = { { 0 } };
+	struct vd_preconditions	   *asked = NULL;
 	const struct oracle_record *record = oracle_at(&world->oracle, op->keys[0], world->oracle.revision);
-	char			  text[24];
-	bool			  validates;
-	vd_status		  status;
-	int64_t			  ttl_s = world->swarm.leases && chance(world, 150) ? 2 + (int64_t) roll(world, 10) : 0;
+	char			    text[24];
+	bool			    validates;
+	vd_status		    status;
+	int64_t ttl_s = world->swarm.leases && chance(world, 150) ? 2 + (int64_t) roll(world, 10) : 0;
 
 	if (record && op->kind != OP_CREATE && chance(world, 100)) {
 		op->has_precondition = true;
-		snprintf(text, sizeof text, "%lld", (long long) record->revision - (chance(world, 300) ? 1 : 0));
+		snprintf(text, sizeof text, "%lld",
+			 (long long) record->revision - (chance(world, 300) ? 1 : 0));
 		preconditions.revision = vd_bytes_of(text);
 		asked = &preconditions;
 	}
 	switch (op->kind) {
 	case OP_CREATE:
-		SIM_PREEMPTIBLE(world, status = vd_cacher_create(cacher, ns, name, vd_bytes_of(op->values[0]), ttl_s, answered, op));
+		SIM_PREEMPTIBLE(world, status = vd_cacher_create(cacher, ns, name, vd_bytes_of(op->values[0]),
+								 ttl_s, answered, op));
 		break;
 	case OP_DELETE:
 		validates = chance(world, 500);
-		SIM_PREEMPTIBLE(world, status = vd_cacher_delete(cacher, ns, name, asked, validates ? validate : NULL, answered, op));
+		SIM_PREEMPTIBLE(world, status = vd_cacher_delete(cacher, ns, name, asked,
+								 validates ? validate : NULL, answered, op));
 		break;
 	default:
-		SIM_PREEMPTIBLE(world, status = vd_cacher_update(cacher, ns, name, op->kind == OP_UPSERT, asked, decide, answered, op));
+		SIM_PREEMPTIBLE(world, status = vd_cacher_update(cacher, ns, name, op->kind == OP_UPSERT,
+								 asked, decide, answered, op));
 	}
 	return status;
 }
 
 /* ---- Raw ---- */
 
-static void raw_answered(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void raw_answered(void *arg, vd_status status, const struct vd_txn_result *result,
+			 const struct vd_error *error)
 {
 	struct op *op = arg;
 	bool	   wrote = false;
@@ -368,8 +402,9 @@ static void raw_answered(void *arg, vd_status status, const struct vd_txn_result
 		op->world->writers->outstanding--;
 		op->state = op->seen ? OP_ACKNOWLEDGED : OP_REFUSED;
 		if (op->seen)
-			sim_fail(op->world, "refused writes stay away", "transaction %llu did not succeed, but is at %lld", (unsigned long long) op->seq,
-				 (long long) op->seen);
+			sim_fail(op->world, "refused writes stay away",
+				 "transaction %llu did not succeed, but is at %lld",
+				 (unsigned long long) op->seq, (long long) op->seen);
 		return;
 	}
 	finish(op, status, status == VD_OK ? result->revision : 0, wrote);
@@ -405,7 +440,8 @@ static vd_status start_raw(struct world *world, struct op *op)
 	}
 	request.success_count = op->key_count;
 	if (chance(world, 300)) {
-		const struct oracle_record *record = oracle_at(&world->oracle, op->keys[0], world->oracle.revision);
+		const struct oracle_record *record =
+			oracle_at(&world->oracle, op->keys[0], world->oracle.revision);
 
 		compare_key.key = ops[0].key;
 		compare_key.number = (record ? record->revision : 0) + (chance(world, 200) ? 1 : 0);
@@ -418,7 +454,8 @@ static vd_status start_raw(struct world *world, struct op *op)
 
 /* ---- Leases and compaction ---- */
 
-static void lease_answered(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void lease_answered(void *arg, vd_status status, const struct vd_lease_result *result,
+			   const struct vd_error *error)
 {
 }
 
@@ -443,7 +480,8 @@ static void touch_lease(struct world *world)
 	if (chance(world, 300))
 		status = vd_store_lease_revoke(world->chaos, writers->leases[index], revoke_answered, world);
 	else
-		status = vd_store_lease_keep_alive(world->chaos, writers->leases[index], lease_answered, world);
+		status = vd_store_lease_keep_alive(world->chaos, writers->leases[index], lease_answered,
+						   world);
 	if (status != VD_OK && status != VD_UNAVAILABLE && status != VD_CLOSED && status != VD_FULL)
 		sim_fail(world, "errors are true", "a lease call fails with %s", vd_status_name(status));
 	writers->leases[index] = writers->leases[--writers->lease_count];
@@ -456,8 +494,8 @@ static void compacted(void *arg, vd_status status, vd_rev revision, const struct
 	if (status == VD_OK)
 		world->marks.compaction++;
 	else if (status == VD_EXPIRED && error && error->compacted < error->requested)
-		sim_fail(world, "errors are true", "compaction at %lld is refused, compacted is %lld", (long long) error->requested,
-			 (long long) error->compacted);
+		sim_fail(world, "errors are true", "compaction at %lld is refused, compacted is %lld",
+			 (long long) error->requested, (long long) error->compacted);
 }
 
 void writers_compact(struct world *world)
@@ -473,7 +511,8 @@ void writers_compact(struct world *world)
 	world->compacted_max = VDI_MAX(world->compacted_max, revision);
 	sim_trace(world, "compact %lld", (long long) revision);
 	is_physical = chance(world, 500);
-	SIM_PREEMPTIBLE(world, status = vd_store_compact(world->chaos, revision, is_physical, compacted, world));
+	SIM_PREEMPTIBLE(world,
+			status = vd_store_compact(world->chaos, revision, is_physical, compacted, world));
 	if (status != VD_OK && status != VD_UNAVAILABLE && status != VD_CLOSED && status != VD_FULL)
 		sim_fail(world, "errors are true", "a compaction fails with %s", vd_status_name(status));
 }
@@ -501,7 +540,8 @@ void writers_start_one(struct world *world)
 	struct op      *op;
 	vd_status	status;
 
-	if (writers->outstanding >= world->swarm.writers_max || world->is_down || writers->seq_next == OPS_MAX)
+	if (writers->outstanding >= world->swarm.writers_max || world->is_down ||
+	    writers->seq_next == OPS_MAX)
 		return;
 	if (world->swarm.leases && chance(world, 20))
 		touch_lease(world);
@@ -515,7 +555,8 @@ void writers_start_one(struct world *world)
 	op->started = world->oracle.revision;
 	op->state = OP_PENDING;
 	writers->outstanding++;
-	sim_trace(world, "write %llu: kind %d key %s", (unsigned long long) op->seq, (int) op->kind, world->oracle.keys[op->keys[0]].text);
+	sim_trace(world, "write %llu: kind %d key %s", (unsigned long long) op->seq, (int) op->kind,
+		  world->oracle.keys[op->keys[0]].text);
 	if (op->kind == OP_RAW)
 		status = start_raw(world, op);
 	else if (world->cachers[op->cacher].cacher)
@@ -525,12 +566,14 @@ void writers_start_one(struct world *world)
 	/* An error that is returned means: no callback, and nothing was done. */
 	if (status != VD_OK) {
 		if (op->state != OP_PENDING)
-			sim_fail(world, "one answer", "write %llu is answered and refused", (unsigned long long) op->seq);
+			sim_fail(world, "one answer", "write %llu is answered and refused",
+				 (unsigned long long) op->seq);
 		writers->outstanding--;
 		op->state = OP_REFUSED;
 		if (status == VD_FULL)
 			world->marks.store_full++;
 		else if (status != VD_CLOSED && status != VD_UNAVAILABLE)
-			sim_fail(world, "errors are true", "a write is refused with %s", vd_status_name(status));
+			sim_fail(world, "errors are true", "a write is refused with %s",
+				 vd_status_name(status));
 	}
 }

@@ -1,5 +1,5 @@
-/* What every runner of actors must do, declared once and run by each of them (test_actor_threads.c, test_actor_loop.c,
- * test_actor_sim.c). A runner's test gives a struct actor_world; the suite drives it.
+/* What every runner of actors must do, declared once and run by each of them (test_actor_threads.c,
+ * test_actor_loop.c, test_actor_sim.c). A runner's test gives a struct actor_world; the suite drives it.
  *
  * Nothing here sleeps. Real runners are waited for with a lock and a condition; the simulator is stepped. */
 #ifndef ACTOR_SUITE_H
@@ -14,9 +14,9 @@
 #include "wait.h"
 
 struct actor_world {
-	struct vd_env		*env;
-	const struct vd_runner	*runner;
-	unsigned		 waker_threads; /* threads that torture it from outside; 0 for the simulator */
+	struct vd_env	       *env;
+	const struct vd_runner *runner;
+	unsigned		waker_threads; /* threads that torture it from outside; 0 for the simulator */
 	void (*free)(struct actor_world *world);
 	void *own;
 };
@@ -46,8 +46,8 @@ struct probe {
 	atomic_bool	 close_inside;
 	_Atomic uint64_t wake_self;   /* times */
 	_Atomic uint64_t runs_wanted; /* signals wait when reached */
-	struct vdi_wait	*wait;
-	struct vdi_wait	*closed;
+	struct vdi_wait *wait;
+	struct vdi_wait *closed;
 	int		*order; /* appends its id to a list */
 	int		*order_count;
 	int		 id;
@@ -70,7 +70,8 @@ static void probe_run(void *arg)
 
 	assert_int_equal(atomic_fetch_add(&probe->inside, 1), 0);
 	assert_false(atomic_load(&probe->is_done));
-	atomic_store_explicit(&probe->seen, atomic_load_explicit(&probe->posted, memory_order_relaxed), memory_order_relaxed);
+	atomic_store_explicit(&probe->seen, atomic_load_explicit(&probe->posted, memory_order_relaxed),
+			      memory_order_relaxed);
 	if (probe->order)
 		probe->order[(*probe->order_count)++] = probe->id;
 	if (atomic_load(&probe->wake_self)) {
@@ -276,7 +277,8 @@ static void crowd_wake_randomly(struct crowd *crowd, unsigned wakes)
 		struct probe *probe = &crowd->probes[vdi_rand_below(&rand, crowd->count)];
 
 		if (vdi_rand_once_in(&rand, 10))
-			vd_actor_set_timer(probe->actor, after(&crowd->world, VD_US(vdi_rand_below(&rand, 300))));
+			vd_actor_set_timer(probe->actor,
+					   after(&crowd->world, VD_US(vdi_rand_below(&rand, 300))));
 		if (vdi_rand_once_in(&rand, 20))
 			atomic_store(&probe->wake_self, vdi_rand_below(&rand, 3));
 		atomic_fetch_add_explicit(&probe->posted, 1, memory_order_relaxed);
@@ -394,14 +396,16 @@ static void an_actor_without_a_handler_is_refused(void **state)
 	world.free(&world);
 }
 
-#define ACTOR_SUITE                                                                                                              \
-	cmocka_unit_test(a_wake_runs_and_shows_what_was_written_before),                                                         \
-		cmocka_unit_test(a_wake_from_the_handler_causes_one_more_run),                                                   \
-		cmocka_unit_test(an_actor_runs_when_its_timer_is_due), cmocka_unit_test(an_earlier_timer_replaces_a_later_one),  \
-		cmocka_unit_test(an_actor_may_close_itself),                                                                     \
-		cmocka_unit_test(closing_ends_an_actor_that_is_queued_asleep_or_waits_for_a_timer),                              \
-		cmocka_unit_test(thousands_of_actors_and_random_wakes_lose_nothing),                                             \
-		cmocka_unit_test(close_races_with_wakes_of_others), cmocka_unit_test(a_failed_allocation_makes_no_actor),        \
+#define ACTOR_SUITE                                                                                          \
+	cmocka_unit_test(a_wake_runs_and_shows_what_was_written_before),                                     \
+		cmocka_unit_test(a_wake_from_the_handler_causes_one_more_run),                               \
+		cmocka_unit_test(an_actor_runs_when_its_timer_is_due),                                       \
+		cmocka_unit_test(an_earlier_timer_replaces_a_later_one),                                     \
+		cmocka_unit_test(an_actor_may_close_itself),                                                 \
+		cmocka_unit_test(closing_ends_an_actor_that_is_queued_asleep_or_waits_for_a_timer),          \
+		cmocka_unit_test(thousands_of_actors_and_random_wakes_lose_nothing),                         \
+		cmocka_unit_test(close_races_with_wakes_of_others),                                          \
+		cmocka_unit_test(a_failed_allocation_makes_no_actor),                                        \
 		cmocka_unit_test(an_actor_without_a_handler_is_refused)
 
 #endif

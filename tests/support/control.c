@@ -17,11 +17,11 @@ static bool refuse(char *answer, size_t size, const char *why)
 /* $CONTROL is ADDRESS:PORT with an IPv4 address. */
 static int connect_control(void)
 {
-	const char *control = getenv("CONTROL");
-	const char *colon = control != NULL ? strrchr(control, ':') : NULL;
+	const char	  *control = getenv("CONTROL");
+	const char	  *colon = control != NULL ? strrchr(control, ':') : NULL;
 	struct sockaddr_in address = { .sin_family = AF_INET };
-	char host[32];
-	int fd;
+	char		   host[32];
+	int		   fd;
 
 	if (colon == NULL || (size_t) (colon - control) >= sizeof(host))
 		return -1;
@@ -40,9 +40,9 @@ static int connect_control(void)
 
 bool test_control(const char *command, char *answer, size_t size)
 {
-	char line[1024];
-	size_t length = 0;
-	int fd = connect_control();
+	char	    line[1024];
+	size_t	    length = 0;
+	int	    fd = connect_control();
 	const char *rest;
 
 	if (fd < 0)

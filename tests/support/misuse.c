@@ -1,6 +1,7 @@
 #include "misuse.h"
 
-static struct vd_cacher *new_cacher(struct misuse_world *world, const char *resource, const char *prefix, bool cluster_scoped)
+static struct vd_cacher *new_cacher(struct misuse_world *world, const char *resource, const char *prefix,
+				    bool cluster_scoped)
 {
 	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
 	struct vd_cacher	*cacher;
@@ -16,7 +17,8 @@ static struct vd_cacher *new_cacher(struct misuse_world *world, const char *reso
 
 void misuse_world_init(struct misuse_world *world)
 {
-	static const struct vd_field_spec fields[] = { { "spec.nodeName", ".spec.nodeName", NULL }, { "status.phase", ".status.phase", NULL } };
+	static const struct vd_field_spec fields[] = { { "spec.nodeName", ".spec.nodeName", NULL },
+						       { "status.phase", ".status.phase", NULL } };
 	struct vd_env_options		  options = VD_ENV_OPTIONS_INIT;
 
 	*world = (struct misuse_world) { 0 };
@@ -26,8 +28,9 @@ void misuse_world_init(struct misuse_world *world)
 	assert_status(vd_codec_json_new(fields, 2, &world->codec, NULL), VD_OK);
 	world->pods = new_cacher(world, "pods", "/registry/pods/", false);
 	world->nodes = new_cacher(world, "nodes", "/registry/minions/", true);
-	assert_status(vd_cacher_put_wait(world->pods, vd_bytes_of("ns"), vd_bytes_of("a"), vd_bytes_of("{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}"), NULL,
-					 NULL),
+	assert_status(vd_cacher_put_wait(world->pods, vd_bytes_of("ns"), vd_bytes_of("a"),
+					 vd_bytes_of("{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}"),
+					 NULL, NULL),
 		      VD_OK);
 }
 
@@ -40,7 +43,8 @@ void misuse_world_fini(struct misuse_world *world)
 	vd_env_free(world->env);
 }
 
-void misuse_told_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+void misuse_told_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			const struct vd_error *error)
 {
 	struct misuse_world *world = arg;
 
@@ -76,7 +80,8 @@ int misuse_run(const char *group, const struct misuse *misuses, size_t count)
 	int		   failed;
 
 	for (size_t i = 0; i < count; i++)
-		tests[i] = (struct CMUnitTest) { misuses[i].name, run_one, NULL, NULL, (void *) (uintptr_t) &misuses[i] };
+		tests[i] = (struct CMUnitTest) { misuses[i].name, run_one, NULL, NULL,
+						 (void *) (uintptr_t) &misuses[i] };
 	failed = vdtest_run_group(group, tests, count, NULL, NULL);
 	free(tests);
 	return failed;

@@ -1,4 +1,5 @@
-/* Tables of misuses: each is a test of its own, over a small world of its own that must come down cleanly afterwards. */
+/* Tables of misuses: each is a test of its own, over a small world of its own that must come down cleanly
+ * afterwards. */
 #ifndef MISUSE_H
 #define MISUSE_H
 
@@ -18,11 +19,15 @@ struct misuse_world {
 struct misuse {
 	const char *name;
 	vd_status (*commit)(struct misuse_world *world);
-	vd_status   status;  /* what it answers */
-	const char *message; /* part of world->error, or of what the callback was told; NULL: the call has no place for one */
+	vd_status status; /* what it answers */
+	/* part of world->error, or of what the callback was told; NULL: the call has no place for one */
+	const char *message;
 };
 
-#define MISUSE(name, status, message) { #name, name, status, message }
+#define MISUSE(name, status, message)                                                                        \
+	{                                                                                                    \
+#name, name, status, message                                                                 \
+	}
 
 void misuse_world_init(struct misuse_world *world);
 void misuse_world_fini(struct misuse_world *world);
@@ -30,6 +35,7 @@ void misuse_world_fini(struct misuse_world *world);
 int misuse_run(const char *group, const struct misuse *misuses, size_t count);
 
 /* For calls that tell their callback: keeps status and message in *arg, a struct misuse_world. */
-void misuse_told_object(void *world, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error);
+void misuse_told_object(void *world, vd_status status, struct vd_object *object, vd_rev revision,
+			const struct vd_error *error);
 
 #endif

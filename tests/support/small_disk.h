@@ -1,4 +1,5 @@
-/* A small disk of its own for a test: a tmpfs in a mount namespace that only this process and its children see. For tests of full disks. */
+/* A small disk of its own for a test: a tmpfs in a mount namespace that only this process and its children
+ * see. For tests of full disks. */
 #ifndef SMALL_DISK_H
 #define SMALL_DISK_H
 
@@ -21,7 +22,8 @@ static inline bool small_disk_write(const char *path, const char *text)
 	return is_ok;
 }
 
-/* Before threads exist. Root gets a mount namespace; other users a user namespace around it. false: the kernel allows neither. */
+/* Before threads exist. Root gets a mount namespace; other users a user namespace around it. false: the
+ * kernel allows neither. */
 static inline bool small_disk_enter(void)
 {
 	char map[64];
@@ -31,7 +33,8 @@ static inline bool small_disk_enter(void)
 		if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
 			return false;
 		snprintf(map, sizeof map, "0 %ld 1", uid);
-		if (!small_disk_write("/proc/self/setgroups", "deny") || !small_disk_write("/proc/self/uid_map", map))
+		if (!small_disk_write("/proc/self/setgroups", "deny") ||
+		    !small_disk_write("/proc/self/uid_map", map))
 			return false;
 		snprintf(map, sizeof map, "0 %ld 1", gid);
 		if (!small_disk_write("/proc/self/gid_map", map))

@@ -37,9 +37,32 @@ static void go_s_durations_are_read(void **state)
 
 static void others_are_refused(void **state)
 {
-	static const char *const cases[] = { "",	  "5",	   "1.5",  ".s",   ".",	   "s",	     "1..5s", "1.5.s",			"-1s",			"+1s",		     " 1s",
-					     "1s ",	  "1x",	   "1d",   "1mx",  "1h30", "1,5s",   "1e3s",  "9223372036854775808ns", "2562048h",		"99999999999999999999s",
-					     "\u00b5s", "1S", "1\u00b5", "9223372036.854775808s", "9223372036s855ms" };
+	static const char *const cases[] = { "",
+					     "5",
+					     "1.5",
+					     ".s",
+					     ".",
+					     "s",
+					     "1..5s",
+					     "1.5.s",
+					     "-1s",
+					     "+1s",
+					     " 1s",
+					     "1s ",
+					     "1x",
+					     "1d",
+					     "1mx",
+					     "1h30",
+					     "1,5s",
+					     "1e3s",
+					     "9223372036854775808ns",
+					     "2562048h",
+					     "99999999999999999999s",
+					     "\u00b5s",
+					     "1S",
+					     "1\u00b5",
+					     "9223372036.854775808s",
+					     "9223372036s855ms" };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {

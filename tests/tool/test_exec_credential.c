@@ -1,4 +1,5 @@
-/* Programs that are to say who we are and do not come to an end, or to the point. The others run against servers in test_kube.py. */
+/* Programs that are to say who we are and do not come to an end, or to the point. The others run against
+ * servers in test_kube.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,8 +10,11 @@
 /* What a shell does with text, in at most timeout_ms (0: as usual). */
 static vd_status run(char *text, int64_t timeout_ms, struct vd_error *reterr)
 {
-	char			    api_version[] = "client.authentication.k8s.io/v1", command[] = "/bin/sh", option[] = "-c";
-	struct vdi_exec_plan	    plan = { .api_version = api_version, .command = command, .arguments = { command, option, text }, .timeout_ms = timeout_ms };
+	char api_version[] = "client.authentication.k8s.io/v1", command[] = "/bin/sh", option[] = "-c";
+	struct vdi_exec_plan	    plan = { .api_version = api_version,
+					     .command = command,
+					     .arguments = { command, option, text },
+					     .timeout_ms = timeout_ms };
 	struct vdi_exec_cluster	    cluster = { "https://127.0.0.1:1" };
 	struct vdi_exec_credential *credential;
 	struct vdi_exec_answer	    answer;
@@ -40,7 +44,8 @@ static void one_that_does_not_end_is_ended(void **state)
 
 	(void) state;
 	status = run(text, 50, NULL);
-	assert_true(status == VD_FORBIDDEN || status == VD_TIMEOUT); /* on a busy machine it has not said it yet */
+	assert_true(status == VD_FORBIDDEN ||
+		    status == VD_TIMEOUT); /* on a busy machine it has not said it yet */
 }
 
 /* Its children hold the pipe open, and go with it. */
@@ -54,14 +59,16 @@ static void what_it_left_behind_is_ended(void **state)
 	(void) state;
 	assert_true(fd >= 0);
 	(void) close(fd);
-	(void) snprintf(text, sizeof text, "sh -c 'echo $$ >%s; sleep 1000' & while [ ! -s %s ]; do :; done; exit 0", path, path);
+	(void) snprintf(text, sizeof text,
+			"sh -c 'echo $$ >%s; sleep 1000' & while [ ! -s %s ]; do :; done; exit 0", path,
+			path);
 	/* Long enough that the child is there; if it is not, there is nothing to be seen. */
 	assert_status(run(text, 2000, &error), VD_TIMEOUT);
 	file = fopen(path, "re");
 	assert_non_null(file);
 	if (fscanf(file, "%d", &child) == 1 && child > 1) {
 		/* It may be waiting for whoever takes it over to notice: a zombie does not run. */
-		char stat[64], run_state = 0;
+		char  stat[64], run_state = 0;
 		FILE *entry;
 
 		(void) snprintf(stat, sizeof stat, "/proc/%d/stat", child);
@@ -90,9 +97,15 @@ static void more_than_anyone_needs_is_refused(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-	static char text[] = "echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"clientCertificateData\":\"a\",\"clientKeyData\":\"b\"}}'";
+	static char text[] = "echo "
+			     "'{\"apiVersion\":\"client.authentication.k8s.io/"
+			     "v1\",\"kind\":\"ExecCredential\",\"status\":{\"clientCertificateData\":\"a\","
+			     "\"clientKeyData\":\"b\"}}'";
 	char	    api_version[] = "client.authentication.k8s.io/v1", command[] = "/bin/sh", option[] = "-c";
-	struct vdi_exec_plan	plan = { .api_version = api_version, .command = command, .arguments = { command, option, text }, .gives_cluster = true };
+	struct vdi_exec_plan	plan = { .api_version = api_version,
+					 .command = command,
+					 .arguments = { command, option, text },
+					 .gives_cluster = true };
 	struct vdi_exec_cluster cluster = { .server = "https://127.0.0.1:1" };
 	bool			failed = true;
 

@@ -9,14 +9,11 @@ static const struct vdi_command *const commands[] = {
 #if VDI_ETCD
 	&vdi_command_etcd,
 #endif
-	&vdi_command_get,
-	&vdi_command_watch,
+	&vdi_command_get,    &vdi_command_watch,
 #if VDI_ETCD
-	&vdi_command_record,
-	&vdi_command_verify,
+	&vdi_command_record, &vdi_command_verify,
 #endif
-	&vdi_command_replay,
-	&vdi_command_kubeconfig,
+	&vdi_command_replay, &vdi_command_kubeconfig,
 };
 
 static const struct vdi_command *find(const char *name)
@@ -34,7 +31,8 @@ static void print_help(FILE *file)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(commands); i++)
 		fprintf(file, "  %-12s%s\n", commands[i]->name, commands[i]->summary);
 	fprintf(file, "  %-12s%s\n", "help", "Show the help of a command.");
-	fprintf(file, "\nFor the options of a command: vedette COMMAND --help. For the version: vedette --version. Manual: man vedette\n");
+	fprintf(file, "\nFor the options of a command: vedette COMMAND --help. For the version: vedette "
+		      "--version. Manual: man vedette\n");
 }
 
 static int help(int argc, char **argv)
@@ -61,7 +59,8 @@ int main(int argc, char **argv)
 
 	if (command)
 		return command->run(command, argc - 1, argv + 1);
-	if (argc > 1 && (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+	if (argc > 1 &&
+	    (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 		return help(argc, argv);
 	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
 		printf("vedette %s\n", vd_version());

@@ -1,17 +1,20 @@
-/* Places for calls: core is given a number of them, each a call without a peer yet, and fills one when a call arrives; another one is offered in its stead. Tens,
- * not thousands: core looks through all tags of a queue at each completion.
+/* Places for calls: core is given a number of them, each a call without a peer yet, and fills one when a call
+ * arrives; another one is offered in its stead. Tens, not thousands: core looks through all tags of a queue
+ * at each completion.
  *
- * Where the events of a call come out is decided when its place is offered. Stream methods are registered with core by name, so their places are bound to lanes of
- * streams; so are the methods of one request that come often, with which core hands the request over. All the others, known or not, share the places of the
- * unary lanes. News of all come out of unary lanes, because core wants to know those before it
- * starts; a stream crosses over to its own lane by an empty batch.
+ * Where the events of a call come out is decided when its place is offered. Stream methods are registered
+ * with core by name, so their places are bound to lanes of streams; so are the methods of one request that
+ * come often, with which core hands the request over. All the others, known or not, share the places of the
+ * unary lanes. News of all come out of unary lanes, because core wants to know those before it starts; a
+ * stream crosses over to its own lane by an empty batch.
  *
- * Without memory for a new place the call that arrived is refused, and its place offered again, so that places never run out.
+ * Without memory for a new place the call that arrived is refused, and its place offered again, so that
+ * places never run out.
  */
 #include "grpc_server_state.h"
 
-#define OFFERS_PER_UNARY_LANE	 32
-#define OFFERS_PER_UNARY_METHOD	 32 /* and lane */
+#define OFFERS_PER_UNARY_LANE 32
+#define OFFERS_PER_UNARY_METHOD 32 /* and lane */
 #define OFFERS_PER_STREAM_METHOD 4
 
 static void run_arrive(struct vdi_grpc_tag *tag, bool success);
@@ -19,9 +22,9 @@ static void run_arrive(struct vdi_grpc_tag *tag, bool success);
 static void offer(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_server *server = call->server;
-	grpc_completion_queue *notification = vdi_grpc_queue_core(call->accept_lane->queue);
-	grpc_completion_queue *bound = vdi_grpc_queue_core(call->lane->queue);
-	grpc_call_error	       error;
+	grpc_completion_queue  *notification = vdi_grpc_queue_core(call->accept_lane->queue);
+	grpc_completion_queue  *bound = vdi_grpc_queue_core(call->lane->queue);
+	grpc_call_error		error;
 
 	vdi_lock_acquire(&server->lock);
 	server->offers++;
@@ -29,17 +32,21 @@ static void offer(struct vdi_grpc_server_call *call)
 	call->arrive_tag.run = run_arrive;
 	vdi_grpc_tag_hand(&call->arrive_tag);
 	if (call->method_index != SIZE_MAX)
-		error = grpc_server_request_registered_call(server->core, server->stream_handles[call->method_index], &call->core, &call->deadline,
-							    &call->metadata, NULL, bound, notification, &call->arrive_tag);
+		error = grpc_server_request_registered_call(
+			server->core, server->stream_handles[call->method_index], &call->core,
+			&call->deadline, &call->metadata, NULL, bound, notification, &call->arrive_tag);
 	else if (call->unary_index != SIZE_MAX)
-		error = grpc_server_request_registered_call(server->core, server->unary_handles[call->unary_index], &call->core, &call->deadline,
-							    &call->metadata, &call->payload, bound, notification, &call->arrive_tag);
+		error = grpc_server_request_registered_call(
+			server->core, server->unary_handles[call->unary_index], &call->core, &call->deadline,
+			&call->metadata, &call->payload, bound, notification, &call->arrive_tag);
 	else
-		error = grpc_server_request_call(server->core, &call->core, &call->details, &call->metadata, bound, notification, &call->arrive_tag);
+		error = grpc_server_request_call(server->core, &call->core, &call->details, &call->metadata,
+						 bound, notification, &call->arrive_tag);
 	VDI_CHECK(error == GRPC_CALL_OK);
 }
 
-static void place(struct vdi_grpc_server_call *call, struct vdi_grpc_lane *accept_lane, size_t method_index, size_t unary_index)
+static void place(struct vdi_grpc_server_call *call, struct vdi_grpc_lane *accept_lane, size_t method_index,
+		  size_t unary_index)
 {
 	call->accept_lane = accept_lane;
 	call->method_index = method_index;
@@ -52,10 +59,10 @@ vd_status vdi_grpc_accept_start(struct vdi_grpc_server *server)
 {
 	struct vdi_grpc_server_call *places = NULL;
 	struct vdi_grpc_server_call *call;
-	size_t			    any_count = server->unary_lanes * OFFERS_PER_UNARY_LANE;
-	size_t			    unary_count = server->unary_lanes * server->unary_method_count * OFFERS_PER_UNARY_METHOD;
-	size_t			    count = any_count + unary_count + server->stream_method_count * OFFERS_PER_STREAM_METHOD;
-	vd_status		    status = VD_OK;
+	size_t			     any_count = server->unary_lanes * OFFERS_PER_UNARY_LANE;
+	size_t	  unary_count = server->unary_lanes * server->unary_method_count * OFFERS_PER_UNARY_METHOD;
+	size_t	  count = any_count + unary_count + server->stream_method_count * OFFERS_PER_STREAM_METHOD;
+	vd_status status = VD_OK;
 
 	/* All or none: what core once has it gives back only through its queues. */
 	for (size_t i = 0; i < count && status == VD_OK; i++) {
@@ -74,7 +81,8 @@ vd_status vdi_grpc_accept_start(struct vdi_grpc_server *server)
 		else if (i < any_count)
 			place(call, server->lanes[i % server->unary_lanes], SIZE_MAX, SIZE_MAX);
 		else if (i < any_count + unary_count)
-			place(call, server->lanes[i % server->unary_lanes], SIZE_MAX, i / server->unary_lanes % server->unary_method_count);
+			place(call, server->lanes[i % server->unary_lanes], SIZE_MAX,
+			      i / server->unary_lanes % server->unary_method_count);
 		else
 			place(call, server->lanes[0], i % server->stream_method_count, SIZE_MAX);
 	}
@@ -103,7 +111,8 @@ static bool name_method(struct vdi_grpc_server_call *call)
 		call->method = call->server->unary_methods[call->unary_index];
 		return true;
 	}
-	call->method_copy = vdi_strndup(GRPC_SLICE_START_PTR(call->details.method), GRPC_SLICE_LENGTH(call->details.method));
+	call->method_copy = vdi_strndup(GRPC_SLICE_START_PTR(call->details.method),
+					GRPC_SLICE_LENGTH(call->details.method));
 	call->method = call->method_copy;
 	return call->method != NULL;
 }
@@ -111,7 +120,7 @@ static bool name_method(struct vdi_grpc_server_call *call)
 static void run_arrive(struct vdi_grpc_tag *tag, bool success)
 {
 	struct vdi_grpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_grpc_server_call, arrive_tag);
-	struct vdi_grpc_server	   *server = call->server;
+	struct vdi_grpc_server	    *server = call->server;
 	struct vdi_grpc_server_call *next;
 
 	if (!success) {

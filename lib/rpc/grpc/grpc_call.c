@@ -1,16 +1,17 @@
-/* A unary call is one batch of six operations and one tag. Its memory belongs to the queue's thread from the moment of submission. */
+/* A unary call is one batch of six operations and one tag. Its memory belongs to the queue's thread from the
+ * moment of submission. */
 #include "grpc_client_state.h"
 
 struct unary {
-	struct vdi_rpc_call	call;
-	struct vdi_grpc_rpc	rpc;
-	vdi_rpc_done_fn		done;
-	void		       *arg;
-	struct vdi_grpc_tag	tag;
-	struct vdi_grpc_status	status;
-	grpc_metadata_array	metadata;
-	grpc_byte_buffer       *answer;
-	grpc_byte_buffer       *sent; /* by this attempt: core empties what it is given */
+	struct vdi_rpc_call    call;
+	struct vdi_grpc_rpc    rpc;
+	vdi_rpc_done_fn	       done;
+	void		      *arg;
+	struct vdi_grpc_tag    tag;
+	struct vdi_grpc_status status;
+	grpc_metadata_array    metadata;
+	grpc_byte_buffer      *answer;
+	grpc_byte_buffer      *sent; /* by this attempt: core empties what it is given */
 };
 
 static void start(struct vdi_grpc_rpc *rpc)
@@ -70,7 +71,8 @@ static void run_tag(struct vdi_grpc_tag *tag, bool success)
 		return;
 	if (ending.end.code == VDI_RPC_OK && unary->answer == NULL) {
 		ending.end.code = VDI_RPC_INTERNAL;
-		ending.end.message = "cardinality violation: received no response message from non-server-streaming RPC";
+		ending.end.message =
+			"cardinality violation: received no response message from non-server-streaming RPC";
 	} else if (unary->answer && vdi_grpc_message_unpack(unary->answer, &message) != VD_OK) {
 		ending.end.code = VDI_RPC_RESOURCE_EXHAUSTED;
 		ending.end.message = "out of memory";
@@ -80,8 +82,8 @@ static void run_tag(struct vdi_grpc_tag *tag, bool success)
 	vdi_grpc_text_fini(&ending.text);
 }
 
-vd_status vdi_grpc_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, vdi_rpc_done_fn done, void *arg,
-			struct vdi_rpc_call **ret_call)
+vd_status vdi_grpc_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
+			vdi_rpc_done_fn done, void *arg, struct vdi_rpc_call **ret_call)
 {
 	static const struct vdi_grpc_rpc_ops ops = { .is_stream = false, .start = start, .refused = refused };
 	struct unary			    *unary = VDI_NEW(struct unary);
@@ -93,7 +95,8 @@ vd_status vdi_grpc_call(struct vdi_rpc_client *client, const struct vdi_rpc_requ
 	unary->done = done;
 	unary->arg = arg;
 	unary->tag.run = run_tag;
-	status = vdi_grpc_rpc_init(&unary->rpc, &ops, VDI_CONTAINER_OF(client, struct vdi_grpc_client, client), request);
+	status = vdi_grpc_rpc_init(&unary->rpc, &ops,
+				   VDI_CONTAINER_OF(client, struct vdi_grpc_client, client), request);
 	if (status != VD_OK) {
 		vdi_free(unary);
 		return status;

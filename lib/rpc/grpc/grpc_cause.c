@@ -79,15 +79,18 @@ void vdi_grpc_cause(const char *words, char *text, size_t size)
 		const char *words;
 		const char *says;
 	} known[] = {
-		{ "certificate verify failed", "the server's certificate is not trusted (certificate verify failed)" },
+		{ "certificate verify failed",
+		  "the server's certificate is not trusted (certificate verify failed)" },
 		{ "wrong version number", "the server does not speak TLS" },
 		{ "certificate required", "the server wants a client certificate" },
 		{ "bad certificate", "the server does not accept the client certificate" },
 		{ "Failed parsing HTTP/2", "not an HTTP/2 server" },
 		{ "http1.x", "not an HTTP/2 server" },
-		{ "before receiving SETTINGS frame", "no HTTP/2 settings came (not an HTTP/2 server, or TLS is expected)" },
+		{ "before receiving SETTINGS frame",
+		  "no HTTP/2 settings came (not an HTTP/2 server, or TLS is expected)" },
 		{ "Cannot check peer: missing selected ALPN", "the server does not offer HTTP/2 (ALPN)" },
-		{ "empty address list", "the certificate, its key or the CA cannot be used" }, /* what core makes of that */
+		{ "empty address list",
+		  "the certificate, its key or the CA cannot be used" }, /* what core makes of that */
 		{ "Domain name not found", "unknown host" },
 		{ "DNS server returned answer with no data", "unknown host" },
 	};
@@ -95,7 +98,8 @@ void vdi_grpc_cause(const char *words, char *text, size_t size)
 
 	at = behind(words, "Peer name ");
 	if (at && strstr(at, " is not in peer certificate")) {
-		say(text, size, "the server's certificate is not valid for %.*s", (int) (strstr(at, " is not in peer certificate") - at), at);
+		say(text, size, "the server's certificate is not valid for %.*s",
+		    (int) (strstr(at, " is not in peer certificate") - at), at);
 		return;
 	}
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(known); i++) {
@@ -117,11 +121,17 @@ void vdi_grpc_cause(const char *words, char *text, size_t size)
 	at = behind(words, "Failed to connect to remote host: ");
 	if (at == NULL)
 		at = skip_prefixes(words);
-	/* With TLS 1.3 a server that misses the client's certificate says so after the handshake, and core only that reading failed. */
-	if ((strncmp(at, "Socket closed", 13) == 0 && strstr(words, "failed to connect")) || strncmp(at, "Endpoint read failed", 20) == 0) {
-		say(text, size, "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+	/* With TLS 1.3 a server that misses the client's certificate says so after the handshake, and core
+	 * only that reading failed. */
+	if ((strncmp(at, "Socket closed", 13) == 0 && strstr(words, "failed to connect")) ||
+	    strncmp(at, "Endpoint read failed", 20) == 0) {
+		say(text, size,
+		    "the server closed the connection before HTTP/2 began (TLS or a client certificate may "
+		    "be expected)");
 		return;
 	}
 	say(text, size, "%s", at);
-	text[0] = text[0] && size > 1 && islower((unsigned char) text[1]) ? (char) tolower((unsigned char) text[0]) : text[0];
+	text[0] = text[0] && size > 1 && islower((unsigned char) text[1]) ?
+			  (char) tolower((unsigned char) text[0]) :
+			  text[0];
 }

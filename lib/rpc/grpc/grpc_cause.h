@@ -11,8 +11,8 @@
 void vdi_grpc_target(const struct vdi_rpc_endpoint *endpoint, struct vdi_buffer *target);
 
 /* What core says about a connection that it could not make, in short: "connection refused", "unknown host",
- * "the server's certificate is not trusted (certificate verify failed)", "not an HTTP/2 server", ... What it does not know it leaves in core's words.
- * Cut to size. */
+ * "the server's certificate is not trusted (certificate verify failed)", "not an HTTP/2 server", ... What it
+ * does not know it leaves in core's words. Cut to size. */
 void vdi_grpc_cause(const char *words, char *text, size_t size);
 
 #endif

@@ -1,10 +1,13 @@
-/* One endpoint: a channel of core's with one target, so one connection, watched by connectivity state; the balancer above picks among those that are ready.
+/* One endpoint: a channel of core's with one target, so one connection, watched by connectivity state; the
+ * balancer above picks among those that are ready.
  *
- * Core tells that a connection failed, not why. A call that does not wait for a connection ends at once with the cause while a channel is failing; so such a
- * call is made, every two seconds as long as it fails. Should the connection come up just then, the call is canceled; the peer may see it begin
- * (a health check without a message).
+ * Core tells that a connection failed, not why. A call that does not wait for a connection ends at once with
+ * the cause while a channel is failing; so such a call is made, every two seconds as long as it fails. Should
+ * the connection come up just then, the call is canceled; the peer may see it begin (a health check without a
+ * message).
  *
- * A name that cannot be resolved is tried again by core after up to two minutes; resetting its back-off now and then shortens that to some seconds.
+ * A name that cannot be resolved is tried again by core after up to two minutes; resetting its back-off now
+ * and then shortens that to some seconds.
  */
 #include <limits.h>
 
@@ -15,13 +18,13 @@
 #include "grpc_client_state.h"
 
 #define PROBE_INTERVAL VD_SECONDS(2)
-#define PROBE_TIMEOUT  VD_SECONDS(5)
+#define PROBE_TIMEOUT VD_SECONDS(5)
 #define PROBES_PER_RESOLVE 3
 #define CONNECT_TIMEOUT_MS 5000
-#define BACKOFF_FIRST_MS   100
-#define BACKOFF_MAX_MS	   2000
-#define KEEPALIVE_MIN	   VD_SECONDS(5)
-#define METADATA_SIZE_MAX  65536
+#define BACKOFF_FIRST_MS 100
+#define BACKOFF_MAX_MS 2000
+#define KEEPALIVE_MIN VD_SECONDS(5)
+#define METADATA_SIZE_MAX 65536
 
 static void run_watch(struct vdi_grpc_tag *tag, bool success);
 static void run_probe(struct vdi_grpc_tag *tag, bool success);
@@ -47,15 +50,18 @@ static grpc_channel *create_core(const struct vdi_grpc_client *client, const cha
 {
 	grpc_arg	  list[24];
 	grpc_channel_args args = { .args = list };
-	vd_dur		  ping = client->keepalive_time.ns < KEEPALIVE_MIN.ns ? KEEPALIVE_MIN : client->keepalive_time;
-	const char	 *name = client->server_name ? client->server_name : is_socket ? "localhost" : NULL;
+	vd_dur ping = client->keepalive_time.ns < KEEPALIVE_MIN.ns ? KEEPALIVE_MIN : client->keepalive_time;
+	const char *name = client->server_name ? client->server_name : is_socket ? "localhost" : NULL;
 
-	list[args.num_args++] = (grpc_arg) { .type = GRPC_ARG_POINTER, .key = (char *) GRPC_ARG_RESOURCE_QUOTA,
-					     .value.pointer = { client->quota, grpc_resource_quota_arg_vtable() } };
+	list[args.num_args++] =
+		(grpc_arg) { .type = GRPC_ARG_POINTER,
+			     .key = (char *) GRPC_ARG_RESOURCE_QUOTA,
+			     .value.pointer = { client->quota, grpc_resource_quota_arg_vtable() } };
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_RETRIES, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0);
-	/* A window of a fixed size, in place of one that core finds out with pings and lets grow to 16 MiB. */
+	/* A window of a fixed size, in place of one that core finds out with pings and lets grow to 16
+	 * MiB. */
 	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_BDP_PROBE, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, VDI_GRPC_WINDOW);
 	list[args.num_args++] = int_arg(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
@@ -68,12 +74,15 @@ static grpc_channel *create_core(const struct vdi_grpc_client *client, const cha
 	list[args.num_args++] = int_arg(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_METADATA_SIZE, METADATA_SIZE_MAX);
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
-	list[args.num_args++] = int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, client->receive_size_max >= INT_MAX ? -1 : (int) client->receive_size_max);
+	list[args.num_args++] =
+		int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
+			client->receive_size_max >= INT_MAX ? -1 : (int) client->receive_size_max);
 	list[args.num_args++] = string_arg(GRPC_ARG_PRIMARY_USER_AGENT_STRING, "vedette/" VD_VERSION);
 	if (client->keepalive_time.ns > 0) {
 		list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, to_ms(ping));
 		if (client->keepalive_timeout.ns > 0)
-			list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, to_ms(client->keepalive_timeout));
+			list[args.num_args++] =
+				int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, to_ms(client->keepalive_timeout));
 		list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0);
 		/* A watch on which nothing is sent must be kept alive too. */
 		list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
@@ -98,7 +107,8 @@ static vd_status make_target(const struct vdi_rpc_endpoint *endpoint, char **ret
 	return status == VD_OK && *ret_target ? VD_OK : VD_NOMEM;
 }
 
-vd_status vdi_grpc_channel_new(struct vdi_grpc_client *client, const char *name, struct vdi_grpc_channel **ret_channel, struct vd_error *reterr)
+vd_status vdi_grpc_channel_new(struct vdi_grpc_client *client, const char *name,
+			       struct vdi_grpc_channel **ret_channel, struct vd_error *reterr)
 {
 	struct vdi_grpc_channel *channel = VDI_NEW(struct vdi_grpc_channel);
 	struct vdi_rpc_endpoint	 endpoint = { 0 };
@@ -149,8 +159,9 @@ static void start_watch(struct vdi_grpc_channel *channel)
 	channel->references++;
 	vdi_lock_release(&channel->client->lock);
 	vdi_grpc_tag_hand(&channel->watch_tag);
-	grpc_channel_watch_connectivity_state(channel->core, channel->state, gpr_inf_future(GPR_CLOCK_MONOTONIC),
-					      vdi_grpc_queue_core(channel->client->queue), &channel->watch_tag);
+	grpc_channel_watch_connectivity_state(
+		channel->core, channel->state, gpr_inf_future(GPR_CLOCK_MONOTONIC),
+		vdi_grpc_queue_core(channel->client->queue), &channel->watch_tag);
 }
 
 /* Looks at the state now, and connects when it is idle. */
@@ -202,7 +213,8 @@ void vdi_grpc_channel_tend(struct vdi_grpc_channel *channel)
 		return;
 	channel->is_tended = true;
 	look(channel);
-	/* A channel that core could not make (a key that fits no certificate) fails for ever; a watch on it would never come back. */
+	/* A channel that core could not make (a key that fits no certificate) fails for ever; a watch on it
+	 * would never come back. */
 	if (grpc_channel_support_connectivity_watcher(channel->core))
 		start_watch(channel);
 }
@@ -226,15 +238,16 @@ void vdi_grpc_channel_retire(struct vdi_grpc_channel *channel)
 
 vd_mono vdi_grpc_channel_probe(struct vdi_grpc_channel *channel, vd_mono now)
 {
-	grpc_op		ops[2] = { { .op = GRPC_OP_SEND_INITIAL_METADATA }, { .op = GRPC_OP_RECV_STATUS_ON_CLIENT } };
+	grpc_op ops[2] = { { .op = GRPC_OP_SEND_INITIAL_METADATA }, { .op = GRPC_OP_RECV_STATUS_ON_CLIENT } };
 	grpc_call_error error;
 
 	if (channel->core == NULL || channel->probe || channel->probe_due.ns > now.ns)
 		return channel->probe ? VD_NEVER : channel->probe_due;
 	channel->probe_due = VD_NEVER;
-	channel->probe = grpc_channel_create_call(channel->core, NULL, GRPC_PROPAGATE_DEFAULTS, vdi_grpc_queue_core(channel->client->queue),
-						  grpc_slice_from_static_string("/grpc.health.v1.Health/Check"), NULL,
-						  vdi_grpc_timespec(vd_mono_add(now, PROBE_TIMEOUT)), NULL);
+	channel->probe = grpc_channel_create_call(
+		channel->core, NULL, GRPC_PROPAGATE_DEFAULTS, vdi_grpc_queue_core(channel->client->queue),
+		grpc_slice_from_static_string("/grpc.health.v1.Health/Check"), NULL,
+		vdi_grpc_timespec(vd_mono_add(now, PROBE_TIMEOUT)), NULL);
 	grpc_metadata_array_init(&channel->probe_metadata);
 	ops[1].data.recv_status_on_client.status = &channel->probe_code;
 	ops[1].data.recv_status_on_client.status_details = &channel->probe_details;
@@ -264,7 +277,8 @@ static void run_probe(struct vdi_grpc_tag *tag, bool success)
 	channel->probe = NULL;
 	if (channel->is_failing && channel->core) {
 		channel->probe_due = vd_mono_add(vd_env_now(client->env), PROBE_INTERVAL);
-		if (strstr(words.text, "DNS resolution failed") && ++channel->probe_count % PROBES_PER_RESOLVE == 0)
+		if (strstr(words.text, "DNS resolution failed") &&
+		    ++channel->probe_count % PROBES_PER_RESOLVE == 0)
 			grpc_channel_reset_connect_backoff(channel->core);
 		vdi_grpc_queue_wake(client->queue);
 	}

@@ -1,11 +1,13 @@
 /* The client: its endpoints, the rounds of its one thread, and its end.
  *
- * Balancing is ours: each endpoint has a channel of its own and the next ready one is taken in turn (docs/decisions/one-channel-per-endpoint.md). The thread on
- * the queue sleeps in core; a round is what it does after a wake or when a timer is due:
+ * Balancing is ours: each endpoint has a channel of its own and the next ready one is taken in turn
+ * (docs/decisions/one-channel-per-endpoint.md). The thread on the queue sleeps in core; a round is what it
+ * does after a wake or when a timer is due:
  *   new and removed endpoints -> calls that ran out of time -> calls that a connection is there for -> ends to tell -> failing endpoints: why
  *
- * Ending: close marks the client, the next round stops all rpcs and removes all endpoints; each thing that goes wakes a further round; when nothing is left
- * the queue is stopped, and when its last tag is back its thread frees the client and stops core.
+ * Ending: close marks the client, the next round stops all rpcs and removes all endpoints; each thing that
+ * goes wakes a further round; when nothing is left the queue is stopped, and when its last tag is back its
+ * thread frees the client and stops core.
  */
 #include <stdio.h>
 
@@ -32,7 +34,8 @@ static void append_endpoint(const struct vdi_grpc_channel *channel, char *text, 
 		 channel->last_error[0] ? channel->last_error : "not connected yet");
 }
 
-void vdi_grpc_client_describe_unready(struct vdi_grpc_client *client, const struct vdi_grpc_channel *only, char *text, size_t size)
+void vdi_grpc_client_describe_unready(struct vdi_grpc_client *client, const struct vdi_grpc_channel *only,
+				      char *text, size_t size)
 {
 	vdi_lock_acquire(&client->lock);
 	snprintf(text, size, "no endpoint is connected: ");
@@ -54,13 +57,15 @@ static void remove_channel_locked(struct vdi_grpc_channel *channel)
 	for (struct vdi_grpc_link *link = client->live.next; link != &client->live; link = link->next) {
 		struct vdi_grpc_rpc *rpc = vdi_grpc_rpc_of_live(link);
 
-		if ((rpc->channel == channel && rpc->ops->is_stream) || (rpc->only == channel && rpc->place == VDI_GRPC_WAITING))
+		if ((rpc->channel == channel && rpc->ops->is_stream) ||
+		    (rpc->only == channel && rpc->place == VDI_GRPC_WAITING))
 			vdi_grpc_rpc_stop_locked(rpc, VDI_GRPC_REMOVED);
 	}
 }
 
 /* Channels that were never listed. */
-static void free_channels_locked(struct vdi_grpc_client *client, struct vdi_grpc_channel **channels, size_t count)
+static void free_channels_locked(struct vdi_grpc_client *client, struct vdi_grpc_channel **channels,
+				 size_t count)
 {
 	client->channels_alive += count;
 	for (size_t i = 0; i < count; i++)
@@ -75,8 +80,8 @@ static void free_channels(struct vdi_grpc_client *client, struct vdi_grpc_channe
 	vdi_lock_release(&client->lock);
 }
 
-static vd_status make_channels(struct vdi_grpc_client *client, const char *const *endpoints, size_t count, struct vdi_grpc_channel ***ret_channels,
-			       struct vd_error *reterr)
+static vd_status make_channels(struct vdi_grpc_client *client, const char *const *endpoints, size_t count,
+			       struct vdi_grpc_channel ***ret_channels, struct vd_error *reterr)
 {
 	struct vdi_grpc_channel **channels;
 
@@ -113,7 +118,8 @@ static void keep_old_locked(struct vdi_grpc_client *client, struct vdi_grpc_chan
 	}
 }
 
-static vd_status set_endpoints(struct vdi_rpc_client *base, const char *const *endpoints, size_t count, struct vd_error *reterr)
+static vd_status set_endpoints(struct vdi_rpc_client *base, const char *const *endpoints, size_t count,
+			       struct vd_error *reterr)
 {
 	struct vdi_grpc_client	 *client = client_of(base);
 	struct vdi_grpc_channel **channels;
@@ -151,7 +157,8 @@ static size_t endpoint_count(struct vdi_rpc_client *base)
 	return count;
 }
 
-static bool endpoint_state(struct vdi_rpc_client *base, size_t index, struct vdi_rpc_endpoint_state *ret_state)
+static bool endpoint_state(struct vdi_rpc_client *base, size_t index,
+			   struct vdi_rpc_endpoint_state *ret_state)
 {
 	struct vdi_grpc_client *client = client_of(base);
 	bool			found;
@@ -305,7 +312,8 @@ static void close_client(struct vdi_rpc_client *base, void (*done)(void *arg), v
 }
 
 /* The scheme of the first endpoint decides for all. */
-static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *ret_tls, struct vd_error *reterr)
+static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *ret_tls,
+			    struct vd_error *reterr)
 {
 	struct vdi_rpc_endpoint first;
 
@@ -317,7 +325,8 @@ static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *
 	return VD_OK;
 }
 
-/* Core bounds neither headers nor messages while they come in; this bounds what a server gone mad can make us hold. */
+/* Core bounds neither headers nor messages while they come in; this bounds what a server gone mad can make us
+ * hold. */
 static size_t memory_max(const struct vdi_grpc_client *client)
 {
 	size_t twice = client->receive_size_max > MEMORY_MAX / 2 ? MEMORY_MAX : client->receive_size_max * 2;
@@ -325,9 +334,14 @@ static size_t memory_max(const struct vdi_grpc_client *client)
 	return VDI_MAX(twice, MEMORY_MIN);
 }
 
-static vd_status set_up(struct vdi_grpc_client *client, const struct vdi_rpc_client_options *options, struct vd_error *reterr)
+static vd_status set_up(struct vdi_grpc_client *client, const struct vdi_rpc_client_options *options,
+			struct vd_error *reterr)
 {
-	struct vdi_grpc_queue_options queue_options = { .name = "vedette-grpc", .round = run_round, .ended = finish_client, .arg = client, .lends = true };
+	struct vdi_grpc_queue_options queue_options = { .name = "vedette-grpc",
+							.round = run_round,
+							.ended = finish_client,
+							.arg = client,
+							.lends = true };
 
 	VDI_TRY(decide_tls(options, &client->has_tls, reterr));
 	if (options->tls && options->tls->server_name) {
@@ -339,12 +353,14 @@ static vd_status set_up(struct vdi_grpc_client *client, const struct vdi_rpc_cli
 		VDI_TRY(vdi_grpc_credentials_client(options->tls, &client->credentials, reterr));
 	else
 		client->credentials = grpc_insecure_credentials_create();
-	VDI_TRY(make_channels(client, options->endpoints, options->endpoint_count, &client->channels, reterr));
+	VDI_TRY(make_channels(client, options->endpoints, options->endpoint_count, &client->channels,
+			      reterr));
 	client->channel_count = client->channels_alive = options->endpoint_count;
 	return vdi_grpc_queue_new(client->env, &queue_options, &client->queue);
 }
 
-vd_status vdi_grpc_client_new(const struct vd_env *env, const struct vdi_rpc_client_options *options, struct vdi_rpc_client **ret_client, struct vd_error *reterr)
+vd_status vdi_grpc_client_new(const struct vd_env *env, const struct vdi_rpc_client_options *options,
+			      struct vdi_rpc_client **ret_client, struct vd_error *reterr)
 {
 	static const struct vdi_rpc_client_ops ops = {
 		.call = vdi_grpc_call,

@@ -1,7 +1,8 @@
-/* What the files of the client share: the client itself, one call or stream on its way (grpc_rpc.c), and one endpoint (grpc_channel.c).
+/* What the files of the client share: the client itself, one call or stream on its way (grpc_rpc.c), and one
+ * endpoint (grpc_channel.c).
  *
- * Threads: callers' threads and the one on the queue. Lists and states are under the client's lock, which is never held while a callback runs. What a
- * struct says to be the queue's is touched on its thread only.
+ * Threads: callers' threads and the one on the queue. Lists and states are under the client's lock, which is
+ * never held while a callback runs. What a struct says to be the queue's is touched on its thread only.
  *
  * An rpc's way:
  *
@@ -30,13 +31,14 @@ struct vdi_grpc_channel {
 	struct vdi_grpc_client *client;
 	char		       *name; /* as configured */
 	char		       *target;
-	grpc_channel	       *core;	       /* calls are created on it under the client's lock, so that it is not destroyed meanwhile */
+	/* calls are created on it under the client's lock, so that it is not destroyed meanwhile */
+	grpc_channel *core;
 
 	/* Under the client's lock. */
-	unsigned		 references; /* the list's, one for each tag out, one for each rpc on it or bound to it */
-	bool			 is_ready;
-	bool			 is_removed;
-	char			 last_error[256];
+	unsigned references; /* the list's, one for each tag out, one for each rpc on it or bound to it */
+	bool	 is_ready;
+	bool	 is_removed;
+	char	 last_error[256];
 	struct vdi_grpc_channel *removed_next;
 
 	/* The queue's. */
@@ -54,9 +56,9 @@ struct vdi_grpc_channel {
 };
 
 /* Does not touch the network. The caller owns the one reference. VD_INVALID_ARGUMENT, VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_grpc_channel_new(struct vdi_grpc_client *client, const char *name, struct vdi_grpc_channel **ret_channel,
-					    struct vd_error *reterr);
-void vdi_grpc_channel_unref_locked(struct vdi_grpc_channel *channel);
+VDI_MUST_USE vd_status vdi_grpc_channel_new(struct vdi_grpc_client *client, const char *name,
+					    struct vdi_grpc_channel **ret_channel, struct vd_error *reterr);
+void		       vdi_grpc_channel_unref_locked(struct vdi_grpc_channel *channel);
 /* The queue's: starts to watch it and to connect; once. */
 void vdi_grpc_channel_tend(struct vdi_grpc_channel *channel);
 /* The queue's, after its removal: ends that, and drops the list's reference. */
@@ -82,7 +84,8 @@ struct vdi_grpc_rpc;
 
 struct vdi_grpc_rpc_ops {
 	bool is_stream;
-	/* On the caller's thread or the queue's, without a lock: rpc->core is there; starts the batches, and does not touch rpc after the last one. */
+	/* On the caller's thread or the queue's, without a lock: rpc->core is there; starts the batches, and
+	 * does not touch rpc after the last one. */
 	void (*start)(struct vdi_grpc_rpc *rpc);
 	/* The queue's: never started, or not any more. Tells the end and leaves. */
 	void (*refused)(struct vdi_grpc_rpc *rpc, const struct vdi_rpc_end *end);
@@ -129,16 +132,19 @@ void	vdi_grpc_status_init(struct vdi_grpc_status *status);
 void	vdi_grpc_status_fini(struct vdi_grpc_status *status);
 grpc_op vdi_grpc_status_op(struct vdi_grpc_status *status);
 
-/* Copies what request lends. VD_INVALID_ARGUMENT (metadata that core would not take), VD_NOMEM. A message that is too large is no failure here: it is refused later. */
-VDI_MUST_USE vd_status vdi_grpc_rpc_init(struct vdi_grpc_rpc *rpc, const struct vdi_grpc_rpc_ops *ops, struct vdi_grpc_client *client,
+/* Copies what request lends. VD_INVALID_ARGUMENT (metadata that core would not take), VD_NOMEM. A message
+ * that is too large is no failure here: it is refused later. */
+VDI_MUST_USE vd_status vdi_grpc_rpc_init(struct vdi_grpc_rpc *rpc, const struct vdi_grpc_rpc_ops *ops,
+					 struct vdi_grpc_client	      *client,
 					 const struct vdi_rpc_request *request);
-void vdi_grpc_rpc_fini(struct vdi_grpc_rpc *rpc);
-/* After it the client lives until the rpc has left, and nothing fails any more. VD_CLOSED, VD_INVALID_ARGUMENT (no such endpoint). */
+void		       vdi_grpc_rpc_fini(struct vdi_grpc_rpc *rpc);
+/* After it the client lives until the rpc has left, and nothing fails any more. VD_CLOSED,
+ * VD_INVALID_ARGUMENT (no such endpoint). */
 VDI_MUST_USE vd_status vdi_grpc_rpc_admit(struct vdi_grpc_rpc *rpc, int endpoint);
 void		       vdi_grpc_rpc_submit(struct vdi_grpc_rpc *rpc);
 /* Any thread, until it leaves; the first verdict stays. */
-void vdi_grpc_rpc_stop(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict, size_t too_big_size);
-void vdi_grpc_rpc_stop_locked(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict);
+void	vdi_grpc_rpc_stop(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict, size_t too_big_size);
+void	vdi_grpc_rpc_stop_locked(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict);
 grpc_op vdi_grpc_rpc_metadata_op(const struct vdi_grpc_rpc *rpc);
 
 /* What became of it, told by core. */
@@ -146,8 +152,10 @@ struct vdi_grpc_ending {
 	struct vdi_rpc_end   end;
 	struct vdi_grpc_text text;
 };
-/* The queue's, when all tags are back. False: it never reached a connection, and waits for another one now (the status is released). */
-VDI_MUST_USE bool vdi_grpc_rpc_ended(struct vdi_grpc_rpc *rpc, struct vdi_grpc_status *status, struct vdi_grpc_ending *ret_ending);
+/* The queue's, when all tags are back. False: it never reached a connection, and waits for another one now
+ * (the status is released). */
+VDI_MUST_USE bool vdi_grpc_rpc_ended(struct vdi_grpc_rpc *rpc, struct vdi_grpc_status *status,
+				     struct vdi_grpc_ending *ret_ending);
 /* The queue's, after its end was told: the last thing. */
 void vdi_grpc_rpc_leave(struct vdi_grpc_rpc *rpc);
 /* The queue's: starts what waits as far as channels are ready; tells the refused. */
@@ -165,11 +173,12 @@ static inline struct vdi_grpc_rpc *vdi_grpc_rpc_of_queued(struct vdi_grpc_link *
 }
 
 /* grpc_call.c, grpc_stream.c: the functions of vdi_rpc_client_ops. */
-vd_status vdi_grpc_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, vdi_rpc_done_fn done, void *arg,
-			struct vdi_rpc_call **ret_call);
+vd_status vdi_grpc_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
+			vdi_rpc_done_fn done, void *arg, struct vdi_rpc_call **ret_call);
 void	  vdi_grpc_call_cancel(struct vdi_rpc_call *call);
 vd_status vdi_grpc_stream_open(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
-			       const struct vdi_rpc_stream_handlers *handlers, void *arg, struct vdi_rpc_stream **ret_stream);
+			       const struct vdi_rpc_stream_handlers *handlers, void *arg,
+			       struct vdi_rpc_stream **ret_stream);
 vd_status vdi_grpc_stream_send(struct vdi_rpc_stream *stream, struct vd_bytes message);
 void	  vdi_grpc_stream_receive(struct vdi_rpc_stream *stream);
 void	  vdi_grpc_stream_half_close(struct vdi_rpc_stream *stream);
@@ -238,6 +247,7 @@ static inline void vdi_grpc_link_remove(struct vdi_grpc_link *link)
 }
 
 /* Why no call could be started: the endpoints (or the only one) and their causes. */
-void vdi_grpc_client_describe_unready(struct vdi_grpc_client *client, const struct vdi_grpc_channel *only, char *text, size_t size);
+void vdi_grpc_client_describe_unready(struct vdi_grpc_client *client, const struct vdi_grpc_channel *only,
+				      char *text, size_t size);
 
 #endif

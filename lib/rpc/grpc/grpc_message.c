@@ -1,5 +1,6 @@
-/* What is sent is copied once, into memory of ours that core refers to, because core stops the program when its own allocator fails. What is received is
- * copied once too: it comes in pieces of some KiB, decoders want one, and memory of core's must be back before core is stopped. */
+/* What is sent is copied once, into memory of ours that core refers to, because core stops the program when
+ * its own allocator fails. What is received is copied once too: it comes in pieces of some KiB, decoders want
+ * one, and memory of core's must be back before core is stopped. */
 #include <stdatomic.h>
 
 #include <grpc/byte_buffer_reader.h>
@@ -35,7 +36,8 @@ grpc_byte_buffer *vdi_grpc_message_pack(struct vd_bytes bytes)
 		memcpy(outgoing->bytes, bytes.data, bytes.size);
 		atomic_init(&outgoing->written, false);
 		atomic_store_explicit(&outgoing->written, true, memory_order_release);
-		slice = grpc_slice_new_with_user_data(outgoing->bytes, bytes.size, release_outgoing, outgoing);
+		slice = grpc_slice_new_with_user_data(outgoing->bytes, bytes.size, release_outgoing,
+						      outgoing);
 	}
 	buffer = grpc_raw_byte_buffer_create(&slice, 1);
 	grpc_slice_unref(slice);
@@ -63,7 +65,8 @@ vd_status vdi_grpc_message_unpack(grpc_byte_buffer *buffer, struct vdi_rpc_messa
 	bytes[used] = 0;
 	grpc_byte_buffer_reader_destroy(&reader);
 	grpc_byte_buffer_destroy(buffer);
-	*ret_message = (struct vdi_rpc_message) { .bytes = { bytes, used }, .owner = bytes, .release = vdi_free };
+	*ret_message =
+		(struct vdi_rpc_message) { .bytes = { bytes, used }, .owner = bytes, .release = vdi_free };
 	return VD_OK;
 }
 
@@ -71,7 +74,8 @@ bool vdi_grpc_metadata_is_legal(const char *key, struct vd_bytes value)
 {
 	grpc_slice name = grpc_slice_from_copied_string(key);
 	grpc_slice content = grpc_slice_from_copied_buffer(value.data ? value.data : "", value.size);
-	bool	   legal = grpc_header_key_is_legal(name) && (grpc_is_binary_header(name) || grpc_header_nonbin_value_is_legal(content));
+	bool	   legal = grpc_header_key_is_legal(name) &&
+		     (grpc_is_binary_header(name) || grpc_header_nonbin_value_is_legal(content));
 
 	grpc_slice_unref(content);
 	grpc_slice_unref(name);
@@ -121,7 +125,8 @@ grpc_byte_buffer *vdi_grpc_blob_pack(struct vd_bytes head, struct vdi_rpc_blob *
 	if (head.size)
 		slices[count++] = grpc_slice_from_copied_buffer(head.data, head.size);
 	if (bytes.size)
-		slices[count++] = grpc_slice_new_with_user_data((void *) (uintptr_t) bytes.data, bytes.size, drop_reference, vdi_rpc_blob_ref(blob));
+		slices[count++] = grpc_slice_new_with_user_data((void *) (uintptr_t) bytes.data, bytes.size,
+								drop_reference, vdi_rpc_blob_ref(blob));
 	buffer = grpc_raw_byte_buffer_create(slices, count);
 	while (count)
 		grpc_slice_unref(slices[--count]);

@@ -1,8 +1,9 @@
-/* The thread is a blocking actor whose one run lasts as long as the queue. It sleeps in grpc_completion_queue_next, with the next deadline as its limit; core
- * does its input and output in there too, so the thread must never wait for anything else.
+/* The thread is a blocking actor whose one run lasts as long as the queue. It sleeps in
+ * grpc_completion_queue_next, with the next deadline as its limit; core does its input and output in there
+ * too, so the thread must never wait for anything else.
  *
- * Core offers no way to wake such a thread but an event. An empty batch is one at once, without any network, and a call on a lame channel is cheap to
- * have. `wanted` keeps it at one batch for many wakes.
+ * Core offers no way to wake such a thread but an event. An empty batch is one at once, without any network,
+ * and a call on a lame channel is cheap to have. `wanted` keeps it at one batch for many wakes.
  */
 #include "grpc_queue.h"
 #include "actor_threads.h"
@@ -18,8 +19,8 @@ struct vdi_grpc_queue {
 	grpc_channel		     *lame;
 	grpc_call		     *wake_call;
 	struct vdi_grpc_tag	      wake_tag;
-	struct vdi_lock		      wake_lock; /* core wants one batch of a call to be started after the other */
-	_Atomic bool		      wanted;
+	struct vdi_lock wake_lock; /* core wants one batch of a call to be started after the other */
+	_Atomic bool	wanted;
 
 	/* Its thread. */
 	bool stopped;
@@ -30,7 +31,9 @@ static __thread struct vdi_grpc_queue *running;
 
 gpr_timespec vdi_grpc_timespec(vd_mono due)
 {
-	gpr_timespec at = { .tv_sec = due.ns / 1000000000, .tv_nsec = (int32_t) (due.ns % 1000000000), .clock_type = GPR_CLOCK_MONOTONIC };
+	gpr_timespec at = { .tv_sec = due.ns / 1000000000,
+			    .tv_nsec = (int32_t) (due.ns % 1000000000),
+			    .clock_type = GPR_CLOCK_MONOTONIC };
 
 	return due.ns == VD_NEVER.ns ? gpr_inf_future(GPR_CLOCK_MONOTONIC) : at;
 }
@@ -75,10 +78,13 @@ static void run_queue(void *arg)
 		grpc_event event;
 		vd_mono	   asked;
 
-		/* A round may ask for the next one. Whoever finds `wanted` set posts nothing, so it must not be set when the thread goes to sleep. */
-		while (asked = vd_env_now(queue->env), !queue->stopped && (atomic_exchange(&queue->wanted, false) || due.ns <= asked.ns))
+		/* A round may ask for the next one. Whoever finds `wanted` set posts nothing, so it must not
+		 * be set when the thread goes to sleep. */
+		while (asked = vd_env_now(queue->env),
+		       !queue->stopped && (atomic_exchange(&queue->wanted, false) || due.ns <= asked.ns))
 			due = queue->options.round(queue->options.arg);
-		event = grpc_completion_queue_next(queue->core, vdi_grpc_timespec(queue->stopped ? VD_NEVER : due), NULL);
+		event = grpc_completion_queue_next(queue->core,
+						   vdi_grpc_timespec(queue->stopped ? VD_NEVER : due), NULL);
 		if (event.type == GRPC_QUEUE_SHUTDOWN)
 			break;
 		if (event.type == GRPC_OP_COMPLETE)
@@ -88,11 +94,14 @@ static void run_queue(void *arg)
 	vd_actor_close(queue->actor, finish, queue);
 }
 
-vd_status vdi_grpc_queue_new(const struct vd_env *env, const struct vdi_grpc_queue_options *options, struct vdi_grpc_queue **ret_queue)
+vd_status vdi_grpc_queue_new(const struct vd_env *env, const struct vdi_grpc_queue_options *options,
+			     struct vdi_grpc_queue **ret_queue)
 {
 	struct vdi_grpc_queue  *queue = VDI_NEW(struct vdi_grpc_queue);
-	struct vd_actor_options actor_options = { .name = options->name, .run = run_queue, .arg = queue, .blocking = true };
-	vd_status		status;
+	struct vd_actor_options actor_options = {
+		.name = options->name, .run = run_queue, .arg = queue, .blocking = true
+	};
+	vd_status status;
 
 	if (queue == NULL)
 		return VD_NOMEM;
@@ -107,7 +116,8 @@ vd_status vdi_grpc_queue_new(const struct vd_env *env, const struct vdi_grpc_que
 	vdi_lock_init(&queue->wake_lock, VDI_LOCK_LEAF);
 	queue->core = grpc_completion_queue_create_for_next(NULL);
 	queue->lame = grpc_lame_client_channel_create("wake", GRPC_STATUS_UNAVAILABLE, "");
-	queue->wake_call = grpc_channel_create_call(queue->lame, NULL, 0, queue->core, grpc_slice_from_static_string("/wake"), NULL,
+	queue->wake_call = grpc_channel_create_call(queue->lame, NULL, 0, queue->core,
+						    grpc_slice_from_static_string("/wake"), NULL,
 						    gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
 	*ret_queue = queue;
 	return VD_OK;
@@ -125,7 +135,8 @@ struct vdi_grpc_queue *vdi_grpc_queue_free(struct vdi_grpc_queue *queue)
 	if (queue == NULL)
 		return NULL;
 	release_wake(queue);
-	while (grpc_completion_queue_next(queue->core, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL).type != GRPC_QUEUE_SHUTDOWN)
+	while (grpc_completion_queue_next(queue->core, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL).type !=
+	       GRPC_QUEUE_SHUTDOWN)
 		;
 	grpc_completion_queue_destroy(queue->core);
 	vd_actor_close(queue->actor, NULL, NULL); /* it never ran: nothing of it looks at the queue */

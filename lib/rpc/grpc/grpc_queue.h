@@ -1,9 +1,12 @@
-/* One completion queue of gRPC's core with its thread: everything that core reports about calls bound to it comes out there, one at a time.
+/* One completion queue of gRPC's core with its thread: everything that core reports about calls bound to it
+ * comes out there, one at a time.
  *
- * A tag lies inside whoever starts a batch. It is handed to core with vdi_grpc_tag_hand right before the batch starts, and comes back exactly once
- * through its run function. What the starter wrote before is visible there.
+ * A tag lies inside whoever starts a batch. It is handed to core with vdi_grpc_tag_hand right before the
+ * batch starts, and comes back exactly once through its run function. What the starter wrote before is
+ * visible there.
  *
- * Core is not instrumented for the thread sanitizer: the release and the acquire on `handed` are what it sees.
+ * Core is not instrumented for the thread sanitizer: the release and the acquire on `handed` are what it
+ * sees.
  */
 #ifndef VDI_GRPC_QUEUE_H
 #define VDI_GRPC_QUEUE_H
@@ -28,7 +31,8 @@ struct vdi_grpc_queue;
 
 struct vdi_grpc_queue_options {
 	const char *name; /* of the thread; a literal */
-	/* After each wake, and when the instant that it answered last has come. Answers when to be called again at the latest. */
+	/* After each wake, and when the instant that it answered last has come. Answers when to be called
+	 * again at the latest. */
 	vd_mono (*round)(void *arg);
 	/* The last of all: the queue is gone. May block. */
 	void (*ended)(void *arg);
@@ -37,14 +41,18 @@ struct vdi_grpc_queue_options {
 	bool lends;
 };
 
-/* Core must have been entered (grpc_runtime.h). Nothing runs before vdi_grpc_queue_start. VD_NOMEM, VD_FULL (no thread). */
-VDI_MUST_USE vd_status vdi_grpc_queue_new(const struct vd_env *env, const struct vdi_grpc_queue_options *options, struct vdi_grpc_queue **ret_queue);
+/* Core must have been entered (grpc_runtime.h). Nothing runs before vdi_grpc_queue_start. VD_NOMEM, VD_FULL
+ * (no thread). */
+VDI_MUST_USE vd_status vdi_grpc_queue_new(const struct vd_env		      *env,
+					  const struct vdi_grpc_queue_options *options,
+					  struct vdi_grpc_queue		     **ret_queue);
 /* Instead of starting it: ended is not called. Nothing may be bound to it. */
 struct vdi_grpc_queue *vdi_grpc_queue_free(struct vdi_grpc_queue *queue);
 void		       vdi_grpc_queue_start(struct vdi_grpc_queue *queue);
 /* Any thread, not after stop. Many wakes before a round cause one round. */
 void vdi_grpc_queue_wake(struct vdi_grpc_queue *queue);
-/* On its own thread, once: no batch will be started on it any more. When all tags are back its thread ends. */
+/* On its own thread, once: no batch will be started on it any more. When all tags are back its thread
+ * ends. */
 void vdi_grpc_queue_stop(struct vdi_grpc_queue *queue);
 
 /* Whether the caller is its thread. */

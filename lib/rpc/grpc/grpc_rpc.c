@@ -1,7 +1,9 @@
-/* What calls and streams have in common: waiting for a connection, being stopped at any moment by anybody, and telling how it ended.
+/* What calls and streams have in common: waiting for a connection, being stopped at any moment by anybody,
+ * and telling how it ended.
  *
- * Waiting is done here and not by core (its wait-for-ready would tie a call to one endpoint, and would not say whether it was ever sent). A call is given to core
- * only when its channel is ready, and without wait-for-ready; so whatever has no connection after all fails at once, and waits again, here. `unsent` is
+ * Waiting is done here and not by core (its wait-for-ready would tie a call to one endpoint, and would not
+ * say whether it was ever sent). A call is given to core only when its channel is ready, and without
+ * wait-for-ready; so whatever has no connection after all fails at once, and waits again, here. `unsent` is
  * never said of what may have gone out; of a call on a connection that broke just then it may be missing.
  *
  * Of two who stop an rpc the first decides how it ends, unless its answer was already on its way.
@@ -51,14 +53,16 @@ grpc_op vdi_grpc_rpc_metadata_op(const struct vdi_grpc_rpc *rpc)
 
 /* ---- Coming and going ---- */
 
-vd_status vdi_grpc_rpc_init(struct vdi_grpc_rpc *rpc, const struct vdi_grpc_rpc_ops *ops, struct vdi_grpc_client *client,
-			    const struct vdi_rpc_request *request)
+vd_status vdi_grpc_rpc_init(struct vdi_grpc_rpc *rpc, const struct vdi_grpc_rpc_ops *ops,
+			    struct vdi_grpc_client *client, const struct vdi_rpc_request *request)
 {
 	for (size_t i = 0; i < request->metadata_count; i++) {
 		if (!vdi_grpc_metadata_is_legal(request->metadata[i].key, request->metadata[i].value))
 			return VD_INVALID_ARGUMENT;
 	}
-	*rpc = (struct vdi_grpc_rpc) { .ops = ops, .client = client, .method = request->method, .deadline = VD_NEVER };
+	*rpc = (struct vdi_grpc_rpc) {
+		.ops = ops, .client = client, .method = request->method, .deadline = VD_NEVER
+	};
 	if (request->timeout.ns > 0)
 		rpc->deadline = vd_mono_add(vd_env_now(client->env), request->timeout);
 	if (!ops->is_stream || request->half_close) {
@@ -82,7 +86,8 @@ vd_status vdi_grpc_rpc_init(struct vdi_grpc_rpc *rpc, const struct vdi_grpc_rpc_
 		struct vd_bytes value = request->metadata[i].value;
 
 		rpc->metadata[i].key = grpc_slice_from_copied_string(request->metadata[i].key);
-		rpc->metadata[i].value = grpc_slice_from_copied_buffer(value.data ? value.data : "", value.size);
+		rpc->metadata[i].value =
+			grpc_slice_from_copied_buffer(value.data ? value.data : "", value.size);
 	}
 	rpc->metadata_count = request->metadata_count;
 	return VD_OK;
@@ -107,7 +112,8 @@ vd_status vdi_grpc_rpc_admit(struct vdi_grpc_rpc *rpc, int endpoint)
 	vdi_lock_acquire(&client->lock);
 	if (client->is_closing)
 		status = VD_CLOSED;
-	else if (endpoint != VDI_RPC_ANY_ENDPOINT && (endpoint < 0 || (size_t) endpoint >= client->channel_count))
+	else if (endpoint != VDI_RPC_ANY_ENDPOINT &&
+		 (endpoint < 0 || (size_t) endpoint >= client->channel_count))
 		status = VD_INVALID_ARGUMENT;
 	else {
 		if (endpoint != VDI_RPC_ANY_ENDPOINT) {
@@ -144,7 +150,8 @@ static struct vdi_grpc_channel *pick_locked(struct vdi_grpc_client *client, cons
 	if (rpc->only)
 		return rpc->only->is_ready ? rpc->only : NULL;
 	for (size_t i = 0; i < client->channel_count; i++) {
-		struct vdi_grpc_channel *channel = client->channels[(client->channel_next + i) % client->channel_count];
+		struct vdi_grpc_channel *channel =
+			client->channels[(client->channel_next + i) % client->channel_count];
 
 		if (channel->is_ready) {
 			client->channel_next = (client->channel_next + i + 1) % client->channel_count;
@@ -159,8 +166,9 @@ static void begin_locked(struct vdi_grpc_rpc *rpc, struct vdi_grpc_channel *chan
 	channel->references++;
 	rpc->channel = channel;
 	rpc->place = VDI_GRPC_RUNNING;
-	rpc->core = grpc_channel_create_call(channel->core, NULL, GRPC_PROPAGATE_DEFAULTS, vdi_grpc_queue_core(rpc->client->queue),
-					     grpc_slice_from_static_string(rpc->method), NULL, vdi_grpc_timespec(rpc->deadline), NULL);
+	rpc->core = grpc_channel_create_call(
+		channel->core, NULL, GRPC_PROPAGATE_DEFAULTS, vdi_grpc_queue_core(rpc->client->queue),
+		grpc_slice_from_static_string(rpc->method), NULL, vdi_grpc_timespec(rpc->deadline), NULL);
 }
 
 static void refuse_locked(struct vdi_grpc_rpc *rpc)
@@ -263,36 +271,49 @@ void vdi_grpc_rpc_expire(struct vdi_grpc_client *client, vd_mono now)
 
 	vdi_lock_acquire(&client->lock);
 	while ((timer = vdi_timer_heap_pop_due(&client->timers, now)) != NULL)
-		vdi_grpc_rpc_stop_locked(VDI_CONTAINER_OF(timer, struct vdi_grpc_rpc, timer), VDI_GRPC_TIMEOUT);
+		vdi_grpc_rpc_stop_locked(VDI_CONTAINER_OF(timer, struct vdi_grpc_rpc, timer),
+					 VDI_GRPC_TIMEOUT);
 	vdi_lock_release(&client->lock);
 }
 
 /* ---- Ends ---- */
 
-static void judge(const struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict, struct vdi_rpc_end *end, char *room, size_t size)
+static void judge(const struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict, struct vdi_rpc_end *end,
+		  char *room, size_t size)
 {
 	switch (verdict) {
-	case VDI_GRPC_UNDECIDED:
-		break;
+	case VDI_GRPC_UNDECIDED: break;
 	case VDI_GRPC_CANCELED:
-		*end = (struct vdi_rpc_end) { .code = VDI_RPC_CANCELED, .message = "context canceled", .local = true };
+		*end = (struct vdi_rpc_end) { .code = VDI_RPC_CANCELED,
+					      .message = "context canceled",
+					      .local = true };
 		break;
 	case VDI_GRPC_TIMEOUT:
 		vdi_grpc_client_describe_unready(rpc->client, rpc->only, room, size);
-		*end = (struct vdi_rpc_end) { .code = VDI_RPC_DEADLINE_EXCEEDED, .message = room, .local = true };
+		*end = (struct vdi_rpc_end) { .code = VDI_RPC_DEADLINE_EXCEEDED,
+					      .message = room,
+					      .local = true };
 		break;
 	case VDI_GRPC_CLOSED:
-		*end = (struct vdi_rpc_end) { .code = VDI_RPC_CANCELED, .message = "grpc: the client connection is closing", .local = true };
+		*end = (struct vdi_rpc_end) { .code = VDI_RPC_CANCELED,
+					      .message = "grpc: the client connection is closing",
+					      .local = true };
 		break;
 	case VDI_GRPC_REMOVED:
-		*end = (struct vdi_rpc_end) { .code = VDI_RPC_UNAVAILABLE, .message = "the endpoint was removed" };
+		*end = (struct vdi_rpc_end) { .code = VDI_RPC_UNAVAILABLE,
+					      .message = "the endpoint was removed" };
 		break;
 	case VDI_GRPC_TOO_BIG:
-		snprintf(room, size, "trying to send message larger than max (%zu vs. %zu)", rpc->too_big_size, rpc->client->send_size_max);
-		*end = (struct vdi_rpc_end) { .code = VDI_RPC_RESOURCE_EXHAUSTED, .message = room, .local = true };
+		snprintf(room, size, "trying to send message larger than max (%zu vs. %zu)",
+			 rpc->too_big_size, rpc->client->send_size_max);
+		*end = (struct vdi_rpc_end) { .code = VDI_RPC_RESOURCE_EXHAUSTED,
+					      .message = room,
+					      .local = true };
 		break;
 	case VDI_GRPC_NO_MEMORY:
-		*end = (struct vdi_rpc_end) { .code = VDI_RPC_RESOURCE_EXHAUSTED, .message = "out of memory", .local = true };
+		*end = (struct vdi_rpc_end) { .code = VDI_RPC_RESOURCE_EXHAUSTED,
+					      .message = "out of memory",
+					      .local = true };
 		break;
 	}
 }
@@ -319,11 +340,13 @@ void vdi_grpc_rpc_tell_refused(struct vdi_grpc_client *client)
 	}
 }
 
-/* Of a stream it is certain: no message is given to core before the opening has gone out. Of a unary call, all of which is one batch, core says so only where it
- * could not find it a connection: then its words are of its own making ("Error received from peer" is what all others begin with, whatever the peer says). */
+/* Of a stream it is certain: no message is given to core before the opening has gone out. Of a unary call,
+ * all of which is one batch, core says so only where it could not find it a connection: then its words are of
+ * its own making ("Error received from peer" is what all others begin with, whatever the peer says). */
 static bool is_unsent(const struct vdi_grpc_rpc *rpc, const struct vdi_grpc_status *status)
 {
-	static const char *const no_connection[] = { "failed to connect to all addresses", "DNS resolution failed", "empty address list" };
+	static const char *const no_connection[] = { "failed to connect to all addresses",
+						     "DNS resolution failed", "empty address list" };
 	const char		*words;
 
 	if (rpc->ops->is_stream)
@@ -347,11 +370,14 @@ static bool waits_again(struct vdi_grpc_rpc *rpc)
 	bool			 again;
 
 	vdi_lock_acquire(&client->lock);
-	again = rpc->verdict == VDI_GRPC_UNDECIDED && !client->is_closing && !(rpc->only && rpc->only->is_removed) && ++rpc->attempts < ATTEMPTS_MAX;
+	again = rpc->verdict == VDI_GRPC_UNDECIDED && !client->is_closing &&
+		!(rpc->only && rpc->only->is_removed) && ++rpc->attempts < ATTEMPTS_MAX;
 	if (again) {
 		rpc->core = NULL;
 		rpc->channel = NULL;
-		channel->is_ready = channel->core && !channel->is_removed && grpc_channel_check_connectivity_state(channel->core, 1) == GRPC_CHANNEL_READY;
+		channel->is_ready =
+			channel->core && !channel->is_removed &&
+			grpc_channel_check_connectivity_state(channel->core, 1) == GRPC_CHANNEL_READY;
 		vdi_grpc_channel_unref_locked(channel);
 		wait_locked(rpc);
 		vdi_grpc_queue_wake(client->queue);
@@ -376,7 +402,8 @@ static const char *translate(const char *words, char *room, size_t size)
 	return room;
 }
 
-bool vdi_grpc_rpc_ended(struct vdi_grpc_rpc *rpc, struct vdi_grpc_status *status, struct vdi_grpc_ending *ret_ending)
+bool vdi_grpc_rpc_ended(struct vdi_grpc_rpc *rpc, struct vdi_grpc_status *status,
+			struct vdi_grpc_ending *ret_ending)
 {
 	struct vdi_grpc_ending *ending = ret_ending;
 	struct vdi_rpc_end     *end = &ending->end;
@@ -396,7 +423,8 @@ bool vdi_grpc_rpc_ended(struct vdi_grpc_rpc *rpc, struct vdi_grpc_status *status
 		end->message = "";
 	else if (verdict != VDI_GRPC_UNDECIDED && status->code == GRPC_STATUS_CANCELLED)
 		judge(rpc, verdict, end, ending->text.room, sizeof ending->text.room);
-	else if (status->code == GRPC_STATUS_DEADLINE_EXCEEDED && vd_env_now(rpc->client->env).ns >= rpc->deadline.ns) {
+	else if (status->code == GRPC_STATUS_DEADLINE_EXCEEDED &&
+		 vd_env_now(rpc->client->env).ns >= rpc->deadline.ns) {
 		end->message = "context deadline exceeded";
 		end->local = true;
 	} else if (status->code == GRPC_STATUS_RESOURCE_EXHAUSTED)

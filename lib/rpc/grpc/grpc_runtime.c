@@ -1,5 +1,6 @@
-/* The list of users is the one global state of lib/rpc/grpc: core's log function has no argument. It is guarded by a plain mutex that is held during
- * the sink too, so that no user leaves while its log is written; a sink must not call back (vedette/env.h), so nothing can wait in a ring. */
+/* The list of users is the one global state of lib/rpc/grpc: core's log function has no argument. It is
+ * guarded by a plain mutex that is held during the sink too, so that no user leaves while its log is written;
+ * a sink must not call back (vedette/env.h), so nothing can wait in a ring. */
 #include <stdlib.h>
 
 #include <grpc/grpc.h>
@@ -15,9 +16,9 @@ static struct vdi_log_limit  said = { .interval = { INT64_C(10000000000) } };
 
 static void write_log(gpr_log_func_args *args)
 {
-	enum vd_log_level level = args->severity == GPR_LOG_SEVERITY_ERROR  ? VD_LOG_WARNING
-				  : args->severity == GPR_LOG_SEVERITY_INFO ? VD_LOG_INFO
-									    : VD_LOG_DEBUG;
+	enum vd_log_level level = args->severity == GPR_LOG_SEVERITY_ERROR ? VD_LOG_WARNING :
+				  args->severity == GPR_LOG_SEVERITY_INFO  ? VD_LOG_INFO :
+									     VD_LOG_DEBUG;
 
 	pthread_mutex_lock(&users_lock);
 	if (users)

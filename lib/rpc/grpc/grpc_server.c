@@ -1,7 +1,8 @@
 /* The server: listening, its lanes, draining and its end.
  *
- * A lane is a completion queue with its thread. The first ones (options.threads) take new calls and run the unary ones; each stream has its events on a lane of
- * streams, of which there is one more whenever all have VDI_RPC_STREAMS_PER_QUEUE: Debian builds core with a check that looks through all tags of a queue at each
+ * A lane is a completion queue with its thread. The first ones (options.threads) take new calls and run the
+ * unary ones; each stream has its events on a lane of streams, of which there is one more whenever all have
+ * VDI_RPC_STREAMS_PER_QUEUE: Debian builds core with a check that looks through all tags of a queue at each
  * completion, so ten thousand streams on one queue would spend their time there.
  *
  * Ending, step by step, in rounds of the first lane:
@@ -23,11 +24,11 @@
 #include "grpc_transport.h"
 #include "thread.h"
 
-#define UNARY_LANES_MAX	   16
+#define UNARY_LANES_MAX 16
 #define SEND_BYTES_DEFAULT (4u << 20)
-#define CUT_AFTER	   VD_MS(200)
-#define METADATA_SIZE_MAX  65536
-#define MEMORY_DEFAULT	   ((size_t) 1 << 30)
+#define CUT_AFTER VD_MS(200)
+#define METADATA_SIZE_MAX 65536
+#define MEMORY_DEFAULT ((size_t) 1 << 30)
 
 static void run_shutdown(struct vdi_grpc_tag *tag, bool success);
 
@@ -36,11 +37,15 @@ static void run_shutdown(struct vdi_grpc_tag *tag, bool success);
 static vd_mono run_round(void *arg);
 static void    run_lane_ended(void *arg);
 
-static vd_status add_lane_locked(struct vdi_grpc_server *server, const char *name, struct vdi_grpc_lane **ret_lane)
+static vd_status add_lane_locked(struct vdi_grpc_server *server, const char *name,
+				 struct vdi_grpc_lane **ret_lane)
 {
-	struct vdi_grpc_lane	     *lane = server->lane_count < VDI_GRPC_LANES_MAX ? VDI_NEW(struct vdi_grpc_lane) : NULL;
-	struct vdi_grpc_queue_options options = { .name = name, .round = run_round, .ended = run_lane_ended, .arg = lane };
-	vd_status		      status;
+	struct vdi_grpc_lane *lane =
+		server->lane_count < VDI_GRPC_LANES_MAX ? VDI_NEW(struct vdi_grpc_lane) : NULL;
+	struct vdi_grpc_queue_options options = {
+		.name = name, .round = run_round, .ended = run_lane_ended, .arg = lane
+	};
+	vd_status status;
 
 	if (lane == NULL)
 		return VD_NOMEM;
@@ -63,7 +68,8 @@ static void start_lane_locked(struct vdi_grpc_lane *lane)
 	vdi_grpc_queue_start(lane->queue);
 }
 
-static struct vdi_grpc_lane *least_busy_locked(const struct vdi_grpc_server *server, unsigned first, unsigned end)
+static struct vdi_grpc_lane *least_busy_locked(const struct vdi_grpc_server *server, unsigned first,
+					       unsigned end)
 {
 	struct vdi_grpc_lane *best = NULL;
 
@@ -73,8 +79,8 @@ static struct vdi_grpc_lane *least_busy_locked(const struct vdi_grpc_server *ser
 	return best;
 }
 
-/* The first streams stay with the unary calls: an idle thread more in core's one set of descriptors takes turns at polling it, and passes what it finds to
- * the thread it belongs to (18 % of the CPU of a put). */
+/* The first streams stay with the unary calls: an idle thread more in core's one set of descriptors takes
+ * turns at polling it, and passes what it finds to the thread it belongs to (18 % of the CPU of a put). */
 struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_grpc_server *server)
 {
 	struct vdi_grpc_lane *added;
@@ -83,11 +89,13 @@ struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_grpc_server *server
 	vdi_lock_acquire(&server->lock);
 	best = least_busy_locked(server, 0, server->unary_lanes);
 	if (best->calls >= VDI_GRPC_STREAMS_PER_UNARY_LANE) {
-		struct vdi_grpc_lane *own = least_busy_locked(server, server->unary_lanes, server->lane_count);
+		struct vdi_grpc_lane *own =
+			least_busy_locked(server, server->unary_lanes, server->lane_count);
 
 		best = own ? own : best;
 		/* Without memory or a thread the others get longer. */
-		if ((own == NULL || own->calls >= VDI_RPC_STREAMS_PER_QUEUE) && !server->is_stopping && add_lane_locked(server, "vedette-stream", &added) == VD_OK) {
+		if ((own == NULL || own->calls >= VDI_RPC_STREAMS_PER_QUEUE) && !server->is_stopping &&
+		    add_lane_locked(server, "vedette-stream", &added) == VD_OK) {
 			start_lane_locked(added);
 			best = added;
 		}
@@ -125,9 +133,9 @@ static void free_server(struct vdi_grpc_server *server)
 
 static void run_lane_ended(void *arg)
 {
-	struct vdi_grpc_lane  *lane = arg;
+	struct vdi_grpc_lane   *lane = arg;
 	struct vdi_grpc_server *server = lane->server;
-	bool		       is_last;
+	bool			is_last;
 
 	vdi_lock_acquire(&server->lock);
 	is_last = --server->lanes_running == 0;
@@ -195,11 +203,11 @@ static vd_mono close_round(struct vdi_grpc_server *server)
 
 static vd_mono run_round(void *arg)
 {
-	struct vdi_grpc_lane  *lane = arg;
+	struct vdi_grpc_lane   *lane = arg;
 	struct vdi_grpc_server *server = lane->server;
-	vd_mono		       due = VD_NEVER;
-	bool		       closes;
-	bool		       stops;
+	vd_mono			due = VD_NEVER;
+	bool			closes;
+	bool			stops;
 
 	vdi_grpc_server_calls_run(lane);
 	vdi_lock_acquire(&server->lock);
@@ -240,7 +248,8 @@ static void server_drain(struct vdi_rpc_server *base)
 	if (!is_first)
 		return;
 	vdi_grpc_tag_hand(&server->shutdown_tag);
-	grpc_server_shutdown_and_notify(server->core, vdi_grpc_queue_core(server->lanes[0]->queue), &server->shutdown_tag);
+	grpc_server_shutdown_and_notify(server->core, vdi_grpc_queue_core(server->lanes[0]->queue),
+					&server->shutdown_tag);
 	vdi_lock_acquire(&server->lock);
 	server->is_shut = true;
 	vdi_lock_release(&server->lock);
@@ -264,7 +273,9 @@ static void server_close(struct vdi_rpc_server *base, void (*done)(void *arg), v
 
 static grpc_arg int_arg(const char *key, int64_t value)
 {
-	return (grpc_arg) { .type = GRPC_ARG_INTEGER, .key = (char *) key, .value.integer = value > INT32_MAX ? INT32_MAX : (int) value };
+	return (grpc_arg) { .type = GRPC_ARG_INTEGER,
+			    .key = (char *) key,
+			    .value.integer = value > INT32_MAX ? INT32_MAX : (int) value };
 }
 
 static void create_core(struct vdi_grpc_server *server, const struct vdi_rpc_server_options *options)
@@ -274,14 +285,19 @@ static void create_core(struct vdi_grpc_server *server, const struct vdi_rpc_ser
 	grpc_resource_quota *quota = grpc_resource_quota_create("vedette-server");
 
 	grpc_resource_quota_resize(quota, options->memory_max ? options->memory_max : MEMORY_DEFAULT);
-	list[args.num_args++] = (grpc_arg) { .type = GRPC_ARG_POINTER, .key = (char *) GRPC_ARG_RESOURCE_QUOTA,
+	list[args.num_args++] = (grpc_arg) { .type = GRPC_ARG_POINTER,
+					     .key = (char *) GRPC_ARG_RESOURCE_QUOTA,
 					     .value.pointer = { quota, grpc_resource_quota_arg_vtable() } };
-	/* Twice the limit: what lies between is refused by us, in grpc-go's words, and what is beyond by core. */
-	list[args.num_args++] = int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, server->receive_size_max > INT32_MAX / 2 ? -1 : (int64_t) server->receive_size_max * 2);
+	/* Twice the limit: what lies between is refused by us, in grpc-go's words, and what is beyond by
+	 * core. */
+	list[args.num_args++] = int_arg(
+		GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
+		server->receive_size_max > INT32_MAX / 2 ? -1 : (int64_t) server->receive_size_max * 2);
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
 	list[args.num_args++] = int_arg(GRPC_ARG_ALLOW_REUSEPORT, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0);
-	/* A window of a fixed size, in place of one that core finds out with pings and lets grow to 16 MiB. */
+	/* A window of a fixed size, in place of one that core finds out with pings and lets grow to 16
+	 * MiB. */
 	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_BDP_PROBE, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, VDI_GRPC_WINDOW);
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_METADATA_SIZE, METADATA_SIZE_MAX);
@@ -290,17 +306,21 @@ static void create_core(struct vdi_grpc_server *server, const struct vdi_rpc_ser
 	if (options->streams_max)
 		list[args.num_args++] = int_arg(GRPC_ARG_MAX_CONCURRENT_STREAMS, options->streams_max);
 	if (options->ping_interval_min.ns > 0)
-		list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, options->ping_interval_min.ns / 1000000);
+		list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+						options->ping_interval_min.ns / 1000000);
 	if (options->keepalive_time.ns > 0)
-		list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, options->keepalive_time.ns / 1000000);
+		list[args.num_args++] =
+			int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, options->keepalive_time.ns / 1000000);
 	if (options->keepalive_timeout.ns > 0)
-		list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, options->keepalive_timeout.ns / 1000000);
+		list[args.num_args++] =
+			int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, options->keepalive_timeout.ns / 1000000);
 	VDI_CHECK(args.num_args <= VDI_ARRAY_SIZE(list));
 	server->core = grpc_server_create(&args, NULL);
 	grpc_resource_quota_unref(quota);
 }
 
-/* Core says no more than that it failed: try the same ourselves, for the reason. NULL: there is none, in the address. */
+/* Core says no more than that it failed: try the same ourselves, for the reason. NULL: there is none, in the
+ * address. */
 static const char *why_not_listening(const char *address)
 {
 	char		 host[256];
@@ -323,7 +343,8 @@ static const char *why_not_listening(const char *address)
 		return "no such address";
 	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0) {
-		(void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* as core does; without it the reason may be another */
+		(void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
+				  sizeof on); /* as core does; without it the reason may be another */
 		if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 1) != 0)
 			why = strerror(errno);
 		close(fd);
@@ -332,8 +353,8 @@ static const char *why_not_listening(const char *address)
 	return why;
 }
 
-static vd_status listen_on(struct vdi_grpc_server *server, const char *address, grpc_server_credentials *credentials, bool has_tls,
-			   struct vd_error *reterr)
+static vd_status listen_on(struct vdi_grpc_server *server, const char *address,
+			   grpc_server_credentials *credentials, bool has_tls, struct vd_error *reterr)
 {
 	const char *colon = strrchr(address, ':');
 	const char *why;
@@ -342,13 +363,16 @@ static vd_status listen_on(struct vdi_grpc_server *server, const char *address, 
 	int	    port;
 
 	if (!is_socket && (colon == NULL || strlen(address) > 256))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "address \"%.200s\": is not address:port", address);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "address \"%.200s\": is not address:port",
+				    address);
 	port = grpc_server_add_http2_port(server->core, address, credentials);
 	if (port == 0) {
 		why = why_not_listening(address);
 		if (why == NULL && has_tls)
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the certificate, its key or the CA cannot be used");
-		return vd_error_set(reterr, VD_IO, "address \"%.200s\": %s", address, why ? why : "cannot be listened on");
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+					    "the certificate, its key or the CA cannot be used");
+		return vd_error_set(reterr, VD_IO, "address \"%.200s\": %s", address,
+				    why ? why : "cannot be listened on");
 	}
 	if (is_socket)
 		snprintf(text, sizeof text, "%s", address);
@@ -361,7 +385,8 @@ static vd_status listen_on(struct vdi_grpc_server *server, const char *address, 
 	return VD_OK;
 }
 
-static vd_status listen_on_all(struct vdi_grpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+static vd_status listen_on_all(struct vdi_grpc_server *server, const struct vdi_rpc_server_options *options,
+			       struct vd_error *reterr)
 {
 	grpc_server_credentials *credentials;
 	vd_status		 status = VD_OK;
@@ -381,8 +406,9 @@ static vd_status listen_on_all(struct vdi_grpc_server *server, const struct vdi_
 	return status;
 }
 
-static vd_status register_methods(struct vdi_grpc_server *server, const char *const *methods, size_t count, grpc_server_register_method_payload_handling payload,
-				  void ***ret_handles, struct vd_error *reterr)
+static vd_status register_methods(struct vdi_grpc_server *server, const char *const *methods, size_t count,
+				  grpc_server_register_method_payload_handling payload, void ***ret_handles,
+				  struct vd_error *reterr)
 {
 	void **handles;
 
@@ -395,7 +421,8 @@ static vd_status register_methods(struct vdi_grpc_server *server, const char *co
 	for (size_t i = 0; i < count; i++) {
 		handles[i] = grpc_server_register_method(server->core, methods[i], NULL, payload, 0);
 		if (handles[i] == NULL)
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "method \"%s\" is given twice", methods[i]);
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "method \"%s\" is given twice",
+					    methods[i]);
 	}
 	return VD_OK;
 }
@@ -409,7 +436,8 @@ static vd_status make_lanes(struct vdi_grpc_server *server)
 	for (unsigned i = 0; i < server->unary_lanes && status == VD_OK; i++) {
 		status = add_lane_locked(server, "vedette-rpc", &lane);
 		if (status == VD_OK)
-			grpc_server_register_completion_queue(server->core, vdi_grpc_queue_core(lane->queue), NULL);
+			grpc_server_register_completion_queue(server->core, vdi_grpc_queue_core(lane->queue),
+							      NULL);
 	}
 	vdi_lock_release(&server->lock);
 	return status;
@@ -445,12 +473,14 @@ static void undo(struct vdi_grpc_server *server)
 	free_server(server);
 }
 
-static vd_status set_up(struct vdi_grpc_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+static vd_status set_up(struct vdi_grpc_server *server, const struct vdi_rpc_server_options *options,
+			struct vd_error *reterr)
 {
 	create_core(server, options);
-	VDI_TRY(register_methods(server, options->stream_methods, options->stream_method_count, GRPC_SRM_PAYLOAD_NONE, &server->stream_handles, reterr));
-	VDI_TRY(register_methods(server, options->unary_methods, options->unary_method_count, GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER,
-				 &server->unary_handles, reterr));
+	VDI_TRY(register_methods(server, options->stream_methods, options->stream_method_count,
+				 GRPC_SRM_PAYLOAD_NONE, &server->stream_handles, reterr));
+	VDI_TRY(register_methods(server, options->unary_methods, options->unary_method_count,
+				 GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, &server->unary_handles, reterr));
 	server->stream_methods = options->stream_methods;
 	server->stream_method_count = options->stream_method_count;
 	server->unary_methods = options->unary_methods;
@@ -459,11 +489,14 @@ static vd_status set_up(struct vdi_grpc_server *server, const struct vdi_rpc_ser
 	return listen_on_all(server, options, reterr);
 }
 
-vd_status vdi_grpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server, struct vd_error *reterr)
+vd_status vdi_grpc_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options,
+			      struct vdi_rpc_server **ret_server, struct vd_error *reterr)
 {
-	static const struct vdi_rpc_server_ops ops = { .address = server_address, .drain = server_drain, .close = server_close };
-	struct vdi_grpc_server *server = VDI_NEW(struct vdi_grpc_server);
-	vd_status	       status;
+	static const struct vdi_rpc_server_ops ops = { .address = server_address,
+						       .drain = server_drain,
+						       .close = server_close };
+	struct vdi_grpc_server		      *server = VDI_NEW(struct vdi_grpc_server);
+	vd_status			       status;
 
 	if (server == NULL)
 		return VD_NOMEM;

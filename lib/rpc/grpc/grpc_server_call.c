@@ -1,16 +1,19 @@
 /* One call as the server has it, from its arrival to its end.
  *
- * Kinds of batches, each with its tag and at most one out: receiving, sending (our metadata, one message, the status: as much of it as there is goes together),
- * and waiting for core's word that the call is over. That word is the only reliable end: client gone, deadline, or our status delivered. When it has come and
- * no tag is out, the service is told.
+ * Kinds of batches, each with its tag and at most one out: receiving, sending (our metadata, one message, the
+ * status: as much of it as there is goes together), and waiting for core's word that the call is over. That
+ * word is the only reliable end: client gone, deadline, or our status delivered. When it has come and no tag
+ * is out, the service is told.
  *
- * A call of a unary method comes with its request, and asks for that word together with the answer: one batch and two events in all, where others have three and four.
+ * A call of a unary method comes with its request, and asks for that word together with the answer: one batch
+ * and two events in all, where others have three and four.
  *
- * Sending: one message is with core at a time, the others wait in the call's queue. All but the last carry core's hint to wait for more, so many small messages
- * become few writes.
+ * Sending: one message is with core at a time, the others wait in the call's queue. All but the last carry
+ * core's hint to wait for more, so many small messages become few writes.
  *
- * Batches are started on the lane's own thread. Another thread that has something to send puts the call into the lane's list and wakes it: once for many calls. With
- * core, two threads on one connection are dear: who finds the other inside leaves its work to a third one, of core's executor, and each completion that comes
+ * Batches are started on the lane's own thread. Another thread that has something to send puts the call into
+ * the lane's list and wakes it: once for many calls. With core, two threads on one connection are dear: who
+ * finds the other inside leaves its work to a third one, of core's executor, and each completion that comes
  * up elsewhere wakes the thread that sleeps in the queue. docs/decisions/batches-on-one-thread.md.
  */
 #include <stdio.h>
@@ -72,7 +75,8 @@ void vdi_grpc_server_call_destroy(struct vdi_grpc_server_call *call)
 
 /* ---- Batches ---- */
 
-static void start_locked(struct vdi_grpc_server_call *call, const grpc_op *ops, size_t count, struct vdi_grpc_tag *tag)
+static void start_locked(struct vdi_grpc_server_call *call, const grpc_op *ops, size_t count,
+			 struct vdi_grpc_tag *tag)
 {
 	grpc_call_error error;
 
@@ -141,13 +145,15 @@ static void send_next_locked(struct vdi_grpc_server_call *call)
 	grpc_byte_buffer	 *buffer = NULL;
 	grpc_slice		  details = grpc_empty_slice();
 
-	if (call->is_sending || call->is_closed || call->is_finished || (call->queue == NULL && !call->is_finishing))
+	if (call->is_sending || call->is_closed || call->is_finished ||
+	    (call->queue == NULL && !call->is_finishing))
 		return;
 	outgoing = take_outgoing_locked(call);
 	if (!call->has_metadata)
 		ops[count++].op = GRPC_OP_SEND_INITIAL_METADATA;
 	if (outgoing) {
-		buffer = vdi_grpc_blob_pack((struct vd_bytes) { outgoing->head, outgoing->head_size }, outgoing->blob);
+		buffer = vdi_grpc_blob_pack((struct vd_bytes) { outgoing->head, outgoing->head_size },
+					    outgoing->blob);
 		call->sending_bytes = outgoing_size(outgoing);
 		ops[count].op = GRPC_OP_SEND_MESSAGE;
 		ops[count].flags = call->queue ? GRPC_WRITE_BUFFER_HINT : 0;
@@ -203,7 +209,8 @@ static void receive_next_locked(struct vdi_grpc_server_call *call)
 	start_locked(call, &op, 1, &call->receive_tag);
 }
 
-/* There is something to start: at once, or when the lane gets round to it. The wake is under the lock, so that the call, and with it the lane, is still there. */
+/* There is something to start: at once, or when the lane gets round to it. The wake is under the lock, so
+ * that the call, and with it the lane, is still there. */
 static void kick_locked(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_lane *lane = call->lane;
@@ -235,7 +242,10 @@ static void finish_locked(struct vdi_grpc_server_call *call, int code, const cha
 	call->is_finishing = true;
 	call->code = code;
 	if (message && *message)
-		call->message = vdi_strndup(message, VDI_MIN(strlen(message), VDI_RPC_STATUS_SIZE_MAX)); /* without memory there is the code only */
+		call->message = vdi_strndup(
+			message,
+			VDI_MIN(strlen(message),
+				VDI_RPC_STATUS_SIZE_MAX)); /* without memory there is the code only */
 	kick_locked(call);
 }
 
@@ -277,7 +287,8 @@ static void begin(struct vdi_grpc_server_call *call)
 	call->is_beginning = true;
 	call->tags++; /* until here it is all told */
 	if (call->is_refused)
-		finish_locked(call, call->code, call->code == VDI_RPC_UNAVAILABLE ? "the server is closing" : "out of memory");
+		finish_locked(call, call->code,
+			      call->code == VDI_RPC_UNAVAILABLE ? "the server is closing" : "out of memory");
 	else if (call->method_index != SIZE_MAX && !call->is_finishing)
 		send_metadata_locked(call);
 	call->is_arrived = true;
@@ -325,9 +336,9 @@ static void remove_call(struct vdi_grpc_server_call *call)
 static void end_refused(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_server *server = call->server;
-	struct vdi_grpc_lane  *accept_lane = call->accept_lane;
-	size_t		       method_index = call->method_index;
-	size_t		       unary_index = call->unary_index;
+	struct vdi_grpc_lane   *accept_lane = call->accept_lane;
+	size_t			method_index = call->method_index;
+	size_t			unary_index = call->unary_index;
 
 	if (!call->offers_again) {
 		call_free(&call->base);
@@ -382,8 +393,8 @@ static void run_accept(struct vdi_grpc_tag *tag, bool success)
 static void tell_message(struct vdi_grpc_server_call *call, grpc_byte_buffer *received)
 {
 	struct vdi_grpc_server *server = call->server;
-	struct vdi_rpc_message message = { 0 };
-	bool		       is_told;
+	struct vdi_rpc_message	message = { 0 };
+	bool			is_told;
 
 	vdi_lock_acquire(&call->lock);
 	call->is_receiving = false;
@@ -391,8 +402,8 @@ static void tell_message(struct vdi_grpc_server_call *call, grpc_byte_buffer *re
 	if (received && grpc_byte_buffer_length(received) > server->receive_size_max) {
 		char text[96];
 
-		snprintf(text, sizeof text, "grpc: received message larger than max (%zu vs. %zu)", grpc_byte_buffer_length(received),
-			 server->receive_size_max);
+		snprintf(text, sizeof text, "grpc: received message larger than max (%zu vs. %zu)",
+			 grpc_byte_buffer_length(received), server->receive_size_max);
 		grpc_byte_buffer_destroy(received);
 		finish_locked(call, VDI_RPC_RESOURCE_EXHAUSTED, text);
 		is_told = false;
@@ -443,10 +454,11 @@ static void close_locked(struct vdi_grpc_server_call *call)
 static void run_send(struct vdi_grpc_tag *tag, bool success)
 {
 	struct vdi_grpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_grpc_server_call, send_tag);
-	bool			    is_writable;
+	bool			     is_writable;
 
 	vdi_lock_acquire(&call->lock);
-	call->is_sending = !success; /* after a failure nothing is sent any more; core will say that the call is over */
+	call->is_sending =
+		!success; /* after a failure nothing is sent any more; core will say that the call is over */
 	call->queued_bytes -= call->sending_bytes;
 	call->sending_bytes = 0;
 	if (call->closes_with_send)
@@ -458,7 +470,8 @@ static void run_send(struct vdi_grpc_tag *tag, bool success)
 		if (!call->awaits_close)
 			await_close_locked(call);
 	}
-	is_writable = call->wants_writable && call->queued_bytes <= call->server->send_bytes_max / 2 && !call->is_closed && success;
+	is_writable = call->wants_writable && call->queued_bytes <= call->server->send_bytes_max / 2 &&
+		      !call->is_closed && success;
 	if (is_writable)
 		call->wants_writable = false;
 	vdi_lock_release(&call->lock);
@@ -504,7 +517,8 @@ static void call_receive(struct vdi_rpc_server_call *base)
 	vdi_lock_release(&call->lock);
 }
 
-static vd_status put_locked(struct vdi_grpc_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
+static vd_status put_locked(struct vdi_grpc_server_call *call, struct vd_bytes head,
+			    struct vdi_rpc_blob *blob)
 {
 	struct vdi_grpc_outgoing *outgoing = vdi_alloc(sizeof *outgoing);
 
@@ -525,13 +539,14 @@ static vd_status put_locked(struct vdi_grpc_server_call *call, struct vd_bytes h
 static vd_status call_send(struct vdi_rpc_server_call *base, struct vd_bytes head, struct vdi_rpc_blob *blob)
 {
 	struct vdi_grpc_server_call *call = call_of(base);
-	size_t	  size = head.size + vdi_rpc_blob_size(blob);
-	vd_status status;
+	size_t			     size = head.size + vdi_rpc_blob_size(blob);
+	vd_status		     status;
 
 	vdi_lock_acquire(&call->lock);
 	if (call->is_closed || call->is_finishing)
 		status = VD_CLOSED;
-	else if (call->queued_bytes && (size > call->server->send_bytes_max || call->queued_bytes > call->server->send_bytes_max - size)) {
+	else if (call->queued_bytes && (size > call->server->send_bytes_max ||
+					call->queued_bytes > call->server->send_bytes_max - size)) {
 		call->wants_writable = true;
 		status = VD_FULL;
 	} else {
@@ -544,10 +559,11 @@ static vd_status call_send(struct vdi_rpc_server_call *base, struct vd_bytes hea
 	return status;
 }
 
-static vd_status call_answer(struct vdi_rpc_server_call *base, struct vd_bytes head, struct vdi_rpc_blob *blob)
+static vd_status call_answer(struct vdi_rpc_server_call *base, struct vd_bytes head,
+			     struct vdi_rpc_blob *blob)
 {
 	struct vdi_grpc_server_call *call = call_of(base);
-	vd_status status;
+	vd_status		     status;
 
 	vdi_lock_acquire(&call->lock);
 	if (call->is_closed || call->is_finishing)
@@ -632,7 +648,7 @@ static char *tidy_peer(const char *peer)
 static const char *call_peer(const struct vdi_rpc_server_call *base)
 {
 	struct vdi_grpc_server_call *call = call_of(base); /* what is asked for is kept */
-	const char		   *peer;
+	const char		    *peer;
 
 	vdi_lock_acquire(&call->lock);
 	if (call->peer == NULL) {
@@ -668,7 +684,7 @@ static char *find_common_name(grpc_call *core)
 static const char *call_common_name(const struct vdi_rpc_server_call *base)
 {
 	struct vdi_grpc_server_call *call = call_of(base);
-	const char		   *name;
+	const char		    *name;
 
 	vdi_lock_acquire(&call->lock);
 	if (call->common_name == NULL)

@@ -1,8 +1,10 @@
-/* What the files of the server share: the server, and one call (grpc_server_call.c) from the moment its place is offered to core (grpc_accept.c).
+/* What the files of the server share: the server, and one call (grpc_server_call.c) from the moment its place
+ * is offered to core (grpc_accept.c).
  *
- * Threads: callers' threads, and one for each queue. All events of a call come out of one queue; queues for unary calls also bring new calls. A call's
- * state is under its lock, the server's lists under the server's; a call's lock is taken inside the server's, never the other way round. No
- * handler is called with a lock held. Batches of a call are started on its lane's thread only, whoever asked for what they carry.
+ * Threads: callers' threads, and one for each queue. All events of a call come out of one queue; queues for
+ * unary calls also bring new calls. A call's state is under its lock, the server's lists under the server's;
+ * a call's lock is taken inside the server's, never the other way round. No handler is called with a lock
+ * held. Batches of a call are started on its lane's thread only, whoever asked for what they carry.
  */
 #ifndef VDI_GRPC_SERVER_STATE_H
 #define VDI_GRPC_SERVER_STATE_H
@@ -19,8 +21,8 @@
 /* A queue and who is bound to it. */
 struct vdi_grpc_lane {
 	struct vdi_grpc_server *server;
-	struct vdi_grpc_queue *queue;
-	size_t		       calls; /* under the server's lock: offered or running, of stream methods */
+	struct vdi_grpc_queue  *queue;
+	size_t			calls; /* under the server's lock: offered or running, of stream methods */
 
 	struct vdi_lock lock; /* inside the lock of a call */
 
@@ -39,11 +41,11 @@ struct vdi_grpc_outgoing {
 
 struct vdi_grpc_server_call {
 	struct vdi_rpc_server_call base;
-	struct vdi_grpc_server *server;
-	struct vdi_grpc_lane  *lane; /* where its events come out */
-	struct vdi_grpc_lane  *accept_lane;
-	size_t		       method_index; /* into the server's stream methods; SIZE_MAX: any other */
-	size_t		       unary_index;  /* into its unary methods; SIZE_MAX: any other */
+	struct vdi_grpc_server	  *server;
+	struct vdi_grpc_lane	  *lane; /* where its events come out */
+	struct vdi_grpc_lane	  *accept_lane;
+	size_t			   method_index; /* into the server's stream methods; SIZE_MAX: any other */
+	size_t			   unary_index;	 /* into its unary methods; SIZE_MAX: any other */
 
 	/* Filled by core when the call arrives, then fixed. */
 	grpc_call	   *core;
@@ -53,37 +55,39 @@ struct vdi_grpc_server_call {
 	const char	   *method;
 	char		   *method_copy;
 	void		   *arg; /* the service's; set before anything else is told */
-	grpc_byte_buffer   *payload; /* of a unary method: the request, which came with the call, until it is told */
-	bool		    is_beginning; /* the lane's: the payload will be looked at */
+	grpc_byte_buffer
+		*payload; /* of a unary method: the request, which came with the call, until it is told */
+	bool	 is_beginning; /* the lane's: the payload will be looked at */
 
 	struct vdi_lock lock;
 
 	/* Under lock. */
-	unsigned		  tags; /* out */
-	bool			  is_arrived;
-	bool			  is_refused;	/* not told to the service */
-	bool			  offers_again; /* its memory is the next place */
-	bool			  has_metadata;	/* ours was given to core */
-	bool			  is_receiving;
-	bool			  is_sending;
-	bool			  awaits_close; /* core was asked to say when it is over: at once, or, of a unary method, with the status */
-	bool			  closes_with_send; /* in one batch */
-	bool			  is_closed;	/* core has said that it is over */
-	bool			  is_cancelled;
-	bool			  is_finishing;	/* the service has given a status */
-	bool			  is_finished;	/* and core has it */
-	bool			  is_ended;	/* told, or being told */
-	bool			  wants_writable;
-	bool			  wants_message; /* a receive is to be started */
-	bool			  is_kicked;	 /* in the lane's list, which counts as a tag */
-	int			  code;
-	char			 *message;	/* of the status; NULL: "" */
-	struct vdi_grpc_outgoing *queue;
+	unsigned tags; /* out */
+	bool	 is_arrived;
+	bool	 is_refused;   /* not told to the service */
+	bool	 offers_again; /* its memory is the next place */
+	bool	 has_metadata; /* ours was given to core */
+	bool	 is_receiving;
+	bool	 is_sending;
+	/* core was asked to say when it is over: at once, or, of a unary method, with the status */
+	bool			   awaits_close;
+	bool			   closes_with_send; /* in one batch */
+	bool			   is_closed;	     /* core has said that it is over */
+	bool			   is_cancelled;
+	bool			   is_finishing; /* the service has given a status */
+	bool			   is_finished;	 /* and core has it */
+	bool			   is_ended;	 /* told, or being told */
+	bool			   wants_writable;
+	bool			   wants_message; /* a receive is to be started */
+	bool			   is_kicked;	  /* in the lane's list, which counts as a tag */
+	int			   code;
+	char			  *message; /* of the status; NULL: "" */
+	struct vdi_grpc_outgoing  *queue;
 	struct vdi_grpc_outgoing **queue_last;
-	size_t			  queued_bytes;	/* the one that core has not given back included */
-	size_t			  sending_bytes;
-	char			 *peer;		/* made when asked for */
-	char			 *common_name;
+	size_t			   queued_bytes; /* the one that core has not given back included */
+	size_t			   sending_bytes;
+	char			  *peer; /* made when asked for */
+	char			  *common_name;
 
 	/* Under the lane's lock. */
 	struct vdi_grpc_server_call *kicked_next;
@@ -110,38 +114,38 @@ struct vdi_grpc_server {
 	struct vdi_rpc_server base;
 
 	/* Fixed at creation. */
-	const struct vd_env			   *env;
-	struct vdi_grpc_user			    user;
-	const struct vdi_rpc_server_handlers	   *handlers;
-	void					   *arg;
-	grpc_server				   *core;
-	size_t					    receive_size_max;
-	size_t					    send_bytes_max;
-	const char *const			   *stream_methods;
-	void					  **stream_handles; /* core's names of them */
-	size_t					    stream_method_count;
-	const char *const			   *unary_methods;
-	void					  **unary_handles;
-	size_t					    unary_method_count;
-	char					  **addresses;
-	size_t					    address_count;
-	unsigned				    unary_lanes;
-	struct vdi_grpc_tag			    shutdown_tag;
+	const struct vd_env		     *env;
+	struct vdi_grpc_user		      user;
+	const struct vdi_rpc_server_handlers *handlers;
+	void				     *arg;
+	grpc_server			     *core;
+	size_t				      receive_size_max;
+	size_t				      send_bytes_max;
+	const char *const		     *stream_methods;
+	void				    **stream_handles; /* core's names of them */
+	size_t				      stream_method_count;
+	const char *const		     *unary_methods;
+	void				    **unary_handles;
+	size_t				      unary_method_count;
+	char				    **addresses;
+	size_t				      address_count;
+	unsigned			      unary_lanes;
+	struct vdi_grpc_tag		      shutdown_tag;
 
 	struct vdi_lock lock;
 
 	/* Under lock. */
-	struct vdi_grpc_lane	   *lanes[VDI_GRPC_LANES_MAX]; /* first those of unary calls; grows */
-	unsigned		    lane_count;
-	unsigned		    lanes_running;
-	size_t			    offers;	 /* places that core has */
-	struct vdi_grpc_server_call *calls;	 /* arrived and not freed */
-	bool			    is_draining;
-	bool			    is_drained;	 /* core says that no call is left */
-	bool			    is_closing;
-	bool			    is_stopping; /* the queues end */
-	vd_mono			    cut_at;
-	bool			    is_shut;	 /* core was told to drain */
+	struct vdi_grpc_lane	    *lanes[VDI_GRPC_LANES_MAX]; /* first those of unary calls; grows */
+	unsigned		     lane_count;
+	unsigned		     lanes_running;
+	size_t			     offers; /* places that core has */
+	struct vdi_grpc_server_call *calls;  /* arrived and not freed */
+	bool			     is_draining;
+	bool			     is_drained; /* core says that no call is left */
+	bool			     is_closing;
+	bool			     is_stopping; /* the queues end */
+	vd_mono			     cut_at;
+	bool			     is_shut; /* core was told to drain */
 	void (*done)(void *arg);
 	void *done_arg;
 
@@ -162,7 +166,8 @@ void vdi_grpc_accept_again(struct vdi_grpc_server_call *call);
 
 extern const struct vdi_rpc_server_call_ops vdi_grpc_server_call_ops;
 /* A place; VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_grpc_server_call_new(struct vdi_grpc_server *server, struct vdi_grpc_server_call **ret_call);
+VDI_MUST_USE vd_status vdi_grpc_server_call_new(struct vdi_grpc_server	     *server,
+						struct vdi_grpc_server_call **ret_call);
 void		       vdi_grpc_server_call_destroy(struct vdi_grpc_server_call *call);
 /* On the lane that it arrived on: tells the service on its own lane; or, refused, ends it with call->code. */
 void vdi_grpc_server_call_arrive(struct vdi_grpc_server_call *call);

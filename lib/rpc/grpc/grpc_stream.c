@@ -1,10 +1,13 @@
 /* A stream of messages in both directions.
  *
- * Each kind of batch has its own tag, and at most one batch of a kind is out: opening (our metadata), the peer's metadata, sending, receiving, the status. All batches are started under the stream's lock, which callers' threads and the queue's share. The end is
- * told when the status has come and no tag is out any more, so nothing comes after it.
+ * Each kind of batch has its own tag, and at most one batch of a kind is out: opening (our metadata), the
+ * peer's metadata, sending, receiving, the status. All batches are started under the stream's lock, which
+ * callers' threads and the queue's share. The end is told when the status has come and no tag is out any
+ * more, so nothing comes after it.
  *
- * Messages are given to core one by one after the opening batch has come back with success: until then the stream may still move to another endpoint, with all
- * that is queued for it. A single request is such a message too.
+ * Messages are given to core one by one after the opening batch has come back with success: until then the
+ * stream may still move to another endpoint, with all that is queued for it. A single request is such a
+ * message too.
  */
 #include "grpc_client_state.h"
 
@@ -22,19 +25,19 @@ struct stream {
 	struct vdi_lock			      lock;
 
 	/* Under lock. */
-	unsigned	 tags;	   /* out */
-	bool		 is_running; /* core has the call */
-	bool		 is_opened;
-	bool		 is_ended; /* the end is being told, or was */
-	bool		 is_freed; /* by its user */
-	bool		 is_left;  /* by the client */
-	struct outgoing *queue;
+	unsigned	  tags;	      /* out */
+	bool		  is_running; /* core has the call */
+	bool		  is_opened;
+	bool		  is_ended; /* the end is being told, or was */
+	bool		  is_freed; /* by its user */
+	bool		  is_left;  /* by the client */
+	struct outgoing	 *queue;
 	struct outgoing **queue_last;
-	bool		 is_sending;
-	bool		 wants_half_close;
-	bool		 is_half_closed;
-	bool		 is_receiving; /* a receive is with core */
-	bool		 wants_message; /* asked for and not yet with core */
+	bool		  is_sending;
+	bool		  wants_half_close;
+	bool		  is_half_closed;
+	bool		  is_receiving;	 /* a receive is with core */
+	bool		  wants_message; /* asked for and not yet with core */
 
 	/* The queue's. */
 	bool has_status;
@@ -281,7 +284,8 @@ static void run_status(struct vdi_grpc_tag *tag, bool success)
 /* ---- For the client's user ---- */
 
 vd_status vdi_grpc_stream_open(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
-			       const struct vdi_rpc_stream_handlers *handlers, void *arg, struct vdi_rpc_stream **ret_stream)
+			       const struct vdi_rpc_stream_handlers *handlers, void *arg,
+			       struct vdi_rpc_stream **ret_stream)
 {
 	static const struct vdi_grpc_rpc_ops ops = { .is_stream = true, .start = start, .refused = refused };
 	struct stream			    *stream = VDI_NEW(struct stream);
@@ -300,7 +304,8 @@ vd_status vdi_grpc_stream_open(struct vdi_rpc_client *client, const struct vdi_r
 	stream->receive_tag.run = run_receive;
 	stream->status_tag.run = run_status;
 	vdi_lock_init(&stream->lock, VDI_LOCK_RPC_STREAM);
-	status = vdi_grpc_rpc_init(&stream->rpc, &ops, VDI_CONTAINER_OF(client, struct vdi_grpc_client, client), request);
+	status = vdi_grpc_rpc_init(&stream->rpc, &ops,
+				   VDI_CONTAINER_OF(client, struct vdi_grpc_client, client), request);
 	if (status != VD_OK) {
 		free_stream(stream);
 		return status;

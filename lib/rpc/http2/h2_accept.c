@@ -1,6 +1,8 @@
-/* Listening: addresses, and the first loop's handing out of what arrives to the loop that has the fewest connections.
+/* Listening: addresses, and the first loop's handing out of what arrives to the loop that has the fewest
+ * connections.
  *
- * Without a free descriptor or memory nothing is accepted for a moment: the socket would stay readable, and the loop would spin.
+ * Without a free descriptor or memory nothing is accepted for a moment: the socket would stay readable, and
+ * the loop would spin.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -15,13 +17,14 @@
 #include "env.h"
 #include "h2_server_state.h"
 
-#define BACKLOG	     1024
+#define BACKLOG 1024
 #define ACCEPT_BATCH 64
 #define ACCEPT_PAUSE VD_MS(50)
 
 /* ---- Addresses ---- */
 
-static vd_status open_socket(const struct sockaddr *at, socklen_t size, const char *name, struct vdi_h2_listener *listener, struct vd_error *reterr)
+static vd_status open_socket(const struct sockaddr *at, socklen_t size, const char *name,
+			     struct vdi_h2_listener *listener, struct vd_error *reterr)
 {
 	int fd = socket(at->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int on = 1;
@@ -48,7 +51,8 @@ static unsigned port_of(int fd)
 
 	if (getsockname(fd, (struct sockaddr *) &at, &size) != 0)
 		return 0;
-	return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *) &at)->sin6_port : ((struct sockaddr_in *) &at)->sin_port);
+	return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *) &at)->sin6_port :
+						((struct sockaddr_in *) &at)->sin_port);
 }
 
 /* Of a name with several addresses, IPv4 first, as Go does it. */
@@ -62,8 +66,8 @@ static const struct addrinfo *choose(const struct addrinfo *found)
 
 static vd_status listen_on_port(const char *name, struct vdi_h2_listener *listener, struct vd_error *reterr)
 {
-	const char     *colon = strrchr(name, ':');
-	struct addrinfo hints = { .ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM };
+	const char	*colon = strrchr(name, ':');
+	struct addrinfo	 hints = { .ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found;
 	char		 host[256];
 	char		 address[300];
@@ -71,7 +75,8 @@ static vd_status listen_on_port(const char *name, struct vdi_h2_listener *listen
 	vd_status	 status;
 
 	if (colon == NULL || strlen(name) > 256)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "address \"%.200s\": is not address:port", name);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "address \"%.200s\": is not address:port",
+				    name);
 	size = (size_t) (colon - name);
 	if (size >= 2 && name[0] == '[' && name[size - 1] == ']')
 		snprintf(host, sizeof host, "%.*s", (int) (size - 2), name + 1);
@@ -111,7 +116,8 @@ static vd_status listen_on_path(const char *name, struct vdi_h2_listener *listen
 	if (strncmp(path, "//", 2) == 0)
 		path += 2;
 	if (path[0] == 0 || strlen(path) >= sizeof at.sun_path)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "address \"%.200s\": the path is %s", name, path[0] ? "too long" : "missing");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "address \"%.200s\": the path is %s", name,
+				    path[0] ? "too long" : "missing");
 	strcpy(at.sun_path, path);
 	remove_stale(&at);
 	VDI_TRY(open_socket((struct sockaddr *) &at, sizeof at, name, listener, reterr));
@@ -120,7 +126,8 @@ static vd_status listen_on_path(const char *name, struct vdi_h2_listener *listen
 	return listener->path && listener->address ? VD_OK : VD_NOMEM;
 }
 
-vd_status vdi_h2_accept_listen(struct vdi_h2_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+vd_status vdi_h2_accept_listen(struct vdi_h2_server *server, const struct vdi_rpc_server_options *options,
+			       struct vd_error *reterr)
 {
 	if (options->listen_count == 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "no address to listen on");
@@ -148,7 +155,8 @@ static struct vdi_h2_server_loop *least_busy(struct vdi_h2_server *server)
 	struct vdi_h2_server_loop *best = &server->loops[0];
 
 	for (unsigned i = 1; i < server->loop_count; i++)
-		if (atomic_load_explicit(&server->loops[i].connection_count, memory_order_relaxed) < atomic_load_explicit(&best->connection_count, memory_order_relaxed))
+		if (atomic_load_explicit(&server->loops[i].connection_count, memory_order_relaxed) <
+		    atomic_load_explicit(&best->connection_count, memory_order_relaxed))
 			best = &server->loops[i];
 	return best;
 }
@@ -173,7 +181,8 @@ static void hand_out(struct vdi_h2_server *server, const struct vdi_h2_arrival *
 	vdi_lock_acquire(&loop->lock);
 	arrival->next = loop->arrivals;
 	loop->arrivals = arrival;
-	vdi_h2_hub_wake(loop->hub); /* under the lock: once the loop has it, it may be the last thing that it does */
+	vdi_h2_hub_wake(
+		loop->hub); /* under the lock: once the loop has it, it may be the last thing that it does */
 	vdi_lock_release(&loop->lock);
 }
 
@@ -181,7 +190,8 @@ static void pause_accepting(struct vdi_h2_server *server)
 {
 	for (size_t i = 0; i < server->listener_count; i++)
 		(void) event_del(&server->listeners[i].event);
-	vdi_h2_timer_set(server->loops[0].hub, &server->accept_pause, vd_mono_add(vd_env_now(server->env), ACCEPT_PAUSE));
+	vdi_h2_timer_set(server->loops[0].hub, &server->accept_pause,
+			 vd_mono_add(vd_env_now(server->env), ACCEPT_PAUSE));
 }
 
 static void go_on_accepting(struct vdi_h2_timer *timer)
@@ -190,7 +200,8 @@ static void go_on_accepting(struct vdi_h2_timer *timer)
 
 	for (size_t i = 0; i < server->listener_count; i++)
 		if (server->listeners[i].has_event && event_add(&server->listeners[i].event, NULL) != 0)
-			vdi_h2_timer_set(server->loops[0].hub, timer, vd_mono_add(vd_env_now(server->env), ACCEPT_PAUSE));
+			vdi_h2_timer_set(server->loops[0].hub, timer,
+					 vd_mono_add(vd_env_now(server->env), ACCEPT_PAUSE));
 }
 
 static void on_arrival(evutil_socket_t fd, short what, void *arg)
@@ -201,7 +212,8 @@ static void on_arrival(evutil_socket_t fd, short what, void *arg)
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		struct vdi_h2_arrival arrival = { .address_size = sizeof arrival.address };
 
-		arrival.fd = accept4(fd, (struct sockaddr *) &arrival.address, &arrival.address_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		arrival.fd = accept4(fd, (struct sockaddr *) &arrival.address, &arrival.address_size,
+				     SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (arrival.fd >= 0) {
 			hand_out(listener->server, &arrival);
 			continue;
@@ -224,7 +236,8 @@ vd_status vdi_h2_accept_start(struct vdi_h2_server *server)
 	for (size_t i = 0; i < server->listener_count; i++) {
 		struct vdi_h2_listener *listener = &server->listeners[i];
 
-		if (event_assign(&listener->event, vdi_loop_base(server->loops[0].loop), listener->fd, EV_READ | EV_PERSIST, on_arrival, listener) != 0 ||
+		if (event_assign(&listener->event, vdi_loop_base(server->loops[0].loop), listener->fd,
+				 EV_READ | EV_PERSIST, on_arrival, listener) != 0 ||
 		    event_add(&listener->event, NULL) != 0)
 			return VD_NOMEM;
 		listener->has_event = true;

@@ -1,8 +1,10 @@
-/* One endpoint: its addresses are tried in turn until a connection is ready, that is the peer's SETTINGS have come. It takes rpcs until the peer goes (GOAWAY) or it breaks; then
- * the next one is dialed. A connection that is left lives until its last rpc has ended, beside the next one.
+/* One endpoint: its addresses are tried in turn until a connection is ready, that is the peer's SETTINGS have
+ * come. It takes rpcs until the peer goes (GOAWAY) or it breaks; then the next one is dialed. A connection
+ * that is left lives until its last rpc has ended, beside the next one.
  *
- * Back-off: an attempt that failed with all addresses is followed by the next one 100 ms, then up to 2 s after it began; one that became ready starts anew. So a connection
- * that was there for a while is replaced at once, and a peer that ends each one right away is not dialed more often than each 100 ms. */
+ * Back-off: an attempt that failed with all addresses is followed by the next one 100 ms, then up to 2 s
+ * after it began; one that became ready starts anew. So a connection that was there for a while is replaced
+ * at once, and a peer that ends each one right away is not dialed more often than each 100 ms. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -14,11 +16,11 @@
 #include "h2_client_state.h"
 #include "rpc_endpoint.h"
 
-#define BACKOFF_FIRST	  VD_MS(100)
-#define BACKOFF_MAX	  VD_SECONDS(2)
-#define CONNECT_TIMEOUT	  VD_SECONDS(5)
-#define KEEPALIVE_MIN	  VD_SECONDS(5)
-#define STREAM_WINDOW	  (1u << 20)
+#define BACKOFF_FIRST VD_MS(100)
+#define BACKOFF_MAX VD_SECONDS(2)
+#define CONNECT_TIMEOUT VD_SECONDS(5)
+#define KEEPALIVE_MIN VD_SECONDS(5)
+#define STREAM_WINDOW (1u << 20)
 #define CONNECTION_WINDOW (16u << 20)
 
 static void dial(struct vdi_h2_channel *channel);
@@ -51,10 +53,12 @@ static void split(struct vdi_h2_channel *channel, const struct vdi_rpc_endpoint 
 	}
 	channel->host = vdi_strndup(endpoint->address + has_brackets, has_brackets ? size - 2 : size);
 	channel->port = vdi_strdup(colon + 1);
-	channel->authority = vdi_strdup(channel->client->server_name ? channel->client->server_name : endpoint->address);
+	channel->authority =
+		vdi_strdup(channel->client->server_name ? channel->client->server_name : endpoint->address);
 }
 
-vd_status vdi_h2_channel_new(struct vdi_h2_client *client, const char *name, struct vdi_h2_channel **ret_channel, struct vd_error *reterr)
+vd_status vdi_h2_channel_new(struct vdi_h2_client *client, const char *name,
+			     struct vdi_h2_channel **ret_channel, struct vd_error *reterr)
 {
 	struct vdi_h2_channel  *channel = VDI_NEW(struct vdi_h2_channel);
 	struct vdi_rpc_endpoint endpoint = { 0 };
@@ -70,7 +74,8 @@ vd_status vdi_h2_channel_new(struct vdi_h2_client *client, const char *name, str
 	status = channel->name ? vdi_rpc_endpoint_parse(name, &endpoint, reterr) : VD_NOMEM;
 	if (status == VD_OK) {
 		split(channel, &endpoint);
-		if (channel->host == NULL || channel->authority == NULL || (!endpoint.is_socket && channel->port == NULL))
+		if (channel->host == NULL || channel->authority == NULL ||
+		    (!endpoint.is_socket && channel->port == NULL))
 			status = VD_NOMEM;
 	}
 	vdi_free(endpoint.address);
@@ -165,7 +170,9 @@ static vd_status make_line(struct vdi_h2_channel *channel, int fd)
 		.side = &client_side,
 		.arg = line,
 		.tls = client->tls,
-		.name = client->server_name ? client->server_name : channel->port ? channel->host : "localhost",
+		.name = client->server_name ? client->server_name :
+			channel->port	    ? channel->host :
+					      "localhost",
 		.stream_window = STREAM_WINDOW,
 		.connection_window = CONNECTION_WINDOW,
 		.settle_timeout = CONNECT_TIMEOUT,
@@ -175,7 +182,8 @@ static vd_status make_line(struct vdi_h2_channel *channel, int fd)
 	if (line == NULL)
 		return VD_NOMEM;
 	if (client->keepalive_time.ns > 0)
-		options.keepalive_time = client->keepalive_time.ns < KEEPALIVE_MIN.ns ? KEEPALIVE_MIN : client->keepalive_time;
+		options.keepalive_time =
+			client->keepalive_time.ns < KEEPALIVE_MIN.ns ? KEEPALIVE_MIN : client->keepalive_time;
 	line->channel = channel;
 	TAILQ_INIT(&line->rpcs);
 	if (vdi_h2_connection_new(client->hub, fd, &options, &line->connection) != VD_OK) {
@@ -239,13 +247,15 @@ static void dial(struct vdi_h2_channel *channel)
 	vd_status		 status;
 
 	channel->dialed_at = vd_env_now(channel->client->env);
-	status = channel->port ? vdi_h2_address_of_number(channel->host, channel->port, &addresses) : vdi_h2_address_of_path(channel->host, &addresses);
+	status = channel->port ? vdi_h2_address_of_number(channel->host, channel->port, &addresses) :
+				 vdi_h2_address_of_path(channel->host, &addresses);
 	if (status == VD_OK) {
 		take_addresses(channel, addresses);
 		return;
 	}
 	if (status == VD_AGAIN)
-		status = vdi_h2_resolve_start(channel->client->env, channel->host, channel->port, resolved, channel, &channel->resolve);
+		status = vdi_h2_resolve_start(channel->client->env, channel->host, channel->port, resolved,
+					      channel, &channel->resolve);
 	if (status != VD_OK)
 		note_failure(channel, status == VD_NOMEM ? "out of memory" : vd_status_sentence(status));
 }
@@ -314,8 +324,10 @@ void vdi_h2_channel_retire(struct vdi_h2_channel *channel)
 	channel->is_retired = true;
 	/* A call on its way is let finish. */
 	vdi_lock_acquire(&client->lock);
-	TAILQ_FOREACH(rpc, &client->live, live_node) {
-		if ((rpc->channel == channel && rpc->is_stream) || (rpc->only == channel && rpc->place != VDI_H2_RUNNING && rpc->place != VDI_H2_DRAINING))
+	TAILQ_FOREACH(rpc, &client->live, live_node)
+	{
+		if ((rpc->channel == channel && rpc->is_stream) ||
+		    (rpc->only == channel && rpc->place != VDI_H2_RUNNING && rpc->place != VDI_H2_DRAINING))
 			vdi_h2_rpc_stop_locked(rpc, VDI_H2_REMOVED);
 	}
 	vdi_lock_release(&client->lock);
@@ -334,7 +346,10 @@ struct vdi_h2_line *vdi_h2_channel_line(struct vdi_h2_channel *channel)
 
 	if (line == NULL || !vdi_h2_connection_is_ready(line->connection))
 		return NULL;
-	return line->count < nghttp2_session_get_remote_settings(vdi_h2_connection_session(line->connection), NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) ? line : NULL;
+	return line->count < nghttp2_session_get_remote_settings(vdi_h2_connection_session(line->connection),
+								 NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) ?
+		       line :
+		       NULL;
 }
 
 void vdi_h2_line_add(struct vdi_h2_line *line, struct vdi_h2_rpc *rpc)
@@ -416,9 +431,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	bool		    is_last = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
 
 	switch (frame->hd.type) {
-	case NGHTTP2_GOAWAY:
-		leave(line);
-		break;
+	case NGHTTP2_GOAWAY: leave(line); break;
 	case NGHTTP2_SETTINGS:
 		line->channel->client->has_room = true; /* its limit may be another one */
 		vdi_h2_hub_wake(line->channel->client->hub);
@@ -431,13 +444,13 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 		if (rpc && is_last)
 			vdi_h2_rpc_finished(rpc);
 		break;
-	default:
-		break;
+	default: break;
 	}
 	return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
 		     void *user_data)
 {
 	struct vdi_h2_rpc *rpc = rpc_of(session, frame->hd.stream_id);
@@ -445,11 +458,13 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	(void) flags;
 	(void) user_data;
 	if (rpc && frame->hd.type == NGHTTP2_HEADERS)
-		vdi_h2_answer_note(&rpc->answer, (struct vd_bytes) { name, name_size }, (struct vd_bytes) { value, value_size });
+		vdi_h2_answer_note(&rpc->answer, (struct vd_bytes) { name, name_size },
+				   (struct vd_bytes) { value, value_size });
 	return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data, size_t size, void *user_data)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
+		   size_t size, void *user_data)
 {
 	struct vdi_h2_rpc *rpc = rpc_of(session, stream_id);
 
@@ -474,7 +489,8 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 	struct vdi_h2_rpc *rpc;
 
 	(void) user_data;
-	if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST && (rpc = rpc_of(session, frame->hd.stream_id)) != NULL)
+	if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST &&
+	    (rpc = rpc_of(session, frame->hd.stream_id)) != NULL)
 		vdi_h2_rpc_opened(rpc);
 	return 0;
 }

@@ -1,10 +1,12 @@
 /* The client: its endpoints, the turns of its one thread, and its end.
  *
- * Balancing: each endpoint has a connection of its own and the next ready one is taken in turn (docs/decisions/one-channel-per-endpoint.md). The thread is a blocking actor whose one run
- * is the loop's. In a turn: new and removed endpoints, resolvers' answers -> what callers have posted -> calls that a connection has room for; then connections write.
+ * Balancing: each endpoint has a connection of its own and the next ready one is taken in turn
+ * (docs/decisions/one-channel-per-endpoint.md). The thread is a blocking actor whose one run is the loop's.
+ * In a turn: new and removed endpoints, resolvers' answers -> what callers have posted -> calls that a
+ * connection has room for; then connections write.
  *
- * Ending: close marks the client, the next turn stops all rpcs and removes all endpoints; each thing that goes asks for a further turn; when nothing is left the
- * loop is stopped, and its thread frees the client. */
+ * Ending: close marks the client, the next turn stops all rpcs and removes all endpoints; each thing that
+ * goes asks for a further turn; when nothing is left the loop is stopped, and its thread frees the client. */
 #include <stdio.h>
 
 #include "h2_client_state.h"
@@ -21,12 +23,16 @@ static struct vdi_h2_client *client_of(struct vdi_rpc_client *client)
 static void append_endpoint(const struct vdi_h2_channel *channel, char *text, size_t size)
 {
 	size_t	    used = strlen(text);
-	const char *why = channel->is_ready ? "at its limit of calls" : channel->last_error[0] ? channel->last_error : "not connected yet";
+	const char *why = channel->is_ready	 ? "at its limit of calls" :
+			  channel->last_error[0] ? channel->last_error :
+						   "not connected yet";
 
-	(void) snprintf(text + used, size - used, "%s%s (%s)", text[used - 1] == ' ' ? "" : ", ", channel->name, why);
+	(void) snprintf(text + used, size - used, "%s%s (%s)", text[used - 1] == ' ' ? "" : ", ",
+			channel->name, why);
 }
 
-void vdi_h2_client_describe_unready(struct vdi_h2_client *client, const struct vdi_h2_channel *only, char *text, size_t size)
+void vdi_h2_client_describe_unready(struct vdi_h2_client *client, const struct vdi_h2_channel *only,
+				    char *text, size_t size)
 {
 	vdi_lock_acquire(&client->lock);
 	(void) snprintf(text, size, "no endpoint is connected: ");
@@ -57,7 +63,8 @@ static void free_channels_locked(struct vdi_h2_client *client, struct vdi_h2_cha
 	vdi_free(channels);
 }
 
-static vd_status make_channels(struct vdi_h2_client *client, const char *const *endpoints, size_t count, struct vdi_h2_channel ***ret_channels, struct vd_error *reterr)
+static vd_status make_channels(struct vdi_h2_client *client, const char *const *endpoints, size_t count,
+			       struct vdi_h2_channel ***ret_channels, struct vd_error *reterr)
 {
 	struct vdi_h2_channel **channels;
 
@@ -96,7 +103,8 @@ static void keep_old_locked(struct vdi_h2_client *client, struct vdi_h2_channel 
 	}
 }
 
-static vd_status set_endpoints(struct vdi_rpc_client *base, const char *const *endpoints, size_t count, struct vd_error *reterr)
+static vd_status set_endpoints(struct vdi_rpc_client *base, const char *const *endpoints, size_t count,
+			       struct vd_error *reterr)
 {
 	struct vdi_h2_client   *client = client_of(base);
 	struct vdi_h2_channel **channels;
@@ -135,7 +143,8 @@ static size_t endpoint_count(struct vdi_rpc_client *base)
 	return count;
 }
 
-static bool endpoint_state(struct vdi_rpc_client *base, size_t index, struct vdi_rpc_endpoint_state *ret_state)
+static bool endpoint_state(struct vdi_rpc_client *base, size_t index,
+			   struct vdi_rpc_endpoint_state *ret_state)
 {
 	struct vdi_h2_client *client = client_of(base);
 	bool		      found;
@@ -147,7 +156,8 @@ static bool endpoint_state(struct vdi_rpc_client *base, size_t index, struct vdi
 
 		ret_state->endpoint = channel->name;
 		ret_state->ready = channel->is_ready;
-		(void) snprintf(ret_state->last_error, sizeof ret_state->last_error, "%s", channel->last_error);
+		(void) snprintf(ret_state->last_error, sizeof ret_state->last_error, "%s",
+				channel->last_error);
 	}
 	vdi_lock_release(&client->lock);
 	return found;
@@ -160,7 +170,7 @@ static void cut_locked(struct vdi_h2_client *client)
 	struct vdi_h2_rpc *rpc;
 
 	TAILQ_FOREACH(rpc, &client->live, live_node)
-		vdi_h2_rpc_stop_locked(rpc, VDI_H2_CLOSED);
+	vdi_h2_rpc_stop_locked(rpc, VDI_H2_CLOSED);
 	for (size_t i = 0; i < client->channel_count; i++)
 		remove_channel_locked(client->channels[i]);
 	vdi_free(client->channels);
@@ -272,7 +282,8 @@ static void close_client(struct vdi_rpc_client *base, void (*done)(void *arg), v
 }
 
 /* The scheme of the first endpoint decides for all. */
-static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *ret_tls, struct vd_error *reterr)
+static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *ret_tls,
+			    struct vd_error *reterr)
 {
 	struct vdi_rpc_endpoint first;
 
@@ -284,10 +295,13 @@ static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *
 	return VD_OK;
 }
 
-static vd_status set_up(struct vdi_h2_client *client, const struct vdi_rpc_client_options *options, struct vd_error *reterr)
+static vd_status set_up(struct vdi_h2_client *client, const struct vdi_rpc_client_options *options,
+			struct vd_error *reterr)
 {
 	struct vdi_h2_hub_options hub_options = { .turn = run_turn, .arg = client, .lends = true };
-	struct vd_actor_options	  actor_options = { .name = "vedette-rpc", .run = run_client, .arg = client, .blocking = true };
+	struct vd_actor_options	  actor_options = {
+		  .name = "vedette-rpc", .run = run_client, .arg = client, .blocking = true
+	};
 
 	VDI_TRY(decide_tls(options, &client->has_tls, reterr));
 	if (options->tls && options->tls->server_name) {
@@ -297,7 +311,8 @@ static vd_status set_up(struct vdi_h2_client *client, const struct vdi_rpc_clien
 	}
 	if (client->has_tls)
 		VDI_TRY(vdi_h2_tls_new_client(options->tls, &client->tls, reterr));
-	VDI_TRY(make_channels(client, options->endpoints, options->endpoint_count, &client->channels, reterr));
+	VDI_TRY(make_channels(client, options->endpoints, options->endpoint_count, &client->channels,
+			      reterr));
 	client->channel_count = client->channels_alive = options->endpoint_count;
 	client->has_news = true;
 	VDI_TRY(vdi_loop_new(client->env, &client->loop));
@@ -305,7 +320,8 @@ static vd_status set_up(struct vdi_h2_client *client, const struct vdi_rpc_clien
 	return vd_actor_new(client->env, &actor_options, &client->actor);
 }
 
-vd_status vdi_h2_client_new(const struct vd_env *env, const struct vdi_rpc_client_options *options, struct vdi_rpc_client **ret_client, struct vd_error *reterr)
+vd_status vdi_h2_client_new(const struct vd_env *env, const struct vdi_rpc_client_options *options,
+			    struct vdi_rpc_client **ret_client, struct vd_error *reterr)
 {
 	static const struct vdi_rpc_client_ops ops = {
 		.call = vdi_h2_call,

@@ -1,9 +1,11 @@
-/* The socket's states: connecting (client) -> shaking (TLS) -> up; then, of HTTP/2: ready with the peer's first SETTINGS. What nghttp2 has to send before that lies with it.
+/* The socket's states: connecting (client) -> shaking (TLS) -> up; then, of HTTP/2: ready with the peer's
+ * first SETTINGS. What nghttp2 has to send before that lies with it.
  *
- * Nothing of ours is called by nghttp2 while it is being freed, and it must not be freed while it calls us; so every end is noted where it is found and done at the
- * end of the turn (`work`), like writing.
+ * Nothing of ours is called by nghttp2 while it is being freed, and it must not be freed while it calls us;
+ * so every end is noted where it is found and done at the end of the turn (`work`), like writing.
  *
- * nghttp2 answers a peer's breach of protocol with GOAWAY and then wants neither to read nor to write: that is how such an end is seen here. */
+ * nghttp2 answers a peer's breach of protocol with GOAWAY and then wants neither to read nor to write: that
+ * is how such an end is seen here. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,15 +20,15 @@
 #include "h2_hub_state.h"
 #include "h2_message.h"
 
-#define READ_SIZE_MAX	   ((size_t) 4 * VDI_H2_SCRATCH_SIZE) /* in one turn */
-#define WRITE_SIZE_MAX	   ((size_t) 4 * VDI_H2_SCRATCH_SIZE)
-#define DATA_SIZE_MAX	   ((size_t) 16384)
-#define KEEPALIVE_TIMEOUT  VD_SECONDS(20)
-#define PING_STRIKES_MAX   2
-#define UNSENT_FRAMES_MAX  1000 /* of a peer that does not read; then nothing is read from it either */
-#define RESETS_BURST	   20000 /* a client that ends all its watches at once */
-#define RESETS_PER_SECOND  5000
-#define WHY_SIZE	   256
+#define READ_SIZE_MAX ((size_t) 4 * VDI_H2_SCRATCH_SIZE) /* in one turn */
+#define WRITE_SIZE_MAX ((size_t) 4 * VDI_H2_SCRATCH_SIZE)
+#define DATA_SIZE_MAX ((size_t) 16384)
+#define KEEPALIVE_TIMEOUT VD_SECONDS(20)
+#define PING_STRIKES_MAX 2
+#define UNSENT_FRAMES_MAX 1000 /* of a peer that does not read; then nothing is read from it either */
+#define RESETS_BURST 20000     /* a client that ends all its watches at once */
+#define RESETS_PER_SECOND 5000
+#define WHY_SIZE 256
 
 struct vdi_h2_connection {
 	struct vdi_h2_hub	 *hub;
@@ -122,7 +124,8 @@ void vdi_h2_connection_abort(struct vdi_h2_connection *connection, const char *w
 /* nghttp2 is through with it. */
 static void note_if_done(struct vdi_h2_connection *connection)
 {
-	if (nghttp2_session_want_read(connection->session) || nghttp2_session_want_write(connection->session) || connection->is_closing)
+	if (nghttp2_session_want_read(connection->session) ||
+	    nghttp2_session_want_write(connection->session) || connection->is_closing)
 		return;
 	if (!connection->is_ready)
 		note_end(connection, connection->is_server ? "not an HTTP/2 client" : "not an HTTP/2 server");
@@ -152,14 +155,16 @@ static void look_after(struct vdi_h2_connection *connection, vd_mono now)
 		return;
 	}
 	if (connection->streams == 0 && !connection->keepalive_without_streams) {
-		vdi_h2_timer_set(connection->hub, &connection->timer, vd_mono_add(now, connection->keepalive_time));
+		vdi_h2_timer_set(connection->hub, &connection->timer,
+				 vd_mono_add(now, connection->keepalive_time));
 		return;
 	}
 	if (nghttp2_submit_ping(connection->session, NGHTTP2_FLAG_NONE, NULL) == 0) {
 		connection->has_pinged = true;
 		vdi_h2_hub_list_dirty(connection->hub, &connection->dirty);
 	}
-	vdi_h2_timer_set(connection->hub, &connection->timer, vd_mono_add(now, connection->keepalive_timeout));
+	vdi_h2_timer_set(connection->hub, &connection->timer,
+			 vd_mono_add(now, connection->keepalive_timeout));
 }
 
 static void fire(struct vdi_h2_timer *timer)
@@ -175,8 +180,10 @@ static void fire(struct vdi_h2_timer *timer)
 	else if (connection->is_shaking)
 		note_end(connection, "TLS handshake timed out");
 	else
-		note_end(connection, connection->is_server ? "no HTTP/2 settings came"
-							   : "no HTTP/2 settings came (not an HTTP/2 server, or TLS is expected)");
+		note_end(connection,
+			 connection->is_server ?
+				 "no HTTP/2 settings came" :
+				 "no HTTP/2 settings came (not an HTTP/2 server, or TLS is expected)");
 }
 
 /* ---- What nghttp2 calls ---- */
@@ -211,7 +218,8 @@ static bool has_room(const struct vdi_h2_connection *connection)
 	return connection->output_size + 9 + DATA_SIZE_MAX <= VDI_H2_SCRATCH_SIZE;
 }
 
-static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t size, nghttp2_data_source *source, void *user_data)
+static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t size,
+		     nghttp2_data_source *source, void *user_data)
 {
 	struct vdi_h2_connection *connection = user_data;
 	char			 *output = vdi_h2_hub_output(connection->hub) + connection->output_size;
@@ -225,7 +233,8 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
 	connection->output_size += 9 + size;
 	if (has_room(connection))
 		return 0;
-	/* It is sent, and nghttp2 is to stop. To say that it could not be sent would leave a frame announced whose stream may be gone, and what it reads from with it, when there is room. */
+	/* It is sent, and nghttp2 is to stop. To say that it could not be sent would leave a frame announced
+	 * whose stream may be gone, and what it reads from with it, when there is room. */
 	connection->is_full = true;
 	return NGHTTP2_ERR_PAUSE;
 }
@@ -234,8 +243,10 @@ static void note_goaway(struct vdi_h2_connection *connection, const nghttp2_goaw
 {
 	connection->has_goaway = true;
 	if (goaway->error_code != NGHTTP2_NO_ERROR && connection->hint[0] == 0)
-		(void) snprintf(connection->hint, sizeof connection->hint, "the peer ended the connection: %s%s%.*s", nghttp2_http2_strerror(goaway->error_code),
-				goaway->opaque_data_len ? ", " : "", (int) VDI_MIN(goaway->opaque_data_len, 100), (const char *) goaway->opaque_data);
+		(void) snprintf(
+			connection->hint, sizeof connection->hint, "the peer ended the connection: %s%s%.*s",
+			nghttp2_http2_strerror(goaway->error_code), goaway->opaque_data_len ? ", " : "",
+			(int) VDI_MIN(goaway->opaque_data_len, 100), (const char *) goaway->opaque_data);
 }
 
 /* As grpc-go's enforcement; what was sent forgives everything. */
@@ -246,9 +257,13 @@ static void judge_ping(struct vdi_h2_connection *connection)
 
 	if (connection->ping_interval_min.ns == 0)
 		return;
-	if (connection->pinged_at.ns && vd_mono_since(now, connection->pinged_at).ns < connection->ping_interval_min.ns && ++connection->strikes > PING_STRIKES_MAX) {
-		(void) nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(connection->session),
-					     NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *) words, sizeof words - 1);
+	if (connection->pinged_at.ns &&
+	    vd_mono_since(now, connection->pinged_at).ns < connection->ping_interval_min.ns &&
+	    ++connection->strikes > PING_STRIKES_MAX) {
+		(void) nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE,
+					     nghttp2_session_get_last_proc_stream_id(connection->session),
+					     NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *) words,
+					     sizeof words - 1);
 		(void) snprintf(connection->hint, sizeof connection->hint, "%s", words);
 		vdi_h2_connection_close(connection, VD_SECONDS(1));
 	}
@@ -259,7 +274,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 {
 	struct vdi_h2_connection *connection = user_data;
 
-	if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0 && !connection->is_ready) {
+	if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0 &&
+	    !connection->is_ready) {
 		connection->is_ready = true;
 		if (!connection->is_closing)
 			arm_keepalive(connection);
@@ -286,27 +302,34 @@ static int on_headers_begin(nghttp2_session *session, const nghttp2_frame *frame
 	connection->headers_size = 0;
 	if (connection->is_server && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
 		connection->streams++;
-	return connection->side->headers_begin ? connection->side->headers_begin(session, frame, user_data) : 0;
+	return connection->side->headers_begin ? connection->side->headers_begin(session, frame, user_data) :
+						 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_size, const uint8_t *value, size_t value_size,
-		     uint8_t flags, void *user_data)
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+		     void *user_data)
 {
 	struct vdi_h2_connection *connection = user_data;
 
 	connection->headers_size += name_size + value_size + 32;
 	if (connection->headers_size > VDI_H2_HEADERS_SIZE_MAX)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-	return connection->side->header ? connection->side->header(session, frame, name, name_size, value, value_size, flags, user_data) : 0;
+	return connection->side->header ? connection->side->header(session, frame, name, name_size, value,
+								   value_size, flags, user_data) :
+					  0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data, size_t size, void *user_data)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
+		   size_t size, void *user_data)
 {
 	struct vdi_h2_connection *connection = user_data;
 
 	if (nghttp2_session_consume_connection(session, size) != 0)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
-	return connection->side->data ? connection->side->data(session, flags, stream_id, data, size, user_data) : 0;
+	return connection->side->data ?
+		       connection->side->data(session, flags, stream_id, data, size, user_data) :
+		       0;
 }
 
 static int on_stream_closed(nghttp2_session *session, int32_t stream_id, uint32_t error_code, void *user_data)
@@ -317,7 +340,9 @@ static int on_stream_closed(nghttp2_session *session, int32_t stream_id, uint32_
 		connection->not_sent_id = 0;
 	else if (connection->streams)
 		connection->streams--;
-	return connection->side->stream_closed ? connection->side->stream_closed(session, stream_id, error_code, user_data) : 0;
+	return connection->side->stream_closed ?
+		       connection->side->stream_closed(session, stream_id, error_code, user_data) :
+		       0;
 }
 
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
@@ -327,7 +352,8 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 	if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) {
 		connection->strikes = 0;
 		connection->pinged_at.ns = 0;
-		if (!connection->is_server && frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+		if (!connection->is_server && frame->hd.type == NGHTTP2_HEADERS &&
+		    frame->headers.cat == NGHTTP2_HCAT_REQUEST)
 			connection->streams++;
 	} else if (frame->hd.type == NGHTTP2_GOAWAY)
 		connection->has_goaway = true;
@@ -338,9 +364,12 @@ static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *fram
 {
 	struct vdi_h2_connection *connection = user_data;
 
-	if (!connection->is_server && frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+	if (!connection->is_server && frame->hd.type == NGHTTP2_HEADERS &&
+	    frame->headers.cat == NGHTTP2_HCAT_REQUEST)
 		connection->not_sent_id = frame->hd.stream_id;
-	return connection->side->frame_not_sent ? connection->side->frame_not_sent(session, frame, error, user_data) : 0;
+	return connection->side->frame_not_sent ?
+		       connection->side->frame_not_sent(session, frame, error, user_data) :
+		       0;
 }
 
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error, void *user_data)
@@ -361,8 +390,10 @@ static ssize_t write_some(struct vdi_h2_connection *connection, const char *byte
 	size_t sent = 0;
 
 	while (sent < size) {
-		ssize_t count = connection->link ? vdi_h2_link_send(connection->link, bytes + sent, size - sent)
-						 : send(connection->fd, bytes + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t count =
+			connection->link ?
+				vdi_h2_link_send(connection->link, bytes + sent, size - sent) :
+				send(connection->fd, bytes + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (count > 0) {
 			sent += (size_t) count;
@@ -377,9 +408,10 @@ static ssize_t write_some(struct vdi_h2_connection *connection, const char *byte
 		if (connection->link && vdi_h2_link_why(connection->link)[0])
 			note_end(connection, vdi_h2_link_why(connection->link));
 		else if (errno == EPIPE || errno == ECONNRESET || connection->link)
-			note_end(connection, connection->is_ready || connection->is_server
-						     ? "the connection was closed"
-						     : "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+			note_end(connection, connection->is_ready || connection->is_server ?
+						     "the connection was closed" :
+						     "the server closed the connection before HTTP/2 began "
+						     "(TLS or a client certificate may be expected)");
 		else
 			note_error(connection, errno);
 		return -1;
@@ -400,8 +432,9 @@ static bool keep(struct vdi_h2_connection *connection, const char *bytes, size_t
 	return true;
 }
 
-/* What nghttp2 has for us, as long as there is room: it puts out as much DATA (send_data) as that takes, then answers with one frame of another kind, for which there is always room,
- * or with none. False: an end was noted. */
+/* What nghttp2 has for us, as long as there is room: it puts out as much DATA (send_data) as that takes, then
+ * answers with one frame of another kind, for which there is always room, or with none. False: an end was
+ * noted. */
 static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 {
 	char *output = vdi_h2_hub_output(connection->hub);
@@ -414,7 +447,10 @@ static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 		ssize_t	       size = nghttp2_session_mem_send(connection->session, &bytes);
 
 		if (size < 0) {
-			note_end(connection, size == NGHTTP2_ERR_NOMEM || size == NGHTTP2_ERR_CALLBACK_FAILURE ? "out of memory" : nghttp2_strerror((int) size));
+			note_end(connection,
+				 size == NGHTTP2_ERR_NOMEM || size == NGHTTP2_ERR_CALLBACK_FAILURE ?
+					 "out of memory" :
+					 nghttp2_strerror((int) size));
 			return false;
 		}
 		if (size == 0) {
@@ -444,7 +480,8 @@ static void say_goodbye(struct vdi_h2_connection *connection)
 /* Requests whose answers nobody takes would pile up without an end. */
 static void pause_if_unread(struct vdi_h2_connection *connection)
 {
-	if (connection->kept == NULL || connection->is_paused || nghttp2_session_get_outbound_queue_size(connection->session) < UNSENT_FRAMES_MAX)
+	if (connection->kept == NULL || connection->is_paused ||
+	    nghttp2_session_get_outbound_queue_size(connection->session) < UNSENT_FRAMES_MAX)
 		return;
 	connection->is_paused = true;
 	event_del(&connection->read_event);
@@ -476,7 +513,9 @@ static void flush(struct vdi_h2_connection *connection)
 		sent = write_some(connection, vdi_h2_hub_output(connection->hub), connection->output_size);
 		if (sent < 0)
 			return;
-		if ((size_t) sent < connection->output_size && !keep(connection, vdi_h2_hub_output(connection->hub) + sent, connection->output_size - (size_t) sent))
+		if ((size_t) sent < connection->output_size &&
+		    !keep(connection, vdi_h2_hub_output(connection->hub) + sent,
+			  connection->output_size - (size_t) sent))
 			return;
 		written += connection->output_size;
 	}
@@ -494,7 +533,8 @@ static void work(struct vdi_h2_dirty *dirty)
 {
 	struct vdi_h2_connection *connection = VDI_CONTAINER_OF(dirty, struct vdi_h2_connection, dirty);
 
-	if (!connection->is_over && !connection->is_connecting && !connection->is_shaking && !connection->is_lingering)
+	if (!connection->is_over && !connection->is_connecting && !connection->is_shaking &&
+	    !connection->is_lingering)
 		flush(connection);
 	if (connection->is_over) {
 		vdi_h2_hub_unlist_dirty(connection->hub, &connection->dirty);
@@ -519,9 +559,12 @@ void vdi_h2_connection_close(struct vdi_h2_connection *connection, vd_dur timeou
 		return;
 	}
 	if (!connection->has_goaway)
-		(void) nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(connection->session), NGHTTP2_NO_ERROR,
-					     NULL, 0);
-	vdi_h2_timer_set(connection->hub, &connection->timer, timeout.ns > 0 ? vd_mono_add(vd_env_now(vdi_h2_hub_env(connection->hub)), timeout) : VD_NEVER);
+		(void) nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE,
+					     nghttp2_session_get_last_proc_stream_id(connection->session),
+					     NGHTTP2_NO_ERROR, NULL, 0);
+	vdi_h2_timer_set(connection->hub, &connection->timer,
+			 timeout.ns > 0 ? vd_mono_add(vd_env_now(vdi_h2_hub_env(connection->hub)), timeout) :
+					  VD_NEVER);
 	vdi_h2_connection_touch(connection);
 }
 
@@ -540,10 +583,11 @@ static void shake(struct vdi_h2_connection *connection)
 	if (status != VD_OK) {
 		const char *why = vdi_h2_link_why(connection->link);
 
-		note_end(connection, why[0] ? why
-				     : connection->is_server
-					     ? "the client closed the connection before HTTP/2 began"
-					     : "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+		note_end(connection, why[0] ? why :
+				     connection->is_server ?
+					      "the client closed the connection before HTTP/2 began" :
+					      "the server closed the connection before HTTP/2 began (TLS or "
+					      "a client certificate may be expected)");
 		return;
 	}
 	connection->is_shaking = false;
@@ -582,7 +626,8 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 		shake(connection);
 	if (connection->kept == NULL)
 		return;
-	sent = write_some(connection, connection->kept + connection->kept_used, connection->kept_size - connection->kept_used);
+	sent = write_some(connection, connection->kept + connection->kept_used,
+			  connection->kept_size - connection->kept_used);
 	if (sent < 0)
 		return;
 	connection->kept_used += (size_t) sent;
@@ -600,8 +645,8 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 static bool read_some(struct vdi_h2_connection *connection)
 {
 	char   *input = vdi_h2_hub_input(connection->hub);
-	ssize_t got = connection->link ? vdi_h2_link_receive(connection->link, input, VDI_H2_SCRATCH_SIZE)
-				       : recv(connection->fd, input, VDI_H2_SCRATCH_SIZE, MSG_DONTWAIT);
+	ssize_t got = connection->link ? vdi_h2_link_receive(connection->link, input, VDI_H2_SCRATCH_SIZE) :
+					 recv(connection->fd, input, VDI_H2_SCRATCH_SIZE, MSG_DONTWAIT);
 	ssize_t used;
 
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -616,9 +661,12 @@ static bool read_some(struct vdi_h2_connection *connection)
 		else if (connection->is_closing)
 			note_end(connection, "");
 		else if (!connection->is_ready && !connection->is_server)
-			note_end(connection, "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+			note_end(connection, "the server closed the connection before HTTP/2 began (TLS or a "
+					     "client certificate may be expected)");
 		else
-			note_end(connection, connection->hint[0] ? connection->hint : got < 0 && errno == ECONNRESET ? "connection reset by peer" : "the connection was closed");
+			note_end(connection, connection->hint[0]	    ? connection->hint :
+					     got < 0 && errno == ECONNRESET ? "connection reset by peer" :
+									      "the connection was closed");
 		return false;
 	}
 	connection->received_at = vd_env_now(vdi_h2_hub_env(connection->hub));
@@ -640,11 +688,15 @@ static bool read_some(struct vdi_h2_connection *connection)
 		if (used == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
 			note_end(connection, "not an HTTP/2 client");
 		else
-			note_end(connection, used == NGHTTP2_ERR_NOMEM || used == NGHTTP2_ERR_CALLBACK_FAILURE ? "out of memory" : nghttp2_strerror((int) used));
+			note_end(connection,
+				 used == NGHTTP2_ERR_NOMEM || used == NGHTTP2_ERR_CALLBACK_FAILURE ?
+					 "out of memory" :
+					 nghttp2_strerror((int) used));
 		return false;
 	}
 	/* Plain sockets say by a short count that they are empty. */
-	return connection->link ? vdi_h2_link_has_more(connection->link) : (size_t) got == VDI_H2_SCRATCH_SIZE;
+	return connection->link ? vdi_h2_link_has_more(connection->link) :
+				  (size_t) got == VDI_H2_SCRATCH_SIZE;
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
@@ -669,7 +721,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 		pause_if_unread(connection);
 		if (has_more && connection->link && !connection->is_paused)
 			event_active(&connection->read_event, EV_READ, 0); /* the socket would not tell */
-		if (nghttp2_session_want_write(connection->session) || !nghttp2_session_want_read(connection->session))
+		if (nghttp2_session_want_write(connection->session) ||
+		    !nghttp2_session_want_read(connection->session))
 			vdi_h2_connection_touch(connection);
 	}
 	/* The guests may do anything, but nothing of it before the end of the turn. */
@@ -710,7 +763,8 @@ static vd_status new_options(nghttp2_option **ret_option)
 	nghttp2_option_set_max_send_header_block_length(option, VDI_H2_HEADERS_SIZE_MAX);
 	nghttp2_option_set_stream_reset_rate_limit(option, RESETS_BURST, RESETS_PER_SECOND);
 #ifdef VDI_H2_HAS_GLITCH_LIMIT
-	/* DATA that was on its way when its stream was reset counts, too: as much as a connection's window holds, and more. */
+	/* DATA that was on its way when its stream was reset counts, too: as much as a connection's window
+	 * holds, and more. */
 	nghttp2_option_set_glitch_rate_limit(option, RESETS_BURST, RESETS_PER_SECOND);
 #endif
 	*ret_option = option;
@@ -729,8 +783,10 @@ static vd_status make_session(struct vdi_h2_connection *connection)
 		nghttp2_session_callbacks_del(callbacks);
 		return VD_NOMEM;
 	}
-	error = connection->is_server ? nghttp2_session_server_new3(&connection->session, callbacks, connection, option, &memory)
-				      : nghttp2_session_client_new3(&connection->session, callbacks, connection, option, &memory);
+	error = connection->is_server ? nghttp2_session_server_new3(&connection->session, callbacks,
+								    connection, option, &memory) :
+					nghttp2_session_client_new3(&connection->session, callbacks,
+								    connection, option, &memory);
 	nghttp2_option_del(option);
 	nghttp2_session_callbacks_del(callbacks);
 	if (error)
@@ -739,22 +795,27 @@ static vd_status make_session(struct vdi_h2_connection *connection)
 }
 
 /* What we tell the peer of ourselves, first of all. */
-static vd_status introduce(struct vdi_h2_connection *connection, const struct vdi_h2_connection_options *options)
+static vd_status introduce(struct vdi_h2_connection		  *connection,
+			   const struct vdi_h2_connection_options *options)
 {
 	nghttp2_settings_entry settings[4];
 	size_t		       count = 0;
 
-	settings[count++] = (nghttp2_settings_entry) { NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, VDI_H2_HEADERS_SIZE_MAX };
+	settings[count++] =
+		(nghttp2_settings_entry) { NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, VDI_H2_HEADERS_SIZE_MAX };
 	if (!options->is_server)
 		settings[count++] = (nghttp2_settings_entry) { NGHTTP2_SETTINGS_ENABLE_PUSH, 0 };
 	if (options->stream_window)
-		settings[count++] = (nghttp2_settings_entry) { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options->stream_window };
+		settings[count++] = (nghttp2_settings_entry) { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
+							       options->stream_window };
 	if (options->is_server && options->streams_max)
-		settings[count++] = (nghttp2_settings_entry) { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options->streams_max };
+		settings[count++] = (nghttp2_settings_entry) { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+							       options->streams_max };
 	if (nghttp2_submit_settings(connection->session, NGHTTP2_FLAG_NONE, settings, count) != 0)
 		return VD_NOMEM;
 	if (options->connection_window &&
-	    nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0, (int32_t) options->connection_window) != 0)
+	    nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0,
+						  (int32_t) options->connection_window) != 0)
 		return VD_NOMEM;
 	return VD_OK;
 }
@@ -763,19 +824,25 @@ static vd_status listen_to_socket(struct vdi_h2_connection *connection)
 {
 	struct event_base *base = vdi_loop_base(vdi_h2_hub_loop(connection->hub));
 
-	if (event_assign(&connection->read_event, base, connection->fd, EV_READ | EV_PERSIST, on_readable, connection) != 0 ||
-	    event_assign(&connection->write_event, base, connection->fd, EV_WRITE, on_writable, connection) != 0 ||
+	if (event_assign(&connection->read_event, base, connection->fd, EV_READ | EV_PERSIST, on_readable,
+			 connection) != 0 ||
+	    event_assign(&connection->write_event, base, connection->fd, EV_WRITE, on_writable, connection) !=
+		    0 ||
 	    event_add(&connection->read_event, NULL) != 0)
 		return VD_NOMEM;
-	/* Writable is what a connect comes to, and at once if it has come already; then a client speaks first. */
-	if ((connection->is_connecting || connection->is_shaking) && event_add(&connection->write_event, NULL) != 0) {
+	/* Writable is what a connect comes to, and at once if it has come already; then a client speaks
+	 * first. */
+	if ((connection->is_connecting || connection->is_shaking) &&
+	    event_add(&connection->write_event, NULL) != 0) {
 		event_del(&connection->read_event);
 		return VD_NOMEM;
 	}
 	return VD_OK;
 }
 
-vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd, const struct vdi_h2_connection_options *options, struct vdi_h2_connection **ret_connection)
+vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd,
+				const struct vdi_h2_connection_options *options,
+				struct vdi_h2_connection	      **ret_connection)
 {
 	struct vdi_h2_connection *connection = VDI_NEW(struct vdi_h2_connection);
 	vd_status		  status;
@@ -788,7 +855,8 @@ vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd, const struct vdi
 	connection->fd = fd;
 	connection->is_server = options->is_server;
 	connection->keepalive_time = options->keepalive_time;
-	connection->keepalive_timeout = options->keepalive_timeout.ns > 0 ? options->keepalive_timeout : KEEPALIVE_TIMEOUT;
+	connection->keepalive_timeout =
+		options->keepalive_timeout.ns > 0 ? options->keepalive_timeout : KEEPALIVE_TIMEOUT;
 	connection->keepalive_without_streams = options->keepalive_without_streams;
 	connection->ping_interval_min = options->ping_interval_min;
 	connection->is_connecting = !options->is_server;
@@ -797,7 +865,9 @@ vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd, const struct vdi
 	connection->timer.fire = fire;
 	connection->received_at = vd_env_now(vdi_h2_hub_env(hub));
 	status = make_session(connection);
-	if (status == VD_OK && options->has_preface && nghttp2_session_mem_recv(connection->session, (const uint8_t *) NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN) < 0)
+	if (status == VD_OK && options->has_preface &&
+	    nghttp2_session_mem_recv(connection->session, (const uint8_t *) NGHTTP2_CLIENT_MAGIC,
+				     NGHTTP2_CLIENT_MAGIC_LEN) < 0)
 		status = VD_NOMEM;
 	if (status == VD_OK)
 		status = introduce(connection, options);
@@ -817,7 +887,8 @@ vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd, const struct vdi
 	if (!connection->is_connecting && !connection->is_shaking)
 		vdi_h2_connection_touch(connection);
 	if (options->settle_timeout.ns > 0)
-		vdi_h2_timer_set(hub, &connection->timer, vd_mono_add(connection->received_at, options->settle_timeout));
+		vdi_h2_timer_set(hub, &connection->timer,
+				 vd_mono_add(connection->received_at, options->settle_timeout));
 	*ret_connection = connection;
 	return VD_OK;
 }
@@ -846,7 +917,8 @@ bool vdi_h2_connection_is_over(const struct vdi_h2_connection *connection)
 
 bool vdi_h2_connection_is_ready(const struct vdi_h2_connection *connection)
 {
-	return connection->is_ready && !connection->has_goaway && !connection->is_closing && !connection->is_over;
+	return connection->is_ready && !connection->has_goaway && !connection->is_closing &&
+	       !connection->is_over;
 }
 
 nghttp2_session *vdi_h2_connection_session(const struct vdi_h2_connection *connection)

@@ -1,4 +1,5 @@
-/* Upstream: the gRPC over HTTP/2 protocol document, and grpc-go's internal/transport/http_util.go for codes and words. What a peer says is bounded and never believed to be text. */
+/* Upstream: the gRPC over HTTP/2 protocol document, and grpc-go's internal/transport/http_util.go for codes
+ * and words. What a peer says is bounded and never believed to be text. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,10 @@ static int number_of(struct vd_bytes text)
 
 static int hex(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9' ? c - '0' :
+	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
+				      -1;
 }
 
 static char *decode_words(struct vd_bytes value)
@@ -77,7 +81,9 @@ void vdi_h2_answer_note(struct vdi_h2_answer *answer, struct vd_bytes name, stru
 	else if (is(name, "content-type")) {
 		answer->is_grpc = is_grpc_type(value);
 		if (!answer->is_grpc)
-			(void) snprintf(answer->type, sizeof answer->type, "%.*s", (int) VDI_MIN(value.size, sizeof answer->type), (const char *) value.data);
+			(void) snprintf(answer->type, sizeof answer->type, "%.*s",
+					(int) VDI_MIN(value.size, sizeof answer->type),
+					(const char *) value.data);
 	} else if (is(name, "grpc-status") && !answer->has_status) {
 		answer->has_status = true;
 		answer->status = number_of(value);
@@ -92,21 +98,15 @@ void vdi_h2_answer_note(struct vdi_h2_answer *answer, struct vd_bytes name, stru
 static int code_of_http(int status)
 {
 	switch (status) {
-	case 400:
-		return VDI_RPC_INTERNAL;
-	case 401:
-		return VDI_RPC_UNAUTHENTICATED;
-	case 403:
-		return VDI_RPC_PERMISSION_DENIED;
-	case 404:
-		return VDI_RPC_UNIMPLEMENTED;
+	case 400: return VDI_RPC_INTERNAL;
+	case 401: return VDI_RPC_UNAUTHENTICATED;
+	case 403: return VDI_RPC_PERMISSION_DENIED;
+	case 404: return VDI_RPC_UNIMPLEMENTED;
 	case 429:
 	case 502:
 	case 503:
-	case 504:
-		return VDI_RPC_UNAVAILABLE;
-	default:
-		return VDI_RPC_UNKNOWN;
+	case 504: return VDI_RPC_UNAVAILABLE;
+	default: return VDI_RPC_UNKNOWN;
 	}
 }
 
@@ -116,7 +116,8 @@ int vdi_h2_answer_check(const struct vdi_h2_answer *answer, char *room, size_t s
 	if (answer->has_status && answer->http_status == 200)
 		return VDI_RPC_OK;
 	if (answer->http_status != 200) {
-		(void) snprintf(room, size, "unexpected HTTP status code received from server: %d", answer->http_status);
+		(void) snprintf(room, size, "unexpected HTTP status code received from server: %d",
+				answer->http_status);
 		return code_of_http(answer->http_status);
 	}
 	if (!answer->is_grpc) {
@@ -142,18 +143,14 @@ int vdi_h2_answer_end(const struct vdi_h2_answer *answer, char *room, size_t siz
 
 int vdi_h2_reset_end(uint32_t error_code, char *room, size_t size)
 {
-	(void) snprintf(room, size, "stream terminated by RST_STREAM with error code: %s", nghttp2_http2_strerror(error_code));
+	(void) snprintf(room, size, "stream terminated by RST_STREAM with error code: %s",
+			nghttp2_http2_strerror(error_code));
 	switch (error_code) {
-	case NGHTTP2_REFUSED_STREAM:
-		return VDI_RPC_UNAVAILABLE;
-	case NGHTTP2_CANCEL:
-		return VDI_RPC_CANCELED;
-	case NGHTTP2_ENHANCE_YOUR_CALM:
-		return VDI_RPC_RESOURCE_EXHAUSTED;
-	case NGHTTP2_INADEQUATE_SECURITY:
-		return VDI_RPC_PERMISSION_DENIED;
-	default:
-		return VDI_RPC_INTERNAL;
+	case NGHTTP2_REFUSED_STREAM: return VDI_RPC_UNAVAILABLE;
+	case NGHTTP2_CANCEL: return VDI_RPC_CANCELED;
+	case NGHTTP2_ENHANCE_YOUR_CALM: return VDI_RPC_RESOURCE_EXHAUSTED;
+	case NGHTTP2_INADEQUATE_SECURITY: return VDI_RPC_PERMISSION_DENIED;
+	default: return VDI_RPC_INTERNAL;
 	}
 }
 
@@ -173,7 +170,8 @@ static bool is_legal(const char *key, struct vd_bytes value)
 	if (key[0] == 0)
 		return false;
 	for (const char *c = key; *c; c++) {
-		if (!(*c >= 'a' && *c <= 'z') && !(*c >= '0' && *c <= '9') && *c != '-' && *c != '_' && *c != '.')
+		if (!(*c >= 'a' && *c <= 'z') && !(*c >= '0' && *c <= '9') && *c != '-' && *c != '_' &&
+		    *c != '.')
 			return false;
 	}
 	for (size_t i = 0; i < value.size && !is_binary(key); i++) {
@@ -185,7 +183,8 @@ static bool is_legal(const char *key, struct vd_bytes value)
 
 static size_t room_of(const struct vdi_rpc_metadata *pair)
 {
-	return strlen(pair->key) + (is_binary(pair->key) ? VDI_BASE64_ENCODED_MAX(pair->value.size) : pair->value.size);
+	return strlen(pair->key) +
+	       (is_binary(pair->key) ? VDI_BASE64_ENCODED_MAX(pair->value.size) : pair->value.size);
 }
 
 static size_t put_value(const struct vdi_rpc_metadata *pair, char *room)
@@ -201,7 +200,8 @@ static size_t put_value(const struct vdi_rpc_metadata *pair, char *room)
 	return size;
 }
 
-vd_status vdi_h2_pairs_make(const struct vdi_rpc_metadata *metadata, size_t count, struct vdi_h2_pairs *ret_pairs)
+vd_status vdi_h2_pairs_make(const struct vdi_rpc_metadata *metadata, size_t count,
+			    struct vdi_h2_pairs *ret_pairs)
 {
 	struct vdi_h2_pairs pairs = { .count = count };
 	size_t		    size = count * sizeof pairs.list[0];
@@ -239,7 +239,8 @@ void vdi_h2_timeout_text(vd_dur left, char text[VDI_H2_TIMEOUT_SIZE])
 	static const struct {
 		int64_t ns;
 		char	unit;
-	} units[] = { { 1, 'n' }, { 1000, 'u' }, { 1000000, 'm' }, { 1000000000, 'S' }, { 60000000000, 'M' }, { 3600000000000, 'H' } };
+	} units[] = { { 1, 'n' },	   { 1000, 'u' },	 { 1000000, 'm' },
+		      { 1000000000, 'S' }, { 60000000000, 'M' }, { 3600000000000, 'H' } };
 	int64_t value = 1;
 	size_t	i = 0;
 
@@ -250,5 +251,6 @@ void vdi_h2_timeout_text(vd_dur left, char text[VDI_H2_TIMEOUT_SIZE])
 			break;
 	}
 	i = VDI_MIN(i, VDI_ARRAY_SIZE(units) - 1);
-	(void) snprintf(text, VDI_H2_TIMEOUT_SIZE, "%lld%c", (long long) VDI_MIN(value, 99999999), units[i].unit);
+	(void) snprintf(text, VDI_H2_TIMEOUT_SIZE, "%lld%c", (long long) VDI_MIN(value, 99999999),
+			units[i].unit);
 }

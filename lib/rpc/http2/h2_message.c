@@ -1,7 +1,9 @@
-/* A message's memory is made when its prefix is complete: from then on pieces are copied straight into it, so what comes in is copied once, unless it comes before it was asked for.
+/* A message's memory is made when its prefix is complete: from then on pieces are copied straight into it, so
+ * what comes in is copied once, unless it comes before it was asked for.
  *
- * The outbox is read in two steps, as nghttp2 wants it: `read` announces how much there is (vdi_h2_outbox_provider), then the connection is told to send exactly that much and
- * takes it (vdi_h2_outbox_write). Nothing may be taken out in between. */
+ * The outbox is read in two steps, as nghttp2 wants it: `read` announces how much there is
+ * (vdi_h2_outbox_provider), then the connection is told to send exactly that much and takes it
+ * (vdi_h2_outbox_write). Nothing may be taken out in between. */
 #include "h2_message.h"
 
 #define FIRST_SIZE_MAX ((size_t) 1 << 20) /* believed without a byte of it */
@@ -25,7 +27,8 @@ void vdi_h2_inbox_fini(struct vdi_h2_inbox *inbox)
 /* The five bytes are there. */
 static vd_status begin_message(struct vdi_h2_inbox *inbox)
 {
-	inbox->size = (size_t) inbox->prefix[1] << 24 | (size_t) inbox->prefix[2] << 16 | (size_t) inbox->prefix[3] << 8 | inbox->prefix[4];
+	inbox->size = (size_t) inbox->prefix[1] << 24 | (size_t) inbox->prefix[2] << 16 |
+		      (size_t) inbox->prefix[3] << 8 | inbox->prefix[4];
 	if (inbox->prefix[0] != 0)
 		return VD_BAD_REQUEST;
 	if (inbox->size > inbox->size_max)
@@ -53,7 +56,8 @@ static vd_status make_room(struct vdi_h2_inbox *inbox, size_t needed)
 	return VD_OK;
 }
 
-static vd_status put_together(struct vdi_h2_inbox *inbox, struct vd_bytes bytes, size_t *ret_used, struct vdi_rpc_message *ret_message)
+static vd_status put_together(struct vdi_h2_inbox *inbox, struct vd_bytes bytes, size_t *ret_used,
+			      struct vdi_rpc_message *ret_message)
 {
 	const uint8_t *at = bytes.data;
 	size_t	       left = bytes.size, piece;
@@ -80,13 +84,16 @@ static vd_status put_together(struct vdi_h2_inbox *inbox, struct vd_bytes bytes,
 	if (inbox->used < inbox->size)
 		return VD_AGAIN;
 	inbox->bytes[inbox->size] = 0;
-	*ret_message = (struct vdi_rpc_message) { .bytes = { inbox->bytes, inbox->size }, .owner = inbox->bytes, .release = vdi_free };
+	*ret_message = (struct vdi_rpc_message) { .bytes = { inbox->bytes, inbox->size },
+						  .owner = inbox->bytes,
+						  .release = vdi_free };
 	inbox->bytes = NULL;
 	inbox->prefix_size = 0;
 	return VD_OK;
 }
 
-vd_status vdi_h2_inbox_take(struct vdi_h2_inbox *inbox, struct vd_bytes bytes, size_t *ret_used, struct vdi_rpc_message *ret_message)
+vd_status vdi_h2_inbox_take(struct vdi_h2_inbox *inbox, struct vd_bytes bytes, size_t *ret_used,
+			    struct vdi_rpc_message *ret_message)
 {
 	vd_status status = put_together(inbox, bytes, ret_used, ret_message);
 
@@ -141,7 +148,8 @@ size_t vdi_h2_inbox_settle(struct vdi_h2_inbox *inbox)
 
 /* ---- Out ---- */
 
-vd_status vdi_h2_outgoing_new(struct vd_bytes head, struct vdi_rpc_blob *blob, struct vdi_h2_outgoing **ret_outgoing)
+vd_status vdi_h2_outgoing_new(struct vd_bytes head, struct vdi_rpc_blob *blob,
+			      struct vdi_h2_outgoing **ret_outgoing)
 {
 	size_t			size = head.size + vdi_rpc_blob_size(blob);
 	struct vdi_h2_outgoing *outgoing;
@@ -258,7 +266,8 @@ void vdi_h2_outbox_push(struct vdi_h2_outbox *outbox, struct vdi_h2_outgoing *ou
 	outbox->size += outgoing->size;
 }
 
-static ssize_t read_outbox(nghttp2_session *session, int32_t stream_id, uint8_t *buffer, size_t size, uint32_t *flags, nghttp2_data_source *source, void *user_data)
+static ssize_t read_outbox(nghttp2_session *session, int32_t stream_id, uint8_t *buffer, size_t size,
+			   uint32_t *flags, nghttp2_data_source *source, void *user_data)
 {
 	struct vdi_h2_outbox *outbox = source->ptr;
 
@@ -296,7 +305,8 @@ void vdi_h2_outbox_resume(struct vdi_h2_outbox *outbox, nghttp2_session *session
 	if (!outbox->is_deferred)
 		return;
 	outbox->is_deferred = false;
-	/* Nothing is lost when it fails: the stream is gone, or nghttp2 has no memory and the next one tries again. */
+	/* Nothing is lost when it fails: the stream is gone, or nghttp2 has no memory and the next one tries
+	 * again. */
 	if (nghttp2_session_resume_data(session, stream_id) == NGHTTP2_ERR_NOMEM)
 		outbox->is_deferred = true;
 }

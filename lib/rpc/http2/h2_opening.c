@@ -1,4 +1,5 @@
-/* At most as much as the preface is read, and kept while it is a beginning of the preface: so nothing has to be given back to the socket. */
+/* At most as much as the preface is read, and kept while it is a beginning of the preface: so nothing has to
+ * be given back to the socket. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -13,12 +14,12 @@
 _Static_assert(VDI_H2_PREFACE_SIZE == NGHTTP2_CLIENT_MAGIC_LEN, "the preface of HTTP/2");
 
 struct vdi_h2_opening {
-	struct vdi_h2_hub  *hub;
-	struct vdi_h2_timer timer;
-	struct event	    read_event;
-	struct event	    write_event;
+	struct vdi_h2_hub   *hub;
+	struct vdi_h2_timer  timer;
+	struct event	     read_event;
+	struct event	     write_event;
 	struct vdi_h2_opened opened; /* as far as it is known */
-	bool		    is_shaking;
+	bool		     is_shaking;
 	void (*tell)(void *arg, const struct vdi_h2_opened *opened);
 	void *arg;
 };
@@ -71,7 +72,8 @@ static void read_some(struct vdi_h2_opening *opening)
 	ssize_t		      got;
 
 	do
-		got = opened->link ? vdi_h2_link_receive(opened->link, room, left) : recv(opened->fd, room, left, MSG_DONTWAIT);
+		got = opened->link ? vdi_h2_link_receive(opened->link, room, left) :
+				     recv(opened->fd, room, left, MSG_DONTWAIT);
 	while (got < 0 && errno == EINTR);
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return;
@@ -121,7 +123,8 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 
 /* ---- Life ---- */
 
-vd_status vdi_h2_opening_new(struct vdi_h2_hub *hub, const struct vdi_h2_opening_options *options, struct vdi_h2_opening **ret_opening)
+vd_status vdi_h2_opening_new(struct vdi_h2_hub *hub, const struct vdi_h2_opening_options *options,
+			     struct vdi_h2_opening **ret_opening)
 {
 	struct vdi_h2_opening *opening = VDI_NEW(struct vdi_h2_opening);
 	struct event_base     *base = vdi_loop_base(vdi_h2_hub_loop(hub));
@@ -134,14 +137,18 @@ vd_status vdi_h2_opening_new(struct vdi_h2_hub *hub, const struct vdi_h2_opening
 	opening->timer.fire = fire;
 	opening->is_shaking = options->tls != NULL;
 	opening->opened.fd = options->fd;
-	if ((options->tls && vdi_h2_link_new(options->tls, options->fd, NULL, &opening->opened.link) != VD_OK) ||
-	    event_assign(&opening->read_event, base, options->fd, EV_READ | EV_PERSIST, on_ready, opening) != 0 ||
-	    event_assign(&opening->write_event, base, options->fd, EV_WRITE, on_ready, opening) != 0 || event_add(&opening->read_event, NULL) != 0) {
+	if ((options->tls &&
+	     vdi_h2_link_new(options->tls, options->fd, NULL, &opening->opened.link) != VD_OK) ||
+	    event_assign(&opening->read_event, base, options->fd, EV_READ | EV_PERSIST, on_ready, opening) !=
+		    0 ||
+	    event_assign(&opening->write_event, base, options->fd, EV_WRITE, on_ready, opening) != 0 ||
+	    event_add(&opening->read_event, NULL) != 0) {
 		(void) vdi_h2_link_free(opening->opened.link);
 		vdi_free(opening);
 		return VD_NOMEM;
 	}
-	vdi_h2_timer_set(hub, &opening->timer, vd_mono_add(vd_env_now(vdi_h2_hub_env(hub)), options->timeout));
+	vdi_h2_timer_set(hub, &opening->timer,
+			 vd_mono_add(vd_env_now(vdi_h2_hub_env(hub)), options->timeout));
 	*ret_opening = opening;
 	return VD_OK;
 }

@@ -1,21 +1,25 @@
 /* Calls and streams: a call is a stream with one message each way.
  *
- * Waiting is done here: an rpc is given to a connection only when that is ready and has a place for it, so `unsent` is known: its headers were never handed to a connection, or the peer
- * says that it did nothing with them (REFUSED_STREAM, or GOAWAY with a lower stream). A call of which that is so waits again, whole: what was written of it is retained until the peer's first
- * header. A stream waits again only if it was never opened, since its owner was told where it is.
+ * Waiting is done here: an rpc is given to a connection only when that is ready and has a place for it, so
+ * `unsent` is known: its headers were never handed to a connection, or the peer says that it did nothing with
+ * them (REFUSED_STREAM, or GOAWAY with a lower stream). A call of which that is so waits again, whole: what
+ * was written of it is retained until the peer's first header. A stream waits again only if it was never
+ * opened, since its owner was told where it is.
  *
- * Of two who stop an rpc the first decides how it ends, unless its answer was already there. Its end is told by the loop's thread and nowhere inside a lock; what is posted afterwards
- * finds is_ended. Nothing of the rpc is known to nghttp2 from then on: the stream has no user data, and the RST_STREAM goes before anything that would read from the outbox. */
+ * Of two who stop an rpc the first decides how it ends, unless its answer was already there. Its end is told
+ * by the loop's thread and nowhere inside a lock; what is posted afterwards finds is_ended. Nothing of the
+ * rpc is known to nghttp2 from then on: the stream has no user data, and the RST_STREAM goes before anything
+ * that would read from the outbox. */
 #include <stdio.h>
 
 #include "h2_client_state.h"
 #include <vedette/vedette.h>
 
 /* A connection that says it is ready and refuses each call would otherwise keep us busy. */
-#define ATTEMPTS_MAX	 5
-#define HEADERS_OWN	 9
-#define ATTENDED_MAX	 1000 /* in a turn */
-#define USER_AGENT	 "vedette/" VD_VERSION
+#define ATTEMPTS_MAX 5
+#define HEADERS_OWN 9
+#define ATTENDED_MAX 1000 /* in a turn */
+#define USER_AGENT "vedette/" VD_VERSION
 
 static void deliver_kept(struct vdi_h2_rpc *rpc);
 
@@ -70,7 +74,8 @@ static void free_sent(struct vdi_h2_outgoing *sent)
 	}
 }
 
-/* nghttp2 forgets it, and the peer is told if it does not know: with NGHTTP2_NO_ERROR it has ended its side, and all is said if we have, too. */
+/* nghttp2 forgets it, and the peer is told if it does not know: with NGHTTP2_NO_ERROR it has ended its side,
+ * and all is said if we have, too. */
 static void leave_line(struct vdi_h2_rpc *rpc, uint32_t error_code)
 {
 	struct vdi_h2_line *line = rpc->line;
@@ -81,9 +86,11 @@ static void leave_line(struct vdi_h2_rpc *rpc, uint32_t error_code)
 	session = vdi_h2_connection_session(line->connection);
 	if (!vdi_h2_connection_is_over(line->connection)) {
 		(void) nghttp2_session_set_stream_user_data(session, rpc->stream_id, NULL);
-		if ((error_code != NGHTTP2_NO_ERROR || nghttp2_session_get_stream_local_close(session, rpc->stream_id) != 1) &&
+		if ((error_code != NGHTTP2_NO_ERROR ||
+		     nghttp2_session_get_stream_local_close(session, rpc->stream_id) != 1) &&
 		    nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, rpc->stream_id, error_code) != 0)
-			vdi_h2_connection_abort(line->connection, "out of memory"); /* it would read from what is gone */
+			vdi_h2_connection_abort(line->connection,
+						"out of memory"); /* it would read from what is gone */
 		if (nghttp2_session_want_write(session))
 			vdi_h2_connection_touch(line->connection);
 	}
@@ -143,8 +150,13 @@ static void end(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *how)
 
 static void end_with(struct vdi_h2_rpc *rpc, int code, const char *words, bool is_unsent, bool is_local)
 {
-	struct vdi_rpc_end how = { .code = code, .message = words, .unsent = is_unsent, .local = is_local,
-				   .endpoint = rpc->channel && (!is_unsent || rpc->was_told) ? rpc->channel->name : "" };
+	struct vdi_rpc_end how = { .code = code,
+				   .message = words,
+				   .unsent = is_unsent,
+				   .local = is_local,
+				   .endpoint = rpc->channel && (!is_unsent || rpc->was_told) ?
+						       rpc->channel->name :
+						       "" };
 
 	end(rpc, &how);
 }
@@ -158,17 +170,15 @@ static void stop_waiting(struct vdi_h2_rpc *rpc)
 /* This side's doing, in any place but ENDED. */
 static void end_by(struct vdi_h2_rpc *rpc, enum vdi_h2_verdict verdict)
 {
-	bool	    is_unsent = !rpc->was_opened;
-	bool	    was_running = rpc->place == VDI_H2_RUNNING || rpc->place == VDI_H2_DRAINING;
-	char	    room[1024];
+	bool is_unsent = !rpc->was_opened;
+	bool was_running = rpc->place == VDI_H2_RUNNING || rpc->place == VDI_H2_DRAINING;
+	char room[1024];
 
 	stop_waiting(rpc);
 	leave_line(rpc, NGHTTP2_CANCEL);
 	switch (verdict) {
 	case VDI_H2_UNDECIDED:
-	case VDI_H2_CANCELED:
-		end_with(rpc, VDI_RPC_CANCELED, "context canceled", is_unsent, true);
-		break;
+	case VDI_H2_CANCELED: end_with(rpc, VDI_RPC_CANCELED, "context canceled", is_unsent, true); break;
 	case VDI_H2_TIMEOUT:
 		(void) snprintf(room, sizeof room, "context deadline exceeded");
 		if (!was_running)
@@ -182,7 +192,8 @@ static void end_by(struct vdi_h2_rpc *rpc, enum vdi_h2_verdict verdict)
 		end_with(rpc, VDI_RPC_UNAVAILABLE, "the endpoint was removed", is_unsent, false);
 		break;
 	case VDI_H2_TOO_BIG:
-		(void) snprintf(room, sizeof room, "trying to send message larger than max (%zu vs. %zu)", rpc->too_big_size, rpc->client->send_size_max);
+		(void) snprintf(room, sizeof room, "trying to send message larger than max (%zu vs. %zu)",
+				rpc->too_big_size, rpc->client->send_size_max);
 		end_with(rpc, VDI_RPC_RESOURCE_EXHAUSTED, room, is_unsent, true);
 		break;
 	case VDI_H2_NO_MEMORY:
@@ -196,10 +207,12 @@ static void on_deadline(struct vdi_h2_timer *timer)
 	end_by(VDI_CONTAINER_OF(timer, struct vdi_h2_rpc, timer), VDI_H2_TIMEOUT);
 }
 
-/* The peer's word on it; the stream is closed on its side. Its own deadline, which is ours, may have come first there. */
+/* The peer's word on it; the stream is closed on its side. Its own deadline, which is ours, may have come
+ * first there. */
 static void end_by_peer(struct vdi_h2_rpc *rpc, int code, const char *words)
 {
-	bool is_late = code == VDI_RPC_DEADLINE_EXCEEDED && vd_env_now(rpc->client->env).ns >= rpc->deadline.ns;
+	bool is_late =
+		code == VDI_RPC_DEADLINE_EXCEEDED && vd_env_now(rpc->client->env).ns >= rpc->deadline.ns;
 
 	leave_line(rpc, NGHTTP2_NO_ERROR);
 	end_with(rpc, code, is_late ? "context deadline exceeded" : words, false, is_late);
@@ -216,7 +229,10 @@ static void end_badly(struct vdi_h2_rpc *rpc, int code, const char *words)
 
 static nghttp2_nv pair_of(const char *name, const char *value)
 {
-	return (nghttp2_nv) { .name = (uint8_t *) (uintptr_t) name, .value = (uint8_t *) (uintptr_t) value, .namelen = strlen(name), .valuelen = strlen(value) };
+	return (nghttp2_nv) { .name = (uint8_t *) (uintptr_t) name,
+			      .value = (uint8_t *) (uintptr_t) value,
+			      .namelen = strlen(name),
+			      .valuelen = strlen(value) };
 }
 
 static int32_t submit_headers(struct vdi_h2_rpc *rpc, struct vdi_h2_line *line)
@@ -248,7 +264,8 @@ static int32_t submit_headers(struct vdi_h2_rpc *rpc, struct vdi_h2_line *line)
 	if (rpc->pairs.count)
 		memcpy(pairs + count, rpc->pairs.list, rpc->pairs.count * sizeof pairs[0]);
 	count += rpc->pairs.count;
-	id = nghttp2_submit_request(vdi_h2_connection_session(line->connection), NULL, pairs, count, &provider, rpc);
+	id = nghttp2_submit_request(vdi_h2_connection_session(line->connection), NULL, pairs, count,
+				    &provider, rpc);
 	if (pairs != few)
 		vdi_free(pairs);
 	return id;
@@ -264,11 +281,16 @@ static void start(struct vdi_h2_rpc *rpc, struct vdi_h2_line *line)
 	vdi_lock_release(&client->lock);
 	rpc->channel = line->channel;
 	id = submit_headers(rpc, line);
-	if (id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE) /* two thousand million calls: the next connection takes it */
+	/* two thousand million calls: the next connection takes it */
+	if (id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE)
 		vdi_h2_connection_abort(line->connection, "no stream identifiers are left");
 	if (id < 0) {
-		end_with(rpc, id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE ? VDI_RPC_UNAVAILABLE : VDI_RPC_RESOURCE_EXHAUSTED,
-			 id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE ? "no stream identifiers are left" : "out of memory", true, id != NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE);
+		end_with(rpc,
+			 id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE ? VDI_RPC_UNAVAILABLE :
+								     VDI_RPC_RESOURCE_EXHAUSTED,
+			 id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE ? "no stream identifiers are left" :
+								     "out of memory",
+			 true, id != NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE);
 		return;
 	}
 	rpc->stream_id = id;
@@ -372,7 +394,8 @@ static void attend(struct vdi_h2_rpc *rpc)
 		return;
 	}
 	if (rpc->line && is_over) {
-		vdi_h2_outbox_resume(&rpc->outbox, vdi_h2_connection_session(rpc->line->connection), rpc->stream_id);
+		vdi_h2_outbox_resume(&rpc->outbox, vdi_h2_connection_session(rpc->line->connection),
+				     rpc->stream_id);
 		vdi_h2_connection_touch(rpc->line->connection);
 	}
 	if (atomic_load_explicit(&rpc->wants_message, memory_order_acquire))
@@ -425,18 +448,19 @@ static void break_message(struct vdi_h2_rpc *rpc, vd_status status)
 
 	switch (status) {
 	case VD_TOO_BIG:
-		(void) snprintf(room, sizeof room, "grpc: received message larger than max (%zu vs. %zu)", rpc->inbox.size, rpc->client->receive_size_max);
+		(void) snprintf(room, sizeof room, "grpc: received message larger than max (%zu vs. %zu)",
+				rpc->inbox.size, rpc->client->receive_size_max);
 		end_badly(rpc, VDI_RPC_RESOURCE_EXHAUSTED, room);
 		break;
 	case VD_BAD_REQUEST:
 		if (rpc->answer.is_encoded)
-			end_badly(rpc, VDI_RPC_UNIMPLEMENTED, "grpc: a message is compressed in a way that was not offered");
+			end_badly(rpc, VDI_RPC_UNIMPLEMENTED,
+				  "grpc: a message is compressed in a way that was not offered");
 		else
-			end_badly(rpc, VDI_RPC_INTERNAL, "grpc: compressed flag set with identity or empty encoding");
+			end_badly(rpc, VDI_RPC_INTERNAL,
+				  "grpc: compressed flag set with identity or empty encoding");
 		break;
-	default:
-		end_by(rpc, VDI_H2_NO_MEMORY);
-		break;
+	default: end_by(rpc, VDI_H2_NO_MEMORY); break;
 	}
 }
 
@@ -446,7 +470,9 @@ static bool deliver(struct vdi_h2_rpc *rpc, struct vdi_rpc_message *message)
 	if (!rpc->is_stream) {
 		if (rpc->has_message) {
 			vdi_rpc_message_release(message);
-			end_badly(rpc, VDI_RPC_INTERNAL, "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message");
+			end_badly(rpc, VDI_RPC_INTERNAL,
+				  "cardinality violation: expected <EOF> for non server-streaming RPCs, but "
+				  "received another message");
 			return false;
 		}
 		rpc->message = *message;
@@ -471,7 +497,8 @@ static void give_window_back(struct vdi_h2_rpc *rpc)
 
 	if (rpc->line == NULL || size == 0)
 		return;
-	if (nghttp2_session_consume_stream(vdi_h2_connection_session(rpc->line->connection), rpc->stream_id, size) != 0)
+	if (nghttp2_session_consume_stream(vdi_h2_connection_session(rpc->line->connection), rpc->stream_id,
+					   size) != 0)
 		vdi_h2_connection_abort(rpc->line->connection, "out of memory");
 }
 
@@ -558,10 +585,12 @@ void vdi_h2_rpc_headers(struct vdi_h2_rpc *rpc, bool is_last)
 		end_badly(rpc, code, words);
 }
 
-/* What was not taken yet is to be had before the end, unless that is a bad one. It may have been asked for by another thread already, whose post is still to be attended. */
+/* What was not taken yet is to be had before the end, unless that is a bad one. It may have been asked for by
+ * another thread already, whose post is still to be attended. */
 void vdi_h2_rpc_finished(struct vdi_h2_rpc *rpc)
 {
-	if (rpc->answer.has_status && rpc->answer.status == VDI_RPC_OK && vdi_h2_inbox_has_kept(&rpc->inbox)) {
+	if (rpc->answer.has_status && rpc->answer.status == VDI_RPC_OK &&
+	    vdi_h2_inbox_has_kept(&rpc->inbox)) {
 		leave_line(rpc, NGHTTP2_NO_ERROR);
 		rpc->place = VDI_H2_DRAINING;
 		deliver_kept(rpc);
@@ -577,7 +606,8 @@ static void wait_again(struct vdi_h2_rpc *rpc, const char *words)
 
 	rpc->was_opened = false;
 	vdi_lock_acquire(&client->lock);
-	again = rpc->verdict == VDI_H2_UNDECIDED && !client->is_closing && !(rpc->only && rpc->only->is_removed) && !rpc->was_told && ++rpc->attempts < ATTEMPTS_MAX &&
+	again = rpc->verdict == VDI_H2_UNDECIDED && !client->is_closing &&
+		!(rpc->only && rpc->only->is_removed) && !rpc->was_told && ++rpc->attempts < ATTEMPTS_MAX &&
 		(rpc->outbox.retains || rpc->outbox.written == NULL);
 	if (again) {
 		vdi_h2_channel_unref_locked(rpc->channel);
@@ -625,7 +655,8 @@ void vdi_h2_rpc_lost(struct vdi_h2_rpc *rpc, const char *why)
 
 /* ---- For the client's user ---- */
 
-static vd_status new_rpc(struct vdi_rpc_client *base, const struct vdi_rpc_request *request, bool is_stream, struct vdi_h2_rpc **ret_rpc)
+static vd_status new_rpc(struct vdi_rpc_client *base, const struct vdi_rpc_request *request, bool is_stream,
+			 struct vdi_h2_rpc **ret_rpc)
 {
 	struct vdi_h2_client *client = VDI_CONTAINER_OF(base, struct vdi_h2_client, client);
 	struct vdi_h2_rpc    *rpc = VDI_NEW(struct vdi_h2_rpc);
@@ -638,7 +669,8 @@ static vd_status new_rpc(struct vdi_rpc_client *base, const struct vdi_rpc_reque
 	rpc->is_stream = is_stream;
 	rpc->is_single = !is_stream || request->half_close;
 	rpc->method = request->method;
-	rpc->deadline = request->timeout.ns > 0 ? vd_mono_add(vd_env_now(client->env), request->timeout) : VD_NEVER;
+	rpc->deadline =
+		request->timeout.ns > 0 ? vd_mono_add(vd_env_now(client->env), request->timeout) : VD_NEVER;
 	rpc->sent_last = &rpc->sent;
 	vdi_h2_outbox_init(&rpc->outbox);
 	vdi_h2_inbox_init(&rpc->inbox, client->receive_size_max);
@@ -674,7 +706,8 @@ static vd_status admit(struct vdi_h2_rpc *rpc, int endpoint, void **ret)
 	vdi_lock_acquire(&client->lock);
 	if (client->is_closing)
 		status = VD_CLOSED;
-	else if (endpoint != VDI_RPC_ANY_ENDPOINT && (endpoint < 0 || (size_t) endpoint >= client->channel_count))
+	else if (endpoint != VDI_RPC_ANY_ENDPOINT &&
+		 (endpoint < 0 || (size_t) endpoint >= client->channel_count))
 		status = VD_INVALID_ARGUMENT;
 	else {
 		if (endpoint != VDI_RPC_ANY_ENDPOINT) {
@@ -692,7 +725,8 @@ static vd_status admit(struct vdi_h2_rpc *rpc, int endpoint, void **ret)
 	return status;
 }
 
-vd_status vdi_h2_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, vdi_rpc_done_fn done, void *arg, struct vdi_rpc_call **ret_call)
+vd_status vdi_h2_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
+		      vdi_rpc_done_fn done, void *arg, struct vdi_rpc_call **ret_call)
 {
 	struct vdi_h2_rpc *rpc;
 
@@ -707,7 +741,8 @@ void vdi_h2_call_cancel(struct vdi_rpc_call *call)
 	stop(VDI_CONTAINER_OF(call, struct vdi_h2_rpc, base.call), VDI_H2_CANCELED, 0);
 }
 
-vd_status vdi_h2_stream_open(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, const struct vdi_rpc_stream_handlers *handlers, void *arg,
+vd_status vdi_h2_stream_open(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
+			     const struct vdi_rpc_stream_handlers *handlers, void *arg,
 			     struct vdi_rpc_stream **ret_stream)
 {
 	struct vdi_h2_rpc *rpc;

@@ -1,7 +1,7 @@
 /* The server: its loops, draining and its end.
  *
- * Each loop has a thread (an actor that blocks, whose handler is the loop), a hub, and its connections. At the end of a turn a loop takes the sockets that arrived for it and the
- * calls that others have kicked.
+ * Each loop has a thread (an actor that blocks, whose handler is the loop), a hub, and its connections. At
+ * the end of a turn a loop takes the sockets that arrived for it and the calls that others have kicked.
  *
  * Ending, step by step:
  *   drain: the first loop stops listening; each loop tells its connections to go away
@@ -16,12 +16,12 @@
 #include "h2_transport.h"
 #include "thread.h"
 
-#define LOOPS_MAX	   16
+#define LOOPS_MAX 16
 #define SEND_BYTES_DEFAULT (4u << 20)
-#define MEMORY_DEFAULT	   ((size_t) 1 << 30)
-#define UNSENT_DEFAULT	   ((size_t) 1 << 30)
-#define SETTLE_TIMEOUT	   VD_SECONDS(20)
-#define IDLE_TIMEOUT	   VD_SECONDS(300)
+#define MEMORY_DEFAULT ((size_t) 1 << 30)
+#define UNSENT_DEFAULT ((size_t) 1 << 30)
+#define SETTLE_TIMEOUT VD_SECONDS(20)
+#define IDLE_TIMEOUT VD_SECONDS(300)
 
 /* ---- The end ---- */
 
@@ -84,7 +84,8 @@ static void run_loop_ended(void *arg)
 		done(done_arg);
 }
 
-static void for_each_connection(struct vdi_h2_server_loop *loop, void (*action)(struct vdi_h2_server_connection *connection))
+static void for_each_connection(struct vdi_h2_server_loop *loop,
+				void (*action)(struct vdi_h2_server_connection *connection))
 {
 	struct vdi_h2_server_connection *connection = loop->connections;
 
@@ -100,8 +101,8 @@ static void for_each_connection(struct vdi_h2_server_loop *loop, void (*action)(
 static void end_step(struct vdi_h2_server_loop *loop)
 {
 	struct vdi_h2_server *server = loop->server;
-	bool		       is_closing;
-	bool		       is_over;
+	bool		      is_closing;
+	bool		      is_over;
 
 	if (loop == server->loops && !loop->is_drained) {
 		vdi_h2_accept_stop(server);
@@ -122,7 +123,8 @@ static void end_step(struct vdi_h2_server_loop *loop)
 		loop->is_told = true;
 		for_each_connection(loop, vdi_h2_server_connection_close);
 		vdi_h2_server_drop_call(server);
-	} else if (is_over && loop->connections == NULL && atomic_load_explicit(&loop->connection_count, memory_order_acquire) == 0)
+	} else if (is_over && loop->connections == NULL &&
+		   atomic_load_explicit(&loop->connection_count, memory_order_acquire) == 0)
 		vdi_loop_stop(loop->loop);
 }
 
@@ -141,11 +143,11 @@ static void open_arrivals(struct vdi_h2_server_loop *loop, struct vdi_h2_arrival
 
 static void run_turn(void *arg)
 {
-	struct vdi_h2_server_loop  *loop = arg;
+	struct vdi_h2_server_loop *loop = arg;
 	struct vdi_h2_server_call *call;
 	struct vdi_h2_server_call *next;
-	struct vdi_h2_arrival	   *arrivals;
-	struct vdi_h2_http	   *answered;
+	struct vdi_h2_arrival	  *arrivals;
+	struct vdi_h2_http	  *answered;
 
 	vdi_lock_acquire(&loop->lock);
 	call = loop->kicked;
@@ -248,7 +250,9 @@ static vd_status make_threads(struct vdi_h2_server *server)
 	vd_status status = VD_OK;
 
 	for (unsigned i = 0; i < server->loop_count && status == VD_OK; i++) {
-		struct vd_actor_options options = { .name = "vedette-rpc", .run = run_loop, .arg = &server->loops[i], .blocking = true };
+		struct vd_actor_options options = {
+			.name = "vedette-rpc", .run = run_loop, .arg = &server->loops[i], .blocking = true
+		};
 
 		status = vd_actor_new(server->env, &options, &server->loops[i].thread);
 	}
@@ -257,7 +261,8 @@ static vd_status make_threads(struct vdi_h2_server *server)
 	return status;
 }
 
-static vd_status set_up(struct vdi_h2_server *server, const struct vdi_rpc_server_options *options, struct vd_error *reterr)
+static vd_status set_up(struct vdi_h2_server *server, const struct vdi_rpc_server_options *options,
+			struct vd_error *reterr)
 {
 	VDI_TRY(vdi_h2_unsent_init(server));
 	if (options->tls)
@@ -268,11 +273,14 @@ static vd_status set_up(struct vdi_h2_server *server, const struct vdi_rpc_serve
 	return make_threads(server);
 }
 
-vd_status vdi_h2_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options, struct vdi_rpc_server **ret_server, struct vd_error *reterr)
+vd_status vdi_h2_server_new(const struct vd_env *env, const struct vdi_rpc_server_options *options,
+			    struct vdi_rpc_server **ret_server, struct vd_error *reterr)
 {
-	static const struct vdi_rpc_server_ops ops = { .address = server_address, .drain = server_drain, .close = server_close };
-	struct vdi_h2_server *server = VDI_NEW(struct vdi_h2_server);
-	vd_status	       status;
+	static const struct vdi_rpc_server_ops ops = { .address = server_address,
+						       .drain = server_drain,
+						       .close = server_close };
+	struct vdi_h2_server		      *server = VDI_NEW(struct vdi_h2_server);
+	vd_status			       status;
 
 	if (server == NULL)
 		return VD_NOMEM;

@@ -1,13 +1,17 @@
 /* One call as the server has it, from the first of its headers to its end.
  *
- * In: what comes is put together into messages in the inbox, and told one for each receive. Out: the service's messages wait in the call's queue, under its lock, until the loop gets
- * round to it; then in the outbox, from which nghttp2 takes as much as the peer's windows allow. Both together are what send_bytes_max bounds.
+ * In: what comes is put together into messages in the inbox, and told one for each receive. Out: the
+ * service's messages wait in the call's queue, under its lock, until the loop gets round to it; then in the
+ * outbox, from which nghttp2 takes as much as the peer's windows allow. Both together are what send_bytes_max
+ * bounds.
  *
- * Whoever has something for a call from another thread puts it into its loop's list of kicked calls and asks for the end of a turn: once for many. On the loop's own thread it is
- * the same without a system call. So everything that one reading or one commit of the store brought leaves a connection in one write.
+ * Whoever has something for a call from another thread puts it into its loop's list of kicked calls and asks
+ * for the end of a turn: once for many. On the loop's own thread it is the same without a system call. So
+ * everything that one reading or one commit of the store brought leaves a connection in one write.
  *
- * The end is nghttp2's word that the stream is closed: our status is out and the client has half-closed (else we reset the stream, which tells it that nobody reads on), or the client
- * reset it, or the connection is gone. The memory goes when the stream, the service and the list have let go of it.
+ * The end is nghttp2's word that the stream is closed: our status is out and the client has half-closed (else
+ * we reset the stream, which tells it that nobody reads on), or the client reset it, or the connection is
+ * gone. The memory goes when the stream, the service and the list have let go of it.
  */
 #include <stdio.h>
 
@@ -23,10 +27,11 @@ static void fire_deadline(struct vdi_h2_timer *timer);
 
 /* ---- Memory ---- */
 
-struct vdi_h2_server_call *vdi_h2_server_call_new(struct vdi_h2_server_connection *connection, int32_t stream_id)
+struct vdi_h2_server_call *vdi_h2_server_call_new(struct vdi_h2_server_connection *connection,
+						  int32_t			   stream_id)
 {
 	struct vdi_h2_server_call *call = VDI_NEW(struct vdi_h2_server_call);
-	struct vdi_h2_server	   *server = connection->loop->server;
+	struct vdi_h2_server	  *server = connection->loop->server;
 
 	if (call == NULL)
 		return NULL;
@@ -73,7 +78,7 @@ static void drop_queue_locked(struct vdi_h2_server_call *call)
 static void destroy(struct vdi_h2_server_call *call)
 {
 	struct vdi_h2_server *server = call->server;
-	bool		       is_told = call->is_told;
+	bool		      is_told = call->is_told;
 
 	if (call->text != call->room)
 		vdi_free(call->text);
@@ -99,8 +104,9 @@ void vdi_h2_server_call_unpin_locked(struct vdi_h2_server_call *call)
 static bool charge(struct vdi_h2_server_call *call)
 {
 	struct vdi_h2_server *server = call->server;
-	size_t		       cost = sizeof *call + STREAM_SIZE + call->text_capacity + call->inbox.kept.capacity + (call->inbox.bytes ? call->inbox.size : 0);
-	size_t		       before;
+	size_t cost = sizeof *call + STREAM_SIZE + call->text_capacity + call->inbox.kept.capacity +
+		      (call->inbox.bytes ? call->inbox.size : 0);
+	size_t before;
 
 	if (cost == call->charged)
 		return true;
@@ -117,9 +123,10 @@ static bool charge(struct vdi_h2_server_call *call)
 
 /* ---- Sending, on the loop's thread ---- */
 
-#define NAME_VALUE(name, value)                                                                                                                                                    \
-	{                                                                                                                                                                          \
-		(uint8_t *) (name), (uint8_t *) (value), sizeof(name) - 1, sizeof(value) - 1, NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE                         \
+#define NAME_VALUE(name, value)                                                                              \
+	{                                                                                                    \
+		(uint8_t *) (name), (uint8_t *) (value), sizeof(name) - 1, sizeof(value) - 1,                \
+			NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE                         \
 	}
 
 static const nghttp2_nv header_status = NAME_VALUE(":status", "200");
@@ -141,7 +148,8 @@ static void make_trailers(const struct vdi_h2_server_call *call, struct trailers
 	trailers->count = 1;
 	if (call->code != VDI_RPC_OK) {
 		trailers->pairs[0].value = (uint8_t *) trailers->number;
-		trailers->pairs[0].valuelen = (size_t) snprintf(trailers->number, sizeof trailers->number, "%d", call->code);
+		trailers->pairs[0].valuelen =
+			(size_t) snprintf(trailers->number, sizeof trailers->number, "%d", call->code);
 		trailers->pairs[0].flags = NGHTTP2_NV_FLAG_NO_COPY_NAME;
 	}
 	if (call->message) {
@@ -170,7 +178,7 @@ static void reset(struct vdi_h2_server_call *call, uint32_t error_code)
 static int end_outbox(struct vdi_h2_outbox *outbox)
 {
 	struct vdi_h2_server_call *call = VDI_CONTAINER_OF(outbox, struct vdi_h2_server_call, outbox);
-	struct trailers		    trailers;
+	struct trailers		   trailers;
 
 	make_trailers(call, &trailers);
 	return nghttp2_submit_trailer(session_of(call), call->stream_id, trailers.pairs, trailers.count);
@@ -197,7 +205,8 @@ static void submit_headers(struct vdi_h2_server_call *call)
 		for (size_t i = 0; i < trailers.count; i++)
 			pairs[count++] = trailers.pairs[i];
 	}
-	failure = nghttp2_submit_response(session_of(call), call->stream_id, pairs, count, is_all ? NULL : &provider);
+	failure = nghttp2_submit_response(session_of(call), call->stream_id, pairs, count,
+					  is_all ? NULL : &provider);
 	if (failure)
 		reset(call, NGHTTP2_INTERNAL_ERROR);
 }
@@ -237,7 +246,8 @@ static void pump(struct vdi_h2_server_call *call)
 
 /* ---- From any thread ---- */
 
-/* There is something for the loop. The wake is under the lock, so that the call, and with it the loop, is still there. */
+/* There is something for the loop. The wake is under the lock, so that the call, and with it the loop, is
+ * still there. */
 void vdi_h2_server_call_kick_locked(struct vdi_h2_server_call *call)
 {
 	struct vdi_h2_server_loop *loop = call->loop;
@@ -259,7 +269,8 @@ void vdi_h2_server_call_kick_locked(struct vdi_h2_server_call *call)
 
 static bool is_writable_locked(const struct vdi_h2_server_call *call)
 {
-	return call->wants_writable && !call->is_closed && !call->is_finishing && call->queued_bytes + call->outbox_bytes <= call->server->send_bytes_max / 2;
+	return call->wants_writable && !call->is_closed && !call->is_finishing &&
+	       call->queued_bytes + call->outbox_bytes <= call->server->send_bytes_max / 2;
 }
 
 /* Inside nghttp2: the service is told at the end of the turn. */
@@ -281,7 +292,10 @@ static void set_status_locked(struct vdi_h2_server_call *call, int code, const c
 	call->is_finishing = true;
 	call->code = code;
 	if (message && *message)
-		call->message = vdi_strndup(message, VDI_MIN(strlen(message), VDI_RPC_STATUS_SIZE_MAX)); /* without memory there is the code only */
+		call->message = vdi_strndup(
+			message,
+			VDI_MIN(strlen(message),
+				VDI_RPC_STATUS_SIZE_MAX)); /* without memory there is the code only */
 }
 
 void vdi_h2_server_call_finish_locked(struct vdi_h2_server_call *call, int code, const char *message)
@@ -323,7 +337,8 @@ static void fail_inbox(struct vdi_h2_server_call *call, vd_status status)
 	char text[96];
 
 	if (status == VD_TOO_BIG) {
-		snprintf(text, sizeof text, "grpc: received message larger than max (%zu vs. %zu)", call->inbox.size, call->server->receive_size_max);
+		snprintf(text, sizeof text, "grpc: received message larger than max (%zu vs. %zu)",
+			 call->inbox.size, call->server->receive_size_max);
 		fail(call, VDI_RPC_RESOURCE_EXHAUSTED, text);
 	} else if (status == VD_NOMEM)
 		fail(call, VDI_RPC_RESOURCE_EXHAUSTED, "out of memory");
@@ -458,7 +473,8 @@ static bool add_metadata(struct vdi_h2_server_call *call, struct vd_bytes name, 
 {
 	uint32_t size = (uint32_t) value.size;
 
-	return append_text(call, name.data, name.size) && append_text(call, "", 1) && append_text(call, &size, sizeof size) && append_text(call, value.data, value.size);
+	return append_text(call, name.data, name.size) && append_text(call, "", 1) &&
+	       append_text(call, &size, sizeof size) && append_text(call, value.data, value.size);
 }
 
 static void refuse(struct vdi_h2_server_call *call, unsigned http_status, int code, const char *message)
@@ -478,7 +494,8 @@ static bool is_grpc(struct vd_bytes type)
 	size_t		  size = sizeof grpc - 1;
 
 	return type.size >= size && memcmp(type.data, grpc, size) == 0 &&
-	       (type.size == size || ((const char *) type.data)[size] == '+' || ((const char *) type.data)[size] == ';');
+	       (type.size == size || ((const char *) type.data)[size] == '+' ||
+		((const char *) type.data)[size] == ';');
 }
 
 static bool is_named(struct vd_bytes name, const char *text)
@@ -487,11 +504,13 @@ static bool is_named(struct vd_bytes name, const char *text)
 }
 
 /* As grpc-go words what it refuses. */
-static void refuse_with(struct vdi_h2_server_call *call, unsigned http_status, int code, const char *before, struct vd_bytes value, const char *after)
+static void refuse_with(struct vdi_h2_server_call *call, unsigned http_status, int code, const char *before,
+			struct vd_bytes value, const char *after)
 {
 	char text[256];
 
-	snprintf(text, sizeof text, "%s%.*s%s", before, (int) VDI_MIN(value.size, 100), (const char *) value.data, after);
+	snprintf(text, sizeof text, "%s%.*s%s", before, (int) VDI_MIN(value.size, 100),
+		 (const char *) value.data, after);
 	refuse(call, http_status, code, text);
 }
 
@@ -505,14 +524,16 @@ static bool take_header(struct vdi_h2_server_call *call, struct vd_bytes name, s
 	if (is_named(name, ":method")) {
 		call->http_method = (uint8_t) vdi_http_method_of(value);
 		if (!is_named(value, "POST"))
-			refuse_with(call, 405, VDI_RPC_INTERNAL, "Received a HEADERS frame with :method \"", value, "\" which should be POST");
+			refuse_with(call, 405, VDI_RPC_INTERNAL, "Received a HEADERS frame with :method \"",
+				    value, "\" which should be POST");
 		return true;
 	}
 	if (is_named(name, "content-type")) {
 		call->has_content_type = true;
 		call->is_grpc = is_grpc(value);
 		if (!call->is_grpc)
-			refuse_with(call, 415, VDI_RPC_INVALID_ARGUMENT, "invalid gRPC request content-type \"", value, "\"");
+			refuse_with(call, 415, VDI_RPC_INVALID_ARGUMENT,
+				    "invalid gRPC request content-type \"", value, "\"");
 		return true;
 	}
 	if (is_named(name, "grpc-timeout")) {
@@ -524,10 +545,12 @@ static bool take_header(struct vdi_h2_server_call *call, struct vd_bytes name, s
 	}
 	if (is_named(name, "grpc-encoding")) {
 		if (value.size && !is_named(value, "identity"))
-			refuse_with(call, 0, VDI_RPC_UNIMPLEMENTED, "grpc: Decompressor is not installed for grpc-encoding \"", value, "\"");
+			refuse_with(call, 0, VDI_RPC_UNIMPLEMENTED,
+				    "grpc: Decompressor is not installed for grpc-encoding \"", value, "\"");
 		return true;
 	}
-	if (((const char *) name.data)[0] == ':' || is_named(name, "te") || is_named(name, "user-agent") || is_named(name, "grpc-accept-encoding"))
+	if (((const char *) name.data)[0] == ':' || is_named(name, "te") || is_named(name, "user-agent") ||
+	    is_named(name, "grpc-accept-encoding"))
 		return true;
 	return add_metadata(call, name, value);
 }
@@ -539,7 +562,8 @@ bool vdi_h2_server_call_header(struct vdi_h2_server_call *call, struct vd_bytes 
 
 /* ---- Plain HTTP ---- */
 
-/* Over TLS etcd's port answers whatever is no call as it answers HTTP/1.x; without TLS HTTP/2 is for calls only. */
+/* Over TLS etcd's port answers whatever is no call as it answers HTTP/1.x; without TLS HTTP/2 is for calls
+ * only. */
 static bool is_plain_http(const struct vdi_h2_server_call *call)
 {
 	return call->may_be_http && !call->is_grpc && call->has_method && !call->loop->is_told;
@@ -554,7 +578,8 @@ static void begin_http(struct vdi_h2_server_call *call)
 
 	call->is_refused = true;
 	call->pins++; /* the request's */
-	if (vdi_h2_server_http_begin(call->loop, NULL, call, (enum vdi_http_method) call->http_method, (struct vd_bytes) { text, size }, vd_bytes_of(mark ? mark + 1 : "")))
+	if (vdi_h2_server_http_begin(call->loop, NULL, call, (enum vdi_http_method) call->http_method,
+				     (struct vd_bytes) { text, size }, vd_bytes_of(mark ? mark + 1 : "")))
 		return;
 	call->pins--;
 	reset(call, NGHTTP2_INTERNAL_ERROR);
@@ -563,7 +588,7 @@ static void begin_http(struct vdi_h2_server_call *call)
 void vdi_h2_server_call_answer(struct vdi_h2_server_call *call, const struct vdi_rpc_http *http)
 {
 	struct vdi_h2_server *server = call->server;
-	size_t		       cost = http->body.size;
+	size_t		      cost = http->body.size;
 
 	if (call->connection) {
 		call->outbox.end = NULL; /* no trailers */
@@ -571,7 +596,9 @@ void vdi_h2_server_call_answer(struct vdi_h2_server_call *call, const struct vdi
 		call->outbox.is_ending = true;
 		call->has_headers = true;
 		call->charged += cost;
-		if (atomic_fetch_add_explicit(&server->memory_used, cost, memory_order_relaxed) + cost > server->memory_max || !vdi_h2_server_http_submit(call, http))
+		if (atomic_fetch_add_explicit(&server->memory_used, cost, memory_order_relaxed) + cost >
+			    server->memory_max ||
+		    !vdi_h2_server_http_submit(call, http))
 			reset(call, NGHTTP2_INTERNAL_ERROR);
 		vdi_h2_connection_touch(call->connection->connection);
 	}
@@ -597,7 +624,8 @@ static void check_begin(struct vdi_h2_server_call *call)
 		refuse(call, 400, VDI_RPC_INTERNAL, "malformed method name: \"\"");
 	else if (call->loop->is_told)
 		refuse(call, 0, VDI_RPC_UNAVAILABLE, "the server is closing");
-	else if (!charge(call) || atomic_load_explicit(&call->server->memory_used, memory_order_relaxed) > call->server->memory_max)
+	else if (!charge(call) || atomic_load_explicit(&call->server->memory_used, memory_order_relaxed) >
+					  call->server->memory_max)
 		refuse(call, 0, VDI_RPC_RESOURCE_EXHAUSTED, "out of memory");
 }
 
@@ -619,7 +647,8 @@ void vdi_h2_server_call_begin(struct vdi_h2_server_call *call)
 	call->pins++; /* the service's */
 	atomic_fetch_add_explicit(&server->calls, 1, memory_order_relaxed);
 	if (call->timeout.ns)
-		vdi_h2_timer_set(call->loop->hub, &call->deadline, vd_mono_add(vd_env_now(server->env), call->timeout));
+		vdi_h2_timer_set(call->loop->hub, &call->deadline,
+				 vd_mono_add(vd_env_now(server->env), call->timeout));
 	if (is_among(call->method, server->stream_methods, server->stream_method_count))
 		submit_headers(call); /* clients wait for these before they say anything */
 	server->handlers->accepted(server->arg, &call->base, call->method);
@@ -710,7 +739,7 @@ static bool cut_short(struct vdi_h2_server_call *call, int code, const char *mes
 static void fire_deadline(struct vdi_h2_timer *timer)
 {
 	struct vdi_h2_server_call *call = VDI_CONTAINER_OF(timer, struct vdi_h2_server_call, deadline);
-	bool			    is_stuck = call->outbox.first_used > 0;
+	bool			   is_stuck = call->outbox.first_used > 0;
 
 	call->is_expired = true;
 	if (call->is_cut)

@@ -1,7 +1,10 @@
-/* One connection as the server has it: what it speaks, and then what nghttp2 says of its streams, which goes to their calls; or its requests of HTTP/1.x, one at a time.
+/* One connection as the server has it: what it speaks, and then what nghttp2 says of its streams, which goes
+ * to their calls; or its requests of HTTP/1.x, one at a time.
  *
- * Draining is HTTP/2's graceful way: first GOAWAY with the highest stream id there is, so that the peer stops opening streams, and a ping; when its answer is there, every stream that the
- * peer had opened before is known, and GOAWAY with the last one of them follows. Streams in between are served as ever. The connection ends with its last stream.
+ * Draining is HTTP/2's graceful way: first GOAWAY with the highest stream id there is, so that the peer stops
+ * opening streams, and a ping; when its answer is there, every stream that the peer had opened before is
+ * known, and GOAWAY with the last one of them follows. Streams in between are served as ever. The connection
+ * ends with its last stream.
  */
 #include <stdio.h>
 
@@ -13,11 +16,11 @@
 #include "env.h"
 #include "h2_server_state.h"
 
-#define CUT_AFTER	  VD_MS(200)
-#define WRITE_TIMEOUT	  VD_SECONDS(60) /* of an answer of HTTP/1.x */
+#define CUT_AFTER VD_MS(200)
+#define WRITE_TIMEOUT VD_SECONDS(60) /* of an answer of HTTP/1.x */
 #define CONNECTION_WINDOW (1u << 20)
-#define STREAM_WINDOW	  65535
-#define LAST_STREAM_ID	  0x7fffffff
+#define STREAM_WINDOW 65535
+#define LAST_STREAM_ID 0x7fffffff
 
 static const uint8_t drain_ping[8] = { 'd', 'r', 'a', 'i', 'n', 'i', 'n', 'g' };
 
@@ -109,8 +112,10 @@ static bool was_reset(const struct vdi_h2_server_connection *connection, int32_t
 	return false;
 }
 
-/* RFC 9113, 5.1.1: a new stream has a higher number than all before, or the connection ends. nghttp2 ignores HEADERS with a lower one, because they may be trailers that crossed our
- * RST_STREAM; so the streams that were reset here last are known. After GOAWAY streams are ignored without a trace, and so are their trailers. */
+/* RFC 9113, 5.1.1: a new stream has a higher number than all before, or the connection ends. nghttp2 ignores
+ * HEADERS with a lower one, because they may be trailers that crossed our RST_STREAM; so the streams that
+ * were reset here last are known. After GOAWAY streams are ignored without a trace, and so are their
+ * trailers. */
 static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *head, void *user_data)
 {
 	struct vdi_h2_server_connection *connection = vdi_h2_connection_arg_of(user_data);
@@ -119,7 +124,8 @@ static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *head
 		return 0;
 	if (head->stream_id > connection->highest_id)
 		connection->highest_id = head->stream_id;
-	else if (nghttp2_session_get_stream_remote_close(session, head->stream_id) < 0 && !was_reset(connection, head->stream_id) &&
+	else if (nghttp2_session_get_stream_remote_close(session, head->stream_id) < 0 &&
+		 !was_reset(connection, head->stream_id) &&
 		 vdi_h2_connection_is_ready(connection->connection))
 		return nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR);
 	return 0;
@@ -135,11 +141,13 @@ static int on_headers_begin(nghttp2_session *session, const nghttp2_frame *frame
 	call = vdi_h2_server_call_new(connection, frame->hd.stream_id);
 	if (call == NULL)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-	(void) nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, call); /* the stream is there */
+	(void) nghttp2_session_set_stream_user_data(session, frame->hd.stream_id,
+						    call); /* the stream is there */
 	return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
 		     void *user_data)
 {
 	struct vdi_h2_server_call *call;
@@ -149,12 +157,14 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
 		return 0; /* trailers say nothing to a server */
 	call = call_of(session, frame->hd.stream_id);
-	if (call && !vdi_h2_server_call_header(call, (struct vd_bytes) { name, name_size }, (struct vd_bytes) { value, value_size }))
+	if (call && !vdi_h2_server_call_header(call, (struct vd_bytes) { name, name_size },
+					       (struct vd_bytes) { value, value_size }))
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	return 0;
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data, size_t size, void *user_data)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
+		   size_t size, void *user_data)
 {
 	struct vdi_h2_server_call *call = call_of(session, stream_id);
 
@@ -173,7 +183,9 @@ static void end_drain(struct vdi_h2_server_connection *connection)
 	if (connection->is_drained)
 		return;
 	connection->is_drained = true;
-	if (nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(session), NGHTTP2_NO_ERROR, NULL, 0) != 0)
+	if (nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE,
+				  nghttp2_session_get_last_proc_stream_id(session), NGHTTP2_NO_ERROR, NULL,
+				  0) != 0)
 		vdi_h2_connection_abort(connection->connection, "out of memory");
 	vdi_h2_connection_touch(connection->connection);
 	vdi_h2_server_connection_rest(connection);
@@ -185,7 +197,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	struct vdi_h2_server_call	*call;
 
 	if (frame->hd.type == NGHTTP2_PING) {
-		if (frame->hd.flags & NGHTTP2_FLAG_ACK && memcmp(frame->ping.opaque_data, drain_ping, sizeof drain_ping) == 0)
+		if (frame->hd.flags & NGHTTP2_FLAG_ACK &&
+		    memcmp(frame->ping.opaque_data, drain_ping, sizeof drain_ping) == 0)
 			end_drain(connection);
 		return 0;
 	}
@@ -207,11 +220,13 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 	struct vdi_h2_server_call	*call;
 
 	if (frame->hd.type == NGHTTP2_RST_STREAM)
-		connection->resets[connection->reset_next++ % VDI_ARRAY_SIZE(connection->resets)] = frame->hd.stream_id;
+		connection->resets[connection->reset_next++ % VDI_ARRAY_SIZE(connection->resets)] =
+			frame->hd.stream_id;
 	/* nghttp2 would let a ping overtake GOAWAY. */
 	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == LAST_STREAM_ID)
 		return nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, drain_ping);
-	if ((frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+	if ((frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) ||
+	    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 		return 0;
 	call = call_of(session, frame->hd.stream_id);
 	if (call)
@@ -277,7 +292,9 @@ static void on_older_request(void *arg, const struct vdi_http_head *head)
 {
 	struct vdi_h2_server_connection *connection = arg;
 
-	if (connection->loop->server->http == NULL || !vdi_h2_server_http_begin(connection->loop, connection, NULL, head->method, head->path, head->query))
+	if (connection->loop->server->http == NULL ||
+	    !vdi_h2_server_http_begin(connection->loop, connection, NULL, head->method, head->path,
+				      head->query))
 		vdi_h1_connection_abort(connection->older);
 }
 
@@ -293,17 +310,20 @@ static void on_older_ended(void *arg)
 
 static const struct vdi_h1_side older_side = { .request = on_older_request, .ended = on_older_ended };
 
-void vdi_h2_server_connection_answer(struct vdi_h2_server_connection *connection, const struct vdi_rpc_http *http)
+void vdi_h2_server_connection_answer(struct vdi_h2_server_connection *connection,
+				     const struct vdi_rpc_http	     *http)
 {
 	connection->http = NULL;
-	vdi_h1_connection_answer(connection->older, http->code, vdi_buffer_bytes(&http->headers), vdi_buffer_bytes(&http->body), http->closes);
+	vdi_h1_connection_answer(connection->older, http->code, vdi_buffer_bytes(&http->headers),
+				 vdi_buffer_bytes(&http->body), http->closes);
 }
 
 /* ---- Life ---- */
 
 static void fire_cut(struct vdi_h2_timer *timer)
 {
-	struct vdi_h2_server_connection *connection = VDI_CONTAINER_OF(timer, struct vdi_h2_server_connection, cut);
+	struct vdi_h2_server_connection *connection =
+		VDI_CONTAINER_OF(timer, struct vdi_h2_server_connection, cut);
 
 	if (connection->connection)
 		vdi_h2_connection_abort(connection->connection, "the server is closing");
@@ -336,17 +356,17 @@ static vd_status become_http2(struct vdi_h2_server_connection *connection, const
 static vd_status become_older(struct vdi_h2_server_connection *connection, const struct vdi_h2_opened *opened)
 {
 	struct vdi_h2_server *server = connection->loop->server;
-	struct vdi_h1_options  options = {
-		 .side = &older_side,
-		 .arg = connection,
-		 .fd = opened->fd,
-		 .link = opened->link,
-		 .first = { opened->bytes, opened->size },
-		 .head_timeout = server->settle_timeout,
-		 .idle_timeout = server->idle_timeout,
-		 .write_timeout = WRITE_TIMEOUT,
-		 .memory_used = &server->memory_used,
-		 .memory_max = server->memory_max,
+	struct vdi_h1_options options = {
+		.side = &older_side,
+		.arg = connection,
+		.fd = opened->fd,
+		.link = opened->link,
+		.first = { opened->bytes, opened->size },
+		.head_timeout = server->settle_timeout,
+		.idle_timeout = server->idle_timeout,
+		.write_timeout = WRITE_TIMEOUT,
+		.memory_used = &server->memory_used,
+		.memory_max = server->memory_max,
 	};
 
 	VDI_TRY(vdi_h1_connection_new(connection->loop->hub, &options, &connection->older));
@@ -374,9 +394,13 @@ static void on_opened(void *arg, const struct vdi_h2_opened *opened)
 	free_connection(connection);
 }
 
-static struct vdi_h2_server_connection *new_connection(struct vdi_h2_server_loop *loop, const struct vdi_h2_arrival *arrival)
+static struct vdi_h2_server_connection *new_connection(struct vdi_h2_server_loop   *loop,
+						       const struct vdi_h2_arrival *arrival)
 {
-	struct vdi_h2_opening_options	 options = { .fd = arrival->fd, .tls = loop->server->tls, .timeout = loop->server->settle_timeout, .opened = on_opened };
+	struct vdi_h2_opening_options	 options = { .fd = arrival->fd,
+						     .tls = loop->server->tls,
+						     .timeout = loop->server->settle_timeout,
+						     .opened = on_opened };
 	struct vdi_h2_server_connection *connection = VDI_NEW(struct vdi_h2_server_connection);
 	char				 address[INET6_ADDRSTRLEN + 16];
 
@@ -388,7 +412,8 @@ static struct vdi_h2_server_connection *new_connection(struct vdi_h2_server_loop
 	connection->cut.fire = fire_cut;
 	connection->peer = new_peer(address, "");
 	options.arg = connection;
-	if (connection->peer == NULL || vdi_h2_opening_new(loop->hub, &options, &connection->opening) != VD_OK) {
+	if (connection->peer == NULL ||
+	    vdi_h2_opening_new(loop->hub, &options, &connection->opening) != VD_OK) {
 		(void) vdi_h2_peer_unref(connection->peer);
 		vdi_free(connection);
 		return NULL;
@@ -418,7 +443,8 @@ void vdi_h2_server_connection_open(struct vdi_h2_server_loop *loop, const struct
 
 void vdi_h2_server_connection_rest(struct vdi_h2_server_connection *connection)
 {
-	if (connection->connection && connection->calls == NULL && (connection->is_drained || connection->is_closing))
+	if (connection->connection && connection->calls == NULL &&
+	    (connection->is_drained || connection->is_closing))
 		vdi_h2_connection_close(connection->connection, CUT_AFTER);
 }
 
@@ -455,6 +481,7 @@ void vdi_h2_server_connection_close(struct vdi_h2_server_connection *connection)
 		vdi_h2_server_call_shut_down(call);
 		call = next;
 	}
-	vdi_h2_timer_set(connection->loop->hub, &connection->cut, vd_mono_add(vd_env_now(connection->loop->server->env), CUT_AFTER));
+	vdi_h2_timer_set(connection->loop->hub, &connection->cut,
+			 vd_mono_add(vd_env_now(connection->loop->server->env), CUT_AFTER));
 	vdi_h2_server_connection_rest(connection);
 }

@@ -8,7 +8,8 @@ bool vdi_h2_timeout_parse(struct vd_bytes text, vd_dur *ret_timeout)
 	static const struct {
 		char	unit;
 		int64_t ns;
-	} units[] = { { 'H', 3600000000000 }, { 'M', 60000000000 }, { 'S', 1000000000 }, { 'm', 1000000 }, { 'u', 1000 }, { 'n', 1 } };
+	} units[] = { { 'H', 3600000000000 }, { 'M', 60000000000 }, { 'S', 1000000000 },
+		      { 'm', 1000000 },	      { 'u', 1000 },	    { 'n', 1 } };
 	const char *digits = text.data;
 	int64_t	    count = 0;
 

@@ -1,12 +1,13 @@
-/* Requests of plain HTTP between their connection and the service: the service answers when and where it likes, the loop hands the answer out at the end of a turn. While it is with the
- * service a request counts as a call, so the loop is there when the answer comes; its connection may be gone. */
+/* Requests of plain HTTP between their connection and the service: the service answers when and where it
+ * likes, the loop hands the answer out at the end of a turn. While it is with the service a request counts as
+ * a call, so the loop is there when the answer comes; its connection may be gone. */
 #include <stdio.h>
 
 #include "env.h"
 #include "h2_server_state.h"
 
 #define HEADERS_MAX 4096
-#define BODY_MAX    ((size_t) 64 << 20)
+#define BODY_MAX ((size_t) 64 << 20)
 
 static void free_http(struct vdi_h2_http *http)
 {
@@ -26,11 +27,13 @@ static void answer(struct vdi_rpc_http *base)
 	vdi_lock_acquire(&loop->lock);
 	http->next = loop->answered;
 	loop->answered = http;
-	vdi_h2_hub_wake(loop->hub); /* under the lock: once the loop has it, it may be the last thing that it does */
+	vdi_h2_hub_wake(
+		loop->hub); /* under the lock: once the loop has it, it may be the last thing that it does */
 	vdi_lock_release(&loop->lock);
 }
 
-bool vdi_h2_server_http_begin(struct vdi_h2_server_loop *loop, struct vdi_h2_server_connection *connection, struct vdi_h2_server_call *call, enum vdi_http_method method,
+bool vdi_h2_server_http_begin(struct vdi_h2_server_loop *loop, struct vdi_h2_server_connection *connection,
+			      struct vdi_h2_server_call *call, enum vdi_http_method method,
 			      struct vd_bytes path, struct vd_bytes query)
 {
 	struct vdi_h2_http *http = vdi_calloc(1, sizeof *http + path.size + query.size);
@@ -99,14 +102,17 @@ static size_t take_lines(char *line, nghttp2_nv *fields, size_t count)
 			continue;
 		for (char *at = line; at < colon; at++)
 			*at = *at >= 'A' && *at <= 'Z' ? (char) (*at + 32) : *at;
-		fields[count++] = (nghttp2_nv) { (uint8_t *) line, (uint8_t *) colon + 2, (size_t) (colon - line), (size_t) (end - colon - 2), NGHTTP2_NV_FLAG_NONE };
+		fields[count++] =
+			(nghttp2_nv) { (uint8_t *) line, (uint8_t *) colon + 2, (size_t) (colon - line),
+				       (size_t) (end - colon - 2), NGHTTP2_NV_FLAG_NONE };
 	}
 	return count;
 }
 
 static nghttp2_nv field(const char *name, const char *value)
 {
-	return (nghttp2_nv) { (uint8_t *) (uintptr_t) name, (uint8_t *) (uintptr_t) value, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE };
+	return (nghttp2_nv) { (uint8_t *) (uintptr_t) name, (uint8_t *) (uintptr_t) value, strlen(name),
+			      strlen(value), NGHTTP2_NV_FLAG_NONE };
 }
 
 static bool submit(struct vdi_h2_server_call *call, const struct vdi_rpc_http *http, char *lines)
@@ -134,7 +140,8 @@ static bool submit(struct vdi_h2_server_call *call, const struct vdi_rpc_http *h
 			return false;
 		vdi_h2_outbox_push(&call->outbox, outgoing);
 	}
-	return nghttp2_submit_response(session, call->stream_id, fields, count, body.size ? &provider : NULL) == 0;
+	return nghttp2_submit_response(session, call->stream_id, fields, count,
+				       body.size ? &provider : NULL) == 0;
 }
 
 bool vdi_h2_server_http_submit(struct vdi_h2_server_call *call, const struct vdi_rpc_http *http)

@@ -21,7 +21,8 @@ static void call_receive(struct vdi_rpc_server_call *base)
 
 	if (atomic_exchange_explicit(&call->wants_message, true, memory_order_acq_rel))
 		return;
-	if (vdi_loop_is_current(vdi_h2_hub_loop(call->loop->hub)) && (call->is_delivering || !(call->is_half_closed || vdi_h2_inbox_has_kept(&call->inbox))))
+	if (vdi_loop_is_current(vdi_h2_hub_loop(call->loop->hub)) &&
+	    (call->is_delivering || !(call->is_half_closed || vdi_h2_inbox_has_kept(&call->inbox))))
 		return; /* whoever calls us, or what comes next, finds it */
 	vdi_lock_acquire(&call->lock);
 	if (!call->is_closed)
@@ -49,22 +50,24 @@ static vd_status put_locked(struct vdi_h2_server_call *call, struct vd_bytes hea
 static vd_status call_send(struct vdi_rpc_server_call *base, struct vd_bytes head, struct vdi_rpc_blob *blob)
 {
 	struct vdi_h2_server_call *call = call_of(base);
-	size_t	  size = head.size + vdi_rpc_blob_size(blob);
-	size_t	  waiting;
-	vd_status status;
+	size_t			   size = head.size + vdi_rpc_blob_size(blob);
+	size_t			   waiting;
+	vd_status		   status;
 
 	VDI_CHECK(head.size <= VDI_H2_HEAD_SIZE_MAX);
 	vdi_lock_acquire(&call->lock);
 	waiting = call->queued_bytes + call->outbox_bytes;
 	if (call->is_closed || call->is_finishing)
 		status = VD_CLOSED;
-	else if (waiting && (size > call->server->send_bytes_max || waiting > call->server->send_bytes_max - size)) {
+	else if (waiting &&
+		 (size > call->server->send_bytes_max || waiting > call->server->send_bytes_max - size)) {
 		call->wants_writable = true;
 		status = VD_FULL;
 	} else {
 		bool wanted = call->wants_writable;
 
-		call->wants_writable = true; /* before it is known that there is no room: whoever makes room finds it */
+		call->wants_writable =
+			true; /* before it is known that there is no room: whoever makes room finds it */
 		status = put_locked(call, head, blob, vdi_h2_unsent_take_message);
 		if (status != VD_FULL)
 			call->wants_writable = wanted;
@@ -75,10 +78,11 @@ static vd_status call_send(struct vdi_rpc_server_call *base, struct vd_bytes hea
 	return status;
 }
 
-static vd_status call_answer(struct vdi_rpc_server_call *base, struct vd_bytes head, struct vdi_rpc_blob *blob)
+static vd_status call_answer(struct vdi_rpc_server_call *base, struct vd_bytes head,
+			     struct vdi_rpc_blob *blob)
 {
 	struct vdi_h2_server_call *call = call_of(base);
-	vd_status status;
+	vd_status		   status;
 
 	VDI_CHECK(head.size <= VDI_H2_HEAD_SIZE_MAX);
 	vdi_lock_acquire(&call->lock);
@@ -89,7 +93,9 @@ static vd_status call_answer(struct vdi_rpc_server_call *base, struct vd_bytes h
 		if (status == VD_OK)
 			vdi_h2_server_call_finish_locked(call, VDI_RPC_OK, NULL);
 		else if (status == VD_FULL) {
-			vdi_h2_server_call_finish_locked(call, VDI_RPC_RESOURCE_EXHAUSTED, "the server holds too much that its clients have not read");
+			vdi_h2_server_call_finish_locked(
+				call, VDI_RPC_RESOURCE_EXHAUSTED,
+				"the server holds too much that its clients have not read");
 			status = VD_CLOSED;
 		}
 	}
@@ -119,7 +125,7 @@ static void call_free(struct vdi_rpc_server_call *base)
 static bool call_metadata(const struct vdi_rpc_server_call *base, const char *key, struct vd_bytes *ret_value)
 {
 	const struct vdi_h2_server_call *call = call_of(base);
-	size_t at = 0;
+	size_t				 at = 0;
 
 	while (at < call->text_size) {
 		const char *name = call->text + at;

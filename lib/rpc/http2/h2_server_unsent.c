@@ -1,22 +1,25 @@
 /* What all unsent messages of a server may hold together: unsent_max.
  *
- * A client that does not read costs what is queued for it. Each stream has its bound (send_bytes_max), but an answer is one message of any size, and of connections and calls there may be many. So the
- * sum is kept: a message counts with its own memory, and the bytes that several messages share count once.
+ * A client that does not read costs what is queued for it. Each stream has its bound (send_bytes_max), but an
+ * answer is one message of any size, and of connections and calls there may be many. So the sum is kept: a
+ * message counts with its own memory, and the bytes that several messages share count once.
  *
  *   up to 3/4                  nobody looks
  *   from there on              every 100 ms each loop looks at its calls. Who has taken less than 64 KiB in a second although something waits for it is cut: its memory goes at once, and RST_STREAM with
  *                              ENHANCE_YOUR_CALM, which gRPC calls RESOURCE_EXHAUSTED, as soon as the peer reads. Who holds most goes first, until there is room
  *   at the bound               an answer is refused with RESOURCE_EXHAUSTED and words; a message of a stream waits (VD_FULL) until there is room, as it does for room of its own
  *
- * So the bound holds at every moment, whoever reads is never cut, and who does not read keeps others waiting for some seconds at most. A message larger than all passes when nothing else waits. Answers shorter
- * than what a call costs anyway are not counted: they are bounded with the calls (memory_max), and they are nearly all there are.
+ * So the bound holds at every moment, whoever reads is never cut, and who does not read keeps others waiting
+ * for some seconds at most. A message larger than all passes when nothing else waits. Answers shorter than
+ * what a call costs anyway are not counted: they are bounded with the calls (memory_max), and they are nearly
+ * all there are.
  */
 #include "env.h"
 #include "h2_server_state.h"
 
-#define LOOK_EVERY	 VD_MS(100)
-#define CUTS_PER_LOOK	 64
-#define STALLED_LOOKS	 10
+#define LOOK_EVERY VD_MS(100)
+#define CUTS_PER_LOOK 64
+#define STALLED_LOOKS 10
 #define SMALL_ANSWER_MAX ((size_t) 1024)
 
 static size_t pressed_from(const struct vdi_h2_server *server)
@@ -35,7 +38,8 @@ static void press(struct vdi_h2_server *server)
 static bool count(struct vdi_h2_server *server, struct vdi_h2_outgoing *outgoing)
 {
 	size_t before = vdi_h2_outgoing_count(outgoing, &server->unsent);
-	bool   fits = before == 0 || (outgoing->size <= server->unsent_max && before <= server->unsent_max - outgoing->size);
+	bool   fits = before == 0 ||
+		    (outgoing->size <= server->unsent_max && before <= server->unsent_max - outgoing->size);
 
 	if (!fits || before + outgoing->size > pressed_from(server))
 		press(server);
@@ -68,7 +72,8 @@ static bool look_at_all(struct vdi_h2_server_loop *loop)
 	bool has_room = unsent_of(loop->server) < loop->server->unsent_max;
 	bool is_waiting = false;
 
-	for (struct vdi_h2_server_connection *connection = loop->connections; connection; connection = connection->next)
+	for (struct vdi_h2_server_connection *connection = loop->connections; connection;
+	     connection = connection->next)
 		for (struct vdi_h2_server_call *call = connection->calls; call; call = call->next)
 			is_waiting = vdi_h2_server_call_look(call, has_room) || is_waiting;
 	return is_waiting;
@@ -78,25 +83,29 @@ static struct vdi_h2_server_call *find_worst(struct vdi_h2_server_loop *loop)
 {
 	struct vdi_h2_server_call *worst = NULL;
 
-	for (struct vdi_h2_server_connection *connection = loop->connections; connection; connection = connection->next)
+	for (struct vdi_h2_server_connection *connection = loop->connections; connection;
+	     connection = connection->next)
 		for (struct vdi_h2_server_call *call = connection->calls; call; call = call->next)
-			if (call->stalled_looks >= STALLED_LOOKS && call->waiting_then && (worst == NULL || call->waiting_then > worst->waiting_then))
+			if (call->stalled_looks >= STALLED_LOOKS && call->waiting_then &&
+			    (worst == NULL || call->waiting_then > worst->waiting_then))
 				worst = call;
 	return worst;
 }
 
 static void look(struct vdi_h2_timer *timer)
 {
-	struct vdi_h2_server_loop  *loop = VDI_CONTAINER_OF(timer, struct vdi_h2_server_loop, look);
-	struct vdi_h2_server	   *server = loop->server;
+	struct vdi_h2_server_loop *loop = VDI_CONTAINER_OF(timer, struct vdi_h2_server_loop, look);
+	struct vdi_h2_server	  *server = loop->server;
 	struct vdi_h2_server_call *worst;
-	bool			    is_waiting;
+	bool			   is_waiting;
 
 	loop->is_looking = false;
 	/* Before looking: who comes from here on and finds no room says so again. */
 	(void) atomic_exchange_explicit(&loop->is_pressed, false, memory_order_acq_rel);
 	is_waiting = look_at_all(loop);
-	for (unsigned i = 0; i < CUTS_PER_LOOK && unsent_of(server) > pressed_from(server) && (worst = find_worst(loop)) != NULL; i++) {
+	for (unsigned i = 0; i < CUTS_PER_LOOK && unsent_of(server) > pressed_from(server) &&
+			     (worst = find_worst(loop)) != NULL;
+	     i++) {
 		vdi_h2_server_call_cut(worst);
 		vdi_metric_add(server->unsent_cut, 1);
 	}
@@ -126,7 +135,7 @@ void vdi_h2_unsent_stop(struct vdi_h2_server_loop *loop)
 static void collect(void *arg)
 {
 	struct vdi_h2_server *server = arg;
-	size_t		       bytes = unsent_of(server);
+	size_t		      bytes = unsent_of(server);
 
 	vdi_metric_add(server->unsent_bytes, (uint64_t) bytes - (uint64_t) server->unsent_told);
 	server->unsent_told = bytes;
@@ -135,7 +144,7 @@ static void collect(void *arg)
 vd_status vdi_h2_unsent_init(struct vdi_h2_server *server)
 {
 	static const char *const refused[] = { "refused" }, *const cut[] = { "cut" };
-	struct vdi_metrics	*registry = vdi_env_metrics(server->env);
+	struct vdi_metrics *registry = vdi_env_metrics(server->env);
 
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_RPC_UNSENT_BYTES, NULL, &server->unsent_bytes));
 	VDI_TRY(vdi_metric_get(registry, VDI_METRIC_RPC_UNSENT_ENDS_TOTAL, refused, &server->unsent_refused));

@@ -1,14 +1,14 @@
 /* Calls, from start to end (E-206..E-211; etcd client/v3 retry_interceptor.go).
  *
- *	start --gate open--> STARTING --> RUNNING --> ENDED --last word--> finish
- *	  \                     ^                       | again
- *	   `--> WAITING --------'<----------------------'
+ * 	start --gate open--> STARTING --> RUNNING --> ENDED --last word--> finish
+ * 	  \                     ^                       | again
+ * 	   `--> WAITING --------'<----------------------'
  *
- * An attempt is begun on the thread that starts the call, if nothing stands in its way, else on the actor. Between the transport's taking a call and our
- * noting its handle, the call may already have ended, been repeated, or be gone; so it is looked up again by id and attempt.
+ * An attempt is begun on the thread that starts the call, if nothing stands in its way, else on the actor.
+ * Between the transport's taking a call and our noting its handle, the call may already have ended, been
+ * repeated, or be gone; so it is looked up again by id and attempt.
  */
 #include "etcd_call.h"
-
 
 #define RETRY_WAIT VD_MS(25)
 
@@ -24,7 +24,8 @@ static vd_status slot_take_locked(struct vd_etcd *client, struct vdi_etcd_call *
 		client->slot_free = client->slots[index].next_free;
 	} else {
 		if (client->slot_count == UINT32_MAX - 1 ||
-		    !vdi_grow((void **) &client->slots, &client->slot_capacity, client->slot_count + 1, sizeof *client->slots))
+		    !vdi_grow((void **) &client->slots, &client->slot_capacity, client->slot_count + 1,
+			      sizeof *client->slots))
 			return VD_NOMEM;
 		index = (uint32_t) client->slot_count++;
 		client->slots[index] = (struct vdi_etcd_slot) { 0 };
@@ -54,15 +55,17 @@ static struct vdi_etcd_call *find_locked(struct vd_etcd *client, uint64_t id)
 {
 	size_t index = (size_t) (uint32_t) id - 1;
 
-	if ((uint32_t) id == 0 || index >= client->slot_count || client->slots[index].generation != (uint32_t) (id >> 32))
+	if ((uint32_t) id == 0 || index >= client->slot_count ||
+	    client->slots[index].generation != (uint32_t) (id >> 32))
 		return NULL;
 	return client->slots[index].call;
 }
 
 /* ---- Making ---- */
 
-vd_status vdi_etcd_call_new(struct vd_etcd *client, const struct vd_etcd_call *options, enum vdi_etcd_method method, vdi_etcd_finish_fn finish,
-			    vdi_etcd_any_fn done, void *arg, struct vdi_etcd_call **ret_call)
+vd_status vdi_etcd_call_new(struct vd_etcd *client, const struct vd_etcd_call *options,
+			    enum vdi_etcd_method method, vdi_etcd_finish_fn finish, vdi_etcd_any_fn done,
+			    void *arg, struct vdi_etcd_call **ret_call)
 {
 	static const struct vd_etcd_call defaults;
 	struct vdi_etcd_call		*call;
@@ -71,7 +74,8 @@ vd_status vdi_etcd_call_new(struct vd_etcd *client, const struct vd_etcd_call *o
 	int				 index;
 
 	options = options ? options : &defaults;
-	if (client == NULL || done == NULL || (options->metadata_count && options->metadata == NULL) || options->timeout.ns < 0 || !vdi_etcd_endpoint_index(client, options->endpoint, &index))
+	if (client == NULL || done == NULL || (options->metadata_count && options->metadata == NULL) ||
+	    options->timeout.ns < 0 || !vdi_etcd_endpoint_index(client, options->endpoint, &index))
 		return VD_INVALID_ARGUMENT;
 	call = VDI_NEW(struct vdi_etcd_call);
 	if (call == NULL)
@@ -115,13 +119,15 @@ void vdi_etcd_call_free(struct vdi_etcd_call *call)
 	vdi_free(call);
 }
 
-vd_status vdi_etcd_call_message(struct vd_etcd *client, const struct vd_etcd_call *options, enum vdi_etcd_method method,
-				vdi_etcd_finish_fn finish, vdi_etcd_any_fn done, void *arg, const ProtobufCMessage *message)
+vd_status vdi_etcd_call_message(struct vd_etcd *client, const struct vd_etcd_call *options,
+				enum vdi_etcd_method method, vdi_etcd_finish_fn finish, vdi_etcd_any_fn done,
+				void *arg, const ProtobufCMessage *message)
 {
 	struct vdi_etcd_call *call;
 
 	VDI_TRY(vdi_etcd_call_new(client, options, method, finish, done, arg, &call));
-	return vdi_etcd_call_start(call, vdi_etcd_proto_pack(message, &call->request), options ? options->ret_id : NULL);
+	return vdi_etcd_call_start(call, vdi_etcd_proto_pack(message, &call->request),
+				   options ? options->ret_id : NULL);
 }
 
 /* ---- One attempt ---- */
@@ -177,7 +183,8 @@ static void on_stream_ended(void *arg, const struct vdi_rpc_end *end)
 static vd_status launch_unary(struct vdi_etcd_call *call, struct vdi_rpc_call **ret_rpc)
 {
 	struct vd_etcd		*client = call->client;
-	struct vdi_rpc_request	 request = { .method = vdi_etcd_methods[call->method].path, .message = vdi_buffer_bytes(&call->request) };
+	struct vdi_rpc_request	 request = { .method = vdi_etcd_methods[call->method].path,
+					     .message = vdi_buffer_bytes(&call->request) };
 	struct vdi_etcd_metadata metadata;
 	vd_status		 status;
 
@@ -187,8 +194,9 @@ static vd_status launch_unary(struct vdi_etcd_call *call, struct vdi_rpc_call **
 		request.timeout = vd_mono_since(call->due, vd_env_now(client->env));
 		request.timeout.ns = VDI_MAX(request.timeout.ns, 1);
 	}
-	VDI_TRY(vdi_etcd_metadata_make(client, call->require_leader, call->method != VDI_ETCD_METHOD_AUTHENTICATE, call->metadata, call->metadata_count,
-				       &metadata));
+	VDI_TRY(vdi_etcd_metadata_make(client, call->require_leader,
+				       call->method != VDI_ETCD_METHOD_AUTHENTICATE, call->metadata,
+				       call->metadata_count, &metadata));
 	request.metadata = metadata.items;
 	request.metadata_count = metadata.count;
 	call->token_generation = metadata.token_generation;
@@ -199,11 +207,17 @@ static vd_status launch_unary(struct vdi_etcd_call *call, struct vdi_rpc_call **
 
 static vd_status launch_stream(struct vdi_etcd_call *call)
 {
-	static const struct vdi_rpc_stream_handlers handlers = { .message = on_stream_message, .ended = on_stream_ended };
+	static const struct vdi_rpc_stream_handlers handlers = { .message = on_stream_message,
+								 .ended = on_stream_ended };
 	struct vd_etcd_pair			   *pairs = NULL;
 	struct vdi_etcd_stream_request		    request = {
-			 .method = call->method, .require_leader = call->require_leader, .metadata_count = call->metadata_count,
-			 .message = vdi_buffer_bytes(&call->request), .half_close = true, .due = call->due, .endpoint = call->endpoint,
+			     .method = call->method,
+			     .require_leader = call->require_leader,
+			     .metadata_count = call->metadata_count,
+			     .message = vdi_buffer_bytes(&call->request),
+			     .half_close = true,
+			     .due = call->due,
+			     .endpoint = call->endpoint,
 	};
 	vd_status status;
 
@@ -231,7 +245,8 @@ static vd_status launch(struct vdi_etcd_call *call)
 
 	VDI_TRY(is_stream ? launch_stream(call) : launch_unary(call, &rpc));
 	vdi_lock_acquire(&client->lock);
-	if (find_locked(client, id) == call && call->attempt_serial == serial && call->state == VDI_ETCD_CALL_STARTING) {
+	if (find_locked(client, id) == call && call->attempt_serial == serial &&
+	    call->state == VDI_ETCD_CALL_STARTING) {
 		call->state = VDI_ETCD_CALL_RUNNING;
 		call->rpc = rpc;
 		if (is_stream)
@@ -247,7 +262,8 @@ static vd_status launch(struct vdi_etcd_call *call)
 
 static bool passes_gate_locked(const struct vdi_etcd_call *call)
 {
-	return call->is_internal || vdi_etcd_methods[call->method].kind != VDI_ETCD_UNARY || vdi_etcd_gate_is_open_locked(call->client);
+	return call->is_internal || vdi_etcd_methods[call->method].kind != VDI_ETCD_UNARY ||
+	       vdi_etcd_gate_is_open_locked(call->client);
 }
 
 static void begin_attempt_locked(struct vdi_etcd_call *call)
@@ -310,9 +326,7 @@ static void cancel_locked(struct vdi_etcd_call *call, enum vdi_etcd_context cont
 		return;
 	call->context = context;
 	switch (call->state) {
-	case VDI_ETCD_CALL_WAITING:
-		push_inbox_locked(call);
-		break;
+	case VDI_ETCD_CALL_WAITING: push_inbox_locked(call); break;
 	case VDI_ETCD_CALL_RUNNING:
 		if (call->stream)
 			vdi_etcd_stream_cancel_locked(call->stream);
@@ -320,8 +334,7 @@ static void cancel_locked(struct vdi_etcd_call *call, enum vdi_etcd_context cont
 			call->client->transport->ops->call_cancel(call->rpc);
 		break;
 	case VDI_ETCD_CALL_STARTING: /* launch() looks at the context afterwards */
-	case VDI_ETCD_CALL_ENDED:
-		break;
+	case VDI_ETCD_CALL_ENDED: break;
 	}
 }
 
@@ -400,26 +413,33 @@ static void explain_timeout(struct vd_etcd *client, struct vd_etcd_error *error)
 	for (size_t i = 0; client->transport->ops->endpoint_state(client->transport, i, &state); i++) {
 		if (state.ready || state.last_error[0] == '\0')
 			continue;
-		(void) vd_error_set(&error->error, error->error.code, "context deadline exceeded: %s: %s", state.endpoint, state.last_error);
+		(void) vd_error_set(&error->error, error->error.code, "context deadline exceeded: %s: %s",
+				    state.endpoint, state.last_error);
 		break;
 	}
 	vdi_lock_release(&client->lock);
 }
 
-static void finish_end(struct vdi_etcd_call *call, const struct vdi_rpc_end *end, enum vdi_etcd_context context)
+static void finish_end(struct vdi_etcd_call *call, const struct vdi_rpc_end *end,
+		       enum vdi_etcd_context context)
 {
 	struct vd_etcd_error error;
 
 	vdi_etcd_error_of_end(end, context, &error);
-	if (context == VDI_ETCD_CONTEXT_TIMEOUT && error.error.code == VD_TIMEOUT && error.endpoint[0] == '\0')
+	if (context == VDI_ETCD_CONTEXT_TIMEOUT && error.error.code == VD_TIMEOUT &&
+	    error.endpoint[0] == '\0')
 		explain_timeout(call->client, &error);
 	finish(call, &error, VD_BYTES_NONE);
 }
 
 static void finish_context(struct vdi_etcd_call *call, enum vdi_etcd_context context)
 {
-	const struct vdi_rpc_end end = { .code = context == VDI_ETCD_CONTEXT_TIMEOUT ? VDI_RPC_DEADLINE_EXCEEDED : VDI_RPC_CANCELED,
-					 .message = "", .endpoint = "", .local = true };
+	const struct vdi_rpc_end end = { .code = context == VDI_ETCD_CONTEXT_TIMEOUT ?
+							 VDI_RPC_DEADLINE_EXCEEDED :
+							 VDI_RPC_CANCELED,
+					 .message = "",
+					 .endpoint = "",
+					 .local = true };
 
 	finish_end(call, &end, context);
 }
@@ -429,9 +449,9 @@ static void finish_status(struct vdi_etcd_call *call, vd_status status)
 	struct vd_etcd_error error;
 
 	(void) vdi_etcd_error_set(&error, status, "%s%s", VDI_ETCD_OWN_PREFIX,
-				  status == VD_NOMEM		   ? "out of memory" :
-				  status == VD_INVALID_ARGUMENT	   ? "the endpoint is no longer in the list" :
-								     vd_status_sentence(status));
+				  status == VD_NOMEM		? "out of memory" :
+				  status == VD_INVALID_ARGUMENT ? "the endpoint is no longer in the list" :
+								  vd_status_sentence(status));
 	finish(call, &error, VD_BYTES_NONE);
 }
 
@@ -507,7 +527,8 @@ static void repeat_with_new_token(struct vdi_etcd_call *call)
 		return;
 	}
 	vdi_lock_acquire(&client->lock);
-	is_stale = client->gate.token_generation == call->token_generation; /* else somebody has fetched one meanwhile */
+	is_stale = client->gate.token_generation ==
+		   call->token_generation; /* else somebody has fetched one meanwhile */
 	if (is_stale)
 		client->gate.is_token_known = false;
 	vdi_lock_release(&client->lock);

@@ -1,7 +1,8 @@
 /* The client itself: options, endpoints, the actor, the close.
  *
- * The close has to wait for everything that may still look at the client: calls (canceled, their callbacks run), streams (freed by their owners), parts, threads
- * on their way out of a start. Only then the transport is closed, and after it the actor; nothing of it can be late.
+ * The close has to wait for everything that may still look at the client: calls (canceled, their callbacks
+ * run), streams (freed by their owners), parts, threads on their way out of a start. Only then the transport
+ * is closed, and after it the actor; nothing of it can be late.
  */
 #include "etcd_client.h"
 
@@ -37,7 +38,8 @@ vd_dur vdi_etcd_jitter(const struct vd_etcd *client, vd_dur wait)
 {
 	int64_t tenth = wait.ns / 10;
 
-	return (vd_dur) { wait.ns - tenth + (int64_t) vd_env_random_below(client->env, (uint64_t) (2 * tenth + 1)) };
+	return (vd_dur) { wait.ns - tenth +
+			  (int64_t) vd_env_random_below(client->env, (uint64_t) (2 * tenth + 1)) };
 }
 
 /* ---- Metadata ---- */
@@ -51,7 +53,8 @@ static bool is_legal_key(const char *key)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(own); i++)
 		if (strcmp(key, own[i]) == 0)
 			return false;
-	return key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_-.")] == '\0' && strncmp(key, "grpc-", 5) != 0;
+	return key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_-.")] == '\0' &&
+	       strncmp(key, "grpc-", 5) != 0;
 }
 
 static bool is_legal_value(const char *key, struct vd_bytes value)
@@ -67,7 +70,8 @@ static bool is_legal_value(const char *key, struct vd_bytes value)
 	return true;
 }
 
-vd_status vdi_etcd_metadata_copy(const struct vd_etcd_pair *pairs, size_t count, struct vdi_rpc_metadata **ret_metadata)
+vd_status vdi_etcd_metadata_copy(const struct vd_etcd_pair *pairs, size_t count,
+				 struct vdi_rpc_metadata **ret_metadata)
 {
 	struct vdi_rpc_metadata *metadata;
 	size_t			 size = count * sizeof *metadata;
@@ -79,7 +83,8 @@ vd_status vdi_etcd_metadata_copy(const struct vd_etcd_pair *pairs, size_t count,
 	if (pairs == NULL)
 		return VD_INVALID_ARGUMENT;
 	for (size_t i = 0; i < count; i++) {
-		if ((pairs[i].value.size && pairs[i].value.data == NULL) || !is_legal_key(pairs[i].key) || !is_legal_value(pairs[i].key, pairs[i].value))
+		if ((pairs[i].value.size && pairs[i].value.data == NULL) || !is_legal_key(pairs[i].key) ||
+		    !is_legal_value(pairs[i].key, pairs[i].value))
 			return VD_INVALID_ARGUMENT;
 		size += strlen(pairs[i].key) + 1 + pairs[i].value.size;
 	}
@@ -101,7 +106,8 @@ vd_status vdi_etcd_metadata_copy(const struct vd_etcd_pair *pairs, size_t count,
 	return VD_OK;
 }
 
-vd_status vdi_etcd_metadata_make(struct vd_etcd *client, bool require_leader, bool with_token, const struct vdi_rpc_metadata *more, size_t more_count,
+vd_status vdi_etcd_metadata_make(struct vd_etcd *client, bool require_leader, bool with_token,
+				 const struct vdi_rpc_metadata *more, size_t more_count,
 				 struct vdi_etcd_metadata *metadata)
 {
 	metadata->items = metadata->few;
@@ -112,16 +118,19 @@ vd_status vdi_etcd_metadata_make(struct vd_etcd *client, bool require_leader, bo
 		if (metadata->items == NULL)
 			return VD_NOMEM;
 	}
-	metadata->items[metadata->count++] = (struct vdi_rpc_metadata) { "client-api-version", vd_bytes_of(client->api_version) };
+	metadata->items[metadata->count++] =
+		(struct vdi_rpc_metadata) { "client-api-version", vd_bytes_of(client->api_version) };
 	if (require_leader)
-		metadata->items[metadata->count++] = (struct vdi_rpc_metadata) { "hasleader", vd_bytes_of("true") };
+		metadata->items[metadata->count++] =
+			(struct vdi_rpc_metadata) { "hasleader", vd_bytes_of("true") };
 	vdi_lock_acquire(&client->lock);
 	metadata->token_generation = client->gate.token_generation;
 	if (with_token && client->gate.token)
 		metadata->token = vd_blob_ref(client->gate.token);
 	vdi_lock_release(&client->lock);
 	if (metadata->token)
-		metadata->items[metadata->count++] = (struct vdi_rpc_metadata) { "token", vd_blob_bytes(metadata->token) };
+		metadata->items[metadata->count++] =
+			(struct vdi_rpc_metadata) { "token", vd_blob_bytes(metadata->token) };
 	for (size_t i = 0; i < more_count; i++)
 		metadata->items[metadata->count++] = more[i];
 	return VD_OK;
@@ -162,11 +171,13 @@ static vd_status check_endpoints(const char *const *endpoints, size_t count, str
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: no available endpoints");
 	for (size_t i = 0; i < count; i++)
 		if (endpoints[i] == NULL || endpoints[i][0] == '\0')
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: endpoint %zu is empty", i + 1);
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: endpoint %zu is empty",
+					    i + 1);
 	return VD_OK;
 }
 
-vd_status vd_etcd_set_endpoints(struct vd_etcd *client, const char *const *endpoints, size_t count, struct vd_error *reterr)
+vd_status vd_etcd_set_endpoints(struct vd_etcd *client, const char *const *endpoints, size_t count,
+				struct vd_error *reterr)
 {
 	char	**copy;
 	vd_status status;
@@ -176,8 +187,9 @@ vd_status vd_etcd_set_endpoints(struct vd_etcd *client, const char *const *endpo
 	if (copy_endpoints(endpoints, count, &copy) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT);
 	vdi_lock_acquire(&client->lock);
-	status = client->is_closing ? vd_error_set(reterr, VD_CLOSED, "etcdclient: the client is closing") :
-				      client->transport->ops->set_endpoints(client->transport, endpoints, count, reterr);
+	status = client->is_closing ?
+			 vd_error_set(reterr, VD_CLOSED, "etcdclient: the client is closing") :
+			 client->transport->ops->set_endpoints(client->transport, endpoints, count, reterr);
 	if (status == VD_OK) {
 		char **old = client->endpoints;
 
@@ -194,7 +206,7 @@ vd_status vd_etcd_set_endpoints(struct vd_etcd *client, const char *const *endpo
 size_t vd_etcd_endpoint_count(const struct vd_etcd *client)
 {
 	struct vd_etcd *mutable = (struct vd_etcd *) client;
-	size_t		count;
+	size_t count;
 
 	vdi_lock_acquire(&mutable->lock);
 	count = client->endpoint_count;
@@ -202,9 +214,10 @@ size_t vd_etcd_endpoint_count(const struct vd_etcd *client)
 	return count;
 }
 
-vd_status vd_etcd_endpoint_state(const struct vd_etcd *client, size_t index, bool *ret_ready, char *ret_text, size_t size)
+vd_status vd_etcd_endpoint_state(const struct vd_etcd *client, size_t index, bool *ret_ready, char *ret_text,
+				 size_t size)
 {
-	struct vd_etcd		     *mutable = (struct vd_etcd *) client;
+	struct vd_etcd *mutable = (struct vd_etcd *) client;
 	struct vdi_rpc_endpoint_state state = { 0 };
 	bool			      exists;
 
@@ -217,7 +230,8 @@ vd_status vd_etcd_endpoint_state(const struct vd_etcd *client, size_t index, boo
 	if (exists) {
 		*ret_ready = state.ready;
 		if (size)
-			(void) snprintf(ret_text, size, "%s%s%s", state.endpoint, state.last_error[0] ? ": " : "", state.last_error);
+			(void) snprintf(ret_text, size, "%s%s%s", state.endpoint,
+					state.last_error[0] ? ": " : "", state.last_error);
 	}
 	vdi_lock_release(&mutable->lock);
 	return exists ? VD_OK : VD_NOT_FOUND;
@@ -313,7 +327,8 @@ static void step_close(struct vd_etcd *client)
 
 	vdi_lock_acquire(&client->lock);
 	memcpy(parts, client->parts, sizeof parts);
-	is_empty = client->call_count == 0 && client->stream_count == 0 && client->part_count == 0 && client->starter_count == 0;
+	is_empty = client->call_count == 0 && client->stream_count == 0 && client->part_count == 0 &&
+		   client->starter_count == 0;
 	is_transport_closed = client->is_transport_closed;
 	vdi_lock_release(&client->lock);
 	if (!has_begun) {
@@ -347,7 +362,9 @@ static void run(void *arg)
 		vdi_etcd_call_step(call);
 	for (; streams < STEPS_PER_RUN && (stream = pop_stream(client)) != NULL; streams++)
 		vdi_etcd_stream_step(stream);
-	for (; timers < STEPS_PER_RUN && (timer = vdi_timer_heap_pop_due(&client->timers, vd_env_now(client->env))) != NULL; timers++)
+	for (; timers < STEPS_PER_RUN &&
+	       (timer = vdi_timer_heap_pop_due(&client->timers, vd_env_now(client->env))) != NULL;
+	     timers++)
 		vdi_etcd_call_timer_due(timer);
 	vdi_lock_acquire(&client->lock);
 	is_closing = client->is_closing;
@@ -371,22 +388,31 @@ vd_status vdi_etcd_check_options(const struct vd_etcd_options *options, struct v
 	has_password = options->password && options->password[0];
 	VDI_TRY(check_endpoints(options->endpoints, options->endpoint_count, reterr));
 	if (has_user != has_password)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: a user and a password go together");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "etcdclient: a user and a password go together");
 	if (has_user && options->token && options->token[0])
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "Username/Password and Token configurations are mutually exclusive");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "Username/Password and Token configurations are mutually exclusive");
 	if ((options->cert_path == NULL) != (options->key_path == NULL))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: a certificate and its key go together");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "etcdclient: a certificate and its key go together");
 	if (options->receive_size_max < options->send_size_max)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "gRPC message recv limit (%zu bytes) must be greater than send limit (%zu bytes)",
-				    options->receive_size_max, options->send_size_max);
+		return vd_error_set(
+			reterr, VD_INVALID_ARGUMENT,
+			"gRPC message recv limit (%zu bytes) must be greater than send limit (%zu bytes)",
+			options->receive_size_max, options->send_size_max);
 	if (options->send_size_max == 0 || options->receive_size_max > INT32_MAX)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: message limits must be between 1 and %d bytes", INT32_MAX);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "etcdclient: message limits must be between 1 and %d bytes", INT32_MAX);
 	if (options->attempts_max == 0 || options->watch_buffer_bytes == 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: attempts_max and watch_buffer_bytes must not be 0");
-	if (options->dial_timeout.ns < 0 || options->call_timeout.ns < 0 || options->keepalive_timeout.ns < 0 || options->keepalive_time.ns < 0)
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "etcdclient: attempts_max and watch_buffer_bytes must not be 0");
+	if (options->dial_timeout.ns < 0 || options->call_timeout.ns < 0 ||
+	    options->keepalive_timeout.ns < 0 || options->keepalive_time.ns < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: a negative time");
 	if (options->keepalive_time.ns != 0 && options->keepalive_time.ns < VD_SECONDS(5).ns)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: keepalive_time must be 0 or at least 5 s");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "etcdclient: keepalive_time must be 0 or at least 5 s");
 	return VD_OK;
 }
 
@@ -409,8 +435,8 @@ static vd_status copy_options(struct vd_etcd *client, const struct vd_etcd_optio
 	return VD_OK;
 }
 
-vd_status vdi_etcd_new(const struct vd_env *env, const struct vd_etcd_options *options, struct vdi_rpc_client *transport, struct vd_etcd **ret_client,
-		       struct vd_error *reterr)
+vd_status vdi_etcd_new(const struct vd_env *env, const struct vd_etcd_options *options,
+		       struct vdi_rpc_client *transport, struct vd_etcd **ret_client, struct vd_error *reterr)
 {
 	struct vd_actor_options actor_options = { .name = "etcd_client", .run = run };
 	struct vd_etcd	       *client;
@@ -422,7 +448,8 @@ vd_status vdi_etcd_new(const struct vd_env *env, const struct vd_etcd_options *o
 		return vd_error_set(reterr, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT);
 	client->env = env;
 	client->transport = transport;
-	(void) snprintf(client->api_version, sizeof client->api_version, "%d.%d", VDI_ETCD_API_MAJOR, VDI_ETCD_API_MINOR);
+	(void) snprintf(client->api_version, sizeof client->api_version, "%d.%d", VDI_ETCD_API_MAJOR,
+			VDI_ETCD_API_MINOR);
 	vdi_etcd_gate_init(&client->gate);
 	TAILQ_INIT(&client->call_inbox);
 	TAILQ_INIT(&client->stream_inbox);
@@ -483,7 +510,8 @@ struct vd_etcd *vd_etcd_close_wait(struct vd_etcd *client)
 }
 
 vd_status vdi_etcd_part_get(struct vd_etcd *client, enum vdi_etcd_part_kind kind,
-			    vd_status (*make)(struct vd_etcd *client, struct vdi_etcd_part **ret_part), struct vdi_etcd_part **ret_part)
+			    vd_status (*make)(struct vd_etcd *client, struct vdi_etcd_part **ret_part),
+			    struct vdi_etcd_part **ret_part)
 {
 	vd_status status = VD_OK;
 

@@ -1,8 +1,8 @@
 /* What an end means.
  *
- * Servers name their errors by message; codes are too coarse and not always right (E-132). The table is in vedette/etcd.h. Texts of transports
- * (E-134) come in two dialects, grpc-go's of a server and C core's of this side, so they are looked for inside the message, whatever the case of
- * their first letter.
+ * Servers name their errors by message; codes are too coarse and not always right (E-132). The table is in
+ * vedette/etcd.h. Texts of transports (E-134) come in two dialects, grpc-go's of a server and C core's of
+ * this side, so they are looked for inside the message, whatever the case of their first letter.
  */
 #include "etcd_error.h"
 
@@ -21,9 +21,10 @@ static const struct {
 };
 
 static const char *const grpc_names[] = {
-	"OK",		   "Canceled",	      "Unknown",  "InvalidArgument", "DeadlineExceeded", "NotFound", "AlreadyExists", "PermissionDenied",
-	"ResourceExhausted", "FailedPrecondition", "Aborted", "OutOfRange",	    "Unimplemented",	"Internal", "Unavailable",   "DataLoss",
-	"Unauthenticated",
+	"OK",	    "Canceled",	       "Unknown",	   "InvalidArgument",	"DeadlineExceeded",
+	"NotFound", "AlreadyExists",   "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
+	"Aborted",  "OutOfRange",      "Unimplemented",	   "Internal",		"Unavailable",
+	"DataLoss", "Unauthenticated",
 };
 
 static enum vd_etcd_code code_of(struct vd_bytes message)
@@ -59,43 +60,35 @@ vd_status vdi_etcd_code_status(enum vd_etcd_code code)
 
 const char *vdi_etcd_grpc_name(int grpc_code)
 {
-	return grpc_code >= 0 && (size_t) grpc_code < VDI_ARRAY_SIZE(grpc_names) ? grpc_names[grpc_code] : "Unknown";
+	return grpc_code >= 0 && (size_t) grpc_code < VDI_ARRAY_SIZE(grpc_names) ? grpc_names[grpc_code] :
+										   "Unknown";
 }
 
 static bool is_size_limit(const char *message)
 {
-	return strstr(message, "eceived message larger than max") || strstr(message, "rying to send message larger than max");
+	return strstr(message, "eceived message larger than max") ||
+	       strstr(message, "rying to send message larger than max");
 }
 
 static vd_status status_of_grpc(const struct vdi_rpc_end *end)
 {
 	switch (end->code) {
-	case VDI_RPC_CANCELED:
-		return VD_CANCELED;
-	case VDI_RPC_DEADLINE_EXCEEDED:
-		return VD_TIMEOUT;
+	case VDI_RPC_CANCELED: return VD_CANCELED;
+	case VDI_RPC_DEADLINE_EXCEEDED: return VD_TIMEOUT;
 	case VDI_RPC_INVALID_ARGUMENT:
-	case VDI_RPC_OUT_OF_RANGE:
-		return VD_INVALID_ARGUMENT;
-	case VDI_RPC_NOT_FOUND:
-		return VD_NOT_FOUND;
+	case VDI_RPC_OUT_OF_RANGE: return VD_INVALID_ARGUMENT;
+	case VDI_RPC_NOT_FOUND: return VD_NOT_FOUND;
 	case VDI_RPC_PERMISSION_DENIED:
-	case VDI_RPC_UNAUTHENTICATED:
-		return VD_FORBIDDEN;
+	case VDI_RPC_UNAUTHENTICATED: return VD_FORBIDDEN;
 	case VDI_RPC_RESOURCE_EXHAUSTED:
 		if (end->local && strcmp(end->message, VDI_ETCD_NO_MEMORY_TEXT) == 0)
 			return VD_NOMEM;
 		return is_size_limit(end->message) ? VD_TOO_BIG : VD_FULL;
-	case VDI_RPC_FAILED_PRECONDITION:
-		return VD_PRECONDITION;
-	case VDI_RPC_UNIMPLEMENTED:
-		return VD_UNSUPPORTED;
-	case VDI_RPC_UNAVAILABLE:
-		return VD_UNAVAILABLE;
-	case VDI_RPC_DATA_LOSS:
-		return VD_CORRUPT;
-	default:
-		return VD_INTERNAL;
+	case VDI_RPC_FAILED_PRECONDITION: return VD_PRECONDITION;
+	case VDI_RPC_UNIMPLEMENTED: return VD_UNSUPPORTED;
+	case VDI_RPC_UNAVAILABLE: return VD_UNAVAILABLE;
+	case VDI_RPC_DATA_LOSS: return VD_CORRUPT;
+	default: return VD_INTERNAL;
 	}
 }
 
@@ -105,7 +98,8 @@ static void set_known(enum vd_etcd_code code, struct vd_etcd_error *error)
 	(void) vd_error_set(&error->error, errors[code].status, "%s", errors[code].message);
 }
 
-void vdi_etcd_error_of_end(const struct vdi_rpc_end *end, enum vdi_etcd_context context, struct vd_etcd_error *ret_error)
+void vdi_etcd_error_of_end(const struct vdi_rpc_end *end, enum vdi_etcd_context context,
+			   struct vd_etcd_error *ret_error)
 {
 	enum vd_etcd_code code = code_of(vd_bytes_of(end->message));
 
@@ -115,20 +109,25 @@ void vdi_etcd_error_of_end(const struct vdi_rpc_end *end, enum vdi_etcd_context 
 		set_known(code, ret_error);
 		return;
 	}
-	if ((end->code == VDI_RPC_CANCELED || end->code == VDI_RPC_DEADLINE_EXCEEDED) && context != VDI_ETCD_CONTEXT_ALIVE) {
+	if ((end->code == VDI_RPC_CANCELED || end->code == VDI_RPC_DEADLINE_EXCEEDED) &&
+	    context != VDI_ETCD_CONTEXT_ALIVE) {
 		if (context == VDI_ETCD_CONTEXT_TIMEOUT)
 			(void) vd_error_set(&ret_error->error, VD_TIMEOUT, "context deadline exceeded");
 		else if (context == VDI_ETCD_CONTEXT_CANCELED)
 			(void) vd_error_set(&ret_error->error, VD_CANCELED, "context canceled");
 		else
-			(void) vd_error_set(&ret_error->error, VD_CLOSED, "etcdclient: the client is closing");
+			(void) vd_error_set(&ret_error->error, VD_CLOSED,
+					    "etcdclient: the client is closing");
 		return;
 	}
 	if (end->local && strncmp(end->message, VDI_ETCD_OWN_PREFIX, sizeof VDI_ETCD_OWN_PREFIX - 1) == 0)
-		(void) vd_error_set(&ret_error->error, end->code == VDI_RPC_FAILED_PRECONDITION ? VD_UNSUPPORTED : status_of_grpc(end), "%s", end->message);
+		(void) vd_error_set(&ret_error->error,
+				    end->code == VDI_RPC_FAILED_PRECONDITION ? VD_UNSUPPORTED :
+									       status_of_grpc(end),
+				    "%s", end->message);
 	else
-		(void) vd_error_set(&ret_error->error, status_of_grpc(end), "rpc error: code = %s desc = %s", vdi_etcd_grpc_name(end->code),
-				    end->message);
+		(void) vd_error_set(&ret_error->error, status_of_grpc(end), "rpc error: code = %s desc = %s",
+				    vdi_etcd_grpc_name(end->code), end->message);
 }
 
 /* "rpc error: code = X desc = text" -> text; anything else stays. */
@@ -158,8 +157,9 @@ void vdi_etcd_error_of_reason(struct vd_bytes reason, struct vd_etcd_error *ret_
 		return;
 	}
 	ret_error->grpc_code = VDI_RPC_FAILED_PRECONDITION;
-	(void) vd_error_set(&ret_error->error, VD_CANCELED, "rpc error: code = FailedPrecondition desc = %.*s", (int) VDI_MIN(reason.size, 4096),
-			    reason.size ? (const char *) reason.data : "");
+	(void) vd_error_set(&ret_error->error, VD_CANCELED,
+			    "rpc error: code = FailedPrecondition desc = %.*s",
+			    (int) VDI_MIN(reason.size, 4096), reason.size ? (const char *) reason.data : "");
 }
 
 vd_status vdi_etcd_error_set(struct vd_etcd_error *error, vd_status code, const char *format, ...)
@@ -198,7 +198,9 @@ void vdi_etcd_end_copy(struct vdi_etcd_end *copy, const struct vdi_rpc_end *end)
 
 void vdi_etcd_end_own(struct vdi_etcd_end *end, int code, const char *message)
 {
-	const struct vdi_rpc_end own = { .code = code, .message = message, .endpoint = "", .unsent = true, .local = true };
+	const struct vdi_rpc_end own = {
+		.code = code, .message = message, .endpoint = "", .unsent = true, .local = true
+	};
 
 	vdi_etcd_end_copy(end, &own);
 }

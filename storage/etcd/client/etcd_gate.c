@@ -1,7 +1,9 @@
-/* What must hold before calls go out: a token when there is a user (E-168, E-209), members that are new enough (E-203).
+/* What must hold before calls go out: a token when there is a user (E-168, E-209), members that are new
+ * enough (E-203).
  *
- * clientv3 does both while it is constructed; a constructor of ours does not wait, so the first call does, and every call that comes meanwhile. When it
- * fails, those who wait get the failure, and the next call tries again.
+ * clientv3 does both while it is constructed; a constructor of ours does not wait, so the first call does,
+ * and every call that comes meanwhile. When it fails, those who wait get the failure, and the next call tries
+ * again.
  */
 #include <stdio.h>
 
@@ -41,18 +43,23 @@ static void settle_status(struct vd_etcd *client, vd_status status)
 }
 
 /* An internal call failed: what its waiters are told. */
-static void describe_failure(const struct vdi_etcd_call *call, const struct vd_etcd_error *error, struct vdi_etcd_end *failed)
+static void describe_failure(const struct vdi_etcd_call *call, const struct vd_etcd_error *error,
+			     struct vdi_etcd_end *failed)
 {
-	if (error->error.code == VD_TIMEOUT && error->code == VD_ETCD_OTHER) { /* says who was not reached, and why */
+	if (error->error.code == VD_TIMEOUT &&
+	    error->code == VD_ETCD_OTHER) { /* says who was not reached, and why */
 		char text[VD_ERROR_MESSAGE_SIZE + 64];
 
-		(void) snprintf(text, sizeof text, "%s%s: %s", VDI_ETCD_OWN_PREFIX, vdi_etcd_methods[call->method].path, error->error.message);
+		(void) snprintf(text, sizeof text, "%s%s: %s", VDI_ETCD_OWN_PREFIX,
+				vdi_etcd_methods[call->method].path, error->error.message);
 		vdi_etcd_end_own(failed, VDI_RPC_DEADLINE_EXCEEDED, text);
 	} else if (call->end.end.message && call->end.end.code != VDI_RPC_OK) {
 		vdi_etcd_end_copy(failed, &call->end.end);
 		failed->end.local = false; /* not of the caller's doing */
 	} else {
-		vdi_etcd_end_own(failed, error->grpc_code, error->error.code == VD_NOMEM ? VDI_ETCD_NO_MEMORY_TEXT : error->error.message);
+		vdi_etcd_end_own(failed, error->grpc_code,
+				 error->error.code == VD_NOMEM ? VDI_ETCD_NO_MEMORY_TEXT :
+								 error->error.message);
 	}
 }
 
@@ -76,8 +83,8 @@ vd_status vdi_etcd_check_version(const char *version)
 	uint64_t    major, minor, patch;
 	const char *at = version;
 
-	if (!take_number(&at, &major) || *at++ != '.' || !take_number(&at, &minor) || *at++ != '.' || !take_number(&at, &patch) ||
-	    (*at != '\0' && *at != '-' && *at != '+'))
+	if (!take_number(&at, &major) || *at++ != '.' || !take_number(&at, &minor) || *at++ != '.' ||
+	    !take_number(&at, &patch) || (*at != '\0' && *at != '-' && *at != '+'))
 		return VD_INVALID_ARGUMENT;
 	if (major != VDI_ETCD_API_MAJOR)
 		return major < VDI_ETCD_API_MAJOR ? VD_UNSUPPORTED : VD_OK;
@@ -95,7 +102,8 @@ static void check_finished(struct vdi_etcd_call *call, struct vd_etcd_error *err
 	vd_status		      status = VD_OK;
 
 	if (error == NULL) {
-		status = vdi_etcd_proto_unpack(&etcdserverpb__status_response__descriptor, message, (ProtobufCMessage **) &answer, &decode_error);
+		status = vdi_etcd_proto_unpack(&etcdserverpb__status_response__descriptor, message,
+					       (ProtobufCMessage **) &answer, &decode_error);
 		error = status != VD_OK ? &decode_error : NULL;
 	}
 	if (error && !gate->has_failed) {
@@ -105,9 +113,11 @@ static void check_finished(struct vdi_etcd_call *call, struct vd_etcd_error *err
 		status = vdi_etcd_check_version(answer->version);
 		gate->has_failed = status != VD_OK;
 		if (status == VD_UNSUPPORTED)
-			vdi_etcd_end_own(&gate->failed, VDI_RPC_FAILED_PRECONDITION, "etcdclient: old cluster version");
+			vdi_etcd_end_own(&gate->failed, VDI_RPC_FAILED_PRECONDITION,
+					 "etcdclient: old cluster version");
 		else if (status != VD_OK)
-			vdi_etcd_end_own(&gate->failed, VDI_RPC_FAILED_PRECONDITION, "etcdclient: the member's version is not in dotted-tri format");
+			vdi_etcd_end_own(&gate->failed, VDI_RPC_FAILED_PRECONDITION,
+					 "etcdclient: the member's version is not in dotted-tri format");
 	}
 	if (answer)
 		vdi_etcd_proto_free(&answer->base);
@@ -126,8 +136,8 @@ static void no_user(void)
 {
 }
 
-static vd_status start_internal(struct vd_etcd *client, enum vdi_etcd_method method, const char *endpoint, const ProtobufCMessage *request,
-				vdi_etcd_finish_fn finished)
+static vd_status start_internal(struct vd_etcd *client, enum vdi_etcd_method method, const char *endpoint,
+				const ProtobufCMessage *request, vdi_etcd_finish_fn finished)
 {
 	const struct vd_etcd_call options = { .endpoint = endpoint, .timeout = client->dial_timeout };
 	struct vdi_etcd_call	 *call;
@@ -157,7 +167,9 @@ static void start_checks(struct vd_etcd *client)
 		vdi_lock_release(&client->lock);
 		if (i >= count)
 			break;
-		status = endpoint ? start_internal(client, VDI_ETCD_METHOD_STATUS, endpoint, &request.base, check_finished) : VD_NOMEM;
+		status = endpoint ? start_internal(client, VDI_ETCD_METHOD_STATUS, endpoint, &request.base,
+						   check_finished) :
+				    VD_NOMEM;
 		vdi_free(endpoint);
 		if (status != VD_OK)
 			break;
@@ -166,7 +178,8 @@ static void start_checks(struct vd_etcd *client)
 	if (status != VD_OK && !gate->has_failed) {
 		gate->has_failed = true;
 		if (status == VD_CLOSED)
-			vdi_etcd_end_own(&gate->failed, VDI_RPC_CANCELED, "grpc: the client connection is closing");
+			vdi_etcd_end_own(&gate->failed, VDI_RPC_CANCELED,
+					 "grpc: the client connection is closing");
 		else
 			vdi_etcd_end_own(&gate->failed, VDI_RPC_RESOURCE_EXHAUSTED, VDI_ETCD_NO_MEMORY_TEXT);
 	}
@@ -223,11 +236,13 @@ static void authenticated(struct vdi_etcd_call *call, struct vd_etcd_error *erro
 		return;
 	}
 	if (error == NULL) {
-		if (vdi_etcd_proto_unpack(&etcdserverpb__authenticate_response__descriptor, message, (ProtobufCMessage **) &answer, &decode_error) != VD_OK) {
+		if (vdi_etcd_proto_unpack(&etcdserverpb__authenticate_response__descriptor, message,
+					  (ProtobufCMessage **) &answer, &decode_error) != VD_OK) {
 			error = &decode_error;
 		} else {
 			if (!is_printable(answer->token)) {
-				(void) vdi_etcd_error_set(&decode_error, VD_CORRUPT, "etcdclient: the server's token is not printable");
+				(void) vdi_etcd_error_set(&decode_error, VD_CORRUPT,
+							  "etcdclient: the server's token is not printable");
 				error = &decode_error;
 			} else if (vd_blob_new(vd_bytes_of(answer->token), &token) != VD_OK) {
 				(void) vdi_etcd_error_set(&decode_error, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT);

@@ -1,12 +1,14 @@
 /* Keeping leases alive (E-290, E-291; etcd client/v3 lease.go).
  *
- * One keeper for a client, one stream for all leases, one lease for all its holders. A renewal is asked for at once and after every third of the lease's
- * time; while it is not answered it is asked for again every 500 ms. The stream carries the require-leader mark and is opened again 500 ms after
- * any end. Where clientv3 drops an answer because a reader is slow, there is a callback here; where it looks for late leases once a second, a
- * timer.
+ * One keeper for a client, one stream for all leases, one lease for all its holders. A renewal is asked for
+ * at once and after every third of the lease's time; while it is not answered it is asked for again every 500
+ * ms. The stream carries the require-leader mark and is opened again 500 ms after any end. Where clientv3
+ * drops an answer because a reader is slow, there is a callback here; where it looks for late leases once a
+ * second, a timer.
  *
- * A holder is told things by the keeper's actor with no lock held, but marked as being told, so that a stop from another thread can wait
- * for it. Everything is found anew after a callback: it may have stopped any holder.
+ * A holder is told things by the keeper's actor with no lock held, but marked as being told, so that a stop
+ * from another thread can wait for it. Everything is found anew after a callback: it may have stopped any
+ * holder.
  */
 #include "etcd_call.h"
 #include "hash.h"
@@ -21,12 +23,12 @@ struct keeper;
 
 struct kept_lease {
 	TAILQ_ENTRY(kept_lease) node;
-	int64_t			id;
-	vd_mono			next_at; /* renewal wanted */
-	vd_mono			sent_at; /* on the stream that is open; 0: not */
-	vd_mono			deadline;
+	int64_t id;
+	vd_mono next_at; /* renewal wanted */
+	vd_mono sent_at; /* on the stream that is open; 0: not */
+	vd_mono deadline;
 	LIST_HEAD(, vd_etcd_keep_alive) holders;
-	struct vdi_timer	timer;
+	struct vdi_timer timer;
 };
 
 struct vd_etcd_keep_alive {
@@ -58,17 +60,17 @@ struct keeper {
 	struct vdi_condition told;
 
 	/* Under lock. */
-	unsigned		     references; /* the part's and one for each holder */
-	struct vdi_hash		     by_id;
-	TAILQ_HEAD(, kept_lease)     leases;
-	struct vdi_timer_heap	     timers;
-	struct vdi_etcd_stream	    *stream;
-	bool			     has_message;
-	struct vdi_rpc_message	     message;
-	bool			     has_ended;
-	struct vdi_etcd_end	     end;
-	bool			     is_closing;
-	uint64_t		     tell_serial;
+	unsigned	references; /* the part's and one for each holder */
+	struct vdi_hash by_id;
+	TAILQ_HEAD(, kept_lease) leases;
+	struct vdi_timer_heap	timers;
+	struct vdi_etcd_stream *stream;
+	bool			has_message;
+	struct vdi_rpc_message	message;
+	bool			has_ended;
+	struct vdi_etcd_end	end;
+	bool			is_closing;
+	uint64_t		tell_serial;
 	void (*closed)(void *arg);
 	void *closed_arg;
 
@@ -127,7 +129,8 @@ static void set_timer_locked(struct keeper *keeper, struct kept_lease *lease)
 	vd_mono again = lease->sent_at.ns ? vd_mono_add(lease->sent_at, SEND_INTERVAL) : lease->next_at;
 	vd_mono next = again.ns > lease->next_at.ns ? again : lease->next_at;
 
-	vdi_timer_heap_set(&keeper->timers, &lease->timer, next.ns < lease->deadline.ns ? next : lease->deadline);
+	vdi_timer_heap_set(&keeper->timers, &lease->timer,
+			   next.ns < lease->deadline.ns ? next : lease->deadline);
 }
 
 /* ---- Telling; actor ---- */
@@ -145,7 +148,8 @@ static bool concerns(const struct vd_etcd_keep_alive *holder, const struct news 
 }
 
 /* Tells one holder. The lock is released meanwhile. */
-static void tell_locked(struct keeper *keeper, struct vd_etcd_keep_alive *holder, const struct news *news, uint64_t serial)
+static void tell_locked(struct keeper *keeper, struct vd_etcd_keep_alive *holder, const struct news *news,
+			uint64_t serial)
 {
 	holder->told_serial = serial;
 	holder->is_being_told = true;
@@ -193,10 +197,11 @@ static void tell_all(struct keeper *keeper, const struct news *news)
 	do {
 		struct vd_etcd_keep_alive *holder = NULL;
 
-		TAILQ_FOREACH (lease, &keeper->leases, node) {
-			LIST_FOREACH (holder, &lease->holders, node)
-				if (concerns(holder, news, serial))
-					break;
+		TAILQ_FOREACH(lease, &keeper->leases, node)
+		{
+			LIST_FOREACH(holder, &lease->holders, node)
+			if (concerns(holder, news, serial))
+				break;
 			if (holder)
 				break;
 		}
@@ -249,11 +254,15 @@ static void handle_answer(struct keeper *keeper, struct vd_bytes bytes)
 	int64_t				      ttl_s;
 
 	/* An answer that cannot be read is as good as none: it is asked for again. */
-	if (vdi_etcd_proto_unpack(&etcdserverpb__lease_keep_alive_response__descriptor, bytes, &unpacked, &error) != VD_OK)
+	if (vdi_etcd_proto_unpack(&etcdserverpb__lease_keep_alive_response__descriptor, bytes, &unpacked,
+				  &error) != VD_OK)
 		return;
 	answer = (Etcdserverpb__LeaseKeepAliveResponse *) unpacked;
 	vdi_etcd_proto_header(answer->header, &header);
-	result = (struct vd_lease_result) { .id = answer->id, .ttl_s = answer->ttl, .granted_ttl_s = answer->ttl, .revision = header.revision };
+	result = (struct vd_lease_result) { .id = answer->id,
+					    .ttl_s = answer->ttl,
+					    .granted_ttl_s = answer->ttl,
+					    .revision = header.revision };
 	vdi_etcd_proto_free(unpacked);
 	if (result.ttl_s <= 0) {
 		set_known_error(&error, VD_ETCD_LEASE_NOT_FOUND);
@@ -311,7 +320,8 @@ static void handle_stream(struct keeper *keeper)
 static void open_stream(struct keeper *keeper)
 {
 	static const struct vdi_rpc_stream_handlers handlers = { .message = on_message, .ended = on_ended };
-	const struct vdi_etcd_stream_request	    request = { .method = VDI_ETCD_METHOD_LEASE_KEEP_ALIVE, .require_leader = true };
+	const struct vdi_etcd_stream_request	    request = { .method = VDI_ETCD_METHOD_LEASE_KEEP_ALIVE,
+								.require_leader = true };
 	struct vdi_etcd_stream			   *stream;
 	struct kept_lease			   *lease;
 	bool					    is_wanted;
@@ -328,7 +338,8 @@ static void open_stream(struct keeper *keeper)
 	}
 	vdi_lock_acquire(&keeper->lock);
 	keeper->stream = stream;
-	TAILQ_FOREACH (lease, &keeper->leases, node) { /* what is due goes out at once */
+	TAILQ_FOREACH(lease, &keeper->leases, node)
+	{ /* what is due goes out at once */
 		lease->sent_at = (vd_mono) { 0 };
 		set_timer_locked(keeper, lease);
 	}
@@ -343,7 +354,8 @@ static void send_renewal(struct vdi_etcd_stream *stream, int64_t id)
 
 	request.id = id;
 	VDI_CHECK(protobuf_c_message_get_packed_size(&request.base) <= sizeof bytes);
-	if (vdi_etcd_stream_send(stream, (struct vd_bytes) { bytes, protobuf_c_message_pack(&request.base, bytes) }) != VD_OK)
+	if (vdi_etcd_stream_send(stream, (struct vd_bytes) { bytes, protobuf_c_message_pack(
+									    &request.base, bytes) }) != VD_OK)
 		return; /* without memory it is not sent now; it is due again in 500 ms */
 }
 
@@ -375,7 +387,8 @@ static void handle_timers(struct keeper *keeper)
 		}
 		vdi_lock_release(&keeper->lock);
 		if (is_late) {
-			(void) vdi_etcd_error_set(&error, VD_TIMEOUT, "etcdclient: the lease was not renewed in time");
+			(void) vdi_etcd_error_set(&error, VD_TIMEOUT,
+						  "etcdclient: the lease was not renewed in time");
 			tell_lease(keeper, id, &(struct news) { .error = &error });
 		} else if (stream) {
 			send_renewal(stream, id);
@@ -408,7 +421,8 @@ static bool step_close(struct keeper *keeper)
 	vdi_lock_release(&keeper->lock);
 	if (!is_closing)
 		return false;
-	(void) vdi_etcd_error_set(&error, VD_CLOSED, "etcdclient: leases keep alive halted: the client is closing");
+	(void) vdi_etcd_error_set(&error, VD_CLOSED,
+				  "etcdclient: leases keep alive halted: the client is closing");
 	tell_all(keeper, &(struct news) { .error = &error });
 	if (stream) {
 		vdi_etcd_stream_cancel(stream);
@@ -467,7 +481,9 @@ static vd_status make_keeper(struct vd_etcd *client, struct vdi_etcd_part **ret_
 	keeper->part.close = close_keeper;
 	keeper->client = client;
 	keeper->env = client->env;
-	keeper->first_wait = client->dial_timeout.ns ? (vd_dur) { client->dial_timeout.ns + VD_SECONDS(1).ns } : VD_SECONDS(5);
+	keeper->first_wait = client->dial_timeout.ns ?
+				     (vd_dur) { client->dial_timeout.ns + VD_SECONDS(1).ns } :
+				     VD_SECONDS(5);
 	keeper->references = 1;
 	vdi_hash_init(&keeper->by_id, is_id, 0);
 	TAILQ_INIT(&keeper->leases);
@@ -501,7 +517,8 @@ static struct kept_lease *find_or_add_locked(struct keeper *keeper, int64_t id)
 	return lease;
 }
 
-vd_status vd_etcd_keep_alive_start(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id, vd_etcd_lease_fn said, void *arg,
+vd_status vd_etcd_keep_alive_start(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
+				   vd_etcd_lease_fn said, void *arg,
 				   struct vd_etcd_keep_alive **ret_keep_alive)
 {
 	struct vdi_etcd_part	  *part;

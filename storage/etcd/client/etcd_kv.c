@@ -1,4 +1,5 @@
-/* KV: requests are checked as far as clientv3 checks them (E-217, E-219, E-220); everything else is the server's to judge. */
+/* KV: requests are checked as far as clientv3 checks them (E-217, E-219, E-220); everything else is the
+ * server's to judge. */
 #include "etcd_call.h"
 #include "etcd_wire.h"
 
@@ -36,7 +37,8 @@ static bool is_valid_put(const struct vd_op *op)
 
 static bool is_valid_delete(const struct vd_op *op)
 {
-	return is_there(op->key) && is_there(op->range_end) && op->value.size == 0 && op->lease == 0 && !op->ignore_value && !op->ignore_lease;
+	return is_there(op->key) && is_there(op->range_end) && op->value.size == 0 && op->lease == 0 &&
+	       !op->ignore_value && !op->ignore_lease;
 }
 
 static bool is_valid_txn(const struct vd_txn_request *request, unsigned level);
@@ -50,21 +52,11 @@ static bool are_valid_ops(const struct vd_op *ops, size_t count, unsigned level)
 		bool		    is_valid;
 
 		switch (op->kind) {
-		case VD_OP_PUT:
-			is_valid = is_valid_put(op);
-			break;
-		case VD_OP_DELETE:
-			is_valid = is_valid_delete(op);
-			break;
-		case VD_OP_RANGE:
-			is_valid = is_valid_range(&op->range);
-			break;
-		case VD_OP_TXN:
-			is_valid = op->txn && is_valid_txn(op->txn, level + 1);
-			break;
-		default:
-			is_valid = false;
-			break;
+		case VD_OP_PUT: is_valid = is_valid_put(op); break;
+		case VD_OP_DELETE: is_valid = is_valid_delete(op); break;
+		case VD_OP_RANGE: is_valid = is_valid_range(&op->range); break;
+		case VD_OP_TXN: is_valid = op->txn && is_valid_txn(op->txn, level + 1); break;
+		default: is_valid = false; break;
 		}
 		if (!is_valid)
 			return false;
@@ -79,10 +71,13 @@ static bool is_valid_txn(const struct vd_txn_request *request, unsigned level)
 	if (request->compare_count && request->compares == NULL)
 		return false;
 	for (size_t i = 0; i < request->compare_count; i++)
-		if (!is_there(request->compares[i].key) || !is_there(request->compares[i].range_end) || !is_there(request->compares[i].value) ||
-		    (unsigned) request->compares[i].target > VD_COMPARE_LEASE || (unsigned) request->compares[i].result > VD_COMPARE_NOT_EQUAL)
+		if (!is_there(request->compares[i].key) || !is_there(request->compares[i].range_end) ||
+		    !is_there(request->compares[i].value) ||
+		    (unsigned) request->compares[i].target > VD_COMPARE_LEASE ||
+		    (unsigned) request->compares[i].result > VD_COMPARE_NOT_EQUAL)
 			return false;
-	return are_valid_ops(request->success, request->success_count, level) && are_valid_ops(request->failure, request->failure_count, level);
+	return are_valid_ops(request->success, request->success_count, level) &&
+	       are_valid_ops(request->failure, request->failure_count, level);
 }
 
 static uint64_t *id_of(const struct vd_etcd_call *options)
@@ -116,19 +111,22 @@ static void range_finished(struct vdi_etcd_call *call, struct vd_etcd_error *err
 
 static bool is_valid_request(const struct vd_etcd_range_request *request)
 {
-	return request && is_valid_range(&request->range) && (unsigned) request->sort_order <= VD_ETCD_SORT_DESCEND &&
+	return request && is_valid_range(&request->range) &&
+	       (unsigned) request->sort_order <= VD_ETCD_SORT_DESCEND &&
 	       (unsigned) request->sort_target <= VD_ETCD_SORT_VALUE;
 }
 
-vd_status vd_etcd_range(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_etcd_range_request *request, vd_etcd_range_fn done,
-			void *arg)
+vd_status vd_etcd_range(struct vd_etcd *client, const struct vd_etcd_call *call,
+			const struct vd_etcd_range_request *request, vd_etcd_range_fn done, void *arg)
 {
 	struct vdi_etcd_call *started;
 
 	if (!is_valid_request(request))
 		return VD_INVALID_ARGUMENT;
-	VDI_TRY(vdi_etcd_call_new(client, call, VDI_ETCD_METHOD_RANGE, range_finished, (vdi_etcd_any_fn) done, arg, &started));
-	return vdi_etcd_call_start(started, vdi_etcd_wire_range_request_encode(request, &started->request), id_of(call));
+	VDI_TRY(vdi_etcd_call_new(client, call, VDI_ETCD_METHOD_RANGE, range_finished, (vdi_etcd_any_fn) done,
+				  arg, &started));
+	return vdi_etcd_call_start(started, vdi_etcd_wire_range_request_encode(request, &started->request),
+				   id_of(call));
 }
 
 static bool range_part(struct vdi_etcd_call *call, struct vd_bytes message, struct vd_etcd_error *error)
@@ -136,7 +134,8 @@ static bool range_part(struct vdi_etcd_call *call, struct vd_bytes message, stru
 	vd_etcd_range_stream_fn done = (vd_etcd_range_stream_fn) call->done;
 	struct vd_etcd_header	header;
 	struct vd_range_result	result;
-	vd_status		status = vdi_etcd_wire_range_stream_response_decode(message, &header, &result, &error->error);
+	vd_status		status =
+		vdi_etcd_wire_range_stream_response_decode(message, &header, &result, &error->error);
 
 	if (status != VD_OK) {
 		(void) vdi_etcd_call_unreadable(call, status, error);
@@ -147,21 +146,26 @@ static bool range_part(struct vdi_etcd_call *call, struct vd_bytes message, stru
 	return true;
 }
 
-static void range_stream_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message)
+static void range_stream_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error,
+				  struct vd_bytes message)
 {
-	(void) ((vd_etcd_range_stream_fn) call->done)(call->arg, error, NULL, NULL, true); /* there is no next one */
+	(void) ((vd_etcd_range_stream_fn) call->done)(call->arg, error, NULL, NULL,
+						      true); /* there is no next one */
 }
 
-vd_status vd_etcd_range_stream(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_etcd_range_request *request,
-			       vd_etcd_range_stream_fn done, void *arg)
+vd_status vd_etcd_range_stream(struct vd_etcd *client, const struct vd_etcd_call *call,
+			       const struct vd_etcd_range_request *request, vd_etcd_range_stream_fn done,
+			       void *arg)
 {
 	struct vdi_etcd_call *started;
 
 	if (!is_valid_request(request))
 		return VD_INVALID_ARGUMENT;
-	VDI_TRY(vdi_etcd_call_new(client, call, VDI_ETCD_METHOD_RANGE_STREAM, range_stream_finished, (vdi_etcd_any_fn) done, arg, &started));
+	VDI_TRY(vdi_etcd_call_new(client, call, VDI_ETCD_METHOD_RANGE_STREAM, range_stream_finished,
+				  (vdi_etcd_any_fn) done, arg, &started));
 	started->part = range_part;
-	return vdi_etcd_call_start(started, vdi_etcd_wire_range_request_encode(request, &started->request), id_of(call));
+	return vdi_etcd_call_start(started, vdi_etcd_wire_range_request_encode(request, &started->request),
+				   id_of(call));
 }
 
 /* ---- Put, delete ---- */
@@ -178,7 +182,8 @@ static void op_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error,
 		done(call->arg, error, NULL, NULL);
 		return;
 	}
-	status = vdi_etcd_wire_op_response_decode(call->extra.kind, message, &header, &result, &unreadable.error);
+	status = vdi_etcd_wire_op_response_decode(call->extra.kind, message, &header, &result,
+						  &unreadable.error);
 	if (status != VD_OK) {
 		(void) vdi_etcd_call_unreadable(call, status, &unreadable);
 		done(call->arg, &unreadable, NULL, NULL);
@@ -188,24 +193,27 @@ static void op_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error,
 	vdi_etcd_wire_op_result_fini(&result);
 }
 
-static vd_status start_op(struct vd_etcd *client, const struct vd_etcd_call *call, enum vdi_etcd_method method, const struct vd_op *op,
-			  vd_etcd_op_fn done, void *arg)
+static vd_status start_op(struct vd_etcd *client, const struct vd_etcd_call *call,
+			  enum vdi_etcd_method method, const struct vd_op *op, vd_etcd_op_fn done, void *arg)
 {
 	struct vdi_etcd_call *started;
 
 	VDI_TRY(vdi_etcd_call_new(client, call, method, op_finished, (vdi_etcd_any_fn) done, arg, &started));
 	started->extra.kind = op->kind;
-	return vdi_etcd_call_start(started, vdi_etcd_wire_op_request_encode(op, &started->request), id_of(call));
+	return vdi_etcd_call_start(started, vdi_etcd_wire_op_request_encode(op, &started->request),
+				   id_of(call));
 }
 
-vd_status vd_etcd_put(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_op *op, vd_etcd_op_fn done, void *arg)
+vd_status vd_etcd_put(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_op *op,
+		      vd_etcd_op_fn done, void *arg)
 {
 	if (op == NULL || op->kind != VD_OP_PUT || !is_valid_put(op))
 		return VD_INVALID_ARGUMENT;
 	return start_op(client, call, VDI_ETCD_METHOD_PUT, op, done, arg);
 }
 
-vd_status vd_etcd_delete(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_op *op, vd_etcd_op_fn done, void *arg)
+vd_status vd_etcd_delete(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_op *op,
+			 vd_etcd_op_fn done, void *arg)
 {
 	if (op == NULL || op->kind != VD_OP_DELETE || !is_valid_delete(op))
 		return VD_INVALID_ARGUMENT;
@@ -236,21 +244,26 @@ static void txn_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error
 	vdi_etcd_wire_txn_result_fini(&result);
 }
 
-vd_status vd_etcd_txn(struct vd_etcd *client, const struct vd_etcd_call *call, const struct vd_txn_request *request, vd_etcd_txn_fn done, void *arg)
+vd_status vd_etcd_txn(struct vd_etcd *client, const struct vd_etcd_call *call,
+		      const struct vd_txn_request *request, vd_etcd_txn_fn done, void *arg)
 {
 	struct vdi_etcd_call *started;
 
 	if (request == NULL || !is_valid_txn(request, 1))
 		return VD_INVALID_ARGUMENT;
-	VDI_TRY(vdi_etcd_call_new(client, call, VDI_ETCD_METHOD_TXN, txn_finished, (vdi_etcd_any_fn) done, arg, &started));
-	return vdi_etcd_call_start(started, vdi_etcd_wire_txn_request_encode(request, &started->request), id_of(call));
+	VDI_TRY(vdi_etcd_call_new(client, call, VDI_ETCD_METHOD_TXN, txn_finished, (vdi_etcd_any_fn) done,
+				  arg, &started));
+	return vdi_etcd_call_start(started, vdi_etcd_wire_txn_request_encode(request, &started->request),
+				   id_of(call));
 }
 
-vd_status vd_etcd_compact(struct vd_etcd *client, const struct vd_etcd_call *call, vd_rev revision, bool physical, vd_etcd_done_fn done, void *arg)
+vd_status vd_etcd_compact(struct vd_etcd *client, const struct vd_etcd_call *call, vd_rev revision,
+			  bool physical, vd_etcd_done_fn done, void *arg)
 {
 	Etcdserverpb__CompactionRequest request = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
 
 	request.revision = revision;
 	request.physical = physical;
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_COMPACT, vdi_etcd_finish_header, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_COMPACT, vdi_etcd_finish_header,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }

@@ -4,7 +4,8 @@
 #include <rpc.pb-c.h>
 
 /* Unpacks, or tells the user. */
-static void *unpack(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message, const ProtobufCMessageDescriptor *descriptor)
+static void *unpack(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message,
+		    const ProtobufCMessageDescriptor *descriptor)
 {
 	vd_etcd_lease_fn     done = (vd_etcd_lease_fn) call->done;
 	struct vd_etcd_error unreadable = { 0 };
@@ -26,49 +27,61 @@ static void *unpack(struct vdi_etcd_call *call, struct vd_etcd_error *error, str
 
 static void granted(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message)
 {
-	Etcdserverpb__LeaseGrantResponse *answer = unpack(call, error, message, &etcdserverpb__lease_grant_response__descriptor);
-	struct vd_etcd_header		  header;
-	struct vd_lease_result		  result;
+	Etcdserverpb__LeaseGrantResponse *answer =
+		unpack(call, error, message, &etcdserverpb__lease_grant_response__descriptor);
+	struct vd_etcd_header  header;
+	struct vd_lease_result result;
 
 	if (answer == NULL)
 		return;
 	vdi_etcd_proto_header(answer->header, &header);
-	result = (struct vd_lease_result) { .id = answer->id, .ttl_s = answer->ttl, .granted_ttl_s = answer->ttl, .revision = header.revision };
+	result = (struct vd_lease_result) { .id = answer->id,
+					    .ttl_s = answer->ttl,
+					    .granted_ttl_s = answer->ttl,
+					    .revision = header.revision };
 	((vd_etcd_lease_fn) call->done)(call->arg, NULL, &header, &result);
 	vdi_etcd_proto_free(&answer->base);
 }
 
-vd_status vd_etcd_lease_grant(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id, int64_t ttl_s, vd_etcd_lease_fn done, void *arg)
+vd_status vd_etcd_lease_grant(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
+			      int64_t ttl_s, vd_etcd_lease_fn done, void *arg)
 {
 	Etcdserverpb__LeaseGrantRequest request = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
 
 	request.id = id;
 	request.ttl = ttl_s;
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_LEASE_GRANT, granted, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_LEASE_GRANT, granted,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }
 
-vd_status vd_etcd_lease_revoke(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id, vd_etcd_done_fn done, void *arg)
+vd_status vd_etcd_lease_revoke(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
+			       vd_etcd_done_fn done, void *arg)
 {
 	Etcdserverpb__LeaseRevokeRequest request = ETCDSERVERPB__LEASE_REVOKE_REQUEST__INIT;
 
 	request.id = id;
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_LEASE_REVOKE, vdi_etcd_finish_header, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_LEASE_REVOKE, vdi_etcd_finish_header,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }
 
 /* ---- Time to live, list ---- */
 
 static void time_to_live(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message)
 {
-	Etcdserverpb__LeaseTimeToLiveResponse *answer = unpack(call, error, message, &etcdserverpb__lease_time_to_live_response__descriptor);
-	struct vd_etcd_header		       header;
-	struct vd_lease_result		       result;
-	struct vd_etcd_error		       no_memory;
-	struct vd_bytes			      *keys = NULL;
+	Etcdserverpb__LeaseTimeToLiveResponse *answer =
+		unpack(call, error, message, &etcdserverpb__lease_time_to_live_response__descriptor);
+	struct vd_etcd_header  header;
+	struct vd_lease_result result;
+	struct vd_etcd_error   no_memory;
+	struct vd_bytes	      *keys = NULL;
 
 	if (answer == NULL)
 		return;
 	vdi_etcd_proto_header(answer->header, &header);
-	result = (struct vd_lease_result) { .id = answer->id, .ttl_s = answer->ttl, .granted_ttl_s = answer->grantedttl, .revision = header.revision,
+	result = (struct vd_lease_result) { .id = answer->id,
+					    .ttl_s = answer->ttl,
+					    .granted_ttl_s = answer->grantedttl,
+					    .revision = header.revision,
 					    .key_count = answer->n_keys };
 	if (answer->n_keys)
 		keys = vdi_calloc(answer->n_keys, sizeof *keys);
@@ -85,13 +98,15 @@ static void time_to_live(struct vdi_etcd_call *call, struct vd_etcd_error *error
 	vdi_etcd_proto_free(&answer->base);
 }
 
-vd_status vd_etcd_lease_time_to_live(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id, bool keys, vd_etcd_lease_fn done, void *arg)
+vd_status vd_etcd_lease_time_to_live(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
+				     bool keys, vd_etcd_lease_fn done, void *arg)
 {
 	Etcdserverpb__LeaseTimeToLiveRequest request = ETCDSERVERPB__LEASE_TIME_TO_LIVE_REQUEST__INIT;
 
 	request.id = id;
 	request.keys = keys;
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_LEASE_TIME_TO_LIVE, time_to_live, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_LEASE_TIME_TO_LIVE, time_to_live,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }
 
 static void listed(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message)
@@ -104,8 +119,10 @@ static void listed(struct vdi_etcd_call *call, struct vd_etcd_error *error, stru
 	vd_status			   status = VD_OK;
 
 	if (error == NULL) {
-		status = vdi_etcd_proto_unpack(&etcdserverpb__lease_leases_response__descriptor, message, (ProtobufCMessage **) &answer, &own);
-		if (status == VD_OK && answer->n_leases && (ids = vdi_calloc(answer->n_leases, sizeof *ids)) == NULL)
+		status = vdi_etcd_proto_unpack(&etcdserverpb__lease_leases_response__descriptor, message,
+					       (ProtobufCMessage **) &answer, &own);
+		if (status == VD_OK && answer->n_leases &&
+		    (ids = vdi_calloc(answer->n_leases, sizeof *ids)) == NULL)
 			status = vdi_etcd_error_set(&own, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT);
 		if (status != VD_OK && vdi_etcd_call_unreadable(call, status, &own) != VD_OK)
 			error = &own;
@@ -123,11 +140,13 @@ static void listed(struct vdi_etcd_call *call, struct vd_etcd_error *error, stru
 		vdi_etcd_proto_free(&answer->base);
 }
 
-vd_status vd_etcd_lease_list(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_leases_fn done, void *arg)
+vd_status vd_etcd_lease_list(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_leases_fn done,
+			     void *arg)
 {
 	Etcdserverpb__LeaseLeasesRequest request = ETCDSERVERPB__LEASE_LEASES_REQUEST__INIT;
 
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_LEASE_LEASES, listed, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_LEASE_LEASES, listed,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }
 
 /* ---- One renewal (E-292): a stream of one request and one answer ---- */
@@ -142,14 +161,18 @@ static bool renewed(struct vdi_etcd_call *call, struct vd_bytes message, struct 
 
 	if (call->extra.number) /* answered already */
 		return true;
-	status = vdi_etcd_proto_unpack(&etcdserverpb__lease_keep_alive_response__descriptor, message, &unpacked, error);
+	status = vdi_etcd_proto_unpack(&etcdserverpb__lease_keep_alive_response__descriptor, message,
+				       &unpacked, error);
 	if (status != VD_OK) {
 		(void) vdi_etcd_call_unreadable(call, status, error);
 		return false;
 	}
 	answer = (Etcdserverpb__LeaseKeepAliveResponse *) unpacked;
 	vdi_etcd_proto_header(answer->header, &header);
-	result = (struct vd_lease_result) { .id = answer->id, .ttl_s = answer->ttl, .granted_ttl_s = answer->ttl, .revision = header.revision };
+	result = (struct vd_lease_result) { .id = answer->id,
+					    .ttl_s = answer->ttl,
+					    .granted_ttl_s = answer->ttl,
+					    .revision = header.revision };
 	vdi_etcd_proto_free(unpacked);
 	if (result.ttl_s <= 0) {
 		vdi_etcd_error_of_reason(vd_bytes_of(vdi_etcd_code_message(VD_ETCD_LEASE_NOT_FOUND)), error);
@@ -173,13 +196,16 @@ static void renewal_finished(struct vdi_etcd_call *call, struct vd_etcd_error *e
 	((vd_etcd_lease_fn) call->done)(call->arg, error, NULL, NULL);
 }
 
-vd_status vd_etcd_lease_keep_alive_once(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id, vd_etcd_lease_fn done, void *arg)
+vd_status vd_etcd_lease_keep_alive_once(struct vd_etcd *client, const struct vd_etcd_call *call, int64_t id,
+					vd_etcd_lease_fn done, void *arg)
 {
 	Etcdserverpb__LeaseKeepAliveRequest request = ETCDSERVERPB__LEASE_KEEP_ALIVE_REQUEST__INIT;
 	struct vdi_etcd_call		   *started;
 
 	request.id = id;
-	VDI_TRY(vdi_etcd_call_new(client, call, VDI_ETCD_METHOD_LEASE_KEEP_ALIVE, renewal_finished, (vdi_etcd_any_fn) done, arg, &started));
+	VDI_TRY(vdi_etcd_call_new(client, call, VDI_ETCD_METHOD_LEASE_KEEP_ALIVE, renewal_finished,
+				  (vdi_etcd_any_fn) done, arg, &started));
 	started->part = renewed;
-	return vdi_etcd_call_start(started, vdi_etcd_proto_pack(&request.base, &started->request), call ? call->ret_id : NULL);
+	return vdi_etcd_call_start(started, vdi_etcd_proto_pack(&request.base, &started->request),
+				   call ? call->ret_id : NULL);
 }

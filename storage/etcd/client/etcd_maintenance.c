@@ -4,7 +4,8 @@
 #include <rpc.pb-c.h>
 
 /* Unpacks the answer, or fills own and answers NULL. */
-static void *unpack(struct vdi_etcd_call *call, struct vd_bytes message, const ProtobufCMessageDescriptor *descriptor, struct vd_etcd_error *own)
+static void *unpack(struct vdi_etcd_call *call, struct vd_bytes message,
+		    const ProtobufCMessageDescriptor *descriptor, struct vd_etcd_error *own)
 {
 	ProtobufCMessage *answer;
 	vd_status	  status = vdi_etcd_proto_unpack(descriptor, message, &answer, own);
@@ -25,7 +26,8 @@ static void status_finished(struct vdi_etcd_call *call, struct vd_etcd_error *er
 	struct vd_etcd_header	      header;
 	struct vd_etcd_status	      status;
 
-	if (error == NULL && (answer = unpack(call, message, &etcdserverpb__status_response__descriptor, &own)) == NULL)
+	if (error == NULL &&
+	    (answer = unpack(call, message, &etcdserverpb__status_response__descriptor, &own)) == NULL)
 		error = &own;
 	if (error) {
 		done(call->arg, error, NULL, NULL);
@@ -51,11 +53,13 @@ static void status_finished(struct vdi_etcd_call *call, struct vd_etcd_error *er
 	vdi_etcd_proto_free(&answer->base);
 }
 
-vd_status vd_etcd_status_get(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_status_fn done, void *arg)
+vd_status vd_etcd_status_get(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_status_fn done,
+			     void *arg)
 {
 	Etcdserverpb__StatusRequest request = ETCDSERVERPB__STATUS_REQUEST__INIT;
 
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_STATUS, status_finished, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_STATUS, status_finished,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }
 
 /* ---- Alarms ---- */
@@ -68,10 +72,12 @@ static void alarm_finished(struct vdi_etcd_call *call, struct vd_etcd_error *err
 	struct vd_etcd_header	     header;
 	struct vd_etcd_alarm	    *alarms = NULL;
 
-	if (error == NULL && (answer = unpack(call, message, &etcdserverpb__alarm_response__descriptor, &own)) == NULL)
+	if (error == NULL &&
+	    (answer = unpack(call, message, &etcdserverpb__alarm_response__descriptor, &own)) == NULL)
 		error = &own;
 	if (answer && answer->n_alarms && (alarms = vdi_calloc(answer->n_alarms, sizeof *alarms)) == NULL) {
-		(void) vdi_etcd_call_unreadable(call, vdi_etcd_error_set(&own, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT), &own);
+		(void) vdi_etcd_call_unreadable(
+			call, vdi_etcd_error_set(&own, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT), &own);
 		error = &own;
 	}
 	if (error) {
@@ -79,7 +85,9 @@ static void alarm_finished(struct vdi_etcd_call *call, struct vd_etcd_error *err
 	} else {
 		vdi_etcd_proto_header(answer->header, &header);
 		for (size_t i = 0; i < answer->n_alarms; i++)
-			alarms[i] = (struct vd_etcd_alarm) { answer->alarms[i]->memberid, (enum vd_etcd_alarm_kind) answer->alarms[i]->alarm };
+			alarms[i] =
+				(struct vd_etcd_alarm) { answer->alarms[i]->memberid,
+							 (enum vd_etcd_alarm_kind) answer->alarms[i]->alarm };
 		done(call->arg, NULL, &header, alarms, answer->n_alarms);
 	}
 	vdi_free(alarms);
@@ -87,28 +95,33 @@ static void alarm_finished(struct vdi_etcd_call *call, struct vd_etcd_error *err
 		vdi_etcd_proto_free(&answer->base);
 }
 
-vd_status vd_etcd_alarm(struct vd_etcd *client, const struct vd_etcd_call *call, enum vd_etcd_alarm_action action, const struct vd_etcd_alarm *alarm,
+vd_status vd_etcd_alarm(struct vd_etcd *client, const struct vd_etcd_call *call,
+			enum vd_etcd_alarm_action action, const struct vd_etcd_alarm *alarm,
 			vd_etcd_alarms_fn done, void *arg)
 {
 	Etcdserverpb__AlarmRequest request = ETCDSERVERPB__ALARM_REQUEST__INIT;
 
-	if ((unsigned) action > VD_ETCD_ALARM_DEACTIVATE || (alarm && (unsigned) alarm->kind > VD_ETCD_ALARM_CORRUPT))
+	if ((unsigned) action > VD_ETCD_ALARM_DEACTIVATE ||
+	    (alarm && (unsigned) alarm->kind > VD_ETCD_ALARM_CORRUPT))
 		return VD_INVALID_ARGUMENT;
 	request.action = (Etcdserverpb__AlarmRequest__AlarmAction) action;
 	if (alarm) {
 		request.memberid = alarm->member_id;
 		request.alarm = (Etcdserverpb__AlarmType) alarm->kind;
 	}
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_ALARM, alarm_finished, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_ALARM, alarm_finished,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }
 
 /* ---- Defragment, hash, move the leader ---- */
 
-vd_status vd_etcd_defragment(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_done_fn done, void *arg)
+vd_status vd_etcd_defragment(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_done_fn done,
+			     void *arg)
 {
 	Etcdserverpb__DefragmentRequest request = ETCDSERVERPB__DEFRAGMENT_REQUEST__INIT;
 
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_DEFRAGMENT, vdi_etcd_finish_header, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_DEFRAGMENT, vdi_etcd_finish_header,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }
 
 static void hash_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message)
@@ -118,7 +131,8 @@ static void hash_finished(struct vdi_etcd_call *call, struct vd_etcd_error *erro
 	struct vd_etcd_error	      own;
 	struct vd_etcd_header	      header;
 
-	if (error == NULL && (answer = unpack(call, message, &etcdserverpb__hash_kvresponse__descriptor, &own)) == NULL)
+	if (error == NULL &&
+	    (answer = unpack(call, message, &etcdserverpb__hash_kvresponse__descriptor, &own)) == NULL)
 		error = &own;
 	if (error) {
 		done(call->arg, error, NULL, 0, 0, 0);
@@ -129,36 +143,43 @@ static void hash_finished(struct vdi_etcd_call *call, struct vd_etcd_error *erro
 	vdi_etcd_proto_free(&answer->base);
 }
 
-vd_status vd_etcd_hash_kv(struct vd_etcd *client, const struct vd_etcd_call *call, vd_rev revision, vd_etcd_hash_fn done, void *arg)
+vd_status vd_etcd_hash_kv(struct vd_etcd *client, const struct vd_etcd_call *call, vd_rev revision,
+			  vd_etcd_hash_fn done, void *arg)
 {
 	Etcdserverpb__HashKVRequest request = ETCDSERVERPB__HASH_KVREQUEST__INIT;
 
 	request.revision = revision;
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_HASH_KV, hash_finished, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_HASH_KV, hash_finished,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }
 
-vd_status vd_etcd_move_leader(struct vd_etcd *client, const struct vd_etcd_call *call, uint64_t member_id, vd_etcd_done_fn done, void *arg)
+vd_status vd_etcd_move_leader(struct vd_etcd *client, const struct vd_etcd_call *call, uint64_t member_id,
+			      vd_etcd_done_fn done, void *arg)
 {
 	Etcdserverpb__MoveLeaderRequest request = ETCDSERVERPB__MOVE_LEADER_REQUEST__INIT;
 
 	request.targetid = member_id;
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_MOVE_LEADER, vdi_etcd_finish_header, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_MOVE_LEADER, vdi_etcd_finish_header,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }
 
 /* ---- Members ---- */
 
 static void members_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message)
 {
-	vd_etcd_members_fn		 done = (vd_etcd_members_fn) call->done;
+	vd_etcd_members_fn		  done = (vd_etcd_members_fn) call->done;
 	Etcdserverpb__MemberListResponse *answer = NULL;
-	struct vd_etcd_error		 own;
-	struct vd_etcd_header		 header;
-	struct vd_etcd_member		*members = NULL;
+	struct vd_etcd_error		  own;
+	struct vd_etcd_header		  header;
+	struct vd_etcd_member		 *members = NULL;
 
-	if (error == NULL && (answer = unpack(call, message, &etcdserverpb__member_list_response__descriptor, &own)) == NULL)
+	if (error == NULL &&
+	    (answer = unpack(call, message, &etcdserverpb__member_list_response__descriptor, &own)) == NULL)
 		error = &own;
-	if (answer && answer->n_members && (members = vdi_calloc(answer->n_members, sizeof *members)) == NULL) {
-		(void) vdi_etcd_call_unreadable(call, vdi_etcd_error_set(&own, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT), &own);
+	if (answer && answer->n_members &&
+	    (members = vdi_calloc(answer->n_members, sizeof *members)) == NULL) {
+		(void) vdi_etcd_call_unreadable(
+			call, vdi_etcd_error_set(&own, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT), &own);
 		error = &own;
 	}
 	if (error) {
@@ -185,10 +206,12 @@ static void members_finished(struct vdi_etcd_call *call, struct vd_etcd_error *e
 		vdi_etcd_proto_free(&answer->base);
 }
 
-vd_status vd_etcd_member_list(struct vd_etcd *client, const struct vd_etcd_call *call, bool linearizable, vd_etcd_members_fn done, void *arg)
+vd_status vd_etcd_member_list(struct vd_etcd *client, const struct vd_etcd_call *call, bool linearizable,
+			      vd_etcd_members_fn done, void *arg)
 {
 	Etcdserverpb__MemberListRequest request = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
 
 	request.linearizable = linearizable;
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_MEMBER_LIST, members_finished, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_MEMBER_LIST, members_finished,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }

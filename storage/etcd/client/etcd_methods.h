@@ -1,4 +1,5 @@
-/* Every method of etcd's v3 API (E-102): its path, how many messages it has, and whether a client may repeat it (E-206). */
+/* Every method of etcd's v3 API (E-102): its path, how many messages it has, and whether a client may repeat
+ * it (E-206). */
 #ifndef VDI_ETCD_METHODS_H
 #define VDI_ETCD_METHODS_H
 
@@ -16,55 +17,55 @@ enum vdi_etcd_repeat {
 };
 
 /* X(id, service/method, kind, repeat) */
-#define VDI_ETCD_METHOD_MAP(X)                                                                                                   \
-	X(RANGE, "KV/Range", UNARY, REPEATABLE)                                                                                  \
-	X(RANGE_STREAM, "KV/RangeStream", SERVER_STREAM, ONCE)                                                                   \
-	X(PUT, "KV/Put", UNARY, ONCE)                                                                                            \
-	X(DELETE_RANGE, "KV/DeleteRange", UNARY, ONCE)                                                                           \
-	X(TXN, "KV/Txn", UNARY, ONCE)                                                                                            \
-	X(COMPACT, "KV/Compact", UNARY, ONCE)                                                                                    \
-	X(WATCH, "Watch/Watch", BIDI, ONCE)                                                                                      \
-	X(LEASE_GRANT, "Lease/LeaseGrant", UNARY, REPEATABLE)                                                                    \
-	X(LEASE_REVOKE, "Lease/LeaseRevoke", UNARY, REPEATABLE)                                                                  \
-	X(LEASE_KEEP_ALIVE, "Lease/LeaseKeepAlive", BIDI, REPEATABLE)                                                            \
-	X(LEASE_TIME_TO_LIVE, "Lease/LeaseTimeToLive", UNARY, REPEATABLE)                                                        \
-	X(LEASE_LEASES, "Lease/LeaseLeases", UNARY, REPEATABLE)                                                                  \
-	X(MEMBER_ADD, "Cluster/MemberAdd", UNARY, ONCE)                                                                          \
-	X(MEMBER_REMOVE, "Cluster/MemberRemove", UNARY, ONCE)                                                                    \
-	X(MEMBER_UPDATE, "Cluster/MemberUpdate", UNARY, ONCE)                                                                    \
-	X(MEMBER_LIST, "Cluster/MemberList", UNARY, REPEATABLE)                                                                  \
-	X(MEMBER_PROMOTE, "Cluster/MemberPromote", UNARY, ONCE)                                                                  \
-	X(ALARM, "Maintenance/Alarm", UNARY, REPEATABLE)                                                                         \
-	X(STATUS, "Maintenance/Status", UNARY, REPEATABLE)                                                                       \
-	X(DEFRAGMENT, "Maintenance/Defragment", UNARY, ONCE)                                                                     \
-	X(HASH, "Maintenance/Hash", UNARY, REPEATABLE)                                                                           \
-	X(HASH_KV, "Maintenance/HashKV", UNARY, REPEATABLE)                                                                      \
-	X(SNAPSHOT, "Maintenance/Snapshot", SERVER_STREAM, REPEATABLE)                                                           \
-	X(MOVE_LEADER, "Maintenance/MoveLeader", UNARY, REPEATABLE)                                                              \
-	X(DOWNGRADE, "Maintenance/Downgrade", UNARY, ONCE)                                                                       \
-	X(AUTH_ENABLE, "Auth/AuthEnable", UNARY, ONCE)                                                                           \
-	X(AUTH_DISABLE, "Auth/AuthDisable", UNARY, ONCE)                                                                         \
-	X(AUTH_STATUS, "Auth/AuthStatus", UNARY, ONCE)                                                                           \
-	X(AUTHENTICATE, "Auth/Authenticate", UNARY, ONCE)                                                                        \
-	X(USER_ADD, "Auth/UserAdd", UNARY, ONCE)                                                                                 \
-	X(USER_GET, "Auth/UserGet", UNARY, REPEATABLE)                                                                           \
-	X(USER_LIST, "Auth/UserList", UNARY, REPEATABLE)                                                                         \
-	X(USER_DELETE, "Auth/UserDelete", UNARY, ONCE)                                                                           \
-	X(USER_CHANGE_PASSWORD, "Auth/UserChangePassword", UNARY, ONCE)                                                          \
-	X(USER_GRANT_ROLE, "Auth/UserGrantRole", UNARY, ONCE)                                                                    \
-	X(USER_REVOKE_ROLE, "Auth/UserRevokeRole", UNARY, ONCE)                                                                  \
-	X(ROLE_ADD, "Auth/RoleAdd", UNARY, ONCE)                                                                                 \
-	X(ROLE_GET, "Auth/RoleGet", UNARY, REPEATABLE)                                                                           \
-	X(ROLE_LIST, "Auth/RoleList", UNARY, REPEATABLE)                                                                         \
-	X(ROLE_DELETE, "Auth/RoleDelete", UNARY, ONCE)                                                                           \
-	X(ROLE_GRANT_PERMISSION, "Auth/RoleGrantPermission", UNARY, ONCE)                                                        \
+#define VDI_ETCD_METHOD_MAP(X)                                                                               \
+	X(RANGE, "KV/Range", UNARY, REPEATABLE)                                                              \
+	X(RANGE_STREAM, "KV/RangeStream", SERVER_STREAM, ONCE)                                               \
+	X(PUT, "KV/Put", UNARY, ONCE)                                                                        \
+	X(DELETE_RANGE, "KV/DeleteRange", UNARY, ONCE)                                                       \
+	X(TXN, "KV/Txn", UNARY, ONCE)                                                                        \
+	X(COMPACT, "KV/Compact", UNARY, ONCE)                                                                \
+	X(WATCH, "Watch/Watch", BIDI, ONCE)                                                                  \
+	X(LEASE_GRANT, "Lease/LeaseGrant", UNARY, REPEATABLE)                                                \
+	X(LEASE_REVOKE, "Lease/LeaseRevoke", UNARY, REPEATABLE)                                              \
+	X(LEASE_KEEP_ALIVE, "Lease/LeaseKeepAlive", BIDI, REPEATABLE)                                        \
+	X(LEASE_TIME_TO_LIVE, "Lease/LeaseTimeToLive", UNARY, REPEATABLE)                                    \
+	X(LEASE_LEASES, "Lease/LeaseLeases", UNARY, REPEATABLE)                                              \
+	X(MEMBER_ADD, "Cluster/MemberAdd", UNARY, ONCE)                                                      \
+	X(MEMBER_REMOVE, "Cluster/MemberRemove", UNARY, ONCE)                                                \
+	X(MEMBER_UPDATE, "Cluster/MemberUpdate", UNARY, ONCE)                                                \
+	X(MEMBER_LIST, "Cluster/MemberList", UNARY, REPEATABLE)                                              \
+	X(MEMBER_PROMOTE, "Cluster/MemberPromote", UNARY, ONCE)                                              \
+	X(ALARM, "Maintenance/Alarm", UNARY, REPEATABLE)                                                     \
+	X(STATUS, "Maintenance/Status", UNARY, REPEATABLE)                                                   \
+	X(DEFRAGMENT, "Maintenance/Defragment", UNARY, ONCE)                                                 \
+	X(HASH, "Maintenance/Hash", UNARY, REPEATABLE)                                                       \
+	X(HASH_KV, "Maintenance/HashKV", UNARY, REPEATABLE)                                                  \
+	X(SNAPSHOT, "Maintenance/Snapshot", SERVER_STREAM, REPEATABLE)                                       \
+	X(MOVE_LEADER, "Maintenance/MoveLeader", UNARY, REPEATABLE)                                          \
+	X(DOWNGRADE, "Maintenance/Downgrade", UNARY, ONCE)                                                   \
+	X(AUTH_ENABLE, "Auth/AuthEnable", UNARY, ONCE)                                                       \
+	X(AUTH_DISABLE, "Auth/AuthDisable", UNARY, ONCE)                                                     \
+	X(AUTH_STATUS, "Auth/AuthStatus", UNARY, ONCE)                                                       \
+	X(AUTHENTICATE, "Auth/Authenticate", UNARY, ONCE)                                                    \
+	X(USER_ADD, "Auth/UserAdd", UNARY, ONCE)                                                             \
+	X(USER_GET, "Auth/UserGet", UNARY, REPEATABLE)                                                       \
+	X(USER_LIST, "Auth/UserList", UNARY, REPEATABLE)                                                     \
+	X(USER_DELETE, "Auth/UserDelete", UNARY, ONCE)                                                       \
+	X(USER_CHANGE_PASSWORD, "Auth/UserChangePassword", UNARY, ONCE)                                      \
+	X(USER_GRANT_ROLE, "Auth/UserGrantRole", UNARY, ONCE)                                                \
+	X(USER_REVOKE_ROLE, "Auth/UserRevokeRole", UNARY, ONCE)                                              \
+	X(ROLE_ADD, "Auth/RoleAdd", UNARY, ONCE)                                                             \
+	X(ROLE_GET, "Auth/RoleGet", UNARY, REPEATABLE)                                                       \
+	X(ROLE_LIST, "Auth/RoleList", UNARY, REPEATABLE)                                                     \
+	X(ROLE_DELETE, "Auth/RoleDelete", UNARY, ONCE)                                                       \
+	X(ROLE_GRANT_PERMISSION, "Auth/RoleGrantPermission", UNARY, ONCE)                                    \
 	X(ROLE_REVOKE_PERMISSION, "Auth/RoleRevokePermission", UNARY, ONCE)
 
 enum vdi_etcd_method {
 #define VDI_ETCD_METHOD_ENUM(id, name, kind, repeat) VDI_ETCD_METHOD_##id,
 	VDI_ETCD_METHOD_MAP(VDI_ETCD_METHOD_ENUM)
 #undef VDI_ETCD_METHOD_ENUM
-	VDI_ETCD_METHOD_COUNT
+		VDI_ETCD_METHOD_COUNT
 };
 
 #define VDI_ETCD_PATH_PREFIX "/etcdserverpb."
@@ -77,7 +78,8 @@ struct vdi_etcd_method_info {
 
 /* Indexed by enum vdi_etcd_method. */
 static const struct vdi_etcd_method_info vdi_etcd_methods[VDI_ETCD_METHOD_COUNT] = {
-#define VDI_ETCD_METHOD_INFO(id, name, kind, repeat) [VDI_ETCD_METHOD_##id] = { VDI_ETCD_PATH_PREFIX name, VDI_ETCD_##kind, VDI_ETCD_##repeat },
+#define VDI_ETCD_METHOD_INFO(id, name, kind, repeat)                                                         \
+	[VDI_ETCD_METHOD_##id] = { VDI_ETCD_PATH_PREFIX name, VDI_ETCD_##kind, VDI_ETCD_##repeat },
 	VDI_ETCD_METHOD_MAP(VDI_ETCD_METHOD_INFO)
 #undef VDI_ETCD_METHOD_INFO
 };

@@ -5,16 +5,18 @@
 #include "etcd_state.h"
 #include "rpc_transport.h"
 
-vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr)
+vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options,
+			struct vd_etcd **ret_client, struct vd_error *reterr)
 {
-	struct vdi_rpc_tls	       tls;
+	struct vdi_rpc_tls	      tls;
 	struct vdi_rpc_client_options transport_options;
-	struct vd_etcd		      *client;
-	struct vd_error		       error = { 0 };
-	vd_status		       status;
+	struct vd_etcd		     *client;
+	struct vd_error		      error = { 0 };
+	vd_status		      status;
 
 	VDI_TRY(vdi_etcd_check_options(options, reterr));
-	tls = (struct vdi_rpc_tls) { options->ca_path, options->cert_path, options->key_path, options->server_name };
+	tls = (struct vdi_rpc_tls) { options->ca_path, options->cert_path, options->key_path,
+				     options->server_name };
 	transport_options = (struct vdi_rpc_client_options) {
 		.endpoints = options->endpoints,
 		.endpoint_count = options->endpoint_count,
@@ -24,21 +26,28 @@ vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *
 		.send_size_max = options->send_size_max,
 		.receive_size_max = options->receive_size_max,
 	};
-	/* The transport is made last: it closes step by step, and nothing of it may be left when an open fails. */
+	/* The transport is made last: it closes step by step, and nothing of it may be left when an open
+	 * fails. */
 	VDI_TRY(vdi_etcd_new(env, options, NULL, &client, reterr));
-	status = vdi_rpc_transport_of(options->transport)->client_new(env, &transport_options, &client->transport, &error);
+	status = vdi_rpc_transport_of(options->transport)
+			 ->client_new(env, &transport_options, &client->transport, &error);
 	if (status != VD_OK) {
 		vdi_etcd_discard(client);
 		/* a transport without memory may have said no more */
-		return vd_error_set(reterr, status, "%s", error.code == status ? error.message : vd_status_sentence(status));
+		return vd_error_set(reterr, status, "%s",
+				    error.code == status ? error.message : vd_status_sentence(status));
 	}
 	*ret_client = client;
 	return VD_OK;
 }
 
-vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_etcd **ret_client, struct vd_error *reterr)
+vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *options,
+		       struct vd_etcd **ret_client, struct vd_error *reterr)
 {
-	const struct vdi_usage what = { .kind = "etcd client", .closed_by = "vd_etcd_close", .watch_closed_by = "vd_etcd_watch_close", .env = env };
+	const struct vdi_usage what = { .kind = "etcd client",
+					.closed_by = "vd_etcd_close",
+					.watch_closed_by = "vd_etcd_watch_close",
+					.env = env };
 	struct vdi_usage      *usage;
 	vd_status	       status;
 

@@ -1,7 +1,9 @@
-/* What the end of an attempt means for its call: whether it may have changed something, whether another attempt is allowed (E-206..E-209).
+/* What the end of an attempt means for its call: whether it may have changed something, whether another
+ * attempt is allowed (E-206..E-209).
  *
- * Where we differ from clientv3: a call that must not be repeated is repeated only when the transport says that it never left this process, also after
- * Canceled and DeadlineExceeded (E-1024: upstream repeats writes there).
+ * Where we differ from clientv3: a call that must not be repeated is repeated only when the transport says
+ * that it never left this process, also after Canceled and DeadlineExceeded (E-1024: upstream repeats writes
+ * there).
  */
 #include <stdio.h>
 
@@ -27,15 +29,15 @@ static bool is_write(enum vdi_etcd_method method)
 	case VDI_ETCD_METHOD_USER_GET:
 	case VDI_ETCD_METHOD_USER_LIST:
 	case VDI_ETCD_METHOD_ROLE_GET:
-	case VDI_ETCD_METHOD_ROLE_LIST:
-		return false;
-	default:
-		return true;
+	case VDI_ETCD_METHOD_ROLE_LIST: return false;
+	default: return true;
 	}
 }
 
-/* Whether a failed attempt may have changed something: not when it was never sent, nor when the server refused it in words of its own. */
-bool vdi_etcd_may_have_applied(enum vdi_etcd_method method, const struct vdi_rpc_end *end, enum vd_etcd_code known)
+/* Whether a failed attempt may have changed something: not when it was never sent, nor when the server
+ * refused it in words of its own. */
+bool vdi_etcd_may_have_applied(enum vdi_etcd_method method, const struct vdi_rpc_end *end,
+			       enum vd_etcd_code known)
 {
 	if (!is_write(method) || end->unsent)
 		return false;
@@ -48,19 +50,18 @@ bool vdi_etcd_may_have_applied(enum vdi_etcd_method method, const struct vdi_rpc
 	case VDI_RPC_DEADLINE_EXCEEDED:
 	case VDI_RPC_INTERNAL:
 	case VDI_RPC_UNAVAILABLE:
-	case VDI_RPC_DATA_LOSS:
-		return true;
+	case VDI_RPC_DATA_LOSS: return true;
 	case VDI_RPC_RESOURCE_EXHAUSTED: /* the answer was too large, not the request */
 		return strstr(end->message, "eceived message larger than max") != NULL;
-	default:
-		return false;
+	default: return false;
 	}
 }
 
 /* E-209. */
 bool vdi_etcd_wants_new_token(const struct vd_etcd *client, enum vd_etcd_code known)
 {
-	return client->user && (known == VD_ETCD_INVALID_AUTH_TOKEN || known == VD_ETCD_AUTH_OLD_REVISION || known == VD_ETCD_USER_EMPTY);
+	return client->user && (known == VD_ETCD_INVALID_AUTH_TOKEN || known == VD_ETCD_AUTH_OLD_REVISION ||
+				known == VD_ETCD_USER_EMPTY);
 }
 
 /* E-206..E-208: whether this end allows another attempt. */
@@ -71,11 +72,13 @@ bool vdi_etcd_may_repeat(struct vdi_etcd_call *call, enum vd_etcd_code known)
 
 	if (vdi_etcd_methods[call->method].kind == VDI_ETCD_BIDI) /* one keep-alive (E-292) */
 		return !vdi_etcd_is_halt(end);
-	if (end->code == VDI_RPC_CANCELED || end->code == VDI_RPC_DEADLINE_EXCEEDED) /* the caller is still there: not of its doing */
+	if (end->code == VDI_RPC_CANCELED ||
+	    end->code == VDI_RPC_DEADLINE_EXCEEDED) /* the caller is still there: not of its doing */
 		return repeatable || end->unsent;
 	if (known == VD_ETCD_NOT_SUPPORTED_FOR_LEARNER)
 		return call->client->transport->ops->endpoint_count(call->client->transport) > 1;
-	if (end->code != VDI_RPC_UNAVAILABLE || (known != VD_ETCD_OTHER && vdi_etcd_code_grpc(known) != VDI_RPC_UNAVAILABLE))
+	if (end->code != VDI_RPC_UNAVAILABLE ||
+	    (known != VD_ETCD_OTHER && vdi_etcd_code_grpc(known) != VDI_RPC_UNAVAILABLE))
 		return false;
 	return repeatable || end->unsent;
 }
@@ -88,7 +91,8 @@ bool vdi_etcd_has_attempts_left(const struct vdi_etcd_call *call)
 	return call->attempt + 1 < call->client->attempts_max;
 }
 
-vd_status vdi_etcd_call_unreadable(const struct vdi_etcd_call *call, vd_status status, struct vd_etcd_error *error)
+vd_status vdi_etcd_call_unreadable(const struct vdi_etcd_call *call, vd_status status,
+				   struct vd_etcd_error *error)
 {
 	error->code = VD_ETCD_OTHER;
 	error->grpc_code = vd_status_grpc(status);

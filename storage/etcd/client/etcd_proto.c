@@ -1,4 +1,5 @@
-/* protobuf-c says NULL both for bytes it cannot read and for memory it could not get; the allocator remembers which it was. */
+/* protobuf-c says NULL both for bytes it cannot read and for memory it could not get; the allocator remembers
+ * which it was. */
 #include "etcd_proto.h"
 
 #include "etcd_error.h"
@@ -32,20 +33,22 @@ vd_status vdi_etcd_proto_pack(const ProtobufCMessage *message, struct vdi_buffer
 	return VD_OK;
 }
 
-vd_status vdi_etcd_proto_unpack(const ProtobufCMessageDescriptor *descriptor, struct vd_bytes bytes, ProtobufCMessage **ret_message,
-				struct vd_etcd_error *error)
+vd_status vdi_etcd_proto_unpack(const ProtobufCMessageDescriptor *descriptor, struct vd_bytes bytes,
+				ProtobufCMessage **ret_message, struct vd_etcd_error *error)
 {
-	bool		    has_no_memory = false;
-	ProtobufCAllocator  allocator = { allocate, release, &has_no_memory };
-	ProtobufCMessage   *message;
+	bool		   has_no_memory = false;
+	ProtobufCAllocator allocator = { allocate, release, &has_no_memory };
+	ProtobufCMessage  *message;
 
 	if (bytes.size > VDI_ETCD_PROTO_SIZE_MAX)
-		return vdi_etcd_error_set(error, VD_TOO_BIG, "etcdclient: an answer of %zu bytes is too large", bytes.size);
+		return vdi_etcd_error_set(error, VD_TOO_BIG,
+					  "etcdclient: an answer of %zu bytes is too large", bytes.size);
 	message = protobuf_c_message_unpack(descriptor, &allocator, bytes.size, bytes.data);
 	if (message == NULL && has_no_memory)
 		return vdi_etcd_error_set(error, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT);
 	if (message == NULL)
-		return vdi_etcd_error_set(error, VD_CORRUPT, "the answer cannot be read: it is no %s", descriptor->name);
+		return vdi_etcd_error_set(error, VD_CORRUPT, "the answer cannot be read: it is no %s",
+					  descriptor->name);
 	*ret_message = message;
 	return VD_OK;
 }
@@ -54,7 +57,8 @@ void vdi_etcd_proto_header(const Etcdserverpb__ResponseHeader *theirs, struct vd
 {
 	*header = (struct vd_etcd_header) { 0 };
 	if (theirs)
-		*header = (struct vd_etcd_header) { theirs->cluster_id, theirs->member_id, theirs->revision, theirs->raft_term };
+		*header = (struct vd_etcd_header) { theirs->cluster_id, theirs->member_id, theirs->revision,
+						    theirs->raft_term };
 }
 
 void vdi_etcd_proto_free(ProtobufCMessage *message)

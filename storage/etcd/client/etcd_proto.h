@@ -14,8 +14,10 @@
 
 /* Packs message into buffer, whose content is forgotten. VD_NOMEM, VD_TOO_BIG. */
 VDI_MUST_USE vd_status vdi_etcd_proto_pack(const ProtobufCMessage *message, struct vdi_buffer *buffer);
-/* VD_CORRUPT, VD_NOMEM, VD_TOO_BIG, with error set. Only for messages that do not nest within themselves: protobuf-c recurses without a limit. */
-VDI_MUST_USE vd_status vdi_etcd_proto_unpack(const ProtobufCMessageDescriptor *descriptor, struct vd_bytes bytes, ProtobufCMessage **ret_message,
+/* VD_CORRUPT, VD_NOMEM, VD_TOO_BIG, with error set. Only for messages that do not nest within themselves:
+ * protobuf-c recurses without a limit. */
+VDI_MUST_USE vd_status vdi_etcd_proto_unpack(const ProtobufCMessageDescriptor *descriptor,
+					     struct vd_bytes bytes, ProtobufCMessage **ret_message,
 					     struct vd_etcd_error *error);
 struct Etcdserverpb__ResponseHeader;
 /* theirs NULL: zeros (E-123). */

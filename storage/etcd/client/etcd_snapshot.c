@@ -1,7 +1,8 @@
 /* A copy of a member's backend file (E-165).
  *
- * The file is followed by its SHA-256; nothing marks where it begins, so the last 32 bytes seen are held back from the digest until more have come. They reach
- * the user as they came: what is written to disk is what etcd's own tools expect.
+ * The file is followed by its SHA-256; nothing marks where it begins, so the last 32 bytes seen are held back
+ * from the digest until more have come. They reach the user as they came: what is written to disk is what
+ * etcd's own tools expect.
  */
 #include "etcd_call.h"
 
@@ -26,10 +27,13 @@ static bool feed(struct digest *digest, struct vd_bytes bytes)
 		old = digest->tail_size;
 		from_data = bytes.size - DIGEST_SIZE;
 	} else {
-		old = digest->tail_size + bytes.size > DIGEST_SIZE ? digest->tail_size + bytes.size - DIGEST_SIZE : 0;
+		old = digest->tail_size + bytes.size > DIGEST_SIZE ?
+			      digest->tail_size + bytes.size - DIGEST_SIZE :
+			      0;
 		from_data = 0;
 	}
-	if (EVP_DigestUpdate(digest->context, digest->tail, old) != 1 || EVP_DigestUpdate(digest->context, data, from_data) != 1)
+	if (EVP_DigestUpdate(digest->context, digest->tail, old) != 1 ||
+	    EVP_DigestUpdate(digest->context, data, from_data) != 1)
 		return false;
 	digest->tail_size -= old;
 	memmove(digest->tail, digest->tail + old, digest->tail_size);
@@ -44,8 +48,8 @@ static bool matches(struct digest *digest)
 	unsigned char computed[EVP_MAX_MD_SIZE];
 	unsigned      size;
 
-	return EVP_DigestFinal_ex(digest->context, computed, &size) == 1 && size == DIGEST_SIZE && digest->tail_size == DIGEST_SIZE &&
-	       memcmp(computed, digest->tail, DIGEST_SIZE) == 0;
+	return EVP_DigestFinal_ex(digest->context, computed, &size) == 1 && size == DIGEST_SIZE &&
+	       digest->tail_size == DIGEST_SIZE && memcmp(computed, digest->tail, DIGEST_SIZE) == 0;
 }
 
 static struct digest *digest_free(struct digest *digest)
@@ -76,7 +80,8 @@ static bool snapshot_part(struct vdi_etcd_call *call, struct vd_bytes message, s
 	Etcdserverpb__SnapshotResponse *answer;
 	struct vd_bytes			part;
 	bool				is_fed;
-	vd_status status = vdi_etcd_proto_unpack(&etcdserverpb__snapshot_response__descriptor, message, &unpacked, error);
+	vd_status status = vdi_etcd_proto_unpack(&etcdserverpb__snapshot_response__descriptor, message,
+						 &unpacked, error);
 
 	if (status != VD_OK) {
 		(void) vdi_etcd_call_unreadable(call, status, error);
@@ -93,27 +98,33 @@ static bool snapshot_part(struct vdi_etcd_call *call, struct vd_bytes message, s
 	return is_fed;
 }
 
-static void snapshot_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message)
+static void snapshot_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error,
+			      struct vd_bytes message)
 {
 	struct vd_etcd_error damaged;
 
 	if (error == NULL && !matches(call->extra.pointer)) {
-		(void) vdi_etcd_call_unreadable(call, vdi_etcd_error_set(&damaged, VD_CORRUPT, "etcdclient: the snapshot's checksum does not match"),
-						&damaged);
+		(void) vdi_etcd_call_unreadable(
+			call,
+			vdi_etcd_error_set(&damaged, VD_CORRUPT,
+					   "etcdclient: the snapshot's checksum does not match"),
+			&damaged);
 		error = &damaged;
 	}
 	digest_free(call->extra.pointer);
 	((vd_etcd_snapshot_fn) call->done)(call->arg, error, VD_BYTES_NONE, 0, true);
 }
 
-vd_status vd_etcd_snapshot(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_snapshot_fn done, void *arg)
+vd_status vd_etcd_snapshot(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_snapshot_fn done,
+			   void *arg)
 {
 	Etcdserverpb__SnapshotRequest request = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
 	struct vdi_etcd_call	     *started;
 	struct digest		     *digest;
 	vd_status		      status;
 
-	VDI_TRY(vdi_etcd_call_new(client, call, VDI_ETCD_METHOD_SNAPSHOT, snapshot_finished, (vdi_etcd_any_fn) done, arg, &started));
+	VDI_TRY(vdi_etcd_call_new(client, call, VDI_ETCD_METHOD_SNAPSHOT, snapshot_finished,
+				  (vdi_etcd_any_fn) done, arg, &started));
 	digest = digest_new();
 	started->part = snapshot_part;
 	started->extra.pointer = digest;

@@ -1,11 +1,11 @@
-/* What an etcd client consists of; for the files of the client only (etcd_client, etcd_call, etcd_gate, etcd_stream). The watcher and everybody else sees
- * etcd_client.h, the calls' files etcd_call.h.
+/* What an etcd client consists of; for the files of the client only (etcd_client, etcd_call, etcd_gate,
+ * etcd_stream). The watcher and everybody else sees etcd_client.h, the calls' files etcd_call.h.
  *
- *	  any thread: start, cancel ---.                          .--- on_done, on_message, on_ended: the transport's thread
- *	                               v                          v
- *	                    inboxes and states, under the lock; the actor is woken
- *	                                        |
- *	                                      actor: gate, decode, repeat, user's callbacks, close
+ * 	  any thread: start, cancel ---.                          .--- on_done, on_message, on_ended: the transport's thread
+ * 	                               v                          v
+ * 	                    inboxes and states, under the lock; the actor is woken
+ * 	                                        |
+ * 	                                      actor: gate, decode, repeat, user's callbacks, close
  */
 #ifndef VDI_ETCD_STATE_H
 #define VDI_ETCD_STATE_H
@@ -41,7 +41,8 @@ struct vdi_etcd_slot {
 
 enum vdi_etcd_gate_phase { VDI_ETCD_GATE_IDLE, VDI_ETCD_GATE_AUTHENTICATING, VDI_ETCD_GATE_CHECKING };
 
-/* What must hold before calls go out: a token when there is a user, members new enough when that was asked for. */
+/* What must hold before calls go out: a token when there is a user, members new enough when that was asked
+ * for. */
 struct vdi_etcd_gate {
 	/* Actor only. */
 	enum vdi_etcd_gate_phase    phase;
@@ -63,7 +64,7 @@ struct vd_etcd {
 	struct vdi_rpc_client *transport;
 	struct vd_actor	      *actor;
 	struct vdi_usage      *usage; /* NULL: the client is part of something else */
-	char		      *user; /* NULL: none */
+	char		      *user;  /* NULL: none */
 	char		      *password;
 	bool		       has_fixed_token;
 	bool		       reject_old_cluster;
@@ -107,7 +108,8 @@ struct vd_etcd {
 
 static inline bool vdi_etcd_gate_is_open_locked(const struct vd_etcd *client)
 {
-	return (client->user == NULL || client->gate.is_token_known) && (!client->reject_old_cluster || client->gate.is_checked);
+	return (client->user == NULL || client->gate.is_token_known) &&
+	       (!client->reject_old_cluster || client->gate.is_checked);
 }
 
 /* ---- etcd_client.c ---- */
@@ -121,7 +123,8 @@ void vdi_etcd_gate_init(struct vdi_etcd_gate *gate);
 /* Puts waiter in and starts what is missing; with fresh a new token is fetched even if there is one. */
 void vdi_etcd_gate_wait(struct vd_etcd *client, struct vdi_etcd_waiter *waiter, bool fresh);
 void vdi_etcd_gate_leave(struct vd_etcd *client, struct vdi_etcd_waiter *waiter);
-/* E-203. version is what a member says of itself; VD_INVALID_ARGUMENT: not a version; VD_UNSUPPORTED: too old. */
+/* E-203. version is what a member says of itself; VD_INVALID_ARGUMENT: not a version; VD_UNSUPPORTED: too
+ * old. */
 VDI_MUST_USE vd_status vdi_etcd_check_version(const char *version);
 
 /* ---- etcd_call.c ---- */

@@ -1,8 +1,9 @@
 /* Streams with the client's metadata and a fresh token (E-209).
  *
- * A stream is opened on the client's actor, behind the gate, because its token may have to be fetched first. What its owner sends or asks for until then is
- * kept and passed on, in order, in the moment in which the transport's stream exists. The transport may end a stream before its open has
- * returned here; that end is then delivered by the actor, after the handle was noted, so that free always has something to free.
+ * A stream is opened on the client's actor, behind the gate, because its token may have to be fetched first.
+ * What its owner sends or asks for until then is kept and passed on, in order, in the moment in which the
+ * transport's stream exists. The transport may end a stream before its open has returned here; that end is
+ * then delivered by the actor, after the handle was noted, so that free always has something to free.
  */
 #include "etcd_call.h"
 
@@ -34,16 +35,16 @@ struct vdi_etcd_stream {
 	vd_mono			       due;
 
 	/* Under the client's lock. */
-	enum stream_state	     state;
-	bool			     is_in_inbox;
+	enum stream_state state;
+	bool		  is_in_inbox;
 	TAILQ_ENTRY(vdi_etcd_stream) inbox_node;
-	struct vdi_rpc_stream	    *rpc; /* not NULL from OPEN on */
-	STAILQ_HEAD(, pending)	     pending;
-	bool			     wants_message;
-	bool			     wants_half_close;
-	bool			     is_canceled;
-	bool			     has_ended_early;
-	struct vdi_etcd_end	     end; /* when it ended early */
+	struct vdi_rpc_stream *rpc; /* not NULL from OPEN on */
+	STAILQ_HEAD(, pending) pending;
+	bool		    wants_message;
+	bool		    wants_half_close;
+	bool		    is_canceled;
+	bool		    has_ended_early;
+	struct vdi_etcd_end end; /* when it ended early */
 
 	/* Actor only. */
 	struct vdi_etcd_waiter waiter;
@@ -125,7 +126,8 @@ static void on_ended(void *arg, const struct vdi_rpc_end *end)
 
 /* ---- Opening; actor ---- */
 
-/* A stream that was canceled while it was looked at is in the inbox once more: what is found there must not have ended, its owner may free it at any moment. */
+/* A stream that was canceled while it was looked at is in the inbox once more: what is found there must not
+ * have ended, its owner may free it at any moment. */
 static void deliver_end(struct vdi_etcd_stream *stream, const struct vdi_rpc_end *end)
 {
 	vdi_lock_acquire(&stream->client->lock);
@@ -137,7 +139,9 @@ static void deliver_end(struct vdi_etcd_stream *stream, const struct vdi_rpc_end
 
 static void deliver_own_end(struct vdi_etcd_stream *stream, int code, const char *text)
 {
-	const struct vdi_rpc_end end = { .code = code, .message = text, .endpoint = "", .unsent = true, .local = true };
+	const struct vdi_rpc_end end = {
+		.code = code, .message = text, .endpoint = "", .unsent = true, .local = true
+	};
 
 	deliver_end(stream, &end);
 }
@@ -148,8 +152,9 @@ static vd_status open_transport(struct vdi_etcd_stream *stream, struct vdi_rpc_s
 	struct vd_etcd				   *client = stream->client;
 	struct vdi_etcd_metadata		    metadata;
 	struct vdi_rpc_request			    request = {
-			 .method = vdi_etcd_methods[stream->method].path, .message = { stream->message, stream->message_size },
-			 .half_close = stream->half_close,
+				     .method = vdi_etcd_methods[stream->method].path,
+				     .message = { stream->message, stream->message_size },
+				     .half_close = stream->half_close,
 	};
 	vd_status status;
 
@@ -159,7 +164,8 @@ static vd_status open_transport(struct vdi_etcd_stream *stream, struct vdi_rpc_s
 		request.timeout = vd_mono_since(stream->due, vd_env_now(client->env));
 		request.timeout.ns = VDI_MAX(request.timeout.ns, 1);
 	}
-	VDI_TRY(vdi_etcd_metadata_make(client, stream->require_leader, true, stream->metadata, stream->metadata_count, &metadata));
+	VDI_TRY(vdi_etcd_metadata_make(client, stream->require_leader, true, stream->metadata,
+				       stream->metadata_count, &metadata));
 	request.metadata = metadata.items;
 	request.metadata_count = metadata.count;
 	status = client->transport->ops->stream_open(client->transport, &request, &handlers, stream, ret_rpc);
@@ -236,7 +242,8 @@ static void resume(struct vdi_etcd_waiter *waiter, const struct vdi_etcd_end *fa
 		open_now(stream);
 		return;
 	}
-	/* The token's time was over, not the stream's: clientv3 waits for one as long as the stream lives, so its owner is to try again. */
+	/* The token's time was over, not the stream's: clientv3 waits for one as long as the stream lives, so
+	 * its owner is to try again. */
 	vdi_etcd_end_copy(&end, &failed->end);
 	if (end.end.code == VDI_RPC_DEADLINE_EXCEEDED)
 		end.end.code = VDI_RPC_UNAVAILABLE;
@@ -277,13 +284,15 @@ static vd_status copy_request(struct vdi_etcd_stream *stream, const struct vdi_e
 	if (request->endpoint && (stream->endpoint = vdi_strdup(request->endpoint)) == NULL)
 		return VD_NOMEM;
 	stream->message_size = request->message.size;
-	if (request->message.size && (stream->message = vdi_strndup(request->message.data, request->message.size)) == NULL)
+	if (request->message.size &&
+	    (stream->message = vdi_strndup(request->message.data, request->message.size)) == NULL)
 		return VD_NOMEM;
 	return VD_OK;
 }
 
-vd_status vdi_etcd_stream_open(struct vd_etcd *client, const struct vdi_etcd_stream_request *request, const struct vdi_rpc_stream_handlers *handlers,
-			       void *arg, struct vdi_etcd_stream **ret_stream)
+vd_status vdi_etcd_stream_open(struct vd_etcd *client, const struct vdi_etcd_stream_request *request,
+			       const struct vdi_rpc_stream_handlers *handlers, void *arg,
+			       struct vdi_etcd_stream **ret_stream)
 {
 	struct vdi_etcd_stream *stream;
 	vd_status		status;

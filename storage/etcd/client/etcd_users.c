@@ -3,10 +3,11 @@
 
 #include <rpc.pb-c.h>
 
-static vd_status start(struct vd_etcd *client, const struct vd_etcd_call *call, enum vdi_etcd_method method, const ProtobufCMessage *request,
-		       vd_etcd_done_fn done, void *arg)
+static vd_status start(struct vd_etcd *client, const struct vd_etcd_call *call, enum vdi_etcd_method method,
+		       const ProtobufCMessage *request, vd_etcd_done_fn done, void *arg)
 {
-	return vdi_etcd_call_message(client, call, method, vdi_etcd_finish_header, (vdi_etcd_any_fn) done, arg, request);
+	return vdi_etcd_call_message(client, call, method, vdi_etcd_finish_header, (vdi_etcd_any_fn) done,
+				     arg, request);
 }
 
 /* protobuf-c writes through char * what it only reads. */
@@ -15,7 +16,8 @@ static char *text(const char *borrowed)
 	return (char *) borrowed;
 }
 
-static void auth_status_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message)
+static void auth_status_finished(struct vdi_etcd_call *call, struct vd_etcd_error *error,
+				 struct vd_bytes message)
 {
 	vd_etcd_auth_status_fn		  done = (vd_etcd_auth_status_fn) call->done;
 	ProtobufCMessage		 *unpacked = NULL;
@@ -24,7 +26,8 @@ static void auth_status_finished(struct vdi_etcd_call *call, struct vd_etcd_erro
 	struct vd_etcd_header		  header;
 
 	if (error == NULL) {
-		vd_status status = vdi_etcd_proto_unpack(&etcdserverpb__auth_status_response__descriptor, message, &unpacked, &own);
+		vd_status status = vdi_etcd_proto_unpack(&etcdserverpb__auth_status_response__descriptor,
+							 message, &unpacked, &own);
 
 		if (status != VD_OK && vdi_etcd_call_unreadable(call, status, &own) != VD_OK)
 			error = &own;
@@ -39,14 +42,17 @@ static void auth_status_finished(struct vdi_etcd_call *call, struct vd_etcd_erro
 	vdi_etcd_proto_free(unpacked);
 }
 
-vd_status vd_etcd_auth_status(struct vd_etcd *client, const struct vd_etcd_call *call, vd_etcd_auth_status_fn done, void *arg)
+vd_status vd_etcd_auth_status(struct vd_etcd *client, const struct vd_etcd_call *call,
+			      vd_etcd_auth_status_fn done, void *arg)
 {
 	Etcdserverpb__AuthStatusRequest request = ETCDSERVERPB__AUTH_STATUS_REQUEST__INIT;
 
-	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_AUTH_STATUS, auth_status_finished, (vdi_etcd_any_fn) done, arg, &request.base);
+	return vdi_etcd_call_message(client, call, VDI_ETCD_METHOD_AUTH_STATUS, auth_status_finished,
+				     (vdi_etcd_any_fn) done, arg, &request.base);
 }
 
-vd_status vd_etcd_auth_enable(struct vd_etcd *client, const struct vd_etcd_call *call, bool enable, vd_etcd_done_fn done, void *arg)
+vd_status vd_etcd_auth_enable(struct vd_etcd *client, const struct vd_etcd_call *call, bool enable,
+			      vd_etcd_done_fn done, void *arg)
 {
 	Etcdserverpb__AuthEnableRequest	 enabling = ETCDSERVERPB__AUTH_ENABLE_REQUEST__INIT;
 	Etcdserverpb__AuthDisableRequest disabling = ETCDSERVERPB__AUTH_DISABLE_REQUEST__INIT;
@@ -55,8 +61,8 @@ vd_status vd_etcd_auth_enable(struct vd_etcd *client, const struct vd_etcd_call 
 			start(client, call, VDI_ETCD_METHOD_AUTH_DISABLE, &disabling.base, done, arg);
 }
 
-vd_status vd_etcd_user_add(struct vd_etcd *client, const struct vd_etcd_call *call, const char *name, const char *password, vd_etcd_done_fn done,
-			   void *arg)
+vd_status vd_etcd_user_add(struct vd_etcd *client, const struct vd_etcd_call *call, const char *name,
+			   const char *password, vd_etcd_done_fn done, void *arg)
 {
 	Etcdserverpb__AuthUserAddRequest request = ETCDSERVERPB__AUTH_USER_ADD_REQUEST__INIT;
 	Authpb__UserAddOptions		 options = AUTHPB__USER_ADD_OPTIONS__INIT;
@@ -71,7 +77,8 @@ vd_status vd_etcd_user_add(struct vd_etcd *client, const struct vd_etcd_call *ca
 	return start(client, call, VDI_ETCD_METHOD_USER_ADD, &request.base, done, arg);
 }
 
-vd_status vd_etcd_user_delete(struct vd_etcd *client, const struct vd_etcd_call *call, const char *name, vd_etcd_done_fn done, void *arg)
+vd_status vd_etcd_user_delete(struct vd_etcd *client, const struct vd_etcd_call *call, const char *name,
+			      vd_etcd_done_fn done, void *arg)
 {
 	Etcdserverpb__AuthUserDeleteRequest request = ETCDSERVERPB__AUTH_USER_DELETE_REQUEST__INIT;
 
@@ -81,10 +88,12 @@ vd_status vd_etcd_user_delete(struct vd_etcd *client, const struct vd_etcd_call 
 	return start(client, call, VDI_ETCD_METHOD_USER_DELETE, &request.base, done, arg);
 }
 
-vd_status vd_etcd_user_change_password(struct vd_etcd *client, const struct vd_etcd_call *call, const char *name, const char *password,
-				       vd_etcd_done_fn done, void *arg)
+vd_status vd_etcd_user_change_password(struct vd_etcd *client, const struct vd_etcd_call *call,
+				       const char *name, const char *password, vd_etcd_done_fn done,
+				       void *arg)
 {
-	Etcdserverpb__AuthUserChangePasswordRequest request = ETCDSERVERPB__AUTH_USER_CHANGE_PASSWORD_REQUEST__INIT;
+	Etcdserverpb__AuthUserChangePasswordRequest request =
+		ETCDSERVERPB__AUTH_USER_CHANGE_PASSWORD_REQUEST__INIT;
 
 	if (name == NULL || password == NULL)
 		return VD_INVALID_ARGUMENT;
@@ -93,8 +102,8 @@ vd_status vd_etcd_user_change_password(struct vd_etcd *client, const struct vd_e
 	return start(client, call, VDI_ETCD_METHOD_USER_CHANGE_PASSWORD, &request.base, done, arg);
 }
 
-vd_status vd_etcd_user_grant_role(struct vd_etcd *client, const struct vd_etcd_call *call, const char *user, const char *role, vd_etcd_done_fn done,
-				  void *arg)
+vd_status vd_etcd_user_grant_role(struct vd_etcd *client, const struct vd_etcd_call *call, const char *user,
+				  const char *role, vd_etcd_done_fn done, void *arg)
 {
 	Etcdserverpb__AuthUserGrantRoleRequest request = ETCDSERVERPB__AUTH_USER_GRANT_ROLE_REQUEST__INIT;
 
@@ -105,7 +114,8 @@ vd_status vd_etcd_user_grant_role(struct vd_etcd *client, const struct vd_etcd_c
 	return start(client, call, VDI_ETCD_METHOD_USER_GRANT_ROLE, &request.base, done, arg);
 }
 
-vd_status vd_etcd_role_add(struct vd_etcd *client, const struct vd_etcd_call *call, const char *name, vd_etcd_done_fn done, void *arg)
+vd_status vd_etcd_role_add(struct vd_etcd *client, const struct vd_etcd_call *call, const char *name,
+			   vd_etcd_done_fn done, void *arg)
 {
 	Etcdserverpb__AuthRoleAddRequest request = ETCDSERVERPB__AUTH_ROLE_ADD_REQUEST__INIT;
 
@@ -115,11 +125,13 @@ vd_status vd_etcd_role_add(struct vd_etcd *client, const struct vd_etcd_call *ca
 	return start(client, call, VDI_ETCD_METHOD_ROLE_ADD, &request.base, done, arg);
 }
 
-vd_status vd_etcd_role_grant(struct vd_etcd *client, const struct vd_etcd_call *call, const char *role, enum vd_etcd_permission permission,
-			     struct vd_bytes key, struct vd_bytes range_end, vd_etcd_done_fn done, void *arg)
+vd_status vd_etcd_role_grant(struct vd_etcd *client, const struct vd_etcd_call *call, const char *role,
+			     enum vd_etcd_permission permission, struct vd_bytes key,
+			     struct vd_bytes range_end, vd_etcd_done_fn done, void *arg)
 {
-	Etcdserverpb__AuthRoleGrantPermissionRequest request = ETCDSERVERPB__AUTH_ROLE_GRANT_PERMISSION_REQUEST__INIT;
-	Authpb__Permission			     granted = AUTHPB__PERMISSION__INIT;
+	Etcdserverpb__AuthRoleGrantPermissionRequest request =
+		ETCDSERVERPB__AUTH_ROLE_GRANT_PERMISSION_REQUEST__INIT;
+	Authpb__Permission granted = AUTHPB__PERMISSION__INIT;
 
 	VDI_REQUIRE_BYTES(key, NULL);
 	VDI_REQUIRE_BYTES(range_end, NULL);

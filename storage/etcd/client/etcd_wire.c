@@ -1,10 +1,12 @@
 /* Reading etcd's answers.
  *
- * A message is a row of fields: a tag (field number and wire type), then a number or a length with bytes. next_field() takes one off the front and
- * checks its form; each decoder below is a loop over it with one case for every field that matters. Sub-messages are decoded into what is
- * there already, so that a field which comes twice is merged without further ado, as protobuf demands.
+ * A message is a row of fields: a tag (field number and wire type), then a number or a length with bytes.
+ * next_field() takes one off the front and checks its form; each decoder below is a loop over it with one
+ * case for every field that matters. Sub-messages are decoded into what is there already, so that a field
+ * which comes twice is merged without further ado, as protobuf demands.
  *
- * A record's fields may come in any order, so it is read twice: first where key and value lie, then one allocation and one copy.
+ * A record's fields may come in any order, so it is read twice: first where key and value lie, then one
+ * allocation and one copy.
  */
 #include "etcd_wire.h"
 
@@ -26,7 +28,8 @@ struct field {
 
 static vd_status corrupt(const struct decoding *decoding, const void *place, const char *what)
 {
-	return vd_error_set(decoding->reterr, VD_CORRUPT, "the answer cannot be read: %s at byte %zu", what, (size_t) ((const char *) place - decoding->start));
+	return vd_error_set(decoding->reterr, VD_CORRUPT, "the answer cannot be read: %s at byte %zu", what,
+			    (size_t) ((const char *) place - decoding->start));
 }
 
 static vd_status no_memory(const struct decoding *decoding)
@@ -73,28 +76,24 @@ static vd_status next_field(const struct decoding *decoding, struct vd_bytes *re
 	if (!take_varint(rest, &tag) || tag > UINT32_MAX || tag >> 3 == 0)
 		return corrupt(decoding, place, "a field's tag");
 	ret_field->number = (uint32_t) (tag >> 3);
-	ret_field->type = (enum wire_type) (tag & 7);
+	ret_field->type = (enum wire_type)(tag & 7);
 	switch (ret_field->type) {
-	case WIRE_VARINT:
-		complete = take_varint(rest, &ret_field->value);
-		break;
+	case WIRE_VARINT: complete = take_varint(rest, &ret_field->value); break;
 	case WIRE_BYTES:
-		complete = take_varint(rest, &ret_field->value) && take_bytes(rest, ret_field->value, &ret_field->bytes);
+		complete = take_varint(rest, &ret_field->value) &&
+			   take_bytes(rest, ret_field->value, &ret_field->bytes);
 		break;
-	case WIRE_FIXED64:
-		complete = take_bytes(rest, 8, &ret_field->bytes);
-		break;
-	case WIRE_FIXED32:
-		complete = take_bytes(rest, 4, &ret_field->bytes);
-		break;
-	default:
-		return corrupt(decoding, place, "an unknown wire type");
+	case WIRE_FIXED64: complete = take_bytes(rest, 8, &ret_field->bytes); break;
+	case WIRE_FIXED32: complete = take_bytes(rest, 4, &ret_field->bytes); break;
+	default: return corrupt(decoding, place, "an unknown wire type");
 	}
 	return complete ? VD_OK : corrupt(decoding, place, "a field that is cut off");
 }
 
-/* The next field that has a known number below the count of types; others are skipped. types[number]: its wire type, 'v' or 'b', or 0. */
-static vd_status next_known(const struct decoding *decoding, struct vd_bytes *rest, const char *types, size_t type_count, struct field *ret_field)
+/* The next field that has a known number below the count of types; others are skipped. types[number]: its
+ * wire type, 'v' or 'b', or 0. */
+static vd_status next_known(const struct decoding *decoding, struct vd_bytes *rest, const char *types,
+			    size_t type_count, struct field *ret_field)
 {
 	for (;;) {
 		const void *place = rest->data;
@@ -111,53 +110,50 @@ static vd_status next_known(const struct decoding *decoding, struct vd_bytes *re
 }
 
 /* Loops over the known fields of bytes. The block sees `field` and returns on failure. */
-#define FOR_EACH_FIELD(decoding, bytes, types)                                                                                                       \
-	for (struct vd_bytes rest_ = (bytes), *again_ = &rest_; again_;)                                                                             \
-		for (struct field field = { 0 };;)                                                                                                          \
-			if ((field_status = next_known(decoding, &rest_, types, sizeof(types), &field)) == VD_AGAIN) {                               \
-				again_ = NULL;                                                                                               \
-				break;                                                                                                       \
-			} else if (field_status != VD_OK) {                                                                                          \
-				return field_status;                                                                                         \
+#define FOR_EACH_FIELD(decoding, bytes, types)                                                               \
+	for (struct vd_bytes rest_ = (bytes), *again_ = &rest_; again_;)                                     \
+		for (struct field field = { 0 };;)                                                           \
+			if ((field_status = next_known(decoding, &rest_, types, sizeof(types), &field)) ==   \
+			    VD_AGAIN) {                                                                      \
+				again_ = NULL;                                                               \
+				break;                                                                       \
+			} else if (field_status != VD_OK) {                                                  \
+				return field_status;                                                         \
 			} else
 
 /* ---- Header and record ---- */
 
-static vd_status decode_header(const struct decoding *decoding, struct vd_bytes bytes, struct vd_etcd_header *header)
+static vd_status decode_header(const struct decoding *decoding, struct vd_bytes bytes,
+			       struct vd_etcd_header *header)
 {
 	static const char types[] = { 0, 'v', 'v', 'v', 'v' };
 	vd_status	  field_status;
 
-	FOR_EACH_FIELD (decoding, bytes, types) {
+	FOR_EACH_FIELD(decoding, bytes, types)
+	{
 		switch (field.number) {
-		case 1:
-			header->cluster_id = field.value;
-			break;
-		case 2:
-			header->member_id = field.value;
-			break;
-		case 3:
-			header->revision = (vd_rev) field.value;
-			break;
-		case 4:
-			header->raft_term = field.value;
-			break;
+		case 1: header->cluster_id = field.value; break;
+		case 2: header->member_id = field.value; break;
+		case 3: header->revision = (vd_rev) field.value; break;
+		case 4: header->raft_term = field.value; break;
 		}
 	}
 	return VD_OK;
 }
 
-static vd_status decode_first_header(const struct decoding *decoding, struct vd_bytes bytes, struct vd_etcd_header *header)
+static vd_status decode_first_header(const struct decoding *decoding, struct vd_bytes bytes,
+				     struct vd_etcd_header *header)
 {
 	static const char types[] = { 0, 'b' };
 	vd_status	  field_status;
 
-	FOR_EACH_FIELD (decoding, bytes, types)
-		VDI_TRY(decode_header(decoding, field.bytes, header));
+	FOR_EACH_FIELD(decoding, bytes, types)
+	VDI_TRY(decode_header(decoding, field.bytes, header));
 	return VD_OK;
 }
 
-vd_status vdi_etcd_wire_header_decode(struct vd_bytes message, struct vd_etcd_header *ret_header, struct vd_error *reterr)
+vd_status vdi_etcd_wire_header_decode(struct vd_bytes message, struct vd_etcd_header *ret_header,
+				      struct vd_error *reterr)
 {
 	struct decoding	      decoding = { message.data, reterr };
 	struct vd_etcd_header header = { 0 };
@@ -181,26 +177,15 @@ static vd_status decode_record(const struct decoding *decoding, struct vd_bytes 
 	static const char types[] = { 0, 'b', 'v', 'v', 'v', 'b', 'v' };
 	vd_status	  field_status;
 
-	FOR_EACH_FIELD (decoding, bytes, types) {
+	FOR_EACH_FIELD(decoding, bytes, types)
+	{
 		switch (field.number) {
-		case 1:
-			record->key = field.bytes;
-			break;
-		case 2:
-			record->create_rev = (vd_rev) field.value;
-			break;
-		case 3:
-			record->mod_rev = (vd_rev) field.value;
-			break;
-		case 4:
-			record->version = (int64_t) field.value;
-			break;
-		case 5:
-			record->value = field.bytes;
-			break;
-		case 6:
-			record->lease = (int64_t) field.value;
-			break;
+		case 1: record->key = field.bytes; break;
+		case 2: record->create_rev = (vd_rev) field.value; break;
+		case 3: record->mod_rev = (vd_rev) field.value; break;
+		case 4: record->version = (int64_t) field.value; break;
+		case 5: record->value = field.bytes; break;
+		case 6: record->lease = (int64_t) field.value; break;
 		}
 	}
 	return VD_OK;
@@ -241,7 +226,8 @@ static bool make_room(void **array, size_t count, size_t item_size)
 	return true;
 }
 
-static vd_status append_record(const struct decoding *decoding, struct vd_bytes bytes, struct vd_kv ***kvs, size_t *count)
+static vd_status append_record(const struct decoding *decoding, struct vd_bytes bytes, struct vd_kv ***kvs,
+			       size_t *count)
 {
 	struct record record = { 0 };
 
@@ -262,26 +248,22 @@ static void free_kvs(struct vd_kv **kvs, size_t count)
 
 /* ---- Range ---- */
 
-static vd_status decode_range(const struct decoding *decoding, struct vd_bytes bytes, struct vd_etcd_header *header, struct vd_range_result *result)
+static vd_status decode_range(const struct decoding *decoding, struct vd_bytes bytes,
+			      struct vd_etcd_header *header, struct vd_range_result *result)
 {
 	static const char types[] = { 0, 'b', 'b', 'v', 'v' };
 	vd_status	  field_status;
 
-	FOR_EACH_FIELD (decoding, bytes, types) {
+	FOR_EACH_FIELD(decoding, bytes, types)
+	{
 		switch (field.number) {
 		case 1:
 			VDI_TRY(decode_header(decoding, field.bytes, header));
 			result->revision = header->revision;
 			break;
-		case 2:
-			VDI_TRY(append_record(decoding, field.bytes, &result->kvs, &result->kv_count));
-			break;
-		case 3:
-			result->more = field.value != 0;
-			break;
-		case 4:
-			result->count = (int64_t) field.value;
-			break;
+		case 2: VDI_TRY(append_record(decoding, field.bytes, &result->kvs, &result->kv_count)); break;
+		case 3: result->more = field.value != 0; break;
+		case 4: result->count = (int64_t) field.value; break;
 		}
 	}
 	return VD_OK;
@@ -293,8 +275,8 @@ void vdi_etcd_wire_range_result_fini(struct vd_range_result *result)
 	*result = (struct vd_range_result) { 0 };
 }
 
-static vd_status finish_range(vd_status status, struct vd_etcd_header *header, struct vd_range_result *result, struct vd_etcd_header *ret_header,
-			      struct vd_range_result *ret_result)
+static vd_status finish_range(vd_status status, struct vd_etcd_header *header, struct vd_range_result *result,
+			      struct vd_etcd_header *ret_header, struct vd_range_result *ret_result)
 {
 	if (status != VD_OK) {
 		vdi_etcd_wire_range_result_fini(result);
@@ -305,46 +287,53 @@ static vd_status finish_range(vd_status status, struct vd_etcd_header *header, s
 	return VD_OK;
 }
 
-vd_status vdi_etcd_wire_range_response_decode(struct vd_bytes message, struct vd_etcd_header *ret_header, struct vd_range_result *ret_result,
-					      struct vd_error *reterr)
+vd_status vdi_etcd_wire_range_response_decode(struct vd_bytes message, struct vd_etcd_header *ret_header,
+					      struct vd_range_result *ret_result, struct vd_error *reterr)
 {
 	struct decoding	       decoding = { message.data, reterr };
 	struct vd_etcd_header  header = { 0 };
 	struct vd_range_result result = { 0 };
 
-	return finish_range(decode_range(&decoding, message, &header, &result), &header, &result, ret_header, ret_result);
+	return finish_range(decode_range(&decoding, message, &header, &result), &header, &result, ret_header,
+			    ret_result);
 }
 
-static vd_status decode_range_stream(const struct decoding *decoding, struct vd_bytes bytes, struct vd_etcd_header *header, struct vd_range_result *result)
+static vd_status decode_range_stream(const struct decoding *decoding, struct vd_bytes bytes,
+				     struct vd_etcd_header *header, struct vd_range_result *result)
 {
 	static const char types[] = { 0, 'b' };
 	vd_status	  field_status;
 
-	FOR_EACH_FIELD (decoding, bytes, types)
-		VDI_TRY(decode_range(decoding, field.bytes, header, result));
+	FOR_EACH_FIELD(decoding, bytes, types)
+	VDI_TRY(decode_range(decoding, field.bytes, header, result));
 	return VD_OK;
 }
 
-vd_status vdi_etcd_wire_range_stream_response_decode(struct vd_bytes message, struct vd_etcd_header *ret_header, struct vd_range_result *ret_result,
-						     struct vd_error *reterr)
+vd_status vdi_etcd_wire_range_stream_response_decode(struct vd_bytes	     message,
+						     struct vd_etcd_header  *ret_header,
+						     struct vd_range_result *ret_result,
+						     struct vd_error	    *reterr)
 {
 	struct decoding	       decoding = { message.data, reterr };
 	struct vd_etcd_header  header = { 0 };
 	struct vd_range_result result = { 0 };
 
-	return finish_range(decode_range_stream(&decoding, message, &header, &result), &header, &result, ret_header, ret_result);
+	return finish_range(decode_range_stream(&decoding, message, &header, &result), &header, &result,
+			    ret_header, ret_result);
 }
 
 /* ---- Put, delete, transaction ---- */
 
-static vd_status decode_put(const struct decoding *decoding, struct vd_bytes bytes, struct vd_etcd_header *header, struct vd_op_result *result)
+static vd_status decode_put(const struct decoding *decoding, struct vd_bytes bytes,
+			    struct vd_etcd_header *header, struct vd_op_result *result)
 {
 	static const char types[] = { 0, 'b', 'b' };
 	struct record	  previous = { 0 };
 	bool		  has_previous = false;
 	vd_status	  field_status;
 
-	FOR_EACH_FIELD (decoding, bytes, types) {
+	FOR_EACH_FIELD(decoding, bytes, types)
+	{
 		if (field.number == 1) {
 			VDI_TRY(decode_header(decoding, field.bytes, header));
 			result->revision = header->revision;
@@ -366,32 +355,34 @@ static vd_status decode_put(const struct decoding *decoding, struct vd_bytes byt
 	return VD_OK;
 }
 
-static vd_status decode_delete(const struct decoding *decoding, struct vd_bytes bytes, struct vd_etcd_header *header, struct vd_op_result *result)
+static vd_status decode_delete(const struct decoding *decoding, struct vd_bytes bytes,
+			       struct vd_etcd_header *header, struct vd_op_result *result)
 {
 	static const char types[] = { 0, 'b', 'v', 'b' };
 	vd_status	  field_status;
 
-	FOR_EACH_FIELD (decoding, bytes, types) {
+	FOR_EACH_FIELD(decoding, bytes, types)
+	{
 		switch (field.number) {
 		case 1:
 			VDI_TRY(decode_header(decoding, field.bytes, header));
 			result->revision = header->revision;
 			break;
-		case 2:
-			result->deleted = (int64_t) field.value;
-			break;
+		case 2: result->deleted = (int64_t) field.value; break;
 		case 3:
-			VDI_TRY(append_record(decoding, field.bytes, &result->previous, &result->previous_count));
+			VDI_TRY(append_record(decoding, field.bytes, &result->previous,
+					      &result->previous_count));
 			break;
 		}
 	}
 	return VD_OK;
 }
 
-static vd_status decode_txn(const struct decoding *decoding, struct vd_bytes bytes, unsigned level, struct vd_etcd_header *header,
-			    struct vd_txn_result *result);
+static vd_status decode_txn(const struct decoding *decoding, struct vd_bytes bytes, unsigned level,
+			    struct vd_etcd_header *header, struct vd_txn_result *result);
 
-static vd_status decode_sub_txn(const struct decoding *decoding, struct vd_bytes bytes, unsigned level, struct vd_op_result *result)
+static vd_status decode_sub_txn(const struct decoding *decoding, struct vd_bytes bytes, unsigned level,
+				struct vd_op_result *result)
 {
 	struct vd_txn_result *txn = (struct vd_txn_result *) result->txn;
 	struct vd_etcd_header header = { .revision = result->revision };
@@ -408,14 +399,16 @@ static vd_status decode_sub_txn(const struct decoding *decoding, struct vd_bytes
 }
 
 /* ResponseOp: the last of several kinds holds, so a result of another kind is dropped first. */
-static vd_status decode_op(const struct decoding *decoding, struct vd_bytes bytes, unsigned level, struct vd_op_result *result)
+static vd_status decode_op(const struct decoding *decoding, struct vd_bytes bytes, unsigned level,
+			   struct vd_op_result *result)
 {
 	static const char	     types[] = { 0, 'b', 'b', 'b', 'b' };
 	static const enum vd_op_kind kinds[] = { 0, VD_OP_RANGE, VD_OP_PUT, VD_OP_DELETE, VD_OP_TXN };
 	bool			     any = false;
 	vd_status		     field_status;
 
-	FOR_EACH_FIELD (decoding, bytes, types) {
+	FOR_EACH_FIELD(decoding, bytes, types)
+	{
 		struct vd_etcd_header header;
 
 		if (any && result->kind != kinds[field.number])
@@ -429,29 +422,24 @@ static vd_status decode_op(const struct decoding *decoding, struct vd_bytes byte
 			VDI_TRY(decode_range(decoding, field.bytes, &header, &result->range));
 			result->revision = header.revision;
 			break;
-		case VD_OP_PUT:
-			VDI_TRY(decode_put(decoding, field.bytes, &header, result));
-			break;
-		case VD_OP_DELETE:
-			VDI_TRY(decode_delete(decoding, field.bytes, &header, result));
-			break;
-		case VD_OP_TXN:
-			VDI_TRY(decode_sub_txn(decoding, field.bytes, level, result));
-			break;
+		case VD_OP_PUT: VDI_TRY(decode_put(decoding, field.bytes, &header, result)); break;
+		case VD_OP_DELETE: VDI_TRY(decode_delete(decoding, field.bytes, &header, result)); break;
+		case VD_OP_TXN: VDI_TRY(decode_sub_txn(decoding, field.bytes, level, result)); break;
 		}
 	}
 	return any ? VD_OK : corrupt(decoding, bytes.data, "a result of no kind");
 }
 
-static vd_status decode_txn(const struct decoding *decoding, struct vd_bytes bytes, unsigned level, struct vd_etcd_header *header,
-			    struct vd_txn_result *result)
+static vd_status decode_txn(const struct decoding *decoding, struct vd_bytes bytes, unsigned level,
+			    struct vd_etcd_header *header, struct vd_txn_result *result)
 {
 	static const char types[] = { 0, 'b', 'v', 'b' };
 	vd_status	  field_status;
 
 	if (level > VDI_ETCD_WIRE_LEVELS_MAX)
 		return corrupt(decoding, bytes.data, "too many levels of transactions");
-	FOR_EACH_FIELD (decoding, bytes, types) {
+	FOR_EACH_FIELD(decoding, bytes, types)
+	{
 		struct vd_op_result *results = (struct vd_op_result *) result->results;
 
 		switch (field.number) {
@@ -459,9 +447,7 @@ static vd_status decode_txn(const struct decoding *decoding, struct vd_bytes byt
 			VDI_TRY(decode_header(decoding, field.bytes, header));
 			result->revision = header->revision;
 			break;
-		case 2:
-			result->succeeded = field.value != 0;
-			break;
+		case 2: result->succeeded = field.value != 0; break;
 		case 3:
 			if (!make_room((void **) &results, result->result_count, sizeof *results))
 				return no_memory(decoding);
@@ -497,8 +483,9 @@ void vdi_etcd_wire_op_result_fini(struct vd_op_result *result)
 	*result = (struct vd_op_result) { 0 };
 }
 
-vd_status vdi_etcd_wire_op_response_decode(enum vd_op_kind kind, struct vd_bytes message, struct vd_etcd_header *ret_header,
-					   struct vd_op_result *ret_result, struct vd_error *reterr)
+vd_status vdi_etcd_wire_op_response_decode(enum vd_op_kind kind, struct vd_bytes message,
+					   struct vd_etcd_header *ret_header, struct vd_op_result *ret_result,
+					   struct vd_error *reterr)
 {
 	struct decoding	      decoding = { message.data, reterr };
 	struct vd_etcd_header header = { 0 };
@@ -506,7 +493,8 @@ vd_status vdi_etcd_wire_op_response_decode(enum vd_op_kind kind, struct vd_bytes
 	vd_status	      status;
 
 	VDI_CHECK(kind == VD_OP_PUT || kind == VD_OP_DELETE);
-	status = kind == VD_OP_PUT ? decode_put(&decoding, message, &header, &result) : decode_delete(&decoding, message, &header, &result);
+	status = kind == VD_OP_PUT ? decode_put(&decoding, message, &header, &result) :
+				     decode_delete(&decoding, message, &header, &result);
 	if (status != VD_OK) {
 		vdi_etcd_wire_op_result_fini(&result);
 		return status;
@@ -516,8 +504,8 @@ vd_status vdi_etcd_wire_op_response_decode(enum vd_op_kind kind, struct vd_bytes
 	return VD_OK;
 }
 
-vd_status vdi_etcd_wire_txn_response_decode(struct vd_bytes message, struct vd_etcd_header *ret_header, struct vd_txn_result *ret_result,
-					    struct vd_error *reterr)
+vd_status vdi_etcd_wire_txn_response_decode(struct vd_bytes message, struct vd_etcd_header *ret_header,
+					    struct vd_txn_result *ret_result, struct vd_error *reterr)
 {
 	struct decoding	      decoding = { message.data, reterr };
 	struct vd_etcd_header header = { 0 };
@@ -563,7 +551,8 @@ void vdi_etcd_wire_events_fini(struct vdi_etcd_wire_events *events)
 	*events = (struct vdi_etcd_wire_events) { 0 };
 }
 
-static vd_status append_event(const struct decoding *decoding, struct vd_bytes bytes, struct vdi_etcd_wire_events *events)
+static vd_status append_event(const struct decoding *decoding, struct vd_bytes bytes,
+			      struct vdi_etcd_wire_events *events)
 {
 	static const char      types[] = { 0, 'v', 'b', 'b' };
 	struct record	       record = { 0 };
@@ -575,11 +564,10 @@ static vd_status append_event(const struct decoding *decoding, struct vd_bytes b
 	int32_t		       kind = 0;
 	vd_status	       field_status;
 
-	FOR_EACH_FIELD (decoding, bytes, types) {
+	FOR_EACH_FIELD(decoding, bytes, types)
+	{
 		switch (field.number) {
-		case 1:
-			kind = (int32_t) field.value;
-			break;
+		case 1: kind = (int32_t) field.value; break;
 		case 2:
 			VDI_TRY(decode_record(decoding, field.bytes, &record));
 			has_record = true;
@@ -614,45 +602,34 @@ static vd_status append_event(const struct decoding *decoding, struct vd_bytes b
 	return VD_OK;
 }
 
-static vd_status decode_watch(const struct decoding *decoding, struct vd_bytes bytes, struct vdi_etcd_wire_watch_response *response,
-			      struct vdi_etcd_wire_events *events)
+static vd_status decode_watch(const struct decoding *decoding, struct vd_bytes bytes,
+			      struct vdi_etcd_wire_watch_response *response,
+			      struct vdi_etcd_wire_events	  *events)
 {
 	static const char types[] = { 0, 'b', 'v', 'v', 'v', 'v', 'b', 'v', 0, 0, 0, 'b' };
 	vd_status	  field_status;
 
-	FOR_EACH_FIELD (decoding, bytes, types) {
+	FOR_EACH_FIELD(decoding, bytes, types)
+	{
 		switch (field.number) {
 		case 1:
 			VDI_TRY(decode_header(decoding, field.bytes, &response->header));
 			response->has_header = true;
 			break;
-		case 2:
-			response->watch_id = (int64_t) field.value;
-			break;
-		case 3:
-			response->created = field.value != 0;
-			break;
-		case 4:
-			response->canceled = field.value != 0;
-			break;
-		case 5:
-			response->compact_revision = (vd_rev) field.value;
-			break;
-		case 6:
-			response->cancel_reason = field.bytes;
-			break;
-		case 7:
-			response->fragment = field.value != 0;
-			break;
-		case 11:
-			VDI_TRY(append_event(decoding, field.bytes, events));
-			break;
+		case 2: response->watch_id = (int64_t) field.value; break;
+		case 3: response->created = field.value != 0; break;
+		case 4: response->canceled = field.value != 0; break;
+		case 5: response->compact_revision = (vd_rev) field.value; break;
+		case 6: response->cancel_reason = field.bytes; break;
+		case 7: response->fragment = field.value != 0; break;
+		case 11: VDI_TRY(append_event(decoding, field.bytes, events)); break;
 		}
 	}
 	return VD_OK;
 }
 
-vd_status vdi_etcd_wire_watch_response_decode(struct vd_bytes message, struct vdi_etcd_wire_watch_response *ret_response,
+vd_status vdi_etcd_wire_watch_response_decode(struct vd_bytes			   message,
+					      struct vdi_etcd_wire_watch_response *ret_response,
 					      struct vdi_etcd_wire_events *events, struct vd_error *reterr)
 {
 	struct decoding			    decoding = { message.data, reterr };

@@ -1,8 +1,9 @@
 /* Writing requests for etcd.
  *
- * A nested message stands behind its length, so each writer runs twice: once over a NULL place, which only counts, and once for real. A message
- * inside n others is counted n times; nesting is bounded, so this stays cheaper than collecting pieces. Zero values are left out, as
- * protobuf's proto3 writes them, but for the members of a oneof: there a value of zero says which one it is.
+ * A nested message stands behind its length, so each writer runs twice: once over a NULL place, which only
+ * counts, and once for real. A message inside n others is counted n times; nesting is bounded, so this stays
+ * cheaper than collecting pieces. Zero values are left out, as protobuf's proto3 writes them, but for the
+ * members of a oneof: there a value of zero says which one it is.
  */
 #include "etcd_wire.h"
 
@@ -89,15 +90,16 @@ static vd_status encode(write_fn write, const void *message, struct vdi_buffer *
 /* ---- KV ---- */
 
 /* E-215: everything begins at the zero byte, because a server refuses the empty key. */
-static void put_first_key(struct writer *writer, unsigned number, struct vd_bytes key, struct vd_bytes range_end)
+static void put_first_key(struct writer *writer, unsigned number, struct vd_bytes key,
+			  struct vd_bytes range_end)
 {
 	bool is_everything = key.size == 0 && range_end.size == 1 && *(const char *) range_end.data == '\0';
 
 	put_bytes(writer, number, is_everything ? range_end : key);
 }
 
-static void write_range_fields(struct writer *writer, const struct vd_range_request *range, enum vd_etcd_sort_order order,
-			       enum vd_etcd_sort_target target)
+static void write_range_fields(struct writer *writer, const struct vd_range_request *range,
+			       enum vd_etcd_sort_order order, enum vd_etcd_sort_target target)
 {
 	put_first_key(writer, 1, range->key, range->range_end);
 	put_bytes(writer, 2, range->range_end);
@@ -113,9 +115,10 @@ static void write_range_fields(struct writer *writer, const struct vd_range_requ
 static void write_range(struct writer *writer, const void *message)
 {
 	const struct vd_etcd_range_request *request = message;
-	bool				    natural = request->sort_order == VD_ETCD_SORT_ASCEND && request->sort_target == VD_ETCD_SORT_KEY;
+	bool natural = request->sort_order == VD_ETCD_SORT_ASCEND && request->sort_target == VD_ETCD_SORT_KEY;
 
-	write_range_fields(writer, &request->range, natural ? VD_ETCD_SORT_NONE : request->sort_order, request->sort_target);
+	write_range_fields(writer, &request->range, natural ? VD_ETCD_SORT_NONE : request->sort_order,
+			   request->sort_target);
 	put_number(writer, 10, request->min_mod_revision);
 	put_number(writer, 11, request->max_mod_revision);
 	put_number(writer, 12, request->min_create_revision);
@@ -158,21 +161,11 @@ static void write_compare(struct writer *writer, const void *message)
 	put_number(writer, 2, compare->target);
 	put_first_key(writer, 3, compare->key, compare->range_end);
 	switch (compare->target) {
-	case VD_COMPARE_VERSION:
-		put_number_always(writer, 4, compare->number);
-		break;
-	case VD_COMPARE_CREATE:
-		put_number_always(writer, 5, compare->number);
-		break;
-	case VD_COMPARE_MOD:
-		put_number_always(writer, 6, compare->number);
-		break;
-	case VD_COMPARE_VALUE:
-		put_bytes_always(writer, 7, compare->value);
-		break;
-	case VD_COMPARE_LEASE:
-		put_number_always(writer, 8, compare->number);
-		break;
+	case VD_COMPARE_VERSION: put_number_always(writer, 4, compare->number); break;
+	case VD_COMPARE_CREATE: put_number_always(writer, 5, compare->number); break;
+	case VD_COMPARE_MOD: put_number_always(writer, 6, compare->number); break;
+	case VD_COMPARE_VALUE: put_bytes_always(writer, 7, compare->value); break;
+	case VD_COMPARE_LEASE: put_number_always(writer, 8, compare->number); break;
 	}
 	put_bytes(writer, 64, compare->range_end);
 }
@@ -184,18 +177,10 @@ static void write_op(struct writer *writer, const void *message)
 	const struct vd_op *op = message;
 
 	switch (op->kind) {
-	case VD_OP_RANGE:
-		put_message(writer, 1, write_sub_range, op);
-		break;
-	case VD_OP_PUT:
-		put_message(writer, 2, write_put, op);
-		break;
-	case VD_OP_DELETE:
-		put_message(writer, 3, write_delete, op);
-		break;
-	case VD_OP_TXN:
-		put_message(writer, 4, write_txn, op->txn);
-		break;
+	case VD_OP_RANGE: put_message(writer, 1, write_sub_range, op); break;
+	case VD_OP_PUT: put_message(writer, 2, write_put, op); break;
+	case VD_OP_DELETE: put_message(writer, 3, write_delete, op); break;
+	case VD_OP_TXN: put_message(writer, 4, write_txn, op->txn); break;
 	}
 }
 
@@ -225,7 +210,8 @@ static bool is_too_deep(const struct vd_txn_request *txn, unsigned level)
 	return false;
 }
 
-vd_status vdi_etcd_wire_range_request_encode(const struct vd_etcd_range_request *request, struct vdi_buffer *buffer)
+vd_status vdi_etcd_wire_range_request_encode(const struct vd_etcd_range_request *request,
+					     struct vdi_buffer			*buffer)
 {
 	return encode(write_range, request, buffer);
 }
@@ -285,7 +271,8 @@ static void write_progress_request(struct writer *writer, const void *message)
 	put_bytes_always(writer, 3, VD_BYTES_NONE);
 }
 
-vd_status vdi_etcd_wire_watch_create_encode(const struct vdi_etcd_wire_watch_create *create, struct vdi_buffer *buffer)
+vd_status vdi_etcd_wire_watch_create_encode(const struct vdi_etcd_wire_watch_create *create,
+					    struct vdi_buffer			    *buffer)
 {
 	return encode(write_create_request, create, buffer);
 }

@@ -1,11 +1,14 @@
 /* A watch as its user sees it: the request, the buffer of responses, the end.
  *
- * The buffer is a list of batches, filled by the set's actor and emptied by one reader. The reader's current batch is not in it: it was taken out
- * whole and is lent until the next call, so no event is copied and the lock is held for a pointer's worth of work. What a full buffer leads to is
- * decided under the same lock (is_full), so that exactly one side notices: put says "full", and the reader that has made half of it free says "resume".
+ * The buffer is a list of batches, filled by the set's actor and emptied by one reader. The reader's current
+ * batch is not in it: it was taken out whole and is lent until the next call, so no event is copied and the
+ * lock is held for a pointer's worth of work. What a full buffer leads to is decided under the same lock
+ * (is_full), so that exactly one side notices: put says "full", and the reader that has made half of it free
+ * says "resume".
  *
- * Progress carries no events, and a reader that stands still must not collect it for ever: of several in a row only the last one is kept. The end is
- * kept until it was read, and after (E-239, E-274: better than upstream, which drops it and what stands before it).
+ * Progress carries no events, and a reader that stands still must not collect it for ever: of several in a
+ * row only the last one is kept. The end is kept until it was read, and after (E-239, E-274: better than
+ * upstream, which drops it and what stands before it).
  */
 #include "etcd_watch.h"
 
@@ -14,16 +17,22 @@
 #include "etcd_watch_set.h"
 #include "usage.h"
 
-#define KEY_AND_END_SIZE_MAX (1u << 20) /* a request that no server takes would end the stream of its siblings */
+#define KEY_AND_END_SIZE_MAX                                                                                 \
+	(1u << 20) /* a request that no server takes would end the stream of its siblings */
 
 static const struct vdi_sm_state states[VDI_ETCD_WATCH_STATE_COUNT] = {
-	[VDI_ETCD_WATCH_WAITING] = { "waiting", VDI_SM_TO(VDI_ETCD_WATCH_CREATING) | VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
-	[VDI_ETCD_WATCH_CREATING] = { "creating", VDI_SM_TO(VDI_ETCD_WATCH_ESTABLISHED) | VDI_SM_TO(VDI_ETCD_WATCH_ABANDONED) |
-							  VDI_SM_TO(VDI_ETCD_WATCH_WAITING) | VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
+	[VDI_ETCD_WATCH_WAITING] = { "waiting",
+				     VDI_SM_TO(VDI_ETCD_WATCH_CREATING) | VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
+	[VDI_ETCD_WATCH_CREATING] = { "creating", VDI_SM_TO(VDI_ETCD_WATCH_ESTABLISHED) |
+							  VDI_SM_TO(VDI_ETCD_WATCH_ABANDONED) |
+							  VDI_SM_TO(VDI_ETCD_WATCH_WAITING) |
+							  VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
 	[VDI_ETCD_WATCH_ABANDONED] = { "abandoned", VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
-	[VDI_ETCD_WATCH_ESTABLISHED] = { "established", VDI_SM_TO(VDI_ETCD_WATCH_PARKED) | VDI_SM_TO(VDI_ETCD_WATCH_WAITING) |
+	[VDI_ETCD_WATCH_ESTABLISHED] = { "established", VDI_SM_TO(VDI_ETCD_WATCH_PARKED) |
+								VDI_SM_TO(VDI_ETCD_WATCH_WAITING) |
 								VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
-	[VDI_ETCD_WATCH_PARKED] = { "parked", VDI_SM_TO(VDI_ETCD_WATCH_WAITING) | VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
+	[VDI_ETCD_WATCH_PARKED] = { "parked",
+				    VDI_SM_TO(VDI_ETCD_WATCH_WAITING) | VDI_SM_TO(VDI_ETCD_WATCH_ENDED) },
 	[VDI_ETCD_WATCH_ENDED] = { "ended", 0 },
 };
 const struct vdi_sm_table vdi_etcd_watch_table = { "etcd_watch", states, VDI_ARRAY_SIZE(states) };
@@ -43,8 +52,8 @@ void vdi_etcd_watch_events_forget(struct vdi_etcd_wire_events *events, size_t co
 	memmove(events->items, events->items + count, events->count * sizeof events->items[0]);
 }
 
-vd_status vdi_etcd_watch_batch_new(const struct vd_etcd_header *header, struct vdi_etcd_wire_events *events, size_t count,
-				   struct vdi_etcd_watch_batch **ret_batch)
+vd_status vdi_etcd_watch_batch_new(const struct vd_etcd_header *header, struct vdi_etcd_wire_events *events,
+				   size_t count, struct vdi_etcd_watch_batch **ret_batch)
 {
 	struct vdi_etcd_watch_batch *batch = vdi_alloc(sizeof *batch + count * sizeof batch->events[0]);
 
@@ -120,7 +129,8 @@ static vd_status check_request(const struct vd_etcd_watch_request *request, stru
 	if (request->metadata_count)
 		VDI_REQUIRE(request->metadata, reterr);
 	if (request->key.size > KEY_AND_END_SIZE_MAX || request->range_end.size > KEY_AND_END_SIZE_MAX)
-		return vd_error_set(reterr, VD_TOO_BIG, "a watch's key and range_end have at most %u bytes", KEY_AND_END_SIZE_MAX);
+		return vd_error_set(reterr, VD_TOO_BIG, "a watch's key and range_end have at most %u bytes",
+				    KEY_AND_END_SIZE_MAX);
 	if (request->ready == NULL)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch needs a ready callback");
 	for (size_t i = 0; i < request->metadata_count; i++)
@@ -131,7 +141,8 @@ static vd_status check_request(const struct vd_etcd_watch_request *request, stru
 
 static struct vd_etcd_watch *watch_new(struct vd_etcd *client, const struct vd_etcd_watch_request *request)
 {
-	struct vd_etcd_watch *watch = vdi_calloc(1, sizeof *watch + request->key.size + request->range_end.size);
+	struct vd_etcd_watch *watch =
+		vdi_calloc(1, sizeof *watch + request->key.size + request->range_end.size);
 
 	if (watch == NULL)
 		return NULL;
@@ -159,8 +170,8 @@ static struct vd_etcd_watch *watch_new(struct vd_etcd *client, const struct vd_e
 	return watch;
 }
 
-vd_status vd_etcd_watch_open(struct vd_etcd *client, const struct vd_etcd_watch_request *request, struct vd_etcd_watch **ret_watch,
-			     struct vd_error *reterr)
+vd_status vd_etcd_watch_open(struct vd_etcd *client, const struct vd_etcd_watch_request *request,
+			     struct vd_etcd_watch **ret_watch, struct vd_error *reterr)
 {
 	struct vdi_etcd_watch_set *set;
 	struct vd_etcd_watch	  *watch;
@@ -172,14 +183,19 @@ vd_status vd_etcd_watch_open(struct vd_etcd *client, const struct vd_etcd_watch_
 	VDI_TRY(check_request(request, reterr));
 	status = vdi_etcd_watch_set_get(client, &set);
 	if (status != VD_OK)
-		return vd_error_set(reterr, status, "%s", status == VD_CLOSED ? "the client is closed" : vd_status_sentence(status));
+		return vd_error_set(reterr, status, "%s",
+				    status == VD_CLOSED ? "the client is closed" :
+							  vd_status_sentence(status));
 	watch = watch_new(client, request);
 	if (watch == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "no memory for a watch");
-	status = vdi_etcd_watch_set_add(set, watch, request->require_leader, request->metadata, request->metadata_count);
+	status = vdi_etcd_watch_set_add(set, watch, request->require_leader, request->metadata,
+					request->metadata_count);
 	if (status != VD_OK) {
 		vdi_etcd_watch_unref(watch);
-		return vd_error_set(reterr, status, "%s", status == VD_CLOSED ? "the client is closed" : vd_status_sentence(status));
+		return vd_error_set(reterr, status, "%s",
+				    status == VD_CLOSED ? "the client is closed" :
+							  vd_status_sentence(status));
 	}
 	watch->usage = vdi_usage_watch_opened(vdi_etcd_usage(client));
 	*ret_watch = watch;
@@ -221,7 +237,8 @@ vd_status vd_etcd_watch_progress(struct vd_etcd_watch *watch)
 	return status;
 }
 
-vd_status vd_etcd_request_progress(struct vd_etcd *client, const struct vd_etcd_call *call, struct vd_error *reterr)
+vd_status vd_etcd_request_progress(struct vd_etcd *client, const struct vd_etcd_call *call,
+				   struct vd_error *reterr)
 {
 	static const struct vd_etcd_call plain = { 0 };
 	struct vdi_etcd_watch_set	*set;
@@ -234,9 +251,12 @@ vd_status vd_etcd_request_progress(struct vd_etcd *client, const struct vd_etcd_
 		VDI_REQUIRE(call->metadata, reterr);
 	status = vdi_etcd_watch_set_get(client, &set);
 	if (status == VD_OK)
-		status = vdi_etcd_watch_set_request_progress(set, call->require_leader, call->metadata, call->metadata_count);
+		status = vdi_etcd_watch_set_request_progress(set, call->require_leader, call->metadata,
+							     call->metadata_count);
 	if (status != VD_OK)
-		return vd_error_set(reterr, status, "%s", status == VD_CLOSED ? "no stream found for context" : vd_status_sentence(status));
+		return vd_error_set(reterr, status, "%s",
+				    status == VD_CLOSED ? "no stream found for context" :
+							  vd_status_sentence(status));
 	return VD_OK;
 }
 
@@ -249,7 +269,8 @@ static vd_status fill_end_locked(const struct vd_etcd_watch *watch, struct vd_et
 	if (watch->end)
 		*reterr = watch->end->error;
 	else
-		(void) vdi_etcd_error_set(reterr, watch->end_status, "%s", vd_status_sentence(watch->end_status)); /* returned below */
+		(void) vdi_etcd_error_set(reterr, watch->end_status, "%s",
+					  vd_status_sentence(watch->end_status)); /* returned below */
 	reterr->error.compacted = watch->end_compacted;
 	return watch->end_status;
 }
@@ -270,7 +291,8 @@ static struct vdi_etcd_watch_batch *take_batch_locked(struct vd_etcd_watch *watc
 	return batch;
 }
 
-vd_status vd_etcd_watch_next(struct vd_etcd_watch *watch, struct vd_etcd_watch_response *ret_response, struct vd_etcd_error *reterr)
+vd_status vd_etcd_watch_next(struct vd_etcd_watch *watch, struct vd_etcd_watch_response *ret_response,
+			     struct vd_etcd_error *reterr)
 {
 	vd_status status = VD_OK;
 
@@ -281,7 +303,9 @@ vd_status vd_etcd_watch_next(struct vd_etcd_watch *watch, struct vd_etcd_watch_r
 	vdi_lock_acquire(&watch->lock);
 	if (watch->first) {
 		watch->lent = take_batch_locked(watch);
-		*ret_response = (struct vd_etcd_watch_response) { watch->lent->header, watch->lent->created, watch->lent->events, watch->lent->event_count };
+		*ret_response =
+			(struct vd_etcd_watch_response) { watch->lent->header, watch->lent->created,
+							  watch->lent->events, watch->lent->event_count };
 	} else if (watch->has_progress) {
 		watch->has_progress = false;
 		*ret_response = (struct vd_etcd_watch_response) { .header = watch->progress_header };
@@ -319,7 +343,8 @@ static void settle_progress_locked(struct vd_etcd_watch *watch)
 	struct vdi_etcd_wire_events  none = { 0 };
 	struct vdi_etcd_watch_batch *batch;
 
-	if (watch->has_progress && vdi_etcd_watch_batch_new(&watch->progress_header, &none, 0, &batch) == VD_OK)
+	if (watch->has_progress &&
+	    vdi_etcd_watch_batch_new(&watch->progress_header, &none, 0, &batch) == VD_OK)
 		append_locked(watch, batch);
 	watch->has_progress = false;
 }
@@ -353,17 +378,20 @@ void vdi_etcd_watch_put_progress(struct vd_etcd_watch *watch, const struct vd_et
 	vdi_lock_release(&watch->lock);
 }
 
-void vdi_etcd_watch_report(struct vd_etcd_watch *watch, enum vd_watch_fault_kind kind, vd_rev revision, struct vd_bytes key, const char *text)
+void vdi_etcd_watch_report(struct vd_etcd_watch *watch, enum vd_watch_fault_kind kind, vd_rev revision,
+			   struct vd_bytes key, const char *text)
 {
 	if (watch->observer == NULL)
 		return;
 	vdi_lock_acquire(&watch->lock);
 	if (!watch->is_closed)
-		watch->observer->fault(watch->observer->arg, &(struct vd_watch_fault) { kind, revision, key, text });
+		watch->observer->fault(watch->observer->arg,
+				       &(struct vd_watch_fault) { kind, revision, key, text });
 	vdi_lock_release(&watch->lock);
 }
 
-void vdi_etcd_watch_put_end(struct vd_etcd_watch *watch, vd_status status, vd_rev compacted, struct vdi_etcd_watch_end *end)
+void vdi_etcd_watch_put_end(struct vd_etcd_watch *watch, vd_status status, vd_rev compacted,
+			    struct vdi_etcd_watch_end *end)
 {
 	VDI_CHECK(status != VD_OK && status != VD_AGAIN);
 	vdi_lock_acquire(&watch->lock);

@@ -5,12 +5,13 @@
  *   progress: a command to the set      (etcd_watch_stream, etcd_watch_dispatch)
  *   vd_etcd_watch_next           <--    the buffer of each watch (etcd_watch)
  *
- * One actor per client owns all streams: it decodes, matches answers to watches, keeps resume positions and fills buffers. It never waits for a reader: a watch whose
- * buffer is full is parked (canceled at the server, created again from its next revision when it was read), so siblings go on and memory is bounded.
+ * One actor per client owns all streams: it decodes, matches answers to watches, keeps resume positions and
+ * fills buffers. It never waits for a reader: a watch whose buffer is full is parked (canceled at the server,
+ * created again from its next revision when it was read), so siblings go on and memory is bounded.
  *
- * A watch has up to three references: its user's, the set's (until it ended), and the command list's. A user's call reaches the set only through
- * watch->set with the watch's lock held, and the set clears that before it lets a watch go; so a watch outlives its client, and closing either first is
- * fine.
+ * A watch has up to three references: its user's, the set's (until it ended), and the command list's. A
+ * user's call reaches the set only through watch->set with the watch's lock held, and the set clears that
+ * before it lets a watch go; so a watch outlives its client, and closing either first is fine.
  *
  * Mirrors etcd client/v3/watch.go (rules E-230..E-285); where it differs, the rule says BETTER.
  */
@@ -40,9 +41,10 @@ struct vdi_etcd_watch_batch {
 };
 
 /* Takes over the first count events; the others stay. VD_NOMEM: events is as before. */
-VDI_MUST_USE vd_status vdi_etcd_watch_batch_new(const struct vd_etcd_header *header, struct vdi_etcd_wire_events *events, size_t count,
+VDI_MUST_USE vd_status vdi_etcd_watch_batch_new(const struct vd_etcd_header *header,
+						struct vdi_etcd_wire_events *events, size_t count,
 						struct vdi_etcd_watch_batch **ret_batch);
-void vdi_etcd_watch_batch_free(struct vdi_etcd_watch_batch *batch);
+void		       vdi_etcd_watch_batch_free(struct vdi_etcd_watch_batch *batch);
 /* The first count events have another owner now. */
 void vdi_etcd_watch_events_forget(struct vdi_etcd_wire_events *events, size_t count);
 
@@ -61,7 +63,8 @@ struct vdi_etcd_watch_partial {
 	struct vdi_etcd_wire_events events;
 };
 
-/* Of a watch that was created while an answer about progress may have been on its way that does not speak for it (etcd_watch_dispatch.c). */
+/* Of a watch that was created while an answer about progress may have been on its way that does not speak for
+ * it (etcd_watch_dispatch.c). */
 struct vdi_etcd_watch_doubt {
 	uint64_t requests; /* for progress, sent on the connection before its create */
 	vd_rev	 revision; /* of the server when it was created; 0: it did not say */
@@ -75,9 +78,9 @@ struct vdi_etcd_watch_doubt {
  *     |                             ABANDONED --Created--> ENDED <-----------------/ closed, canceled, failed: from anywhere
  */
 enum vdi_etcd_watch_state {
-	VDI_ETCD_WATCH_WAITING,	    /* for its turn to be created */
-	VDI_ETCD_WATCH_CREATING,    /* the request is on its way; the server answers in the order of requests */
-	VDI_ETCD_WATCH_ABANDONED,   /* closed meanwhile: keeps its place until the answer (E-263) */
+	VDI_ETCD_WATCH_WAITING,	  /* for its turn to be created */
+	VDI_ETCD_WATCH_CREATING,  /* the request is on its way; the server answers in the order of requests */
+	VDI_ETCD_WATCH_ABANDONED, /* closed meanwhile: keeps its place until the answer (E-263) */
 	VDI_ETCD_WATCH_ESTABLISHED, /* has an id */
 	VDI_ETCD_WATCH_PARKED,	    /* not at the server; waits for its reader */
 	VDI_ETCD_WATCH_ENDED,
@@ -95,18 +98,18 @@ enum vdi_etcd_watch_want {
 struct vd_etcd_watch {
 	/* Fixed at creation. */
 	void (*ready)(void *arg);
-	void	*ready_arg;
+	void			       *ready_arg;
 	const struct vd_watch_observer *observer; /* NULL: none */
-	struct vdi_usage		 *usage; /* of the client; NULL: nobody asks */
-	struct vdi_etcd_watch_stream *stream; /* used by the actor only, until ENDED */
-	size_t	 buffer_bytes_max;
-	uint32_t key_size;
-	uint32_t range_end_size;
-	bool	 previous : 1;
-	bool	 progress : 1;
-	bool	 fragment : 1;
-	bool	 no_put : 1;
-	bool	 no_delete : 1;
+	struct vdi_usage	       *usage;	  /* of the client; NULL: nobody asks */
+	struct vdi_etcd_watch_stream   *stream;	  /* used by the actor only, until ENDED */
+	size_t				buffer_bytes_max;
+	uint32_t			key_size;
+	uint32_t			range_end_size;
+	bool				previous : 1;
+	bool				progress : 1;
+	bool				fragment : 1;
+	bool				no_put : 1;
+	bool				no_delete : 1;
 
 	_Atomic uint32_t references;
 
@@ -115,34 +118,36 @@ struct vd_etcd_watch {
 	TAILQ_ENTRY(vd_etcd_watch) command_node;
 
 	/* Under lock. */
-	struct vdi_lock			   lock;
-	bool				   is_closed; /* by its user */
-	bool				   is_armed;  /* ready is to be called */
-	bool				   is_full;   /* parked, or about to be */
-	bool				   has_progress;
-	vd_status			   end_status; /* VD_OK: goes on */
-	struct vdi_etcd_watch_set	  *set;	       /* NULL: the set does not know it any more */
-	struct vdi_etcd_watch_batch	  *first;
-	struct vdi_etcd_watch_batch	 **last;
-	size_t				   buffered_bytes;
-	struct vd_etcd_header		   progress_header; /* read after all batches */
-	vd_rev				   end_compacted;
-	struct vdi_etcd_watch_end	  *end;
+	struct vdi_lock		      lock;
+	bool			      is_closed; /* by its user */
+	bool			      is_armed;	 /* ready is to be called */
+	bool			      is_full;	 /* parked, or about to be */
+	bool			      has_progress;
+	vd_status		      end_status; /* VD_OK: goes on */
+	struct vdi_etcd_watch_set    *set;	  /* NULL: the set does not know it any more */
+	struct vdi_etcd_watch_batch  *first;
+	struct vdi_etcd_watch_batch **last;
+	size_t			      buffered_bytes;
+	struct vd_etcd_header	      progress_header; /* read after all batches */
+	vd_rev			      end_compacted;
+	struct vdi_etcd_watch_end    *end;
 
 	/* One caller of next at a time. */
 	struct vdi_etcd_watch_batch *lent;
 
 	/* The set's actor only. */
 	TAILQ_ENTRY(vd_etcd_watch) stream_node; /* in the list of its state */
-	_Atomic vd_rev			 created_revision; /* the server's when it first had the watch; 0: it has not answered yet; any thread reads it */
-	bool				 tells_created; /* E-241; once */
-	bool				 has_heard;	/* events or progress since it was created on this connection */
-	struct vdi_sm			 sm;
-	int64_t				 id;
-	vd_rev				 next_revision;	 /* E-280..E-284: where it would be created again; 0: now */
-	vd_rev				 floor_revision; /* events below are not its: asked for, or delivered */
-	struct vdi_etcd_watch_partial	*partial;
-	struct vdi_etcd_watch_doubt	*doubt; /* NULL: answers about progress that come from now on speak for it */
+	/* the server's when it first had the watch; 0: it has not answered yet; any thread reads it */
+	_Atomic vd_rev created_revision;
+	bool	       tells_created; /* E-241; once */
+	bool	       has_heard;     /* events or progress since it was created on this connection */
+	struct vdi_sm  sm;
+	int64_t	       id;
+	vd_rev	       next_revision;  /* E-280..E-284: where it would be created again; 0: now */
+	vd_rev	       floor_revision; /* events below are not its: asked for, or delivered */
+	struct vdi_etcd_watch_partial *partial;
+	struct vdi_etcd_watch_doubt
+		*doubt; /* NULL: answers about progress that come from now on speak for it */
 
 	char text[]; /* key, range_end */
 };
@@ -174,13 +179,17 @@ bool vdi_etcd_watch_put(struct vd_etcd_watch *watch, struct vdi_etcd_watch_batch
 /* Everything up to header->revision was put. Takes the place of one that stands last and was not read. */
 void vdi_etcd_watch_put_progress(struct vd_etcd_watch *watch, const struct vd_etcd_header *header);
 /* Tells the watch's observer, if it has one and the user has not closed the watch. */
-void vdi_etcd_watch_report(struct vd_etcd_watch *watch, enum vd_watch_fault_kind kind, vd_rev revision, struct vd_bytes key, const char *text);
-/* The last thing that a reader sees; then the set has nothing more to do with the watch (its reference is the caller's to drop). end may be NULL. */
-/* The server's revision when it first had the watch; 0: it has not answered yet. The reader, after what it was told last. */
+void vdi_etcd_watch_report(struct vd_etcd_watch *watch, enum vd_watch_fault_kind kind, vd_rev revision,
+			   struct vd_bytes key, const char *text);
+/* The last thing that a reader sees; then the set has nothing more to do with the watch (its reference is the
+ * caller's to drop). end may be NULL. */
+/* The server's revision when it first had the watch; 0: it has not answered yet. The reader, after what it
+ * was told last. */
 static inline vd_rev vdi_etcd_watch_created(const struct vd_etcd_watch *watch)
 {
 	return atomic_load_explicit(&watch->created_revision, memory_order_relaxed);
 }
-void vdi_etcd_watch_put_end(struct vd_etcd_watch *watch, vd_status status, vd_rev compacted, struct vdi_etcd_watch_end *end);
+void vdi_etcd_watch_put_end(struct vd_etcd_watch *watch, vd_status status, vd_rev compacted,
+			    struct vdi_etcd_watch_end *end);
 
 #endif

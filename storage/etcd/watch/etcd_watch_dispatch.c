@@ -1,4 +1,5 @@
-/* What each message of the server means to the watches of a stream (E-262..E-268, E-275, E-276, E-281..E-283).
+/* What each message of the server means to the watches of a stream (E-262..E-268, E-275, E-276,
+ * E-281..E-283).
  *
  *   created            the oldest create that is on its way: established, or failed (id -1, or canceled at once)
  *   canceled           by the server, or by our own cancel
@@ -7,15 +8,19 @@
  *   fragment           gathered until the last one; the resume position waits for that
  *   else               events, or progress of one watch
  *
- * Progress of all is the answer to a request, and speaks for the watches that stood at the server when it was given. The server answers requests in order, but an answer
- * about progress goes out with the events, and "created" may overtake these. So a watch that was created after a request may be told of progress beyond events of
- * its own that are still to come; who is cut off then would resume behind them. An answer may be such a one only as long as all of this holds:
+ * Progress of all is the answer to a request, and speaks for the watches that stood at the server when it was
+ * given. The server answers requests in order, but an answer about progress goes out with the events, and
+ * "created" may overtake these. So a watch that was created after a request may be told of progress beyond
+ * events of its own that are still to come; who is cut off then would resume behind them. An answer may be
+ * such a one only as long as all of this holds:
  *   - it names no revision after that at which the watch was created: an answer from before cannot;
  *   - the watch has heard nothing else yet: its own messages go the same way as those answers, and begin after it was created;
  *   - no more answers have come, this one included, than requests were sent before the create.
- * A watch that was created ahead of the server's revision has no such events. docs/decisions/progress-of-all.md.
+ * A watch that was created ahead of the server's revision has no such events.
+ * docs/decisions/progress-of-all.md.
  *
- * Whose id nobody knows gets one cancel. Resume positions move only forward, and only with what was put into the watch's buffer. */
+ * Whose id nobody knows gets one cancel. Resume positions move only forward, and only with what was put into
+ * the watch's buffer. */
 #include "etcd_call.h"
 #include "etcd_watch_stream.h"
 #include "key_range.h"
@@ -34,13 +39,16 @@ static bool was_canceled(struct vdi_etcd_watch_stream *stream, int64_t id)
 
 static void error_of_code(enum vd_etcd_code code, struct vd_etcd_error *ret_error)
 {
-	(void) vdi_etcd_error_set(ret_error, vdi_etcd_code_status(code), "%s", vdi_etcd_code_message(code)); /* answers the status it was given */
+	(void) vdi_etcd_error_set(ret_error, vdi_etcd_code_status(code), "%s",
+				  vdi_etcd_code_message(code)); /* answers the status it was given */
 	ret_error->code = code;
 	ret_error->grpc_code = vdi_etcd_code_grpc(code);
 }
 
 /* E-234 */
-static void error_of_cancel(struct vdi_etcd_watch_stream *stream, const struct vdi_etcd_wire_watch_response *response, struct vd_etcd_error *ret_error)
+static void error_of_cancel(struct vdi_etcd_watch_stream	      *stream,
+			    const struct vdi_etcd_wire_watch_response *response,
+			    struct vd_etcd_error		      *ret_error)
 {
 	if (response->compact_revision != 0) {
 		error_of_code(VD_ETCD_COMPACTED, ret_error);
@@ -72,33 +80,42 @@ static vd_status park(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch
 
 /* ---- Faults of the server, for observers ---- */
 
-static void report_all(struct vdi_etcd_watch_stream *stream, enum vd_watch_fault_kind kind, vd_rev revision, const char *text)
+static void report_all(struct vdi_etcd_watch_stream *stream, enum vd_watch_fault_kind kind, vd_rev revision,
+		       const char *text)
 {
 	struct vd_etcd_watch *watch;
 
-	TAILQ_FOREACH (watch, &stream->established, stream_node)
-		vdi_etcd_watch_report(watch, kind, revision, VD_BYTES_NONE, text);
+	TAILQ_FOREACH(watch, &stream->established, stream_node)
+	vdi_etcd_watch_report(watch, kind, revision, VD_BYTES_NONE, text);
 }
 
 static void observe_event(struct vd_etcd_watch *watch, const struct vd_store_event *event)
 {
-	struct vdi_key_range range = vdi_key_range_from_etcd(vdi_etcd_watch_key(watch), vdi_etcd_watch_range_end(watch));
-	struct vd_bytes	     key = vd_kv_key(event->kv);
-	vd_rev		     revision = event->kv->mod_rev;
+	struct vdi_key_range range =
+		vdi_key_range_from_etcd(vdi_etcd_watch_key(watch), vdi_etcd_watch_range_end(watch));
+	struct vd_bytes key = vd_kv_key(event->kv);
+	vd_rev		revision = event->kv->mod_rev;
 
 	if (revision < watch->floor_revision)
-		vdi_etcd_watch_report(watch, VD_FAULT_REPEATED, revision, key, "the event was sent before, or is older than the start of the watch");
+		vdi_etcd_watch_report(watch, VD_FAULT_REPEATED, revision, key,
+				      "the event was sent before, or is older than the start of the watch");
 	if (watch->previous && event->previous == NULL && !vd_store_event_is_create(event))
-		vdi_etcd_watch_report(watch, VD_FAULT_PREVIOUS, revision, key, "the previous record was requested and is missing");
-	if (event->previous && (event->previous->mod_rev >= revision || !vd_bytes_equal(vd_kv_key(event->previous), key)))
-		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, revision, key, "the previous record is of another key, or not older than the event");
+		vdi_etcd_watch_report(watch, VD_FAULT_PREVIOUS, revision, key,
+				      "the previous record was requested and is missing");
+	if (event->previous &&
+	    (event->previous->mod_rev >= revision || !vd_bytes_equal(vd_kv_key(event->previous), key)))
+		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, revision, key,
+				      "the previous record is of another key, or not older than the event");
 	if (!vdi_key_range_contains(&range, key))
-		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, revision, key, "the key is outside of the watch");
+		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, revision, key,
+				      "the key is outside of the watch");
 	if (event->is_delete ? watch->no_delete : watch->no_put)
-		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, revision, key, "events of this type were filtered out by the request");
+		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, revision, key,
+				      "events of this type were filtered out by the request");
 }
 
-static void observe_events(struct vd_etcd_watch *watch, const struct vd_etcd_header *header, const struct vdi_etcd_wire_events *events)
+static void observe_events(struct vd_etcd_watch *watch, const struct vd_etcd_header *header,
+			   const struct vdi_etcd_wire_events *events)
 {
 	const struct vd_store_event *items = events->items;
 
@@ -107,9 +124,13 @@ static void observe_events(struct vd_etcd_watch *watch, const struct vd_etcd_hea
 	for (size_t i = 0; i < events->count; i++) {
 		observe_event(watch, &items[i]);
 		if (i && items[i].kv->mod_rev < items[i - 1].kv->mod_rev)
-			vdi_etcd_watch_report(watch, VD_FAULT_ORDER, items[i].kv->mod_rev, vd_kv_key(items[i].kv), "an event of a higher revision came before it");
+			vdi_etcd_watch_report(watch, VD_FAULT_ORDER, items[i].kv->mod_rev,
+					      vd_kv_key(items[i].kv),
+					      "an event of a higher revision came before it");
 		if (items[i].kv->mod_rev > header->revision)
-			vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, items[i].kv->mod_rev, vd_kv_key(items[i].kv), "the event is newer than the revision in the header of its response");
+			vdi_etcd_watch_report(
+				watch, VD_FAULT_PROTOCOL, items[i].kv->mod_rev, vd_kv_key(items[i].kv),
+				"the event is newer than the revision in the header of its response");
 	}
 }
 
@@ -120,13 +141,15 @@ static vd_status handle_failed_create(struct vdi_etcd_watch_stream *stream, stru
 {
 	struct vd_etcd_error error;
 
-	/* Without a revision it is a proxy's, which answers failures at once and successes when it knows: not in the order of requests. */
+	/* Without a revision it is a proxy's, which answers failures at once and successes when it knows: not
+	 * in the order of requests. */
 	if (stream->creating_count > 1 && response->header.revision == 0) {
 		stream->is_serial = true;
 		return VD_CORRUPT;
 	}
 	error_of_cancel(stream, response, &error);
-	/* E-209: the stream has become older than its token. The next connection has a new one; when that is refused too, it is the user who is. */
+	/* E-209: the stream has become older than its token. The next connection has a new one; when that is
+	 * refused too, it is the user who is. */
 	if (!stream->is_renewed && vdi_etcd_wants_new_token(stream->set->client, error.code)) {
 		stream->is_renewed = true;
 		return VD_FORBIDDEN;
@@ -147,7 +170,8 @@ static void note_created(struct vd_etcd_watch *watch, vd_rev revision)
 		vdi_etcd_watch_drop_doubt(watch);
 }
 
-static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, const struct vdi_etcd_wire_watch_response *response)
+static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch,
+			   const struct vdi_etcd_wire_watch_response *response)
 {
 	struct vdi_etcd_watch_batch *batch = NULL;
 
@@ -159,13 +183,15 @@ static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_
 	}
 	watch->id = response->watch_id;
 	watch->has_heard = false;
-	if (vdi_hash_put(&stream->by_id, vdi_etcd_watch_id_hash(watch->id), &watch->id, watch, NULL) != VD_OK) {
+	if (vdi_hash_put(&stream->by_id, vdi_etcd_watch_id_hash(watch->id), &watch->id, watch, NULL) !=
+	    VD_OK) {
 		vdi_etcd_watch_batch_free(batch);
 		return VD_NOMEM;
 	}
 	vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_ESTABLISHED);
 	if (atomic_load_explicit(&watch->created_revision, memory_order_relaxed) == 0)
-		atomic_store_explicit(&watch->created_revision, response->header.revision, memory_order_relaxed);
+		atomic_store_explicit(&watch->created_revision, response->header.revision,
+				      memory_order_relaxed);
 	note_created(watch, response->header.revision);
 	if (watch->next_revision == 0)
 		watch->next_revision = response->header.revision; /* E-281 */
@@ -175,15 +201,19 @@ static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_
 	return vdi_etcd_watch_put(watch, batch) ? park(stream, watch) : VD_OK;
 }
 
-static vd_status handle_created(struct vdi_etcd_watch_stream *stream, const struct vdi_etcd_wire_watch_response *response)
+static vd_status handle_created(struct vdi_etcd_watch_stream		  *stream,
+				const struct vdi_etcd_wire_watch_response *response)
 {
 	struct vd_etcd_watch *watch = TAILQ_FIRST(&stream->creating);
 	int64_t		      id = response->watch_id;
 
 	if (watch == NULL) /* nobody asked */
-		report_all(stream, VD_FAULT_PROTOCOL, response->header.revision, "the creation of a watch was answered that was not requested");
+		report_all(stream, VD_FAULT_PROTOCOL, response->header.revision,
+			   "the creation of a watch was answered that was not requested");
 	if (watch == NULL)
-		return id == NO_WATCH_ID || find_watch(stream, id) ? VD_OK : vdi_etcd_watch_stream_cancel_id(stream, id);
+		return id == NO_WATCH_ID || find_watch(stream, id) ?
+			       VD_OK :
+			       vdi_etcd_watch_stream_cancel_id(stream, id);
 	if (id == NO_WATCH_ID || response->canceled || response->compact_revision != 0)
 		return handle_failed_create(stream, watch, response);
 	/* Whose answer it is follows from the order alone: not when an id jumps the queue or comes again. */
@@ -219,9 +249,11 @@ static void drop_first(struct vdi_etcd_wire_events *events, size_t count)
 	}
 }
 
-/* The first count events, whole revisions. What lies below the floor was delivered, or not asked for (E-285, E-340). */
-static vd_status deliver(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, const struct vd_etcd_header *header,
-			 struct vdi_etcd_wire_events *events, size_t count)
+/* The first count events, whole revisions. What lies below the floor was delivered, or not asked for (E-285,
+ * E-340). */
+static vd_status deliver(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch,
+			 const struct vd_etcd_header *header, struct vdi_etcd_wire_events *events,
+			 size_t count)
 {
 	struct vdi_etcd_watch_batch *batch;
 	size_t			     below = 0;
@@ -244,19 +276,24 @@ static vd_status deliver(struct vdi_etcd_watch_stream *stream, struct vd_etcd_wa
 static void take_progress(struct vd_etcd_watch *watch, const struct vd_etcd_header *header)
 {
 	if (watch->partial || header->revision == 0)
-		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, header->revision, VD_BYTES_NONE, "progress without a revision, or between the fragments of a response");
+		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, header->revision, VD_BYTES_NONE,
+				      "progress without a revision, or between the fragments of a response");
+	/* of a response that is not complete, nothing can be said; nor by an answer from before what was
+	 * delivered, or asked for */
 	if (watch->partial || header->revision == 0 || header->revision + 1 < watch->next_revision)
-		return; /* of a response that is not complete, nothing can be said; nor by an answer from before what was delivered, or asked for */
+		return;
 	watch->has_heard = true;
 	advance(watch, header->revision + 1); /* E-282, E-283 */
 	vdi_etcd_watch_put_progress(watch, header);
 }
 
-static bool speaks_for(const struct vdi_etcd_watch_stream *stream, const struct vd_etcd_watch *watch, const struct vd_etcd_header *header)
+static bool speaks_for(const struct vdi_etcd_watch_stream *stream, const struct vd_etcd_watch *watch,
+		       const struct vd_etcd_header *header)
 {
 	const struct vdi_etcd_watch_doubt *doubt = watch->doubt;
 
-	return doubt == NULL || stream->progress_answered > doubt->requests || (doubt->revision > 0 && header->revision > doubt->revision);
+	return doubt == NULL || stream->progress_answered > doubt->requests ||
+	       (doubt->revision > 0 && header->revision > doubt->revision);
 }
 
 /* Whom it did not speak for hears the next answer. */
@@ -267,9 +304,11 @@ static void take_progress_of_all(struct vdi_etcd_watch_stream *stream, const str
 	if (stream->progress_answered < stream->progress_sent)
 		stream->progress_answered++;
 	if (header->revision < stream->progress_revision)
-		report_all(stream, VD_FAULT_PROGRESS, header->revision, "progress at a higher revision came before it");
+		report_all(stream, VD_FAULT_PROGRESS, header->revision,
+			   "progress at a higher revision came before it");
 	stream->progress_revision = VDI_MAX(stream->progress_revision, header->revision);
-	TAILQ_FOREACH (watch, &stream->established, stream_node) {
+	TAILQ_FOREACH(watch, &stream->established, stream_node)
+	{
 		if (!speaks_for(stream, watch, header)) {
 			stream->wants_progress = true;
 			continue;
@@ -280,7 +319,8 @@ static void take_progress_of_all(struct vdi_etcd_watch_stream *stream, const str
 }
 
 /* Appends what was decoded; a revision may lie on both sides of the cut. */
-static vd_status gather(struct vd_etcd_watch *watch, const struct vd_etcd_header *header, struct vdi_etcd_wire_events *decoded)
+static vd_status gather(struct vd_etcd_watch *watch, const struct vd_etcd_header *header,
+			struct vdi_etcd_wire_events *decoded)
 {
 	struct vdi_etcd_wire_events *events;
 	struct vd_kv		    *last;
@@ -295,20 +335,23 @@ static vd_status gather(struct vd_etcd_watch *watch, const struct vd_etcd_header
 		return VD_OK;
 	}
 	events = &watch->partial->events;
-	if (!vdi_grow((void **) &events->items, &events->capacity, events->count + decoded->count, sizeof events->items[0]))
+	if (!vdi_grow((void **) &events->items, &events->capacity, events->count + decoded->count,
+		      sizeof events->items[0]))
 		return VD_NOMEM;
 	last = events->count ? events->items[events->count - 1].kv : NULL;
 	for (size_t i = 0; last && i < decoded->count && decoded->items[i].kv->mod_rev == last->mod_rev; i++)
 		decoded->items[i].kv->sub += last->sub + 1;
 	if (decoded->count)
-		memcpy(events->items + events->count, decoded->items, decoded->count * sizeof events->items[0]);
+		memcpy(events->items + events->count, decoded->items,
+		       decoded->count * sizeof events->items[0]);
 	events->count += decoded->count;
 	events->bytes += decoded->bytes;
 	vdi_etcd_watch_events_forget(decoded, decoded->count);
 	return VD_OK;
 }
 
-/* A response that is larger than the buffer: its revisions up to the last one are complete and need not wait for the rest. */
+/* A response that is larger than the buffer: its revisions up to the last one are complete and need not wait
+ * for the rest. */
 static vd_status flush_gathered(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	struct vdi_etcd_wire_events *events = &watch->partial->events;
@@ -316,7 +359,8 @@ static vd_status flush_gathered(struct vdi_etcd_watch_stream *stream, struct vd_
 
 	if (events->bytes <= watch->buffer_bytes_max)
 		return VD_OK;
-	while (complete > 0 && events->items[complete - 1].kv->mod_rev == events->items[events->count - 1].kv->mod_rev)
+	while (complete > 0 &&
+	       events->items[complete - 1].kv->mod_rev == events->items[events->count - 1].kv->mod_rev)
 		complete--;
 	return complete ? deliver(stream, watch, &watch->partial->header, events, complete) : VD_OK;
 }
@@ -333,15 +377,19 @@ static vd_status finish_gathered(struct vdi_etcd_watch_stream *stream, struct vd
 	return status;
 }
 
-static vd_status handle_response(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, const struct vdi_etcd_wire_watch_response *response,
-				 struct vdi_etcd_wire_events *events)
+static vd_status handle_response(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch,
+				 const struct vdi_etcd_wire_watch_response *response,
+				 struct vdi_etcd_wire_events		   *events)
 {
 	vdi_etcd_watch_stream_trust(stream, watch);
 	observe_events(watch, &response->header, events);
 	if (events->count == 0 && !response->fragment) {
 		/* A member that is behind may say less than another one did before it. */
-		if (watch->has_heard && response->header.revision != 0 && response->header.revision + 1 < watch->next_revision)
-			vdi_etcd_watch_report(watch, VD_FAULT_PROGRESS, response->header.revision, VD_BYTES_NONE, "an event or progress of a higher revision came before it");
+		if (watch->has_heard && response->header.revision != 0 &&
+		    response->header.revision + 1 < watch->next_revision)
+			vdi_etcd_watch_report(watch, VD_FAULT_PROGRESS, response->header.revision,
+					      VD_BYTES_NONE,
+					      "an event or progress of a higher revision came before it");
 		take_progress(watch, &response->header);
 		return VD_OK;
 	}
@@ -353,8 +401,9 @@ static vd_status handle_response(struct vdi_etcd_watch_stream *stream, struct vd
 
 /* ---- The rest ---- */
 
-static vd_status handle_canceled(struct vdi_etcd_watch_stream *stream, const struct vdi_etcd_wire_watch_response *response,
-				 struct vdi_etcd_wire_events *events)
+static vd_status handle_canceled(struct vdi_etcd_watch_stream		   *stream,
+				 const struct vdi_etcd_wire_watch_response *response,
+				 struct vdi_etcd_wire_events		   *events)
 {
 	struct vd_etcd_watch *watch = find_watch(stream, response->watch_id);
 	struct vd_etcd_error  error;
@@ -364,8 +413,11 @@ static vd_status handle_canceled(struct vdi_etcd_watch_stream *stream, const str
 		return VD_OK;
 	error_of_cancel(stream, response, &error);
 	vdi_etcd_watch_stream_end_watch(stream, watch, &error);
-	/* The server knows, but for a compaction, which some servers repeat until they hear this (E-266, E-334). */
-	return vdi_etcd_watch_stream_is_needed(stream) ? vdi_etcd_watch_stream_cancel_id(stream, response->watch_id) : VD_OK;
+	/* The server knows, but for a compaction, which some servers repeat until they hear this (E-266,
+	 * E-334). */
+	return vdi_etcd_watch_stream_is_needed(stream) ?
+		       vdi_etcd_watch_stream_cancel_id(stream, response->watch_id) :
+		       VD_OK;
 }
 
 static vd_status handle_unknown(struct vdi_etcd_watch_stream *stream, int64_t id)
@@ -373,7 +425,9 @@ static vd_status handle_unknown(struct vdi_etcd_watch_stream *stream, int64_t id
 	return was_canceled(stream, id) ? VD_OK : vdi_etcd_watch_stream_cancel_id(stream, id);
 }
 
-static vd_status handle(struct vdi_etcd_watch_stream *stream, const struct vdi_etcd_wire_watch_response *response, struct vdi_etcd_wire_events *events)
+static vd_status handle(struct vdi_etcd_watch_stream		  *stream,
+			const struct vdi_etcd_wire_watch_response *response,
+			struct vdi_etcd_wire_events		  *events)
 {
 	struct vd_etcd_watch *watch;
 
@@ -387,7 +441,8 @@ static vd_status handle(struct vdi_etcd_watch_stream *stream, const struct vdi_e
 		return VD_OK;
 	}
 	watch = find_watch(stream, response->watch_id);
-	return watch ? handle_response(stream, watch, response, events) : handle_unknown(stream, response->watch_id);
+	return watch ? handle_response(stream, watch, response, events) :
+		       handle_unknown(stream, response->watch_id);
 }
 
 vd_status vdi_etcd_watch_stream_dispatch(struct vdi_etcd_watch_stream *stream, struct vd_bytes message)

@@ -1,7 +1,9 @@
-/* What the transport's thread hands over: messages into the stream's queue, its end, a wake of the actor. Nothing is decoded here.
+/* What the transport's thread hands over: messages into the stream's queue, its end, a wake of the actor.
+ * Nothing is decoded here.
  *
- * One message is asked for at a time, and the next one at once unless the queue or its bytes have reached their bound; then the actor asks again
- * when it has worked enough off. Bytes count until they were worked on, so what the actor has in hand is bounded, too. */
+ * One message is asked for at a time, and the next one at once unless the queue or its bytes have reached
+ * their bound; then the actor asks again when it has worked enough off. Bytes count until they were worked
+ * on, so what the actor has in hand is bounded, too. */
 #include <stdio.h>
 
 #include "etcd_watch_stream.h"
@@ -13,7 +15,8 @@ static size_t cost(const struct vdi_rpc_message *message)
 
 static bool has_room_locked(const struct vdi_etcd_watch_stream *stream)
 {
-	return stream->received_bytes < VDI_ETCD_WATCH_RECEIVED_BYTES_MAX && !vdi_queue_is_full(&stream->received);
+	return stream->received_bytes < VDI_ETCD_WATCH_RECEIVED_BYTES_MAX &&
+	       !vdi_queue_is_full(&stream->received);
 }
 
 static void on_opened(void *arg, const char *endpoint)
@@ -42,7 +45,8 @@ static void on_message(void *arg, struct vdi_rpc_message *message)
 	vdi_lock_release(&stream->set->lock);
 	if (!is_paused)
 		vdi_etcd_stream_receive(stream->rpc);
-	/* Last, lest the actor runs into what is done here. The stream, and so the set, stays until the end has come, which is after this. */
+	/* Last, lest the actor runs into what is done here. The stream, and so the set, stays until the end
+	 * has come, which is after this. */
 	if (is_news)
 		vd_actor_wake(stream->set->actor);
 }
@@ -71,7 +75,8 @@ void vdi_etcd_watch_inbox_reset(struct vdi_etcd_watch_stream *stream)
 	vdi_lock_release(&stream->set->lock);
 }
 
-size_t vdi_etcd_watch_inbox_take(struct vdi_etcd_watch_stream *stream, struct vdi_rpc_message *ret_messages, size_t count)
+size_t vdi_etcd_watch_inbox_take(struct vdi_etcd_watch_stream *stream, struct vdi_rpc_message *ret_messages,
+				 size_t count)
 {
 	size_t taken = 0;
 
@@ -82,7 +87,8 @@ size_t vdi_etcd_watch_inbox_take(struct vdi_etcd_watch_stream *stream, struct vd
 	return taken;
 }
 
-void vdi_etcd_watch_inbox_done(struct vdi_etcd_watch_stream *stream, const struct vdi_rpc_message *messages, size_t count)
+void vdi_etcd_watch_inbox_done(struct vdi_etcd_watch_stream *stream, const struct vdi_rpc_message *messages,
+			       size_t count)
 {
 	size_t bytes = 0;
 	bool   is_resumed;

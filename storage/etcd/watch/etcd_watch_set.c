@@ -1,10 +1,13 @@
-/* How: a run of the actor takes the users' commands, then attends to every stream that has something: messages, an end, a due timer, a request to send. A stream
- * that has more than its share is put off to the next run, so none keeps the others waiting.
+/* How: a run of the actor takes the users' commands, then attends to every stream that has something:
+ * messages, an end, a due timer, a request to send. A stream that has more than its share is put off to the
+ * next run, so none keeps the others waiting.
  *
- * Commands are bits in the watch and a place in one list, so asking never allocates and cannot fail; a watch is in the list at most once.
+ * Commands are bits in the watch and a place in one list, so asking never allocates and cannot fail; a watch
+ * is in the list at most once.
  *
- * A new watch finds its stream on the caller's thread, under the lock, and counts as joining until the actor got the command: a stream that somebody is
- * joining is not forgotten. A stream that is leaving was forgotten before, so the watch gets a new one (E-252). */
+ * A new watch finds its stream on the caller's thread, under the lock, and counts as joining until the actor
+ * got the command: a stream that somebody is joining is not forgotten. A stream that is leaving was forgotten
+ * before, so the watch gets a new one (E-252). */
 #include "etcd_watch_set.h"
 
 #include "env.h"
@@ -19,7 +22,8 @@ static void run(void *arg);
 
 static bool stream_has_key(const void *entry, const void *key)
 {
-	return vd_bytes_equal(((const struct vdi_etcd_watch_stream *) entry)->key, *(const struct vd_bytes *) key);
+	return vd_bytes_equal(((const struct vdi_etcd_watch_stream *) entry)->key,
+			      *(const struct vd_bytes *) key);
 }
 
 static uint64_t key_hash(struct vd_bytes key)
@@ -35,7 +39,8 @@ static void close_part(struct vdi_etcd_part *part, void (*done)(void *arg), void
 	set->is_closing = true;
 	set->closed = done;
 	set->closed_arg = arg;
-	vd_actor_wake(set->actor); /* under the lock: a run that has seen is_closing may take the set with it */
+	vd_actor_wake(
+		set->actor); /* under the lock: a run that has seen is_closing may take the set with it */
 	vdi_lock_release(&set->lock);
 }
 
@@ -130,7 +135,8 @@ void vdi_etcd_watch_set_command(struct vdi_etcd_watch_set *set, struct vd_etcd_w
 }
 
 /* Into the table of the set, which has room. */
-static vd_status find_or_make_locked(struct vdi_etcd_watch_set *set, struct vd_bytes key, struct vdi_etcd_watch_stream **ret_stream, bool *ret_is_new)
+static vd_status find_or_make_locked(struct vdi_etcd_watch_set *set, struct vd_bytes key,
+				     struct vdi_etcd_watch_stream **ret_stream, bool *ret_is_new)
 {
 	struct vdi_etcd_watch_stream *stream;
 	vd_status		      status;
@@ -152,7 +158,8 @@ static vd_status find_or_make_locked(struct vdi_etcd_watch_set *set, struct vd_b
 	return VD_OK;
 }
 
-vd_status vdi_etcd_watch_set_add(struct vdi_etcd_watch_set *set, struct vd_etcd_watch *watch, bool require_leader, const struct vd_etcd_pair *metadata,
+vd_status vdi_etcd_watch_set_add(struct vdi_etcd_watch_set *set, struct vd_etcd_watch *watch,
+				 bool require_leader, const struct vd_etcd_pair *metadata,
 				 size_t metadata_count)
 {
 	struct vdi_buffer key;
@@ -176,8 +183,8 @@ vd_status vdi_etcd_watch_set_add(struct vdi_etcd_watch_set *set, struct vd_etcd_
 	return status;
 }
 
-vd_status vdi_etcd_watch_set_request_progress(struct vdi_etcd_watch_set *set, bool require_leader, const struct vd_etcd_pair *metadata,
-					      size_t metadata_count)
+vd_status vdi_etcd_watch_set_request_progress(struct vdi_etcd_watch_set *set, bool require_leader,
+					      const struct vd_etcd_pair *metadata, size_t metadata_count)
 {
 	struct vdi_etcd_watch_stream *stream;
 	struct vdi_buffer	      key;
@@ -303,7 +310,8 @@ static void attend_due_streams(struct vdi_etcd_watch_set *set)
 	struct vdi_timer *timer;
 
 	while ((timer = vdi_timer_heap_pop_due(&set->timers, vd_env_now(set->env))) != NULL) {
-		struct vdi_etcd_watch_stream *stream = VDI_CONTAINER_OF(timer, struct vdi_etcd_watch_stream, timer);
+		struct vdi_etcd_watch_stream *stream =
+			VDI_CONTAINER_OF(timer, struct vdi_etcd_watch_stream, timer);
 
 		stream->is_due = true;
 		vdi_lock_acquire(&set->lock);
@@ -312,7 +320,8 @@ static void attend_due_streams(struct vdi_etcd_watch_set *set)
 	}
 }
 
-/* The list of streams changes only here and under the lock by those who make one, which nobody does any more. */
+/* The list of streams changes only here and under the lock by those who make one, which nobody does any
+ * more. */
 static void close_streams(struct vdi_etcd_watch_set *set)
 {
 	struct vdi_etcd_watch_stream *next;

@@ -1,9 +1,11 @@
 /* All watches of one client: its streams, the actor that serves them, and how users reach it.
  *
- * One gRPC stream for each distinct metadata (E-250). The set is a part of the client (etcd_client.h): made with the first watch, closed with the client.
+ * One gRPC stream for each distinct metadata (E-250). The set is a part of the client (etcd_client.h): made
+ * with the first watch, closed with the client.
  *
- * The lock (VDI_LOCK_ETCD_WATCH_SET) holds what threads share: the command list, the table of streams, and each stream's received messages. It may be taken
- * with a watch's lock held; nothing but an actor's wake is done under it.
+ * The lock (VDI_LOCK_ETCD_WATCH_SET) holds what threads share: the command list, the table of streams, and
+ * each stream's received messages. It may be taken with a watch's lock held; nothing but an actor's wake is
+ * done under it.
  */
 #ifndef VDI_ETCD_WATCH_SET_H
 #define VDI_ETCD_WATCH_SET_H
@@ -51,12 +53,16 @@ VDI_MUST_USE vd_status vdi_etcd_watch_set_get(struct vd_etcd *client, struct vdi
 
 /* ---- Any thread ---- */
 
-/* Joins the stream of that metadata, made when there is none. The set has a reference of its own then. VD_CLOSED, VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_etcd_watch_set_add(struct vdi_etcd_watch_set *set, struct vd_etcd_watch *watch, bool require_leader,
-					      const struct vd_etcd_pair *metadata, size_t metadata_count);
+/* Joins the stream of that metadata, made when there is none. The set has a reference of its own then.
+ * VD_CLOSED, VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_etcd_watch_set_add(struct vdi_etcd_watch_set *set, struct vd_etcd_watch *watch,
+					      bool require_leader, const struct vd_etcd_pair *metadata,
+					      size_t metadata_count);
 /* A stream without watches lives until the client's close (E-253). VD_CLOSED, VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_etcd_watch_set_request_progress(struct vdi_etcd_watch_set *set, bool require_leader, const struct vd_etcd_pair *metadata,
-							   size_t metadata_count);
+VDI_MUST_USE vd_status vdi_etcd_watch_set_request_progress(struct vdi_etcd_watch_set *set,
+							   bool			      require_leader,
+							   const struct vd_etcd_pair *metadata,
+							   size_t		      metadata_count);
 /* want: enum vdi_etcd_watch_want. With the watch's lock held. Cannot fail. */
 void vdi_etcd_watch_set_command(struct vdi_etcd_watch_set *set, struct vd_etcd_watch *watch, unsigned want);
 /* Puts the stream among those that the actor is to look at; true: it was not there, so a wake is due. */

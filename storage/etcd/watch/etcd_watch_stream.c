@@ -1,27 +1,34 @@
-/* The life of one stream: when it is open, which creates and cancels are sent, what becomes of watches when it is lost. What the server's messages mean is
- * in etcd_watch_dispatch.c.
+/* The life of one stream: when it is open, which creates and cancels are sent, what becomes of watches when
+ * it is lost. What the server's messages mean is in etcd_watch_dispatch.c.
  *
- * Everything that can go wrong on the way (no memory for a request, a message or an order that no server sends) has one answer: this connection
- * is broken off, and after a while the watches are created again from where they stand. Nothing is lost by that, because a resume position moves only when
- * its events are in the watch's buffer (E-268, E-276).
+ * Everything that can go wrong on the way (no memory for a request, a message or an order that no server
+ * sends) has one answer: this connection is broken off, and after a while the watches are created again from
+ * where they stand. Nothing is lost by that, because a resume position moves only when its events are in the
+ * watch's buffer (E-268, E-276).
  */
 #include "etcd_watch_stream.h"
 
 #include "env.h"
 
 static const struct vdi_sm_state stream_states[VDI_ETCD_WATCH_STREAM_STATE_COUNT] = {
-	[VDI_ETCD_WATCH_STREAM_IDLE] = { "idle", VDI_SM_TO(VDI_ETCD_WATCH_STREAM_OPEN) | VDI_SM_TO(VDI_ETCD_WATCH_STREAM_RESTING) |
+	[VDI_ETCD_WATCH_STREAM_IDLE] = { "idle", VDI_SM_TO(VDI_ETCD_WATCH_STREAM_OPEN) |
+							 VDI_SM_TO(VDI_ETCD_WATCH_STREAM_RESTING) |
 							 VDI_SM_TO(VDI_ETCD_WATCH_STREAM_GONE) },
-	[VDI_ETCD_WATCH_STREAM_OPEN] = { "open", VDI_SM_TO(VDI_ETCD_WATCH_STREAM_RESTING) | VDI_SM_TO(VDI_ETCD_WATCH_STREAM_BREAKING) |
-							 VDI_SM_TO(VDI_ETCD_WATCH_STREAM_LEAVING) | VDI_SM_TO(VDI_ETCD_WATCH_STREAM_GONE) },
-	[VDI_ETCD_WATCH_STREAM_RESTING] = { "resting", VDI_SM_TO(VDI_ETCD_WATCH_STREAM_OPEN) | VDI_SM_TO(VDI_ETCD_WATCH_STREAM_RESTING) |
+	[VDI_ETCD_WATCH_STREAM_OPEN] = { "open", VDI_SM_TO(VDI_ETCD_WATCH_STREAM_RESTING) |
+							 VDI_SM_TO(VDI_ETCD_WATCH_STREAM_BREAKING) |
+							 VDI_SM_TO(VDI_ETCD_WATCH_STREAM_LEAVING) |
+							 VDI_SM_TO(VDI_ETCD_WATCH_STREAM_GONE) },
+	[VDI_ETCD_WATCH_STREAM_RESTING] = { "resting", VDI_SM_TO(VDI_ETCD_WATCH_STREAM_OPEN) |
+							       VDI_SM_TO(VDI_ETCD_WATCH_STREAM_RESTING) |
 							       VDI_SM_TO(VDI_ETCD_WATCH_STREAM_GONE) },
-	[VDI_ETCD_WATCH_STREAM_BREAKING] = { "breaking", VDI_SM_TO(VDI_ETCD_WATCH_STREAM_RESTING) | VDI_SM_TO(VDI_ETCD_WATCH_STREAM_LEAVING) |
+	[VDI_ETCD_WATCH_STREAM_BREAKING] = { "breaking", VDI_SM_TO(VDI_ETCD_WATCH_STREAM_RESTING) |
+								 VDI_SM_TO(VDI_ETCD_WATCH_STREAM_LEAVING) |
 								 VDI_SM_TO(VDI_ETCD_WATCH_STREAM_GONE) },
 	[VDI_ETCD_WATCH_STREAM_LEAVING] = { "leaving", VDI_SM_TO(VDI_ETCD_WATCH_STREAM_GONE) },
 	[VDI_ETCD_WATCH_STREAM_GONE] = { "gone", 0 },
 };
-static const struct vdi_sm_table stream_table = { "etcd_watch_stream", stream_states, VDI_ARRAY_SIZE(stream_states) };
+static const struct vdi_sm_table stream_table = { "etcd_watch_stream", stream_states,
+						  VDI_ARRAY_SIZE(stream_states) };
 
 /* ---- Metadata ---- */
 
@@ -30,7 +37,8 @@ static bool is_leader_pair(const struct vd_etcd_pair *pair)
 	return strcmp(pair->key, "hasleader") == 0 && vd_bytes_equal(pair->value, vd_bytes_of("true"));
 }
 
-static const struct vd_etcd_pair *next_pair(const struct vd_etcd_pair *metadata, size_t count, const struct vd_etcd_pair *after)
+static const struct vd_etcd_pair *next_pair(const struct vd_etcd_pair *metadata, size_t count,
+					    const struct vd_etcd_pair *after)
 {
 	const struct vd_etcd_pair *next = NULL;
 
@@ -46,13 +54,15 @@ static const struct vd_etcd_pair *next_pair(const struct vd_etcd_pair *metadata,
 	return next;
 }
 
-vd_status vdi_etcd_watch_stream_key(bool require_leader, const struct vd_etcd_pair *metadata, size_t metadata_count, struct vdi_buffer *buffer)
+vd_status vdi_etcd_watch_stream_key(bool require_leader, const struct vd_etcd_pair *metadata,
+				    size_t metadata_count, struct vdi_buffer *buffer)
 {
 	for (size_t i = 0; i < metadata_count; i++)
 		require_leader |= is_leader_pair(&metadata[i]);
 	vdi_buffer_clear(buffer);
 	vdi_buffer_append_char(buffer, require_leader ? 'L' : '-');
-	for (const struct vd_etcd_pair *pair = NULL; (pair = next_pair(metadata, metadata_count, pair)) != NULL;) {
+	for (const struct vd_etcd_pair *pair = NULL;
+	     (pair = next_pair(metadata, metadata_count, pair)) != NULL;) {
 		uint32_t size = (uint32_t) VDI_MIN(pair->value.size, UINT32_MAX);
 
 		vdi_buffer_append(buffer, (struct vd_bytes) { pair->key, strlen(pair->key) + 1 });
@@ -101,13 +111,15 @@ uint64_t vdi_etcd_watch_id_hash(int64_t id)
 	return vdi_hash_bytes((struct vd_bytes) { &id, sizeof id }, vdi_hash_seed());
 }
 
-vd_status vdi_etcd_watch_stream_new(struct vdi_etcd_watch_set *set, struct vd_bytes key, struct vdi_etcd_watch_stream **ret_stream)
+vd_status vdi_etcd_watch_stream_new(struct vdi_etcd_watch_set *set, struct vd_bytes key,
+				    struct vdi_etcd_watch_stream **ret_stream)
 {
 	static const struct vdi_queue_options queue_options = { .name = "etcd_watch_received",
-								.when_full = "no further message is asked for",
+								.when_full =
+									"no further message is asked for",
 								.capacity = VDI_ETCD_WATCH_RECEIVED_MAX,
 								.item_size = sizeof(struct vdi_rpc_message) };
-	struct vdi_etcd_watch_stream *stream = vdi_calloc(1, sizeof *stream + key.size);
+	struct vdi_etcd_watch_stream	     *stream = vdi_calloc(1, sizeof *stream + key.size);
 
 	if (stream == NULL)
 		return VD_NOMEM;
@@ -117,7 +129,8 @@ vd_status vdi_etcd_watch_stream_new(struct vdi_etcd_watch_set *set, struct vd_by
 	stream->require_leader = stream->text[0] == 'L';
 	stream->metadata_count = read_pairs(stream->key, NULL);
 	stream->metadata = vdi_calloc(stream->metadata_count + 1, sizeof *stream->metadata);
-	if (stream->metadata == NULL || vdi_queue_init(&stream->received, &queue_options, vdi_env_metrics(set->env)) != VD_OK) {
+	if (stream->metadata == NULL ||
+	    vdi_queue_init(&stream->received, &queue_options, vdi_env_metrics(set->env)) != VD_OK) {
 		vdi_free(stream->metadata);
 		vdi_free(stream);
 		return VD_NOMEM;
@@ -150,15 +163,11 @@ void vdi_etcd_watch_stream_free(struct vdi_etcd_watch_stream *stream)
 static struct vdi_etcd_watch_list *list_of(struct vdi_etcd_watch_stream *stream, unsigned state)
 {
 	switch (state) {
-	case VDI_ETCD_WATCH_WAITING:
-		return &stream->waiting;
+	case VDI_ETCD_WATCH_WAITING: return &stream->waiting;
 	case VDI_ETCD_WATCH_CREATING:
-	case VDI_ETCD_WATCH_ABANDONED:
-		return &stream->creating;
-	case VDI_ETCD_WATCH_ESTABLISHED:
-		return &stream->established;
-	default:
-		return &stream->parked;
+	case VDI_ETCD_WATCH_ABANDONED: return &stream->creating;
+	case VDI_ETCD_WATCH_ESTABLISHED: return &stream->established;
+	default: return &stream->parked;
 	}
 }
 
@@ -191,7 +200,8 @@ static void unlink_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_wa
 	drop_partial(watch);
 }
 
-void vdi_etcd_watch_stream_move(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, enum vdi_etcd_watch_state state)
+void vdi_etcd_watch_stream_move(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch,
+				enum vdi_etcd_watch_state state)
 {
 	unlink_watch(stream, watch);
 	vdi_sm_move(&watch->sm, state);
@@ -216,8 +226,8 @@ static void remove_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_wa
 	vdi_sm_move(&watch->sm, VDI_ETCD_WATCH_ENDED);
 }
 
-static void end_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, vd_status status, vd_rev compacted,
-		      struct vdi_etcd_watch_end *end)
+static void end_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, vd_status status,
+		      vd_rev compacted, struct vdi_etcd_watch_end *end)
 {
 	bool is_abandoned = vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_ABANDONED);
 
@@ -227,7 +237,8 @@ static void end_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch
 	vdi_etcd_watch_unref(watch);
 }
 
-void vdi_etcd_watch_stream_end_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch, const struct vd_etcd_error *error)
+void vdi_etcd_watch_stream_end_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch,
+				     const struct vd_etcd_error *error)
 {
 	struct vdi_etcd_watch_end *end;
 
@@ -241,8 +252,8 @@ void vdi_etcd_watch_stream_end_watch(struct vdi_etcd_watch_stream *stream, struc
 	vdi_etcd_watch_end_unref(end);
 }
 
-static void end_list(struct vdi_etcd_watch_stream *stream, struct vdi_etcd_watch_list *list, const struct vd_etcd_error *error,
-		     struct vdi_etcd_watch_end *end)
+static void end_list(struct vdi_etcd_watch_stream *stream, struct vdi_etcd_watch_list *list,
+		     const struct vd_etcd_error *error, struct vdi_etcd_watch_end *end)
 {
 	struct vd_etcd_watch *watch;
 
@@ -267,7 +278,8 @@ static void rest(struct vdi_etcd_watch_stream *stream)
 {
 	vd_mono now = vd_env_now(stream->set->env);
 
-	stream->backoff.ns = VDI_MIN(stream->backoff.ns + stream->backoff.ns / 4, VDI_ETCD_WATCH_BACKOFF_MAX.ns);
+	stream->backoff.ns =
+		VDI_MIN(stream->backoff.ns + stream->backoff.ns / 4, VDI_ETCD_WATCH_BACKOFF_MAX.ns);
 	vdi_sm_move(&stream->sm, VDI_ETCD_WATCH_STREAM_RESTING);
 	vdi_timer_heap_set(&stream->set->timers, &stream->timer, vd_mono_add(now, stream->backoff));
 }
@@ -280,7 +292,8 @@ static bool forget(struct vdi_etcd_watch_stream *stream)
 
 	vdi_lock_acquire(&set->lock);
 	if (!stream->is_forgotten && stream->joining == 0 && (!stream->is_kept || set->is_closing)) {
-		vdi_hash_remove(&set->by_metadata, vdi_hash_bytes(stream->key, vdi_hash_seed()), &stream->key);
+		vdi_hash_remove(&set->by_metadata, vdi_hash_bytes(stream->key, vdi_hash_seed()),
+				&stream->key);
 		stream->is_forgotten = true;
 	}
 	is_forgotten = stream->is_forgotten;
@@ -288,7 +301,8 @@ static bool forget(struct vdi_etcd_watch_stream *stream)
 	return is_forgotten;
 }
 
-/* E-272: what was on its way first, then what waited, then what stood. Ids of the lost connection mean nothing now. */
+/* E-272: what was on its way first, then what waited, then what stood. Ids of the lost connection mean
+ * nothing now. */
 static void requeue_all(struct vdi_etcd_watch_stream *stream)
 {
 	struct vd_etcd_watch *watch;
@@ -337,14 +351,16 @@ static void depart(struct vdi_etcd_watch_stream *stream)
 
 static bool is_over(const struct vdi_etcd_watch_stream *stream)
 {
-	return vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_LEAVING) || vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_GONE);
+	return vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_LEAVING) ||
+	       vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_GONE);
 }
 
 void vdi_etcd_watch_stream_close(struct vdi_etcd_watch_stream *stream)
 {
 	struct vd_etcd_error error;
 
-	(void) vdi_etcd_error_set(&error, VD_CLOSED, "the client was closed"); /* returns the code it was given */
+	(void) vdi_etcd_error_set(&error, VD_CLOSED,
+				  "the client was closed"); /* returns the code it was given */
 	end_all(stream, &error);
 	if (!is_over(stream) && forget(stream))
 		depart(stream);
@@ -365,7 +381,8 @@ static void open_connection(struct vdi_etcd_watch_stream *stream)
 	stream->progress_sent = stream->progress_answered = 0;
 	stream->progress_revision = 0;
 	stream->is_due = false;
-	status = vdi_etcd_stream_open(stream->set->client, &request, &vdi_etcd_watch_inbox_handlers, stream, &stream->rpc);
+	status = vdi_etcd_stream_open(stream->set->client, &request, &vdi_etcd_watch_inbox_handlers, stream,
+				      &stream->rpc);
 	if (status == VD_OK) {
 		vdi_sm_move(&stream->sm, VDI_ETCD_WATCH_STREAM_OPEN);
 		vdi_metric_add(stream->set->connections, 1);
@@ -376,23 +393,27 @@ static void open_connection(struct vdi_etcd_watch_stream *stream)
 	if (status == VD_INVALID_ARGUMENT) {
 		struct vd_etcd_error error;
 
-		(void) vdi_etcd_error_set(&error, status, "a stream with such metadata cannot be opened"); /* as above */
+		(void) vdi_etcd_error_set(&error, status,
+					  "a stream with such metadata cannot be opened"); /* as above */
 		end_all(stream, &error);
 	}
 	rest(stream); /* no memory, or the client is closing and will say so */
 }
 
-/* This side's own trouble, not the stream's, which was neither canceled nor has a time limit: no memory for what was to be sent, or no server that
- * answered the request for a token in time. A watch lives through that. */
+/* This side's own trouble, not the stream's, which was neither canceled nor has a time limit: no memory for
+ * what was to be sent, or no server that answered the request for a token in time. A watch lives through
+ * that. */
 static bool is_passing(const struct vdi_rpc_end *end)
 {
-	return end->local && (end->code == VDI_RPC_DEADLINE_EXCEEDED || end->code == VDI_RPC_CANCELED || strcmp(end->message, VDI_ETCD_NO_MEMORY_TEXT) == 0);
+	return end->local && (end->code == VDI_RPC_DEADLINE_EXCEEDED || end->code == VDI_RPC_CANCELED ||
+			      strcmp(end->message, VDI_ETCD_NO_MEMORY_TEXT) == 0);
 }
 
 static void error_of_end(const struct vdi_rpc_end *end, struct vd_etcd_error *ret_error)
 {
 	if (end->code == VDI_RPC_OK) {
-		(void) vdi_etcd_error_set(ret_error, VD_UNAVAILABLE, "the server ended the stream of watches (EOF)"); /* as above */
+		(void) vdi_etcd_error_set(ret_error, VD_UNAVAILABLE,
+					  "the server ended the stream of watches (EOF)"); /* as above */
 		ret_error->grpc_code = VDI_RPC_UNKNOWN;
 		return;
 	}
@@ -411,7 +432,8 @@ static void handle_end(struct vdi_etcd_watch_stream *stream)
 		vdi_sm_move(&stream->sm, VDI_ETCD_WATCH_STREAM_GONE);
 		return;
 	}
-	if (stream->has_opened && vd_mono_since(vd_env_now(stream->set->env), stream->opened_at).ns >= VDI_ETCD_WATCH_HEALTHY_AFTER.ns)
+	if (stream->has_opened && vd_mono_since(vd_env_now(stream->set->env), stream->opened_at).ns >=
+					  VDI_ETCD_WATCH_HEALTHY_AFTER.ns)
 		stream->backoff = VDI_ETCD_WATCH_BACKOFF_MIN;
 	if (state == VDI_ETCD_WATCH_STREAM_OPEN && vdi_etcd_is_halt(end) && !is_passing(end)) {
 		struct vd_etcd_error error;
@@ -440,7 +462,8 @@ vd_status vdi_etcd_watch_stream_cancel_id(struct vdi_etcd_watch_stream *stream, 
 
 	if (!vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_OPEN))
 		return VD_OK;
-	/* Those that the server does not know any more are never taken out again; forgetting one costs at most a cancel too many. */
+	/* Those that the server does not know any more are never taken out again; forgetting one costs at
+	 * most a cancel too many. */
 	if (vdi_hash_put(&stream->canceled, vdi_etcd_watch_id_hash(id), &id, entry, NULL) == VD_FULL)
 		vdi_hash_clear(&stream->canceled);
 	VDI_TRY(vdi_etcd_wire_watch_cancel_encode(id, &stream->set->request));
@@ -483,7 +506,7 @@ static vd_status send_create(struct vdi_etcd_watch_stream *stream, struct vd_etc
 
 static vd_status send_creates(struct vdi_etcd_watch_stream *stream)
 {
-	size_t		      creates_max = stream->has_created && !stream->is_serial ? VDI_ETCD_WATCH_CREATES_MAX : 1;
+	size_t creates_max = stream->has_created && !stream->is_serial ? VDI_ETCD_WATCH_CREATES_MAX : 1;
 	struct vd_etcd_watch *watch;
 
 	while (stream->creating_count < creates_max && (watch = TAILQ_FIRST(&stream->waiting)) != NULL)
@@ -491,12 +514,14 @@ static vd_status send_creates(struct vdi_etcd_watch_stream *stream)
 	return VD_OK;
 }
 
-/* When all watches stand at the server, so that the answer can speak for all of them; or when that takes too long. */
+/* When all watches stand at the server, so that the answer can speak for all of them; or when that takes too
+ * long. */
 static vd_status send_progress(struct vdi_etcd_watch_stream *stream)
 {
 	bool is_settled = TAILQ_EMPTY(&stream->waiting) && TAILQ_EMPTY(&stream->creating);
 
-	if (!stream->wants_progress || (!is_settled && stream->progress_delay < VDI_ETCD_WATCH_PROGRESS_DELAY_MAX))
+	if (!stream->wants_progress ||
+	    (!is_settled && stream->progress_delay < VDI_ETCD_WATCH_PROGRESS_DELAY_MAX))
 		return VD_OK;
 	stream->wants_progress = false;
 	stream->progress_delay = 0;
@@ -545,7 +570,8 @@ void vdi_etcd_watch_stream_leave(struct vdi_etcd_watch_stream *stream, struct vd
 	}
 	remove_watch(stream, watch);
 	vdi_etcd_watch_unref(watch);
-	if (is_established && vdi_etcd_watch_stream_is_needed(stream) && vdi_etcd_watch_stream_cancel_id(stream, id) != VD_OK)
+	if (is_established && vdi_etcd_watch_stream_is_needed(stream) &&
+	    vdi_etcd_watch_stream_cancel_id(stream, id) != VD_OK)
 		break_off(stream);
 }
 
@@ -558,7 +584,8 @@ static bool work_off_messages(struct vdi_etcd_watch_stream *stream)
 	size_t		       count = vdi_etcd_watch_inbox_take(stream, messages, VDI_ARRAY_SIZE(messages));
 
 	for (size_t i = 0; i < count; i++)
-		if (vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_OPEN) && vdi_etcd_watch_stream_dispatch(stream, messages[i].bytes) != VD_OK)
+		if (vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_OPEN) &&
+		    vdi_etcd_watch_stream_dispatch(stream, messages[i].bytes) != VD_OK)
 			break_off(stream);
 	if (count)
 		vdi_etcd_watch_inbox_done(stream, messages, count);
@@ -595,9 +622,11 @@ bool vdi_etcd_watch_stream_attend(struct vdi_etcd_watch_stream *stream)
 		depart(stream);
 		return has_more;
 	}
-	if (vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_IDLE) || (vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_RESTING) && stream->is_due))
+	if (vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_IDLE) ||
+	    (vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_RESTING) && stream->is_due))
 		open_connection(stream);
-	if (vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_OPEN) && (send_creates(stream) != VD_OK || send_progress(stream) != VD_OK))
+	if (vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_OPEN) &&
+	    (send_creates(stream) != VD_OK || send_progress(stream) != VD_OK))
 		break_off(stream);
 	return has_more;
 }

@@ -1,16 +1,19 @@
-/* How: LMDB without its lock file (the directory has a lock) and without readers at run time, so a write always finds the pages that the commit
- * before the last one freed. Records are appended in key order, which LMDB does fast and packs full.
+/* How: LMDB without its lock file (the directory has a lock) and without readers at run time, so a write
+ * always finds the pages that the commit before the last one freed. Records are appended in key order, which
+ * LMDB does fast and packs full.
  *
- * LMDB has no checksums, follows damaged page numbers wherever they lead, and dies of SIGBUS behind the end of a cut file. Therefore
+ * LMDB has no checksums, follows damaged page numbers wherever they lead, and dies of SIGBUS behind the end
+ * of a cut file. Therefore
  * - the file is never shorter than the map: room is reserved first, the map grows into it; ENOSPC then comes from fallocate, not from the middle
  *   of a commit, and a file shorter than its meta page says has been cut;
  * - opening walks the structure of all pages before LMDB sees them (checkpoint_verify.c);
  * - each record has a checksum seeded with its place, and meta the sum of all: a record that is damaged, moved, missing or stale shows;
  * - a start takes the records from that walk, not from LMDB: they are read once, by all processors, and no page of them stays mapped.
  *
- * Compaction needs no map of keys: each record names the one it supersedes. With everything before compact_next done, the dead at or before C are
- * the predecessors of the records in [compact_next, C], and the tombstones there that are older than C. The walk stops with compact_next = C,
- * because a tombstone at C itself is dropped only by the next compaction.
+ * Compaction needs no map of keys: each record names the one it supersedes. With everything before
+ * compact_next done, the dead at or before C are the predecessors of the records in [compact_next, C], and
+ * the tombstones there that are older than C. The walk stops with compact_next = C, because a tombstone at C
+ * itself is dropped only by the next compaction.
  */
 #include <errno.h>
 #include <lmdb.h>
@@ -24,11 +27,11 @@
 #include "checkpoint_verify.h"
 
 #define KEY_SIZE 12
-#define MAP_MIN	 ((int64_t) 1 << 20)
+#define MAP_MIN ((int64_t) 1 << 20)
 #define MAP_STEP ((int64_t) 64 << 10)
 #define MAP_GROWTH_MAX ((int64_t) 64 << 20)
 #define TABLE_RECORDS "records"
-#define TABLE_LEASES  "leases"
+#define TABLE_LEASES "leases"
 
 struct vdi_checkpoint {
 	/* Fixed. */
@@ -39,9 +42,9 @@ struct vdi_checkpoint {
 	MDB_dbi		leases;
 	MDB_dbi		meta_dbi;
 
-	struct vdi_checkpoint_meta meta;      /* on disk */
-	struct vdi_checkpoint_meta next;      /* of the group under way */
-	MDB_txn			  *txn;	      /* the group under way */
+	struct vdi_checkpoint_meta meta; /* on disk */
+	struct vdi_checkpoint_meta next; /* of the group under way */
+	MDB_txn			  *txn;	 /* the group under way */
 	int64_t			   map_size;
 	int64_t			   size_bytes;
 	uint8_t			  *scratch;
@@ -50,37 +53,32 @@ struct vdi_checkpoint {
 
 /* ---- Small things ---- */
 
-static vd_status lmdb_fail(const struct vdi_checkpoint *checkpoint, int error, const char *verb, struct vd_error *reterr)
+static vd_status lmdb_fail(const struct vdi_checkpoint *checkpoint, int error, const char *verb,
+			   struct vd_error *reterr)
 {
 	vd_status status = VD_IO;
 
 	switch (error) {
-	case MDB_MAP_FULL:
-		status = VD_FULL;
-		break;
+	case MDB_MAP_FULL: status = VD_FULL; break;
 	case ENOSPC:
-	case EDQUOT:
-		status = VD_NO_SPACE;
-		break;
-	case ENOMEM:
-		status = VD_NOMEM;
-		break;
+	case EDQUOT: status = VD_NO_SPACE; break;
+	case ENOMEM: status = VD_NOMEM; break;
 	case MDB_CORRUPTED:
 	case MDB_PAGE_NOTFOUND:
 	case MDB_INVALID:
 	case MDB_VERSION_MISMATCH:
 	case MDB_NOTFOUND:
-	case MDB_KEYEXIST:
-		status = VD_CORRUPT;
-		break;
+	case MDB_KEYEXIST: status = VD_CORRUPT; break;
 	}
-	return vd_error_set(reterr, status, "cannot %s %s/%s: %s", verb, checkpoint->dir->path, VDI_CHECKPOINT_NAME, mdb_strerror(error));
+	return vd_error_set(reterr, status, "cannot %s %s/%s: %s", verb, checkpoint->dir->path,
+			    VDI_CHECKPOINT_NAME, mdb_strerror(error));
 }
 
-static vd_status damaged(const struct vdi_checkpoint *checkpoint, vd_rev revision, const char *what, struct vd_error *reterr)
+static vd_status damaged(const struct vdi_checkpoint *checkpoint, vd_rev revision, const char *what,
+			 struct vd_error *reterr)
 {
-	return vd_error_set(reterr, VD_CORRUPT, "%s/%s is damaged at revision %lld: %s", checkpoint->dir->path, VDI_CHECKPOINT_NAME,
-			    (long long) revision, what);
+	return vd_error_set(reterr, VD_CORRUPT, "%s/%s is damaged at revision %lld: %s",
+			    checkpoint->dir->path, VDI_CHECKPOINT_NAME, (long long) revision, what);
 }
 
 static void encode_key(vd_rev revision, uint32_t sub, uint8_t ret_key[KEY_SIZE])
@@ -114,7 +112,8 @@ static uint64_t place_checksum(const void *body, size_t size, vd_rev revision, u
 }
 
 /* Splits a stored value: checksum and what it covers. */
-static bool verified(struct vd_bytes value, vd_rev revision, uint32_t sub, struct vd_bytes *ret_body, uint64_t *ret_checksum)
+static bool verified(struct vd_bytes value, vd_rev revision, uint32_t sub, struct vd_bytes *ret_body,
+		     uint64_t *ret_checksum)
 {
 	if (value.size < 8)
 		return false;
@@ -125,7 +124,8 @@ static bool verified(struct vd_bytes value, vd_rev revision, uint32_t sub, struc
 
 /* ---- Opening ---- */
 
-static vd_status open_env(struct vdi_checkpoint *checkpoint, const char *name, bool no_sync, struct vd_error *reterr)
+static vd_status open_env(struct vdi_checkpoint *checkpoint, const char *name, bool no_sync,
+			  struct vd_error *reterr)
 {
 	unsigned flags = MDB_NOSUBDIR | MDB_NOLOCK | MDB_NOTLS | (no_sync ? MDB_NOSYNC : 0);
 	size_t	 size = strlen(checkpoint->dir->path) + strlen(name) + 2;
@@ -168,13 +168,15 @@ static vd_status open_tables(struct vdi_checkpoint *checkpoint, unsigned flags, 
 
 static void measure(struct vdi_checkpoint *checkpoint, MDB_txn *txn)
 {
-	MDB_dbi tables[] = { checkpoint->records, checkpoint->leases, checkpoint->meta_dbi };
+	MDB_dbi	 tables[] = { checkpoint->records, checkpoint->leases, checkpoint->meta_dbi };
 	MDB_stat stat;
 
 	checkpoint->size_bytes = 0;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(tables); i++)
 		if (mdb_stat(txn, tables[i], &stat) == 0)
-			checkpoint->size_bytes += (int64_t) (stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages) * stat.ms_psize;
+			checkpoint->size_bytes += (int64_t) (stat.ms_branch_pages + stat.ms_leaf_pages +
+							     stat.ms_overflow_pages) *
+						  stat.ms_psize;
 }
 
 static vd_status read_meta(struct vdi_checkpoint *checkpoint, struct vd_error *reterr)
@@ -198,8 +200,10 @@ static vd_status read_meta(struct vdi_checkpoint *checkpoint, struct vd_error *r
 	} else {
 		memcpy(&format, value.mv_data, 4);
 		if (format > VDI_CHECKPOINT_FORMAT)
-			status = vd_error_set(reterr, VD_NEWER_FORMAT, "%s/%s has format %u; this program knows formats up to %u", checkpoint->dir->path,
-					      VDI_CHECKPOINT_NAME, format, VDI_CHECKPOINT_FORMAT);
+			status = vd_error_set(reterr, VD_NEWER_FORMAT,
+					      "%s/%s has format %u; this program knows formats up to %u",
+					      checkpoint->dir->path, VDI_CHECKPOINT_NAME, format,
+					      VDI_CHECKPOINT_FORMAT);
 		else if (format != VDI_CHECKPOINT_FORMAT || value.mv_size != sizeof checkpoint->meta + 8)
 			status = damaged(checkpoint, 0, "its meta entry makes no sense", reterr);
 		else
@@ -210,8 +214,9 @@ static vd_status read_meta(struct vdi_checkpoint *checkpoint, struct vd_error *r
 	return status;
 }
 
-/* Walks over many records leave the file in the map, which would count as memory of ours; the kernel's cache has it, and nothing reads it again soon. LMDB does not
- * say where its map is; but a page begins with its number (checkpoint_verify.c), and a reader is given values where they lie. */
+/* Walks over many records leave the file in the map, which would count as memory of ours; the kernel's cache
+ * has it, and nothing reads it again soon. LMDB does not say where its map is; but a page begins with its
+ * number (checkpoint_verify.c), and a reader is given values where they lie. */
 static void forget_pages(const struct vdi_checkpoint *checkpoint)
 {
 	MDB_val	    key = { 4, (void *) "meta" };
@@ -222,7 +227,8 @@ static void forget_pages(const struct vdi_checkpoint *checkpoint)
 	uintptr_t   page;
 	uint64_t    number;
 
-	if (mdb_env_info(checkpoint->env, &info) || mdb_env_stat(checkpoint->env, &stat) || mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn))
+	if (mdb_env_info(checkpoint->env, &info) || mdb_env_stat(checkpoint->env, &stat) ||
+	    mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn))
 		return;
 	if (mdb_get(txn, checkpoint->meta_dbi, &key, &value) == 0) {
 		page = (uintptr_t) value.mv_data & ~((uintptr_t) stat.ms_psize - 1);
@@ -234,8 +240,8 @@ static void forget_pages(const struct vdi_checkpoint *checkpoint)
 }
 
 /* A record as it lies in the table. */
-static vd_status read_record(struct vdi_checkpoint *checkpoint, struct vd_bytes key, struct vd_bytes value, struct vdi_record *ret_record,
-			     uint64_t *ret_checksum, struct vd_error *reterr)
+static vd_status read_record(struct vdi_checkpoint *checkpoint, struct vd_bytes key, struct vd_bytes value,
+			     struct vdi_record *ret_record, uint64_t *ret_checksum, struct vd_error *reterr)
 {
 	struct vd_bytes body;
 	vd_rev		revision;
@@ -258,8 +264,8 @@ struct filling {
 	int64_t			       lease_count;
 };
 
-static vd_status take_record(struct vdi_checkpoint *checkpoint, struct vdi_checkpoint_part *part, struct vd_bytes key, struct vd_bytes value,
-			     struct vd_error *reterr)
+static vd_status take_record(struct vdi_checkpoint *checkpoint, struct vdi_checkpoint_part *part,
+			     struct vd_bytes key, struct vd_bytes value, struct vd_error *reterr)
 {
 	struct vdi_record record;
 	struct vd_kv	 *kv;
@@ -267,7 +273,8 @@ static vd_status take_record(struct vdi_checkpoint *checkpoint, struct vdi_check
 
 	VDI_TRY(read_record(checkpoint, key, value, &record, &checksum, reterr));
 	if ((part->count == part->capacity &&
-	     !vdi_grow((void **) &part->records, &part->capacity, VDI_MAX(part->count + 1, 64), sizeof part->records[0])) ||
+	     !vdi_grow((void **) &part->records, &part->capacity, VDI_MAX(part->count + 1, 64),
+		       sizeof part->records[0])) ||
 	    vdi_record_kv(&record, &kv) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	part->records[part->count++] = (struct vdi_checkpoint_record) { kv, record.is_delete };
@@ -275,7 +282,8 @@ static vd_status take_record(struct vdi_checkpoint *checkpoint, struct vdi_check
 	return VD_OK;
 }
 
-static vd_status take_lease(struct filling *filling, struct vd_bytes key, struct vd_bytes value, struct vd_error *reterr)
+static vd_status take_lease(struct filling *filling, struct vd_bytes key, struct vd_bytes value,
+			    struct vd_error *reterr)
 {
 	struct vdi_lease_change change = { .kind = VDI_LEASE_GRANTED };
 	struct vd_bytes		body;
@@ -293,7 +301,8 @@ static vd_status take_lease(struct filling *filling, struct vd_bytes key, struct
 	return VD_OK;
 }
 
-static vd_status take_entry(void *arg, unsigned part, struct vd_bytes table, struct vd_bytes key, struct vd_bytes value, struct vd_error *reterr)
+static vd_status take_entry(void *arg, unsigned part, struct vd_bytes table, struct vd_bytes key,
+			    struct vd_bytes value, struct vd_error *reterr)
 {
 	struct filling *filling = arg;
 
@@ -317,9 +326,12 @@ void vdi_checkpoint_content_fini(struct vdi_checkpoint_content *content)
 	vdi_lease_table_fini(&content->leases);
 }
 
-static vd_status check_file(struct vdi_checkpoint *checkpoint, struct filling *filling, struct vd_error *reterr)
+static vd_status check_file(struct vdi_checkpoint *checkpoint, struct filling *filling,
+			    struct vd_error *reterr)
 {
-	struct vdi_checkpoint_visitor visitor = { .split = vd_bytes_of(TABLE_RECORDS), .entry = take_entry, .arg = filling };
+	struct vdi_checkpoint_visitor visitor = { .split = vd_bytes_of(TABLE_RECORDS),
+						  .entry = take_entry,
+						  .arg = filling };
 	struct vdi_file		     *file;
 	vd_status		      status;
 
@@ -335,7 +347,8 @@ static vd_status check_file(struct vdi_checkpoint *checkpoint, struct filling *f
 	return status;
 }
 
-static vd_status check_sum(const struct vdi_checkpoint *checkpoint, const struct filling *filling, struct vd_error *reterr)
+static vd_status check_sum(const struct vdi_checkpoint *checkpoint, const struct filling *filling,
+			   struct vd_error *reterr)
 {
 	const struct vdi_checkpoint_meta *meta = &checkpoint->meta;
 	int64_t				  count = 0;
@@ -345,13 +358,15 @@ static vd_status check_sum(const struct vdi_checkpoint *checkpoint, const struct
 		count += (int64_t) filling->content->parts[i].count;
 		digest += filling->content->parts[i].digest;
 	}
-	if (count == meta->record_count && filling->lease_count == meta->lease_count && digest == meta->digest)
+	if (count == meta->record_count && filling->lease_count == meta->lease_count &&
+	    digest == meta->digest)
 		return VD_OK;
-	return damaged(checkpoint, meta->revision, "records or leases are missing, or older than they should be", reterr);
+	return damaged(checkpoint, meta->revision,
+		       "records or leases are missing, or older than they should be", reterr);
 }
 
-vd_status vdi_checkpoint_open(struct vdi_dir *dir, bool no_sync, struct vdi_checkpoint_content *content, struct vdi_checkpoint **ret_checkpoint,
-			      struct vd_error *reterr)
+vd_status vdi_checkpoint_open(struct vdi_dir *dir, bool no_sync, struct vdi_checkpoint_content *content,
+			      struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr)
 {
 	struct vdi_checkpoint *checkpoint = VDI_NEW(struct vdi_checkpoint);
 	struct filling	       filling = { checkpoint, content, 0 };
@@ -402,7 +417,8 @@ static vd_status reserve(struct vdi_dir *dir, const char *name, int64_t size, st
 	return status;
 }
 
-static vd_status fill_new_file(struct vdi_checkpoint *checkpoint, const uint8_t *store_id, struct vd_error *reterr)
+static vd_status fill_new_file(struct vdi_checkpoint *checkpoint, const uint8_t *store_id,
+			       struct vd_error *reterr)
 {
 	VDI_TRY(open_env(checkpoint, VDI_CHECKPOINT_TEMPORARY, false, reterr));
 	VDI_TRY(reserve(checkpoint->dir, VDI_CHECKPOINT_TEMPORARY, checkpoint->map_size, reterr));
@@ -413,8 +429,8 @@ static vd_status fill_new_file(struct vdi_checkpoint *checkpoint, const uint8_t 
 	return vdi_checkpoint_commit(checkpoint, reterr);
 }
 
-vd_status vdi_checkpoint_create(struct vdi_dir *dir, bool no_sync, const uint8_t *store_id, struct vdi_checkpoint **ret_checkpoint,
-				struct vd_error *reterr)
+vd_status vdi_checkpoint_create(struct vdi_dir *dir, bool no_sync, const uint8_t *store_id,
+				struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr)
 {
 	struct vdi_checkpoint *checkpoint = VDI_NEW(struct vdi_checkpoint);
 	vd_status	       status = vdi_dir_unlink(dir, VDI_CHECKPOINT_TEMPORARY, reterr);
@@ -447,8 +463,8 @@ int64_t vdi_checkpoint_size_bytes(const struct vdi_checkpoint *checkpoint)
 
 /* ---- Reading ---- */
 
-static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, vd_rev from, vd_rev to, vdi_checkpoint_each_fn each, void *arg,
-			      struct vd_error *reterr)
+static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, vd_rev from, vd_rev to,
+			      vdi_checkpoint_each_fn each, void *arg, struct vd_error *reterr)
 {
 	uint8_t		  first[KEY_SIZE];
 	MDB_val		  key = { KEY_SIZE, first };
@@ -464,8 +480,9 @@ static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, v
 	encode_key(VDI_MAX(from, 0), 0, first);
 	for (error = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); error == 0 && status == VD_OK;
 	     error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-		status = read_record(checkpoint, (struct vd_bytes) { key.mv_data, key.mv_size }, (struct vd_bytes) { value.mv_data, value.mv_size }, &record,
-				     &checksum, reterr);
+		status = read_record(checkpoint, (struct vd_bytes) { key.mv_data, key.mv_size },
+				     (struct vd_bytes) { value.mv_data, value.mv_size }, &record, &checksum,
+				     reterr);
 		if (status != VD_OK || record.mod_rev > to)
 			break;
 		status = each(arg, &record);
@@ -478,8 +495,8 @@ static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, v
 	return status;
 }
 
-vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd_rev to, vdi_checkpoint_each_fn each, void *arg,
-			      struct vd_error *reterr)
+vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd_rev to,
+			      vdi_checkpoint_each_fn each, void *arg, struct vd_error *reterr)
 {
 	MDB_txn	 *txn;
 	vd_status status;
@@ -532,9 +549,10 @@ struct free_pages {
 	size_t	  capacity;
 };
 
-/* The list of free pages: transaction -> count, then numbers. The next group may use those that were free before the last group. */
-static vd_status read_free_pages(struct vdi_checkpoint *checkpoint, MDB_txn *txn, uint64_t last_txn, struct free_pages *pages, bool *ret_later,
-				 struct vd_error *reterr)
+/* The list of free pages: transaction -> count, then numbers. The next group may use those that were free
+ * before the last group. */
+static vd_status read_free_pages(struct vdi_checkpoint *checkpoint, MDB_txn *txn, uint64_t last_txn,
+				 struct free_pages *pages, bool *ret_later, struct vd_error *reterr)
 {
 	MDB_cursor *cursor;
 	MDB_val	    key, value;
@@ -545,14 +563,16 @@ static vd_status read_free_pages(struct vdi_checkpoint *checkpoint, MDB_txn *txn
 
 	if (error)
 		return lmdb_fail(checkpoint, error, "read", reterr);
-	for (error = mdb_cursor_get(cursor, &key, &value, MDB_FIRST); error == 0 && status == VD_OK; error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+	for (error = mdb_cursor_get(cursor, &key, &value, MDB_FIRST); error == 0 && status == VD_OK;
+	     error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
 		memcpy(&freed_by, key.mv_data, sizeof freed_by);
 		if (freed_by >= last_txn) {
 			*ret_later = true;
 			break;
 		}
 		memcpy(&count, value.mv_data, sizeof count);
-		if (vdi_grow((void **) &pages->numbers, &pages->capacity, pages->count + count + 1, sizeof *pages->numbers))
+		if (vdi_grow((void **) &pages->numbers, &pages->capacity, pages->count + count + 1,
+			     sizeof *pages->numbers))
 			memcpy(pages->numbers + pages->count, (const uint8_t *) value.mv_data + 8, count * 8);
 		else
 			status = vd_error_set(reterr, VD_NOMEM, "out of memory");
@@ -577,7 +597,8 @@ static void add_run(struct vdi_checkpoint_room *room, int64_t length)
 		room->free_bytes[i] += (length >> i << i) * VDI_CHECKPOINT_PAGE_SIZE;
 }
 
-vd_status vdi_checkpoint_measure_room(struct vdi_checkpoint *checkpoint, bool is_exact, struct vdi_checkpoint_room *ret_room, struct vd_error *reterr)
+vd_status vdi_checkpoint_measure_room(struct vdi_checkpoint *checkpoint, bool is_exact,
+				      struct vdi_checkpoint_room *ret_room, struct vd_error *reterr)
 {
 	struct free_pages pages = { 0 };
 	MDB_envinfo	  info;
@@ -623,9 +644,9 @@ static vd_status set_map(struct vdi_checkpoint *checkpoint, int64_t size, struct
 /* Makes file and map larger: by a quarter if the disk has so much room, and at least to size. */
 static vd_status grow_map(struct vdi_checkpoint *checkpoint, int64_t size, struct vd_error *reterr)
 {
-	int64_t	  step = VDI_MAX(MAP_STEP, VDI_MIN(checkpoint->map_size / 4, MAP_GROWTH_MAX));
-	int64_t	  least = (VDI_MAX(size, checkpoint->map_size + MAP_STEP) + MAP_STEP - 1) / MAP_STEP * MAP_STEP;
-	int64_t	  wanted = VDI_MAX(least, (checkpoint->map_size + step + MAP_STEP - 1) / MAP_STEP * MAP_STEP);
+	int64_t step = VDI_MAX(MAP_STEP, VDI_MIN(checkpoint->map_size / 4, MAP_GROWTH_MAX));
+	int64_t least = (VDI_MAX(size, checkpoint->map_size + MAP_STEP) + MAP_STEP - 1) / MAP_STEP * MAP_STEP;
+	int64_t wanted = VDI_MAX(least, (checkpoint->map_size + step + MAP_STEP - 1) / MAP_STEP * MAP_STEP);
 	vd_status status = reserve(checkpoint->dir, checkpoint->name, wanted, reterr);
 
 	if (status == VD_NO_SPACE && least < wanted)
@@ -644,7 +665,8 @@ static vd_status follow_file(struct vdi_checkpoint *checkpoint, struct vd_error 
 	return size > checkpoint->map_size ? set_map(checkpoint, size, reterr) : VD_OK;
 }
 
-vd_status vdi_checkpoint_begin(struct vdi_checkpoint *checkpoint, int64_t bytes_expected, struct vd_error *reterr)
+vd_status vdi_checkpoint_begin(struct vdi_checkpoint *checkpoint, int64_t bytes_expected,
+			       struct vd_error *reterr)
 {
 	int64_t	  wanted = end_of_pages(checkpoint) + bytes_expected * 2 + MAP_MIN / 4;
 	vd_status status;
@@ -685,7 +707,8 @@ static vd_status give_up(struct vdi_checkpoint *checkpoint, int error, struct vd
 	return status;
 }
 
-static vd_status put_record(struct vdi_checkpoint *checkpoint, const struct vdi_record *record, struct vd_bytes body, struct vd_error *reterr)
+static vd_status put_record(struct vdi_checkpoint *checkpoint, const struct vdi_record *record,
+			    struct vd_bytes body, struct vd_error *reterr)
 {
 	uint8_t	 place[KEY_SIZE];
 	MDB_val	 key = { KEY_SIZE, place };
@@ -705,7 +728,8 @@ static vd_status put_record(struct vdi_checkpoint *checkpoint, const struct vdi_
 }
 
 /* Forgets what is stored at key. false: nothing was. */
-static vd_status drop(struct vdi_checkpoint *checkpoint, MDB_dbi table, MDB_val key, int64_t *count, struct vd_error *reterr)
+static vd_status drop(struct vdi_checkpoint *checkpoint, MDB_dbi table, MDB_val key, int64_t *count,
+		      struct vd_error *reterr)
 {
 	MDB_val	 value;
 	uint64_t checksum;
@@ -726,7 +750,8 @@ static vd_status drop(struct vdi_checkpoint *checkpoint, MDB_dbi table, MDB_val 
 	return VD_OK;
 }
 
-static vd_status put_lease(struct vdi_checkpoint *checkpoint, const struct vdi_lease_change *change, struct vd_error *reterr)
+static vd_status put_lease(struct vdi_checkpoint *checkpoint, const struct vdi_lease_change *change,
+			   struct vd_error *reterr)
 {
 	uint64_t big_id = __builtin_bswap64((uint64_t) change->id);
 	MDB_val	 key = { 8, &big_id };
@@ -760,13 +785,16 @@ static vd_status put_lease(struct vdi_checkpoint *checkpoint, const struct vdi_l
 	return VD_OK;
 }
 
-static vd_status senseless(struct vdi_checkpoint *checkpoint, const struct vdi_segment_record *record, struct vd_error *reterr)
+static vd_status senseless(struct vdi_checkpoint *checkpoint, const struct vdi_segment_record *record,
+			   struct vd_error *reterr)
 {
 	vdi_checkpoint_abort(checkpoint);
-	return vd_error_set(reterr, VD_CORRUPT, "journal record %llu is whole but makes no sense", (unsigned long long) record->index);
+	return vd_error_set(reterr, VD_CORRUPT, "journal record %llu is whole but makes no sense",
+			    (unsigned long long) record->index);
 }
 
-vd_status vdi_checkpoint_apply(struct vdi_checkpoint *checkpoint, const struct vdi_segment_record *record, struct vd_error *reterr)
+vd_status vdi_checkpoint_apply(struct vdi_checkpoint *checkpoint, const struct vdi_segment_record *record,
+			       struct vd_error *reterr)
 {
 	struct vdi_commit_reader reader;
 
@@ -830,12 +858,12 @@ bool vdi_checkpoint_compact_pending(const struct vdi_checkpoint *checkpoint)
 /* Keys of dead records seen in one step; its walk ends at the border of a revision. */
 struct sweep {
 	uint8_t (*keys)[KEY_SIZE];
-	size_t	 count;
-	size_t	 capacity;
-	size_t	 looked_at;
-	size_t	 looked_at_max;
-	vd_rev	 compacted;
-	vd_rev	 last; /* revision of the record before */
+	size_t count;
+	size_t capacity;
+	size_t looked_at;
+	size_t looked_at_max;
+	vd_rev compacted;
+	vd_rev last; /* revision of the record before */
 };
 
 static bool sweep_add(struct sweep *sweep, vd_rev revision, uint32_t sub)
@@ -856,12 +884,14 @@ static vd_status sweep_record(void *arg, const struct vdi_record *record)
 	sweep->last = record->mod_rev;
 	if (record->previous_rev && !sweep_add(sweep, record->previous_rev, record->previous_sub))
 		return VD_NOMEM;
-	if (record->is_delete && record->mod_rev < sweep->compacted && !sweep_add(sweep, record->mod_rev, record->sub))
+	if (record->is_delete && record->mod_rev < sweep->compacted &&
+	    !sweep_add(sweep, record->mod_rev, record->sub))
 		return VD_NOMEM;
 	return VD_OK;
 }
 
-static vd_status remove_swept(struct vdi_checkpoint *checkpoint, const struct sweep *sweep, struct vd_error *reterr)
+static vd_status remove_swept(struct vdi_checkpoint *checkpoint, const struct sweep *sweep,
+			      struct vd_error *reterr)
 {
 	for (size_t i = 0; i < sweep->count; i++) {
 		MDB_val key = { KEY_SIZE, sweep->keys[i] };
@@ -871,13 +901,15 @@ static vd_status remove_swept(struct vdi_checkpoint *checkpoint, const struct sw
 	return VD_OK;
 }
 
-vd_status vdi_checkpoint_compact_step(struct vdi_checkpoint *checkpoint, size_t record_count_max, struct vd_error *reterr)
+vd_status vdi_checkpoint_compact_step(struct vdi_checkpoint *checkpoint, size_t record_count_max,
+				      struct vd_error *reterr)
 {
 	struct sweep sweep = { .looked_at_max = record_count_max, .compacted = checkpoint->meta.compacted };
 	vd_status    status;
 	bool	     is_last;
 
-	status = vdi_checkpoint_walk(checkpoint, checkpoint->meta.compact_next, sweep.compacted, sweep_record, &sweep, reterr);
+	status = vdi_checkpoint_walk(checkpoint, checkpoint->meta.compact_next, sweep.compacted, sweep_record,
+				     &sweep, reterr);
 	is_last = status != VD_AGAIN;
 	if (status == VD_OK || status == VD_AGAIN)
 		status = vdi_checkpoint_begin(checkpoint, (int64_t) sweep.count * 64, reterr);

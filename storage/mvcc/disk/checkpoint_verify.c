@@ -5,11 +5,12 @@
  *   meta    at 16: u32 magic, u32 version, u64 address, u64 map size, tree of free pages, main tree, u64 last page, u64 transaction
  *   tree    u32 pad (page size, in the tree of free pages), u16 flags, u16 depth, u64 branch, leaf, overflow pages, u64 entries, u64 root
  *
- * Keys must lie between the separators of their parents, or searches would miss what is there. The file is read through a window of its own
- * rather than mapped: a file that is cut meanwhile gives an error, not a signal.
+ * Keys must lie between the separators of their parents, or searches would miss what is there. The file is
+ * read through a window of its own rather than mapped: a file that is cut meanwhile gives an error, not a
+ * signal.
  *
- * A large tree is walked in parts: the pages of its first two levels are looked at first, and the subtrees below shared out, in order. The parts have nothing in
- * common but the bits of the pages that have been seen.
+ * A large tree is walked in parts: the pages of its first two levels are looked at first, and the subtrees
+ * below shared out, in order. The parts have nothing in common but the bits of the pages that have been seen.
  */
 #include <stdatomic.h>
 
@@ -58,12 +59,12 @@ enum tree_kind { TREE_FREE, TREE_MAIN, TREE_NAMED };
 
 /* Of all walkers. */
 struct verifier {
-	struct vdi_file				 *file;
-	const struct vdi_checkpoint_visitor	 *visitor; /* NULL: structure only */
-	int64_t					  file_size;
-	uint32_t				  page_size;
-	uint64_t				  last_page;
-	atomic_uchar				 *seen;	/* a bit per page */
+	struct vdi_file			    *file;
+	const struct vdi_checkpoint_visitor *visitor; /* NULL: structure only */
+	int64_t				     file_size;
+	uint32_t			     page_size;
+	uint64_t			     last_page;
+	atomic_uchar			    *seen; /* a bit per page */
 };
 
 /* One for each part. */
@@ -88,7 +89,8 @@ static vd_status damaged(const struct walker *walker, uint64_t page, const char 
 {
 	const struct verifier *verifier = walker->verifier;
 
-	return vd_error_set(walker->reterr, VD_CORRUPT, "%s/%s is damaged at offset %lld: %s", verifier->file->dir->path, verifier->file->name,
+	return vd_error_set(walker->reterr, VD_CORRUPT, "%s/%s is damaged at offset %lld: %s",
+			    verifier->file->dir->path, verifier->file->name,
 			    (long long) page * verifier->page_size, what);
 }
 
@@ -97,9 +99,12 @@ static vd_status no_memory(const struct walker *walker)
 	return vd_error_set(walker->reterr, VD_NOMEM, "out of memory");
 }
 
-static vd_status walker_init(struct walker *walker, struct verifier *verifier, unsigned part, struct vd_error *reterr)
+static vd_status walker_init(struct walker *walker, struct verifier *verifier, unsigned part,
+			     struct vd_error *reterr)
 {
-	*walker = (struct walker) { .verifier = verifier, .part = part, .reterr = reterr, .window_step = WINDOW_STEP_MIN };
+	*walker = (struct walker) {
+		.verifier = verifier, .part = part, .reterr = reterr, .window_step = WINDOW_STEP_MIN
+	};
 	walker->window = vdi_alloc(WINDOW_SIZE_MAX);
 	return walker->window ? VD_OK : no_memory(walker);
 }
@@ -115,12 +120,15 @@ static void walker_fini(struct walker *walker)
 /* size bytes at offset, at most a page; lent until the next call. The file is long enough: checked before. */
 static vd_status look_at(struct walker *walker, int64_t offset, size_t size, const uint8_t **ret_bytes)
 {
-	if (offset < walker->window_offset || (uint64_t) (offset - walker->window_offset) + size > walker->window_size) {
+	if (offset < walker->window_offset ||
+	    (uint64_t) (offset - walker->window_offset) + size > walker->window_size) {
 		bool goes_on = offset == walker->window_offset + (int64_t) walker->window_size;
 
-		walker->window_step = goes_on ? VDI_MIN(2 * walker->window_step, WINDOW_SIZE_MAX) : VDI_MAX(WINDOW_STEP_MIN, size);
+		walker->window_step = goes_on ? VDI_MIN(2 * walker->window_step, WINDOW_SIZE_MAX) :
+						VDI_MAX(WINDOW_STEP_MIN, size);
 		walker->window_size = 0;
-		VDI_TRY(vdi_file_read(walker->verifier->file, offset, walker->window, walker->window_step, &walker->window_size, walker->reterr));
+		VDI_TRY(vdi_file_read(walker->verifier->file, offset, walker->window, walker->window_step,
+				      &walker->window_size, walker->reterr));
 		walker->window_offset = offset;
 		if (walker->window_size < size)
 			return damaged(walker, 0, "the file was cut");
@@ -223,9 +231,10 @@ struct subtrees {
 };
 
 #define SUBTREE_LEVEL 2u
-#define NO_KEY	      SIZE_MAX
+#define NO_KEY SIZE_MAX
 
-static vd_status walk_tree(struct walker *walker, const struct tree *tree, enum tree_kind kind, struct vd_bytes table);
+static vd_status walk_tree(struct walker *walker, const struct tree *tree, enum tree_kind kind,
+			   struct vd_bytes table);
 
 /* A list of free pages: count, then numbers. */
 static vd_status check_free_list(struct walker *walker, const uint8_t *list, uint64_t size, uint64_t from)
@@ -239,24 +248,28 @@ static vd_status check_free_list(struct walker *walker, const uint8_t *list, uin
 	return VD_OK;
 }
 
-static vd_status visit(struct walker *walker, const struct walk *walk, struct vd_bytes key, struct vd_bytes value)
+static vd_status visit(struct walker *walker, const struct walk *walk, struct vd_bytes key,
+		       struct vd_bytes value)
 {
 	const struct vdi_checkpoint_visitor *visitor = walker->verifier->visitor;
 
-	return visitor ? visitor->entry(visitor->arg, walker->part, walk->table, key, value, walker->reterr) : VD_OK;
+	return visitor ? visitor->entry(visitor->arg, walker->part, walk->table, key, value, walker->reterr) :
+			 VD_OK;
 }
 
 /* The value of an entry on pages of its own. The window stays as it is: the node of the entry lies in it. */
-static vd_status check_overflow(struct walker *walker, const struct walk *walk, struct vd_bytes key, uint64_t page, uint32_t size, uint64_t from)
+static vd_status check_overflow(struct walker *walker, const struct walk *walk, struct vd_bytes key,
+				uint64_t page, uint32_t size, uint64_t from)
 {
-	uint32_t       page_size = walker->verifier->page_size;
-	uint64_t       count = (PAGE_HEADER_SIZE - 1 + (uint64_t) size) / page_size + 1;
-	bool	       is_wanted = walk->kind == TREE_FREE || (walk->kind == TREE_NAMED && walker->verifier->visitor);
+	uint32_t page_size = walker->verifier->page_size;
+	uint64_t count = (PAGE_HEADER_SIZE - 1 + (uint64_t) size) / page_size + 1;
+	bool is_wanted = walk->kind == TREE_FREE || (walk->kind == TREE_NAMED && walker->verifier->visitor);
 	const uint8_t *bytes = NULL;
 	uint32_t       pages;
 
 	VDI_TRY(claim(walker, page, count, from));
-	VDI_TRY(read_overflow(walker, (int64_t) (page * page_size), PAGE_HEADER_SIZE + (is_wanted ? (size_t) size : 0), &bytes));
+	VDI_TRY(read_overflow(walker, (int64_t) (page * page_size),
+			      PAGE_HEADER_SIZE + (is_wanted ? (size_t) size : 0), &bytes));
 	memcpy(&pages, bytes + 12, 4);
 	if (u64_at(bytes) != page || u16_at(bytes + 10) != PAGE_OVERFLOW || pages != count)
 		return damaged(walker, page, "this is not the overflow page it should be");
@@ -267,7 +280,8 @@ static vd_status check_overflow(struct walker *walker, const struct walk *walk, 
 	return visit(walker, walk, key, (struct vd_bytes) { bytes + PAGE_HEADER_SIZE, size });
 }
 
-static vd_status check_leaf_node(struct walker *walker, const struct walk *walk, const uint8_t *node, uint32_t room, uint64_t page)
+static vd_status check_leaf_node(struct walker *walker, const struct walk *walk, const uint8_t *node,
+				 uint32_t room, uint64_t page)
 {
 	unsigned	flags = u16_at(node + 4);
 	uint32_t	size = u16_at(node) | ((uint32_t) u16_at(node + 2) << 16);
@@ -297,19 +311,23 @@ static bool keep_key(struct subtrees *subtrees, struct vd_bytes key, size_t *ret
 	*ret_at = key.data ? subtrees->key_size : NO_KEY;
 	if (key.data == NULL)
 		return true;
-	if (!vdi_grow((void **) &subtrees->keys, &subtrees->key_capacity, subtrees->key_size + key.size + 1, 1))
+	if (!vdi_grow((void **) &subtrees->keys, &subtrees->key_capacity, subtrees->key_size + key.size + 1,
+		      1))
 		return false;
 	memcpy(subtrees->keys + subtrees->key_size, key.data, key.size);
 	subtrees->key_size += key.size;
 	return true;
 }
 
-static vd_status note_subtree(struct walker *walker, struct subtrees *subtrees, uint64_t number, uint64_t from, struct vd_bytes low,
-			      struct vd_bytes high)
+static vd_status note_subtree(struct walker *walker, struct subtrees *subtrees, uint64_t number,
+			      uint64_t from, struct vd_bytes low, struct vd_bytes high)
 {
-	struct subtree subtree = { .page = number, .from = from, .low_size = low.size, .high_size = high.size };
+	struct subtree subtree = {
+		.page = number, .from = from, .low_size = low.size, .high_size = high.size
+	};
 
-	if (!vdi_grow((void **) &subtrees->subtrees, &subtrees->capacity, subtrees->count + 1, sizeof subtree) ||
+	if (!vdi_grow((void **) &subtrees->subtrees, &subtrees->capacity, subtrees->count + 1,
+		      sizeof subtree) ||
 	    !keep_key(subtrees, low, &subtree.low_at) || !keep_key(subtrees, high, &subtree.high_at))
 		return no_memory(walker);
 	subtrees->subtrees[subtrees->count++] = subtree;
@@ -317,8 +335,8 @@ static vd_status note_subtree(struct walker *walker, struct subtrees *subtrees, 
 }
 
 /* low: least key allowed, NULL data: none. high: the first that is not. */
-static vd_status walk_page(struct walker *walker, struct walk *walk, uint64_t number, uint64_t from, unsigned level, struct vd_bytes low,
-			   struct vd_bytes high)
+static vd_status walk_page(struct walker *walker, struct walk *walk, uint64_t number, uint64_t from,
+			   unsigned level, struct vd_bytes low, struct vd_bytes high)
 {
 	bool		is_leaf = level + 1 == walk->depth;
 	uint32_t	page_size = walker->verifier->page_size;
@@ -333,11 +351,12 @@ static vd_status walk_page(struct walker *walker, struct walk *walk, uint64_t nu
 	if (is_leaf && walk->kind == TREE_NAMED)
 		VDI_TRY(look_at(walker, (int64_t) (number * page_size), page_size, &page));
 	else
-		VDI_TRY(read_at(walker, (int64_t) (number * page_size), walker->pages[walk->base + level], page_size));
+		VDI_TRY(read_at(walker, (int64_t) (number * page_size), walker->pages[walk->base + level],
+				page_size));
 	lower = u16_at(page + 12);
 	upper = u16_at(page + 14);
-	if (u64_at(page) != number || u16_at(page + 10) != (is_leaf ? PAGE_LEAF : PAGE_BRANCH) || lower < PAGE_HEADER_SIZE || lower % 2 ||
-	    lower > upper || upper > page_size)
+	if (u64_at(page) != number || u16_at(page + 10) != (is_leaf ? PAGE_LEAF : PAGE_BRANCH) ||
+	    lower < PAGE_HEADER_SIZE || lower % 2 || lower > upper || upper > page_size)
 		return damaged(walker, number, "this is not the page it should be");
 	count = (lower - PAGE_HEADER_SIZE) / 2;
 	if (count < (is_leaf ? 1u : 2u))
@@ -347,27 +366,33 @@ static vd_status walk_page(struct walker *walker, struct walk *walk, uint64_t nu
 		const uint8_t  *node = page + place;
 		struct vd_bytes key;
 
-		if (place < upper || place % 2 || place + 8 > page_size || place + 8u + u16_at(node + 6) > page_size)
+		if (place < upper || place % 2 || place + 8 > page_size ||
+		    place + 8u + u16_at(node + 6) > page_size)
 			return damaged(walker, number, "a node leads outside its page");
 		key = (struct vd_bytes) { node + 8, u16_at(node + 6) };
 		/* The first key of a branch page counts as the least possible one and is not looked at. */
 		if (is_leaf || i > 0) {
 			if (walk->kind == TREE_FREE && key.size != 8)
 				return damaged(walker, number, "a node makes no sense");
-			if ((before.data && compare(walk->kind, key, before) < (is_leaf && i == 0 ? 0 : i == 1 && !is_leaf ? 0 : 1)) ||
+			if ((before.data && compare(walk->kind, key, before) < (is_leaf && i == 0  ? 0 :
+										i == 1 && !is_leaf ? 0 :
+												     1)) ||
 			    (high.data && compare(walk->kind, key, high) >= 0))
 				return damaged(walker, number, "keys are out of order");
 			before = key;
 		}
 		if (is_leaf) {
-			VDI_TRY(check_leaf_node(walker, walk, node, page_size - place - 8 - u16_at(node + 6), number));
+			VDI_TRY(check_leaf_node(walker, walk, node, page_size - place - 8 - u16_at(node + 6),
+						number));
 			walk->entries++;
 		}
 	}
 	for (unsigned i = 0; i < count && !is_leaf; i++) {
-		const uint8_t  *node = page + u16_at(page + PAGE_HEADER_SIZE + 2 * i);
-		const uint8_t  *next = i + 1 < count ? page + u16_at(page + PAGE_HEADER_SIZE + 2 * (i + 1)) : NULL;
-		uint64_t	child = u16_at(node) | ((uint64_t) u16_at(node + 2) << 16) | ((uint64_t) u16_at(node + 4) << 32);
+		const uint8_t *node = page + u16_at(page + PAGE_HEADER_SIZE + 2 * i);
+		const uint8_t *next =
+			i + 1 < count ? page + u16_at(page + PAGE_HEADER_SIZE + 2 * (i + 1)) : NULL;
+		uint64_t child = u16_at(node) | ((uint64_t) u16_at(node + 2) << 16) |
+				 ((uint64_t) u16_at(node + 4) << 32);
 		struct vd_bytes child_low = i ? (struct vd_bytes) { node + 8, u16_at(node + 6) } : low;
 		struct vd_bytes child_high = next ? (struct vd_bytes) { next + 8, u16_at(next + 6) } : high;
 
@@ -408,13 +433,15 @@ static struct vd_bytes kept_key(const struct subtrees *subtrees, size_t at, size
 	return at == NO_KEY ? VD_BYTES_NONE : (struct vd_bytes) { subtrees->keys + at, size };
 }
 
-static vd_status walk_subtrees(struct walker *walker, struct walk *walk, const struct subtrees *subtrees, size_t from, size_t to)
+static vd_status walk_subtrees(struct walker *walker, struct walk *walk, const struct subtrees *subtrees,
+			       size_t from, size_t to)
 {
 	VDI_TRY(make_room(walker, walk));
 	for (size_t i = from; i < to; i++) {
 		const struct subtree *subtree = &subtrees->subtrees[i];
 
-		VDI_TRY(walk_page(walker, walk, subtree->page, subtree->from, SUBTREE_LEVEL, kept_key(subtrees, subtree->low_at, subtree->low_size),
+		VDI_TRY(walk_page(walker, walk, subtree->page, subtree->from, SUBTREE_LEVEL,
+				  kept_key(subtrees, subtree->low_at, subtree->low_size),
 				  kept_key(subtrees, subtree->high_at, subtree->high_size)));
 	}
 	return VD_OK;
@@ -431,7 +458,8 @@ static void walk_part(void *arg, unsigned part)
 	walk.subtrees = NULL;
 	walk.entries = 0;
 	if (status == VD_OK)
-		status = walk_subtrees(&walker, &walk, parts->subtrees, count * part / parts->count, count * (part + 1) / parts->count);
+		status = walk_subtrees(&walker, &walk, parts->subtrees, count * part / parts->count,
+				       count * (part + 1) / parts->count);
 	walker_fini(&walker);
 	parts->results[part].status = status;
 	parts->results[part].entries = walk.entries;
@@ -442,7 +470,10 @@ static vd_status walk_in_parts(struct walker *walker, struct walk *walk, uint64_
 {
 	const struct vdi_checkpoint_visitor *visitor = walker->verifier->visitor;
 	struct subtrees			     subtrees = { 0 };
-	struct parts			     parts = { .verifier = walker->verifier, .walk = walk, .subtrees = &subtrees, .count = visitor->part_count };
+	struct parts			     parts = { .verifier = walker->verifier,
+						       .walk = walk,
+						       .subtrees = &subtrees,
+						       .count = visitor->part_count };
 	vd_status			     status;
 
 	walk->subtrees = &subtrees;
@@ -461,18 +492,22 @@ static vd_status walk_in_parts(struct walker *walker, struct walk *walk, uint64_
 }
 
 /* A named tree is walked from inside a leaf of the main one: its pages lie further up on the path. */
-static vd_status walk_tree(struct walker *walker, const struct tree *tree, enum tree_kind kind, struct vd_bytes table)
+static vd_status walk_tree(struct walker *walker, const struct tree *tree, enum tree_kind kind,
+			   struct vd_bytes table)
 {
 	const struct vdi_checkpoint_visitor *visitor = walker->verifier->visitor;
 	struct walk			     walk = { .kind = kind, .table = table, .depth = tree->depth };
 
 	if (tree->root == NO_PAGE)
-		return tree->entries == 0 && tree->depth == 0 ? VD_OK : damaged(walker, 0, "a tree without pages has entries");
+		return tree->entries == 0 && tree->depth == 0 ?
+			       VD_OK :
+			       damaged(walker, 0, "a tree without pages has entries");
 	walk.base = kind == TREE_NAMED ? DEPTH_MAX / 2 : 0;
 	if (tree->depth == 0 || tree->depth > DEPTH_MAX / 2)
 		return damaged(walker, 0, "a tree has an impossible depth");
 	VDI_TRY(make_room(walker, &walk));
-	if (kind == TREE_NAMED && visitor && visitor->part_count > 1 && walk.depth > SUBTREE_LEVEL && vd_bytes_equal(table, visitor->split))
+	if (kind == TREE_NAMED && visitor && visitor->part_count > 1 && walk.depth > SUBTREE_LEVEL &&
+	    vd_bytes_equal(table, visitor->split))
 		VDI_TRY(walk_in_parts(walker, &walk, tree->root));
 	else
 		VDI_TRY(walk_page(walker, &walk, tree->root, 0, 0, VD_BYTES_NONE, VD_BYTES_NONE));
@@ -482,29 +517,36 @@ static vd_status walk_tree(struct walker *walker, const struct tree *tree, enum 
 static vd_status read_meta(struct walker *walker, struct meta *ret_meta)
 {
 	struct verifier *verifier = walker->verifier;
-	struct meta metas[2];
-	uint8_t	    header[PAGE_HEADER_SIZE];
+	struct meta	 metas[2];
+	uint8_t		 header[PAGE_HEADER_SIZE];
 
 	verifier->page_size = 0;
 	for (unsigned i = 0; i < 2; i++) {
 		VDI_TRY(read_at(walker, (int64_t) i * verifier->page_size, header, sizeof header));
-		VDI_TRY(read_at(walker, (int64_t) i * verifier->page_size + PAGE_HEADER_SIZE, &metas[i], sizeof metas[i]));
+		VDI_TRY(read_at(walker, (int64_t) i * verifier->page_size + PAGE_HEADER_SIZE, &metas[i],
+				sizeof metas[i]));
 		if (u64_at(header) != i || !(u16_at(header + 10) & PAGE_META) || metas[i].magic != META_MAGIC)
 			return damaged(walker, i, "this is not a meta page of LMDB");
 		if (metas[i].version != META_VERSION)
-			return vd_error_set(walker->reterr, VD_NEWER_FORMAT, "%s/%s has LMDB format %u; this program knows %u",
-					    verifier->file->dir->path, verifier->file->name, metas[i].version, META_VERSION);
+			return vd_error_set(walker->reterr, VD_NEWER_FORMAT,
+					    "%s/%s has LMDB format %u; this program knows %u",
+					    verifier->file->dir->path, verifier->file->name, metas[i].version,
+					    META_VERSION);
 		if (i == 0)
 			verifier->page_size = metas[0].free_pages.pad;
-		if (verifier->page_size < 512 || verifier->page_size > PAGE_SIZE_MAX || (verifier->page_size & (verifier->page_size - 1)) ||
-		    metas[i].free_pages.pad != verifier->page_size || (int64_t) verifier->page_size * 2 > verifier->file_size)
+		if (verifier->page_size < 512 || verifier->page_size > PAGE_SIZE_MAX ||
+		    (verifier->page_size & (verifier->page_size - 1)) ||
+		    metas[i].free_pages.pad != verifier->page_size ||
+		    (int64_t) verifier->page_size * 2 > verifier->file_size)
 			return damaged(walker, i, "an impossible page size");
 	}
 	*ret_meta = metas[metas[1].transaction > metas[0].transaction];
 	if (ret_meta->last_page > (uint64_t) INT64_MAX / verifier->page_size - 1 ||
 	    ((int64_t) ret_meta->last_page + 1) * verifier->page_size > verifier->file_size)
-		return vd_error_set(walker->reterr, VD_CORRUPT, "%s/%s was cut at offset %lld; it should have %llu pages of %u bytes",
-				    verifier->file->dir->path, verifier->file->name, (long long) verifier->file_size,
+		return vd_error_set(walker->reterr, VD_CORRUPT,
+				    "%s/%s was cut at offset %lld; it should have %llu pages of %u bytes",
+				    verifier->file->dir->path, verifier->file->name,
+				    (long long) verifier->file_size,
 				    (unsigned long long) ret_meta->last_page + 1, verifier->page_size);
 	return VD_OK;
 }
@@ -524,7 +566,8 @@ static vd_status verify(struct walker *walker)
 	return walk_tree(walker, &meta.main, TREE_MAIN, VD_BYTES_NONE);
 }
 
-vd_status vdi_checkpoint_verify(struct vdi_file *file, const struct vdi_checkpoint_visitor *visitor, struct vd_error *reterr)
+vd_status vdi_checkpoint_verify(struct vdi_file *file, const struct vdi_checkpoint_visitor *visitor,
+				struct vd_error *reterr)
 {
 	struct verifier verifier = { .file = file, .visitor = visitor };
 	struct walker	walker;

@@ -1,6 +1,8 @@
-/* How: each run of the handler does one group: up to `bytes` of journal records, or one step of compaction, in one LMDB transaction, which waits for the disk
- * twice. So records are taken when there are enough of them, or when the first has waited for the interval; what came while a group was taken waits for its
- * own turn. (Taking it at once made hundreds of small groups a second under load, and every put waited behind their syncs.)
+/* How: each run of the handler does one group: up to `bytes` of journal records, or one step of compaction,
+ * in one LMDB transaction, which waits for the disk twice. So records are taken when there are enough of
+ * them, or when the first has waited for the interval; what came while a group was taken waits for its own
+ * turn. (Taking it at once made hundreds of small groups a second under load, and every put waited behind
+ * their syncs.)
  *
  *   IDLE --notify--> ARMED (timer) --due, or enough bytes--> a group --nothing left--> IDLE
  *                      ^                                       |   ^
@@ -8,9 +10,10 @@
  *
  * Compaction goes on between groups, step by step.
  *
- * On a full disk (is_pressed) records are taken at once, so that journal files become free; free pages of the file are counted; and a group or a step that does
- * not fit is tried again in smaller parts, because a small one needs only a few pages. Pages that a group frees can be used by the group after the next one, so
- * two empty groups follow the last one.
+ * On a full disk (is_pressed) records are taken at once, so that journal files become free; free pages of the
+ * file are counted; and a group or a step that does not fit is tried again in smaller parts, because a small
+ * one needs only a few pages. Pages that a group frees can be used by the group after the next one, so two
+ * empty groups follow the last one.
  */
 #include <stdatomic.h>
 
@@ -90,7 +93,8 @@ static vd_status open_reader(struct vdi_checkpointer *checkpointer, struct vd_er
 
 	if (checkpointer->is_reading)
 		return VD_OK;
-	VDI_TRY(vdi_segment_reader_open(&checkpointer->reader, checkpointer->dir, VDI_SEGMENT_JOURNAL, place->sequence, reterr));
+	VDI_TRY(vdi_segment_reader_open(&checkpointer->reader, checkpointer->dir, VDI_SEGMENT_JOURNAL,
+					place->sequence, reterr));
 	checkpointer->is_reading = true;
 	if (place->offset) {
 		checkpointer->reader.offset = place->offset;
@@ -108,7 +112,8 @@ static void close_reader(struct vdi_checkpointer *checkpointer)
 }
 
 /* The next record, which is on disk: here, or first in the next file. */
-static vd_status next_record(struct vdi_checkpointer *checkpointer, struct vdi_segment_record *ret_record, struct vd_error *reterr)
+static vd_status next_record(struct vdi_checkpointer *checkpointer, struct vdi_segment_record *ret_record,
+			     struct vd_error *reterr)
 {
 	struct vdi_segment_reader *reader = &checkpointer->reader;
 	struct vdi_segment_reader  next;
@@ -116,14 +121,19 @@ static vd_status next_record(struct vdi_checkpointer *checkpointer, struct vdi_s
 
 	if (status != VD_NOT_FOUND)
 		return status;
-	status = vdi_segment_reader_open(&next, checkpointer->dir, VDI_SEGMENT_JOURNAL, reader->header.sequence + 1, reterr);
-	if (status == VD_OK && (next.header.first_index != reader->next_index || next.header.previous != reader->previous)) {
+	status = vdi_segment_reader_open(&next, checkpointer->dir, VDI_SEGMENT_JOURNAL,
+					 reader->header.sequence + 1, reterr);
+	if (status == VD_OK &&
+	    (next.header.first_index != reader->next_index || next.header.previous != reader->previous)) {
 		vdi_segment_reader_fini(&next);
 		status = VD_NOT_FOUND;
 	}
 	if (status == VD_NOT_FOUND)
-		return vd_error_set(reterr, VD_CORRUPT, "%s/%s is damaged at offset %lld: record %llu was written and is unreadable",
-				    checkpointer->dir->path, reader->file->name, (long long) reader->offset, (unsigned long long) reader->next_index);
+		return vd_error_set(
+			reterr, VD_CORRUPT,
+			"%s/%s is damaged at offset %lld: record %llu was written and is unreadable",
+			checkpointer->dir->path, reader->file->name, (long long) reader->offset,
+			(unsigned long long) reader->next_index);
 	VDI_TRY(status);
 	vdi_segment_reader_fini(reader);
 	*reader = next;
@@ -131,7 +141,8 @@ static vd_status next_record(struct vdi_checkpointer *checkpointer, struct vdi_s
 }
 
 /* Applies what is on disk, up to `bytes`. The group is open. */
-static vd_status apply_records(struct vdi_checkpointer *checkpointer, uint64_t durable, int64_t *ret_bytes, struct vd_error *reterr)
+static vd_status apply_records(struct vdi_checkpointer *checkpointer, uint64_t durable, int64_t *ret_bytes,
+			       struct vd_error *reterr)
 {
 	uint64_t covered = vdi_checkpoint_meta(checkpointer->checkpoint)->covered;
 	int64_t	 bytes = 0;
@@ -149,17 +160,20 @@ static vd_status apply_records(struct vdi_checkpointer *checkpointer, uint64_t d
 	return VD_OK;
 }
 
-/* The writer reads covered_bytes first: it may count a record twice, in the journal and as used room, but never not at all. */
+/* The writer reads covered_bytes first: it may count a record twice, in the journal and as used room, but
+ * never not at all. */
 static void publish(struct vdi_checkpointer *checkpointer)
 {
 	struct vdi_checkpoint_room room;
 
-	if (vdi_checkpoint_measure_room(checkpointer->checkpoint, atomic_load(&checkpointer->is_pressed), &room, NULL) == VD_OK) {
+	if (vdi_checkpoint_measure_room(checkpointer->checkpoint, atomic_load(&checkpointer->is_pressed),
+					&room, NULL) == VD_OK) {
 		for (unsigned i = 0; i < VDI_CHECKPOINT_ROOM_CLASSES; i++)
 			atomic_store(&checkpointer->free_bytes[i], room.free_bytes[i]);
 		atomic_store(&checkpointer->end_bytes, room.end_bytes);
 	}
-	atomic_store_explicit(&checkpointer->size_bytes, vdi_checkpoint_size_bytes(checkpointer->checkpoint), memory_order_relaxed);
+	atomic_store_explicit(&checkpointer->size_bytes, vdi_checkpoint_size_bytes(checkpointer->checkpoint),
+			      memory_order_relaxed);
 	atomic_store(&checkpointer->covered_bytes, checkpointer->place.bytes);
 	atomic_store(&checkpointer->covered, vdi_checkpoint_meta(checkpointer->checkpoint)->covered);
 }
@@ -170,7 +184,8 @@ static vd_status commit_measured(struct vdi_checkpointer *checkpointer, struct v
 	vd_status	   status = vdi_checkpoint_commit(checkpointer->checkpoint, reterr);
 	struct vdi_metric *histogram;
 
-	if (vdi_metric_get(vdi_env_metrics(checkpointer->env), VDI_METRIC_ETCD_DISK_BACKEND_COMMIT_DURATION_SECONDS, NULL, &histogram) == VD_OK) {
+	if (vdi_metric_get(vdi_env_metrics(checkpointer->env),
+			   VDI_METRIC_ETCD_DISK_BACKEND_COMMIT_DURATION_SECONDS, NULL, &histogram) == VD_OK) {
 		vdi_metric_observe_duration(histogram, vd_mono_since(vd_env_now(checkpointer->env), begun));
 		vdi_metric_release(histogram);
 	}
@@ -184,8 +199,11 @@ static vd_status take_group(struct vdi_checkpointer *checkpointer, uint64_t dura
 	vd_status		   status;
 
 	VDI_TRY(open_reader(checkpointer, reterr));
-	status = vdi_checkpoint_begin(checkpointer->checkpoint,
-				      VDI_MIN(checkpointer->group_bytes, vdi_journal_bytes(checkpointer->journal) - checkpointer->place.bytes), reterr);
+	status = vdi_checkpoint_begin(
+		checkpointer->checkpoint,
+		VDI_MIN(checkpointer->group_bytes,
+			vdi_journal_bytes(checkpointer->journal) - checkpointer->place.bytes),
+		reterr);
 	if (status == VD_OK)
 		status = apply_records(checkpointer, durable, &bytes, reterr);
 	if (status == VD_OK)
@@ -196,8 +214,8 @@ static vd_status take_group(struct vdi_checkpointer *checkpointer, uint64_t dura
 		close_reader(checkpointer); /* back to the place of the last group */
 		return status;
 	}
-	checkpointer->place = (struct place) { reader->header.sequence, reader->offset, reader->next_index, reader->previous,
-					       checkpointer->place.bytes + bytes };
+	checkpointer->place = (struct place) { reader->header.sequence, reader->offset, reader->next_index,
+					       reader->previous, checkpointer->place.bytes + bytes };
 	publish(checkpointer);
 	vdi_journal_release(checkpointer->journal, reader->header.sequence);
 	return VD_OK;
@@ -209,7 +227,8 @@ static vd_status make_checkpoint(struct vdi_checkpointer *checkpointer, struct v
 {
 	if (checkpointer->checkpoint)
 		return VD_OK;
-	return vdi_checkpoint_create(checkpointer->dir, checkpointer->no_sync, vdi_journal_store_id(checkpointer->journal), &checkpointer->checkpoint,
+	return vdi_checkpoint_create(checkpointer->dir, checkpointer->no_sync,
+				     vdi_journal_store_id(checkpointer->journal), &checkpointer->checkpoint,
 				     reterr);
 }
 
@@ -221,14 +240,17 @@ static void set_due(struct vdi_checkpointer *checkpointer, vd_mono due)
 
 static bool has_records(const struct vdi_checkpointer *checkpointer)
 {
-	return vdi_checkpoint_meta(checkpointer->checkpoint)->covered < vdi_journal_durable_index(checkpointer->journal);
+	return vdi_checkpoint_meta(checkpointer->checkpoint)->covered <
+	       vdi_journal_durable_index(checkpointer->journal);
 }
 
 /* Any thread. */
 static bool is_enough(const struct vdi_checkpointer *checkpointer)
 {
-	return vdi_journal_bytes(checkpointer->journal) - vdi_checkpointer_covered_bytes(checkpointer) >= checkpointer->bytes ||
-	       (atomic_load(&checkpointer->is_pressed) && vdi_journal_durable_index(checkpointer->journal) > vdi_checkpointer_covered(checkpointer));
+	return vdi_journal_bytes(checkpointer->journal) - vdi_checkpointer_covered_bytes(checkpointer) >=
+		       checkpointer->bytes ||
+	       (atomic_load(&checkpointer->is_pressed) &&
+		vdi_journal_durable_index(checkpointer->journal) > vdi_checkpointer_covered(checkpointer));
 }
 
 /* A group of the present size. VD_FULL: try again, it is smaller now, or the file is larger. */
@@ -247,7 +269,8 @@ static vd_status try_group(struct vdi_checkpointer *checkpointer, uint64_t durab
 
 static vd_status try_compaction(struct vdi_checkpointer *checkpointer, struct vd_error *reterr)
 {
-	vd_status status = vdi_checkpoint_compact_step(checkpointer->checkpoint, checkpointer->step_records, reterr);
+	vd_status status =
+		vdi_checkpoint_compact_step(checkpointer->checkpoint, checkpointer->step_records, reterr);
 
 	if (status == VD_NO_SPACE && checkpointer->step_records > 1) {
 		checkpointer->step_records = VDI_MAX(checkpointer->step_records / 8, 1);
@@ -282,7 +305,8 @@ static vd_status work(struct vdi_checkpointer *checkpointer, vd_mono now, struct
 			checkpointer->due = vd_mono_add(now, checkpointer->interval);
 	}
 	/* Compaction may make room for the group. */
-	if ((status == VD_NOT_FOUND || status == VD_NO_SPACE) && vdi_checkpoint_compact_pending(checkpointer->checkpoint))
+	if ((status == VD_NOT_FOUND || status == VD_NO_SPACE) &&
+	    vdi_checkpoint_compact_pending(checkpointer->checkpoint))
 		status = try_compaction(checkpointer, reterr);
 	if (status == VD_OK)
 		checkpointer->settle_groups = atomic_load(&checkpointer->is_pressed) ? SETTLE_GROUPS : 0;
@@ -291,11 +315,13 @@ static vd_status work(struct vdi_checkpointer *checkpointer, vd_mono now, struct
 	return status;
 }
 
-static void handle_failure(struct vdi_checkpointer *checkpointer, vd_status status, const struct vd_error *error)
+static void handle_failure(struct vdi_checkpointer *checkpointer, vd_status status,
+			   const struct vd_error *error)
 {
-	vdi_log_limited(checkpointer->env, &checkpointer->log_limit, VD_LOG_ERROR, "checkpoint", "%s: %s; the journal keeps everything",
-			vd_status_name(status), error->message);
-	atomic_store(&checkpointer->is_stopped, status == VD_IO || status == VD_CORRUPT || status == VD_NEWER_FORMAT);
+	vdi_log_limited(checkpointer->env, &checkpointer->log_limit, VD_LOG_ERROR, "checkpoint",
+			"%s: %s; the journal keeps everything", vd_status_name(status), error->message);
+	atomic_store(&checkpointer->is_stopped,
+		     status == VD_IO || status == VD_CORRUPT || status == VD_NEWER_FORMAT);
 	atomic_store(&checkpointer->is_failing, true);
 	checkpointer->retry_at = vd_mono_add(vd_env_now(checkpointer->env), RETRY);
 	set_due(checkpointer, checkpointer->is_stopped ? VD_NEVER : checkpointer->retry_at);
@@ -314,7 +340,8 @@ static bool has_work(const struct vdi_checkpointer *checkpointer)
 /* After a group, or a step, or nothing. */
 static void plan(struct vdi_checkpointer *checkpointer)
 {
-	bool has_more = is_compacting(checkpointer) || (has_records(checkpointer) && is_enough(checkpointer)) || checkpointer->settle_groups;
+	bool has_more = is_compacting(checkpointer) ||
+			(has_records(checkpointer) && is_enough(checkpointer)) || checkpointer->settle_groups;
 
 	atomic_store(&checkpointer->has_more, has_more);
 	if (has_more) {
@@ -342,11 +369,13 @@ static void run(void *arg)
 	atomic_store(&checkpointer->is_urgent, false);
 	if (checkpointer->is_stopped || now.ns < checkpointer->retry_at.ns)
 		return;
-	if (checkpointer->due.ns == VD_NEVER.ns && !is_enough(checkpointer) && !atomic_load(&checkpointer->has_more)) {
+	if (checkpointer->due.ns == VD_NEVER.ns && !is_enough(checkpointer) &&
+	    !atomic_load(&checkpointer->has_more)) {
 		set_due(checkpointer, vd_mono_add(now, checkpointer->interval));
 		return;
 	}
-	if (now.ns < checkpointer->due.ns && !is_enough(checkpointer) && !is_compacting(checkpointer) && !atomic_load(&checkpointer->has_more))
+	if (now.ns < checkpointer->due.ns && !is_enough(checkpointer) && !is_compacting(checkpointer) &&
+	    !atomic_load(&checkpointer->has_more))
 		return;
 	if (checkpointer->checkpoint && atomic_load(&checkpointer->is_pressed))
 		publish(checkpointer);
@@ -367,7 +396,8 @@ void vdi_checkpointer_notify(struct vdi_checkpointer *checkpointer)
 {
 	if (is_enough(checkpointer) && !atomic_exchange(&checkpointer->is_urgent, true))
 		vd_actor_wake(checkpointer->actor);
-	if (!atomic_load_explicit(&checkpointer->is_armed, memory_order_relaxed) && !atomic_exchange(&checkpointer->is_armed, true))
+	if (!atomic_load_explicit(&checkpointer->is_armed, memory_order_relaxed) &&
+	    !atomic_exchange(&checkpointer->is_armed, true))
 		vd_actor_wake(checkpointer->actor);
 }
 
@@ -381,12 +411,14 @@ static int64_t reserve_of(const struct vdi_checkpointer *checkpointer)
 /* Room for values of so many pages and less. */
 static int64_t room_for(const struct vdi_checkpointer *checkpointer, int64_t pages)
 {
-	int64_t	 tail = checkpointer->file_size - atomic_load(&checkpointer->end_bytes) - (pages - 1) * VDI_CHECKPOINT_PAGE_SIZE;
+	int64_t tail = checkpointer->file_size - atomic_load(&checkpointer->end_bytes) -
+		       (pages - 1) * VDI_CHECKPOINT_PAGE_SIZE;
 	unsigned i = 0;
 
 	while (i < VDI_CHECKPOINT_ROOM_CLASSES && (1 << i) < pages)
 		i++;
-	return VDI_MAX(tail, 0) + (i < VDI_CHECKPOINT_ROOM_CLASSES ? atomic_load(&checkpointer->free_bytes[i]) : 0);
+	return VDI_MAX(tail, 0) +
+	       (i < VDI_CHECKPOINT_ROOM_CLASSES ? atomic_load(&checkpointer->free_bytes[i]) : 0);
 }
 
 static int64_t round_up(int64_t size)
@@ -394,7 +426,8 @@ static int64_t round_up(int64_t size)
 	return (size + GROWTH_MIN - 1) / GROWTH_MIN * GROWTH_MIN;
 }
 
-/* Makes the file longer, by more than is needed now if the disk has room. What is free is asked first: an attempt that fails may take all of it. */
+/* Makes the file longer, by more than is needed now if the disk has room. What is free is asked first: an
+ * attempt that fails may take all of it. */
 static vd_status grow_file(struct vdi_checkpointer *checkpointer, int64_t size, struct vd_error *reterr)
 {
 	int64_t	  free_bytes = 0;
@@ -408,8 +441,10 @@ static vd_status grow_file(struct vdi_checkpointer *checkpointer, int64_t size, 
 	if (wanted - checkpointer->file_size > free_bytes)
 		wanted = round_up(size);
 	if (wanted - checkpointer->file_size > free_bytes)
-		return vd_error_set(reterr, VD_NO_SPACE, "cannot reserve room for %s/%s: %lld bytes are needed and %lld are free", checkpointer->dir->path,
-				    VDI_CHECKPOINT_NAME, (long long) (wanted - checkpointer->file_size), (long long) free_bytes);
+		return vd_error_set(reterr, VD_NO_SPACE,
+				    "cannot reserve room for %s/%s: %lld bytes are needed and %lld are free",
+				    checkpointer->dir->path, VDI_CHECKPOINT_NAME,
+				    (long long) (wanted - checkpointer->file_size), (long long) free_bytes);
 	status = vdi_checkpoint_reserve(checkpointer->dir, wanted, reterr);
 	if (status == VD_OK)
 		checkpointer->file_size = wanted;
@@ -423,26 +458,34 @@ static void press(struct vdi_checkpointer *checkpointer)
 	vd_actor_wake(checkpointer->actor);
 }
 
-vd_status vdi_checkpointer_make_room(struct vdi_checkpointer *checkpointer, size_t size, bool is_freeing, struct vd_error *reterr)
+vd_status vdi_checkpointer_make_room(struct vdi_checkpointer *checkpointer, size_t size, bool is_freeing,
+				     struct vd_error *reterr)
 {
-	int64_t	  waiting = vdi_journal_bytes(checkpointer->journal) - atomic_load(&checkpointer->covered_bytes);
-	int64_t	  needed = ROOM_FACTOR * (waiting + (int64_t) size) + COMPACT_RESERVE + (is_freeing ? 0 : reserve_of(checkpointer));
+	int64_t waiting =
+		vdi_journal_bytes(checkpointer->journal) - atomic_load(&checkpointer->covered_bytes);
+	int64_t needed = ROOM_FACTOR * (waiting + (int64_t) size) + COMPACT_RESERVE +
+			 (is_freeing ? 0 : reserve_of(checkpointer));
 	int64_t	  pages = 1;
 	vd_status status;
 
 	if (atomic_load(&checkpointer->is_stopped))
 		return VD_OK;
 	if (atomic_load(&checkpointer->end_bytes) == 0)
-		return is_freeing || !atomic_load(&checkpointer->is_failing) ? VD_OK
-									     : vd_error_set(reterr, VD_NO_SPACE, "there is no room for %s/%s",
-											    checkpointer->dir->path, VDI_CHECKPOINT_NAME);
+		return is_freeing || !atomic_load(&checkpointer->is_failing) ?
+			       VD_OK :
+			       vd_error_set(reterr, VD_NO_SPACE, "there is no room for %s/%s",
+					    checkpointer->dir->path, VDI_CHECKPOINT_NAME);
 	if (waiting == 0)
 		checkpointer->value_pages = 1;
 	if (!is_freeing)
-		pages = checkpointer->value_pages = VDI_MAX(checkpointer->value_pages, (int64_t) size / VDI_CHECKPOINT_PAGE_SIZE + 1);
+		pages = checkpointer->value_pages =
+			VDI_MAX(checkpointer->value_pages, (int64_t) size / VDI_CHECKPOINT_PAGE_SIZE + 1);
 	if (room_for(checkpointer, pages) >= needed)
 		return VD_OK;
-	status = grow_file(checkpointer, atomic_load(&checkpointer->end_bytes) + needed + (pages - 1) * VDI_CHECKPOINT_PAGE_SIZE, reterr);
+	status = grow_file(checkpointer,
+			   atomic_load(&checkpointer->end_bytes) + needed +
+				   (pages - 1) * VDI_CHECKPOINT_PAGE_SIZE,
+			   reterr);
 	if (status == VD_NO_SPACE)
 		press(checkpointer);
 	else
@@ -453,7 +496,8 @@ vd_status vdi_checkpointer_make_room(struct vdi_checkpointer *checkpointer, size
 bool vdi_checkpointer_may_make_room(const struct vdi_checkpointer *checkpointer)
 {
 	return !atomic_load(&checkpointer->is_stopped) && !atomic_load(&checkpointer->is_failing) &&
-	       (atomic_load(&checkpointer->has_more) || vdi_journal_durable_index(checkpointer->journal) > vdi_checkpointer_covered(checkpointer));
+	       (atomic_load(&checkpointer->has_more) ||
+		vdi_journal_durable_index(checkpointer->journal) > vdi_checkpointer_covered(checkpointer));
 }
 
 int64_t vdi_checkpointer_reserve_bytes(const struct vdi_checkpointer *checkpointer)
@@ -463,11 +507,14 @@ int64_t vdi_checkpointer_reserve_bytes(const struct vdi_checkpointer *checkpoint
 
 /* ---- Life ---- */
 
-vd_status vdi_checkpointer_new(const struct vdi_checkpointer_options *options, struct vdi_checkpointer **ret_checkpointer, struct vd_error *reterr)
+vd_status vdi_checkpointer_new(const struct vdi_checkpointer_options *options,
+			       struct vdi_checkpointer **ret_checkpointer, struct vd_error *reterr)
 {
 	struct vdi_checkpointer *checkpointer = VDI_NEW(struct vdi_checkpointer);
-	struct vd_actor_options	 actor_options = { .name = "checkpoint", .run = run, .arg = checkpointer, .blocking = true };
-	vd_status		 status;
+	struct vd_actor_options	 actor_options = {
+		 .name = "checkpoint", .run = run, .arg = checkpointer, .blocking = true
+	};
+	vd_status status;
 
 	if (checkpointer == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
@@ -487,7 +534,8 @@ vd_status vdi_checkpointer_new(const struct vdi_checkpointer_options *options, s
 	status = vd_actor_new(options->env, &actor_options, &checkpointer->actor);
 	if (status != VD_OK) {
 		vdi_free(checkpointer);
-		return vd_error_set(reterr, status, "no actor for the checkpoint: %s", vd_status_sentence(status));
+		return vd_error_set(reterr, status, "no actor for the checkpoint: %s",
+				    vd_status_sentence(status));
 	}
 	if (checkpointer->checkpoint)
 		publish(checkpointer);

@@ -1,11 +1,12 @@
-/* How: appended commits are encoded into one buffer, in the layout of the file; sync decides which file they go to, chains and checksums them,
- * and writes them at the tail.
+/* How: appended commits are encoded into one buffer, in the layout of the file; sync decides which file they
+ * go to, chains and checksums them, and writes them at the tail.
  *
  *        open                 start                      sync                    rotate (inside sync)
  *   read all, verify  ->  sync last file, clean up  ->  write, fdatasync  ->  the file that append prepared (journal_room.h): header, fdatasync,
  *                                                                             rename, fsync of the directory; only then a record goes there
  *
- * A file with its real name is therefore always whole, and a crash at any instant leaves at worst a *.tmp that start removes. What failed:
+ * A file with its real name is therefore always whole, and a crash at any instant leaves at worst a *.tmp
+ * that start removes. What failed:
  * - no room for a new file: append refuses the commit, and nothing was written; no room for the write: the tail is undone (its first record header is zeroed and synced, so that a crash cannot bring
  *   back what was refused), the journal stays usable: VD_NO_SPACE;
  * - fdatasync, or anything else: nobody knows what is on disk, so nothing more is written until the store is opened again: VD_IO.
@@ -28,7 +29,7 @@ struct vdi_journal {
 	uint64_t	lowest_sequence; /* existing, needed or not */
 	uint64_t	end_sequence;	 /* the last one that is whole */
 	int64_t		covered_bytes;
-	uint64_t	unfinished;	 /* a leftover that start removes; 0: none */
+	uint64_t	unfinished; /* a leftover that start removes; 0: none */
 
 	/* The writer. */
 	struct vdi_rand	 rand;
@@ -48,7 +49,8 @@ struct vdi_journal {
 	size_t		 capacity;
 	size_t		 buffer_size;
 	uint32_t	 buffer_count;
-	const char	*next; /* the prepared file that the buffer goes to (journal_room.h); NULL: the present one */
+	const char
+		*next; /* the prepared file that the buffer goes to (journal_room.h); NULL: the present one */
 
 	struct vdi_journal_room room;
 
@@ -79,7 +81,8 @@ static vd_status list_one(void *arg, const char *name, int64_t size)
 	listing->is_foreign |= vdi_segment_name_parse(VDI_SEGMENT_HISTORY, name, &sequence);
 	if (!vdi_segment_name_parse(VDI_SEGMENT_JOURNAL, name, &sequence))
 		return VD_OK;
-	if (!vdi_grow((void **) &listing->sequences, &listing->capacity, listing->count + 1, sizeof *listing->sequences))
+	if (!vdi_grow((void **) &listing->sequences, &listing->capacity, listing->count + 1,
+		      sizeof *listing->sequences))
 		return VD_NOMEM;
 	listing->sequences[listing->count++] = sequence;
 	return VD_OK;
@@ -92,15 +95,16 @@ static int order_sequences(const void *a, const void *b)
 	return VDI_ORDER(left, right);
 }
 
-static vd_status corrupt_at(const struct vdi_segment_reader *reader, const char *what, struct vd_error *reterr)
+static vd_status corrupt_at(const struct vdi_segment_reader *reader, const char *what,
+			    struct vd_error *reterr)
 {
-	return vd_error_set(reterr, VD_CORRUPT, "%s/%s is damaged at offset %lld: %s", reader->file->dir->path, reader->file->name,
-			    (long long) reader->offset, what);
+	return vd_error_set(reterr, VD_CORRUPT, "%s/%s is damaged at offset %lld: %s",
+			    reader->file->dir->path, reader->file->name, (long long) reader->offset, what);
 }
 
 /* Looks at the headers from the last file backwards until one begins at or before what is needed. */
-static vd_status choose_first(struct vdi_journal *journal, const struct listing *listing, size_t *ret_first, size_t *ret_end,
-			      struct vd_error *reterr)
+static vd_status choose_first(struct vdi_journal *journal, const struct listing *listing, size_t *ret_first,
+			      size_t *ret_end, struct vd_error *reterr)
 {
 	struct vdi_segment_reader reader;
 	size_t			  end = listing->count;
@@ -108,20 +112,24 @@ static vd_status choose_first(struct vdi_journal *journal, const struct listing 
 	vd_status		  status;
 
 	for (size_t i = listing->count; i-- > 0;) {
-		status = vdi_segment_reader_open(&reader, journal->dir, VDI_SEGMENT_JOURNAL, listing->sequences[i], reterr);
+		status = vdi_segment_reader_open(&reader, journal->dir, VDI_SEGMENT_JOURNAL,
+						 listing->sequences[i], reterr);
 		if (status == VD_NOT_FOUND && i + 1 == listing->count) {
 			journal->unfinished = listing->sequences[i];
 			end = i;
 			continue;
 		}
 		if (status != VD_OK)
-			return status == VD_NOT_FOUND ? vd_error_set(reterr, VD_CORRUPT, "%s: journal file %llu is empty", journal->dir->path,
-								     (unsigned long long) listing->sequences[i])
-						      : status;
+			return status == VD_NOT_FOUND ?
+				       vd_error_set(reterr, VD_CORRUPT, "%s: journal file %llu is empty",
+						    journal->dir->path,
+						    (unsigned long long) listing->sequences[i]) :
+				       status;
 		first_index = reader.header.first_index;
 		vdi_segment_reader_fini(&reader);
 		if (i + 1 < end && listing->sequences[i] + 1 != listing->sequences[i + 1])
-			return vd_error_set(reterr, VD_CORRUPT, "%s: journal file %llu is missing", journal->dir->path,
+			return vd_error_set(reterr, VD_CORRUPT, "%s: journal file %llu is missing",
+					    journal->dir->path,
 					    (unsigned long long) listing->sequences[i] + 1);
 		if (first_index <= journal->covered + 1) {
 			*ret_first = i;
@@ -130,11 +138,14 @@ static vd_status choose_first(struct vdi_journal *journal, const struct listing 
 		}
 	}
 	if (end > 0)
-		return vd_error_set(reterr, VD_CORRUPT, "%s: journal file %llu is missing (nothing before it holds record %llu)", journal->dir->path,
-				    (unsigned long long) listing->sequences[0] - 1, (unsigned long long) journal->covered + 1);
+		return vd_error_set(reterr, VD_CORRUPT,
+				    "%s: journal file %llu is missing (nothing before it holds record %llu)",
+				    journal->dir->path, (unsigned long long) listing->sequences[0] - 1,
+				    (unsigned long long) journal->covered + 1);
 	if (journal->covered > 0)
-		return vd_error_set(reterr, VD_CORRUPT, "%s: the journal is missing, yet the checkpoint knows of %llu records", journal->dir->path,
-				    (unsigned long long) journal->covered);
+		return vd_error_set(reterr, VD_CORRUPT,
+				    "%s: the journal is missing, yet the checkpoint knows of %llu records",
+				    journal->dir->path, (unsigned long long) journal->covered);
 	*ret_first = *ret_end = 0;
 	return VD_OK;
 }
@@ -149,7 +160,8 @@ struct walk {
 	bool		    is_first_pass;
 };
 
-static vd_status walk_records(struct walk *walk, struct vdi_segment_reader *reader, uint64_t index_end, struct vd_error *reterr)
+static vd_status walk_records(struct walk *walk, struct vdi_segment_reader *reader, uint64_t index_end,
+			      struct vd_error *reterr)
 {
 	struct vdi_segment_record record;
 	vd_status		  status;
@@ -159,12 +171,15 @@ static vd_status walk_records(struct walk *walk, struct vdi_segment_reader *read
 		if (status == VD_NOT_FOUND && index_end == UINT64_MAX)
 			return VD_OK;
 		if (status == VD_NOT_FOUND)
-			return corrupt_at(reader, "a record is unreadable, and the next file continues after it", reterr);
+			return corrupt_at(reader,
+					  "a record is unreadable, and the next file continues after it",
+					  reterr);
 		VDI_TRY(status);
 		walk->journal->revision = VDI_MAX(walk->journal->revision, record.revision);
 		walk->journal->is_unmarked = record.kind != VDI_SEGMENT_MARK;
 		if (record.index <= walk->journal->covered && walk->is_first_pass)
-			walk->journal->covered_bytes += (int64_t) vdi_segment_record_size(record.payload.size);
+			walk->journal->covered_bytes +=
+				(int64_t) vdi_segment_record_size(record.payload.size);
 		if (record.index > walk->journal->covered && record.kind == VDI_SEGMENT_COMMIT && walk->each)
 			VDI_TRY(walk->each(walk->arg, &record, reterr));
 	}
@@ -183,17 +198,20 @@ static void adopt_end(struct vdi_journal *journal, const struct vdi_segment_read
 	atomic_store(&journal->durable_index, reader->next_index - 1);
 }
 
-static vd_status walk_segment(struct walk *walk, uint64_t sequence, uint64_t index_end, struct vd_error *reterr)
+static vd_status walk_segment(struct walk *walk, uint64_t sequence, uint64_t index_end,
+			      struct vd_error *reterr)
 {
 	struct vdi_journal	 *journal = walk->journal;
 	struct vdi_segment_reader reader;
-	vd_status		  status = vdi_segment_reader_open(&reader, journal->dir, VDI_SEGMENT_JOURNAL, sequence, reterr);
+	vd_status		  status =
+		vdi_segment_reader_open(&reader, journal->dir, VDI_SEGMENT_JOURNAL, sequence, reterr);
 
 	if (status != VD_OK)
 		return status;
 	if (memcmp(reader.header.store_id, journal->store_id, VDI_STORE_ID_SIZE) != 0)
 		status = corrupt_at(&reader, "the file belongs to another store", reterr);
-	else if (walk->next_index && (reader.header.first_index != walk->next_index || reader.header.previous != walk->chain))
+	else if (walk->next_index &&
+		 (reader.header.first_index != walk->next_index || reader.header.previous != walk->chain))
 		status = corrupt_at(&reader, "the file does not continue the one before it", reterr);
 	else
 		status = walk_records(walk, &reader, index_end, reterr);
@@ -210,7 +228,8 @@ static vd_status walk_segment(struct walk *walk, uint64_t sequence, uint64_t ind
 	return status;
 }
 
-static vd_status header_of(struct vdi_journal *journal, uint64_t sequence, struct vdi_segment_header *ret_header, struct vd_error *reterr)
+static vd_status header_of(struct vdi_journal *journal, uint64_t sequence,
+			   struct vdi_segment_header *ret_header, struct vd_error *reterr)
 {
 	struct vdi_segment_reader reader;
 
@@ -237,8 +256,8 @@ static vd_status walk_all(struct walk *walk, struct vd_error *reterr)
 	return VD_OK;
 }
 
-static vd_status find_and_check(struct vdi_journal *journal, const uint8_t *store_id, struct listing *listing, vdi_journal_each_fn each, void *arg,
-				struct vd_error *reterr)
+static vd_status find_and_check(struct vdi_journal *journal, const uint8_t *store_id, struct listing *listing,
+				vdi_journal_each_fn each, void *arg, struct vd_error *reterr)
 {
 	struct walk		  walk = { journal, each, arg, .is_first_pass = true };
 	struct vdi_segment_header header;
@@ -249,7 +268,9 @@ static vd_status find_and_check(struct vdi_journal *journal, const uint8_t *stor
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	VDI_TRY(status);
 	if (listing->is_foreign)
-		return vd_error_set(reterr, VD_INVALID, "%s holds the local history of an etcd; an embedded store needs a directory of its own",
+		return vd_error_set(reterr, VD_INVALID,
+				    "%s holds the local history of an etcd; an embedded store needs a "
+				    "directory of its own",
 				    journal->dir->path);
 	if (listing->count)
 		qsort(listing->sequences, listing->count, sizeof *listing->sequences, order_sequences);
@@ -271,13 +292,15 @@ static vd_status find_and_check(struct vdi_journal *journal, const uint8_t *stor
 	memcpy(journal->store_id, store_id ? store_id : header.store_id, VDI_STORE_ID_SIZE);
 	VDI_TRY(walk_all(&walk, reterr));
 	if (journal->next_index <= journal->covered)
-		return vd_error_set(reterr, VD_CORRUPT, "%s: the journal ends at record %llu, yet the checkpoint knows of %llu", journal->dir->path,
-				    (unsigned long long) journal->next_index - 1, (unsigned long long) journal->covered);
+		return vd_error_set(reterr, VD_CORRUPT,
+				    "%s: the journal ends at record %llu, yet the checkpoint knows of %llu",
+				    journal->dir->path, (unsigned long long) journal->next_index - 1,
+				    (unsigned long long) journal->covered);
 	return VD_OK;
 }
 
-vd_status vdi_journal_open(const struct vdi_journal_options *options, vdi_journal_each_fn each, void *arg, struct vdi_journal **ret_journal,
-			   struct vd_error *reterr)
+vd_status vdi_journal_open(const struct vdi_journal_options *options, vdi_journal_each_fn each, void *arg,
+			   struct vdi_journal **ret_journal, struct vd_error *reterr)
 {
 	struct vdi_journal *journal = VDI_NEW(struct vdi_journal);
 	struct listing	    listing = { NULL, 0, 0 };
@@ -303,7 +326,8 @@ vd_status vdi_journal_open(const struct vdi_journal_options *options, vdi_journa
 	return VD_OK;
 }
 
-vd_status vdi_journal_replay(struct vdi_journal *journal, vdi_journal_each_fn each, void *arg, struct vd_error *reterr)
+vd_status vdi_journal_replay(struct vdi_journal *journal, vdi_journal_each_fn each, void *arg,
+			     struct vd_error *reterr)
 {
 	struct walk walk = { journal, each, arg, .is_first_pass = false };
 
@@ -320,7 +344,8 @@ static vd_status remove_if_there(struct vdi_dir *dir, const char *name, struct v
 	return status == VD_NOT_FOUND ? VD_OK : status;
 }
 
-static vd_status prepare_next(struct vdi_journal *journal, size_t size, enum vdi_journal_use use, struct vd_error *reterr);
+static vd_status prepare_next(struct vdi_journal *journal, size_t size, enum vdi_journal_use use,
+			      struct vd_error *reterr);
 static vd_status rotate(struct vdi_journal *journal, struct vd_error *reterr);
 
 vd_status vdi_journal_start(struct vdi_journal *journal, struct vd_error *reterr)
@@ -340,7 +365,8 @@ vd_status vdi_journal_start(struct vdi_journal *journal, struct vd_error *reterr
 	} else {
 		vdi_segment_name(VDI_SEGMENT_JOURNAL, journal->sequence, name);
 		VDI_TRY(vdi_file_open(journal->dir, name, VDI_FILE_WRITE, &journal->file, reterr));
-		/* After the death of the process alone, what was read may have been in the page cache only. */
+		/* After the death of the process alone, what was read may have been in the page cache
+		 * only. */
 		if (!journal->no_sync) {
 			VDI_TRY(vdi_file_sync(journal->file, reterr));
 			VDI_TRY(vdi_dir_sync(journal->dir, reterr));
@@ -401,7 +427,9 @@ struct vdi_journal_room *vdi_journal_room(struct vdi_journal *journal)
 
 static vd_status broken(struct vdi_journal *journal, struct vd_error *reterr)
 {
-	return vd_error_set(reterr, VD_IO, "%s is closed for writing after an earlier I/O error; open the store again", journal->dir->path);
+	return vd_error_set(reterr, VD_IO,
+			    "%s is closed for writing after an earlier I/O error; open the store again",
+			    journal->dir->path);
 }
 
 void vdi_journal_discard(struct vdi_journal *journal)
@@ -414,8 +442,8 @@ void vdi_journal_discard(struct vdi_journal *journal)
 }
 
 /* Room for one more record in the buffer, its header filled as far as it can be before sync. */
-static vd_status put_record(struct vdi_journal *journal, enum vdi_segment_kind kind, vd_rev revision, size_t payload_size, uint8_t **ret_payload,
-			    struct vd_error *reterr)
+static vd_status put_record(struct vdi_journal *journal, enum vdi_segment_kind kind, vd_rev revision,
+			    size_t payload_size, uint8_t **ret_payload, struct vd_error *reterr)
 {
 	size_t	 size = vdi_segment_record_size(payload_size);
 	uint8_t *bytes;
@@ -433,14 +461,20 @@ static vd_status put_record(struct vdi_journal *journal, enum vdi_segment_kind k
 }
 
 /* Chooses the file for a buffer of so many bytes. */
-static vd_status prepare_next(struct vdi_journal *journal, size_t size, enum vdi_journal_use use, struct vd_error *reterr)
+static vd_status prepare_next(struct vdi_journal *journal, size_t size, enum vdi_journal_use use,
+			      struct vd_error *reterr)
 {
-	return vdi_journal_room_prepare(&journal->room, VDI_MAX((int64_t) (VDI_SEGMENT_HEADER_SIZE + ((size + 4095) & ~(size_t) 4095)), VDI_SEGMENT_SIZE_MIN),
-					use, &journal->next, reterr);
+	return vdi_journal_room_prepare(
+		&journal->room,
+		VDI_MAX((int64_t) (VDI_SEGMENT_HEADER_SIZE + ((size + 4095) & ~(size_t) 4095)),
+			VDI_SEGMENT_SIZE_MIN),
+		use, &journal->next, reterr);
 }
 
-/* Makes sure that the buffer can be written with so many bytes more. A full disk refuses a commit here, where nothing has been written yet. */
-static vd_status make_room(struct vdi_journal *journal, size_t size, enum vdi_journal_use use, struct vd_error *reterr)
+/* Makes sure that the buffer can be written with so many bytes more. A full disk refuses a commit here, where
+ * nothing has been written yet. */
+static vd_status make_room(struct vdi_journal *journal, size_t size, enum vdi_journal_use use,
+			   struct vd_error *reterr)
 {
 	vd_status status = VD_OK;
 
@@ -457,7 +491,8 @@ static vd_status make_room(struct vdi_journal *journal, size_t size, enum vdi_jo
 	return VD_IO;
 }
 
-vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commit *commit, enum vdi_journal_use use, struct vd_error *reterr)
+vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commit *commit,
+			     enum vdi_journal_use use, struct vd_error *reterr)
 {
 	size_t	 size = vdi_commit_size(commit);
 	uint8_t *payload = NULL; /* a plain release build does not see that put_record sets it */
@@ -465,7 +500,8 @@ vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commi
 	if (journal->is_broken)
 		return broken(journal, reterr);
 	if (size > VDI_JOURNAL_PAYLOAD_MAX)
-		return vd_error_set(reterr, VD_TOO_BIG, "a commit of %zu bytes exceeds the maximum of %zu", size, VDI_JOURNAL_PAYLOAD_MAX);
+		return vd_error_set(reterr, VD_TOO_BIG, "a commit of %zu bytes exceeds the maximum of %zu",
+				    size, VDI_JOURNAL_PAYLOAD_MAX);
 	VDI_TRY(make_room(journal, vdi_segment_record_size(size), use, reterr));
 	VDI_TRY(put_record(journal, VDI_SEGMENT_COMMIT, commit->revision, size, &payload, reterr));
 	vdi_commit_encode(commit, payload);
@@ -473,7 +509,8 @@ vd_status vdi_journal_append(struct vdi_journal *journal, const struct vdi_commi
 	return VD_OK;
 }
 
-/* Turns the prepared file into the next one and moves the writer there. Without success the writer stays where it is. */
+/* Turns the prepared file into the next one and moves the writer there. Without success the writer stays
+ * where it is. */
 static vd_status rotate(struct vdi_journal *journal, struct vd_error *reterr)
 {
 	struct vdi_segment_header header = {
@@ -512,8 +549,8 @@ static uint64_t seal_buffer(struct vdi_journal *journal)
 
 	journal->salt++;
 	for (size_t at = 0; at < journal->buffer_size; place++) {
-		at += vdi_segment_record_seal(journal->buffer + at, journal->next_index + place, journal->nonce, previous, place, journal->salt,
-					      &previous);
+		at += vdi_segment_record_seal(journal->buffer + at, journal->next_index + place,
+					      journal->nonce, previous, place, journal->salt, &previous);
 	}
 	return previous;
 }
@@ -529,11 +566,14 @@ static vd_status undo_tail(struct vdi_journal *journal)
 static vd_status write_buffer(struct vdi_journal *journal, struct vd_error *reterr)
 {
 	uint64_t  last = seal_buffer(journal);
-	vd_status status = vdi_file_write(journal->file, journal->tail, journal->buffer, journal->buffer_size, reterr);
+	vd_status status =
+		vdi_file_write(journal->file, journal->tail, journal->buffer, journal->buffer_size, reterr);
 
 	if (status == VD_NO_SPACE)
-		return undo_tail(journal) == VD_OK ? VD_NO_SPACE : vd_error_set(reterr, VD_IO, "%s: no room, and the write could not be undone",
-										journal->dir->path);
+		return undo_tail(journal) == VD_OK ?
+			       VD_NO_SPACE :
+			       vd_error_set(reterr, VD_IO, "%s: no room, and the write could not be undone",
+					    journal->dir->path);
 	if (status == VD_OK && !journal->no_sync)
 		status = vdi_file_sync(journal->file, reterr);
 	if (status != VD_OK)
@@ -584,13 +624,15 @@ void vdi_journal_release(struct vdi_journal *journal, uint64_t sequence)
 	}
 }
 
-/* A mark after the last group tells damage of that group from a torn write. Best effort: it protects, nothing depends on it. */
+/* A mark after the last group tells damage of that group from a torn write. Best effort: it protects, nothing
+ * depends on it. */
 void vdi_journal_finish(struct vdi_journal *journal)
 {
 	uint8_t *payload;
 
 	vdi_journal_discard(journal);
-	if (journal->file == NULL || journal->is_broken || !journal->is_unmarked || journal->file_size - journal->tail < VDI_SEGMENT_RECORD_HEADER_SIZE)
+	if (journal->file == NULL || journal->is_broken || !journal->is_unmarked ||
+	    journal->file_size - journal->tail < VDI_SEGMENT_RECORD_HEADER_SIZE)
 		return;
 	if (put_record(journal, VDI_SEGMENT_MARK, 0, 0, &payload, NULL) == VD_OK)
 		(void) !vdi_journal_sync(journal, NULL);

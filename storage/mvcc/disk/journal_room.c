@@ -1,5 +1,6 @@
-/* How: the lock is held over the work on the two files, which is rare: the writer prepares one when a file is full, old files are released when the checkpoint has
- * taken them over. An old file gets its new name, and the directory is synced, before anything is written to it: after a crash no file has two names. */
+/* How: the lock is held over the work on the two files, which is rare: the writer prepares one when a file is
+ * full, old files are released when the checkpoint has taken them over. An old file gets its new name, and
+ * the directory is synced, before anything is written to it: after a crash no file has two names. */
 #include "journal_room.h"
 
 #include "journal_segment.h"
@@ -28,8 +29,10 @@ void vdi_journal_room_set_scale(struct vdi_journal_room *room, int64_t store_byt
 	while (size < store_bytes / 8 && size < VDI_JOURNAL_SEGMENT_MAX)
 		size *= 2;
 	atomic_store_explicit(&room->segment_size, size, memory_order_relaxed);
-	atomic_store_explicit(&room->reserve_wanted, VDI_MAX(VDI_JOURNAL_RESERVE_MIN, VDI_MIN(store_bytes / 64, VDI_JOURNAL_RESERVE_MAX)),
-			      memory_order_relaxed);
+	atomic_store_explicit(
+		&room->reserve_wanted,
+		VDI_MAX(VDI_JOURNAL_RESERVE_MIN, VDI_MIN(store_bytes / 64, VDI_JOURNAL_RESERVE_MAX)),
+		memory_order_relaxed);
 }
 
 static vd_status remove_file(struct vdi_journal_room *room, const char *name, struct vd_error *reterr)
@@ -40,7 +43,8 @@ static vd_status remove_file(struct vdi_journal_room *room, const char *name, st
 }
 
 /* One attempt. Without success the file is gone. */
-static vd_status make_file_of(struct vdi_journal_room *room, const char *name, int64_t size, bool is_synced, struct vd_error *reterr)
+static vd_status make_file_of(struct vdi_journal_room *room, const char *name, int64_t size, bool is_synced,
+			      struct vd_error *reterr)
 {
 	struct vdi_file *file;
 	vd_status	 status;
@@ -59,8 +63,8 @@ static vd_status make_file_of(struct vdi_journal_room *room, const char *name, i
 }
 
 /* As large as possible between the two sizes. */
-static vd_status make_file(struct vdi_journal_room *room, const char *name, int64_t size, int64_t size_min, bool is_synced, int64_t *ret_size,
-			   struct vd_error *reterr)
+static vd_status make_file(struct vdi_journal_room *room, const char *name, int64_t size, int64_t size_min,
+			   bool is_synced, int64_t *ret_size, struct vd_error *reterr)
 {
 	vd_status status;
 
@@ -104,7 +108,8 @@ static vd_status fill_reserve_locked(struct vdi_journal_room *room, struct vd_er
 
 	vdi_lock_assert_held(&room->lock);
 	do
-		status = make_file(room, VDI_SEGMENT_RESERVE, wanted, VDI_MIN(wanted, VDI_JOURNAL_RESERVE_MIN), true, &size, reterr);
+		status = make_file(room, VDI_SEGMENT_RESERVE, wanted,
+				   VDI_MIN(wanted, VDI_JOURNAL_RESERVE_MIN), true, &size, reterr);
 	while (status == VD_NO_SPACE && drop_spare_locked(room));
 	atomic_store(&room->reserve_size, size);
 	return status;
@@ -123,8 +128,10 @@ vd_status vdi_journal_room_fill_reserve(struct vdi_journal_room *room, struct vd
 	return status;
 }
 
-/* Brings an existing file near the wanted size. After a crash even a file of the right size may have no room of its own. VD_NO_SPACE: it is of no use. */
-static vd_status adjust_file(struct vdi_journal_room *room, struct vdi_file *file, int64_t *ret_size, struct vd_error *reterr)
+/* Brings an existing file near the wanted size. After a crash even a file of the right size may have no room
+ * of its own. VD_NO_SPACE: it is of no use. */
+static vd_status adjust_file(struct vdi_journal_room *room, struct vdi_file *file, int64_t *ret_size,
+			     struct vd_error *reterr)
 {
 	int64_t wanted = atomic_load(&room->reserve_wanted);
 	int64_t size;
@@ -172,7 +179,8 @@ vd_status vdi_journal_room_start(struct vdi_journal_room *room, struct vd_error 
 
 /* ---- The next file ---- */
 
-static vd_status prepare_locked(struct vdi_journal_room *room, int64_t size_min, enum vdi_journal_use use, const char **ret_made, struct vd_error *reterr)
+static vd_status prepare_locked(struct vdi_journal_room *room, int64_t size_min, enum vdi_journal_use use,
+				const char **ret_made, struct vd_error *reterr)
 {
 	int64_t	  wanted = atomic_load(&room->segment_size);
 	vd_status status = VD_OK;
@@ -182,16 +190,19 @@ static vd_status prepare_locked(struct vdi_journal_room *room, int64_t size_min,
 	if (room->spare_size >= size_min)
 		return VD_OK;
 	(void) drop_spare_locked(room);
-	status = make_file(room, VDI_SEGMENT_SPARE, VDI_MAX(wanted, size_min), VDI_MAX(size_min, VDI_MIN(wanted, VDI_JOURNAL_SEGMENT_MIN)), false,
+	status = make_file(room, VDI_SEGMENT_SPARE, VDI_MAX(wanted, size_min),
+			   VDI_MAX(size_min, VDI_MIN(wanted, VDI_JOURNAL_SEGMENT_MIN)), false,
 			   &room->spare_size, reterr);
-	if (status == VD_NO_SPACE && use != VDI_JOURNAL_NO_RESERVE && atomic_load(&room->reserve_size) >= size_min) {
+	if (status == VD_NO_SPACE && use != VDI_JOURNAL_NO_RESERVE &&
+	    atomic_load(&room->reserve_size) >= size_min) {
 		*ret_made = VDI_SEGMENT_RESERVE;
 		return VD_OK;
 	}
 	return status;
 }
 
-vd_status vdi_journal_room_prepare(struct vdi_journal_room *room, int64_t size_min, enum vdi_journal_use use, const char **ret_made, struct vd_error *reterr)
+vd_status vdi_journal_room_prepare(struct vdi_journal_room *room, int64_t size_min, enum vdi_journal_use use,
+				   const char **ret_made, struct vd_error *reterr)
 {
 	vd_status status;
 
@@ -255,7 +266,8 @@ static bool keep_as_spare_locked(struct vdi_journal_room *room, const char *name
 	if (vdi_file_size(file, &size, NULL) != VD_OK)
 		size = 0;
 	vdi_file_close(file);
-	if (size != atomic_load(&room->segment_size) || !rename_old(room, name, VDI_SEGMENT_SPARE, &is_durable))
+	if (size != atomic_load(&room->segment_size) ||
+	    !rename_old(room, name, VDI_SEGMENT_SPARE, &is_durable))
 		return false;
 	room->spare_size = is_durable ? size : 0;
 	return true;

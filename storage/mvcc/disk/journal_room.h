@@ -43,7 +43,8 @@ struct vdi_journal_room {
 void vdi_journal_room_init(struct vdi_journal_room *room, struct vdi_dir *dir, int64_t fixed_size);
 void vdi_journal_room_fini(struct vdi_journal_room *room);
 
-/* Removes the spare file of an earlier process, and adopts or makes the reserve. A disk without room for a reserve is no error. VD_IO, VD_NOMEM. Blocks. */
+/* Removes the spare file of an earlier process, and adopts or makes the reserve. A disk without room for a
+ * reserve is no error. VD_IO, VD_NOMEM. Blocks. */
 VDI_MUST_USE vd_status vdi_journal_room_start(struct vdi_journal_room *room, struct vd_error *reterr);
 /* Sets the sizes for a store of so many bytes. */
 void vdi_journal_room_set_scale(struct vdi_journal_room *room, int64_t store_bytes);
@@ -51,17 +52,21 @@ void vdi_journal_room_set_scale(struct vdi_journal_room *room, int64_t store_byt
 /* What a commit may use. */
 enum vdi_journal_use {
 	VDI_JOURNAL_NO_RESERVE, /* refused without a reserve, and does not touch it */
-	VDI_JOURNAL_BORROWS,	/* refused without a reserve, but may make it the next file: old files are being released, and the first one takes its place */
-	VDI_JOURNAL_FREES,	/* may use all there is: deletes, compactions, ends of leases */
+	/* refused without a reserve, but may make it the next file: old files are being released, and the
+	 * first one takes its place */
+	VDI_JOURNAL_BORROWS,
+	VDI_JOURNAL_FREES, /* may use all there is: deletes, compactions, ends of leases */
 };
 
-/* Makes sure that there is room for a file of size_min bytes, and better one of the wanted size. *ret_made is VDI_SEGMENT_SPARE, or VDI_SEGMENT_RESERVE if the disk
- * is full. VD_NO_SPACE, VD_IO, VD_NOMEM. Blocks. */
-VDI_MUST_USE vd_status vdi_journal_room_prepare(struct vdi_journal_room *room, int64_t size_min, enum vdi_journal_use use, const char **ret_made,
+/* Makes sure that there is room for a file of size_min bytes, and better one of the wanted size. *ret_made is
+ * VDI_SEGMENT_SPARE, or VDI_SEGMENT_RESERVE if the disk is full. VD_NO_SPACE, VD_IO, VD_NOMEM. Blocks. */
+VDI_MUST_USE vd_status vdi_journal_room_prepare(struct vdi_journal_room *room, int64_t size_min,
+						enum vdi_journal_use use, const char **ret_made,
 						struct vd_error *reterr);
 /* Makes sure that there is a reserve. Cheap if there is. Errors as above. */
 VDI_MUST_USE vd_status vdi_journal_room_fill_reserve(struct vdi_journal_room *room, struct vd_error *reterr);
-/* Begins the use of a prepared file, which must be there: returns its size and keeps others away until vdi_journal_room_taken. */
+/* Begins the use of a prepared file, which must be there: returns its size and keeps others away until
+ * vdi_journal_room_taken. */
 int64_t vdi_journal_room_take(struct vdi_journal_room *room, const char *made);
 void	vdi_journal_room_taken(struct vdi_journal_room *room, const char *made);
 /* Gives the spare file back to the disk. false: there was none. */

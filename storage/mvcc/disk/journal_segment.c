@@ -1,4 +1,5 @@
-/* How: the reader holds a window of the file in memory and verifies each record where it lies; payloads are lent, not copied. */
+/* How: the reader holds a window of the file in memory and verifies each record where it lies; payloads are
+ * lent, not copied. */
 #include <stdio.h>
 
 #define XXH_INLINE_ALL
@@ -6,7 +7,8 @@
 
 #include "journal_segment.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little-endian; so are the platforms");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "the format is little-endian; so are the platforms");
 
 static const struct {
 	const char *magic;
@@ -33,7 +35,9 @@ struct disk_header {
 	int64_t	 revision;
 	uint8_t	 zeros[VDI_SEGMENT_HEADER_SIZE - 88];
 };
-_Static_assert(sizeof(struct disk_header) == VDI_SEGMENT_HEADER_SIZE && offsetof(struct disk_header, checksum) == CHECKSUM_PLACE, "as documented");
+_Static_assert(sizeof(struct disk_header) == VDI_SEGMENT_HEADER_SIZE &&
+		       offsetof(struct disk_header, checksum) == CHECKSUM_PLACE,
+	       "as documented");
 
 struct disk_record {
 	uint64_t checksum;
@@ -49,7 +53,8 @@ _Static_assert(sizeof(struct disk_record) == VDI_SEGMENT_RECORD_HEADER_SIZE, "as
 
 void vdi_segment_name(enum vdi_segment_family family, uint64_t sequence, char ret_name[VDI_DISK_NAME_MAX])
 {
-	snprintf(ret_name, VDI_DISK_NAME_MAX, "%s%016llu%s", families[family].stem, (unsigned long long) sequence, families[family].suffix);
+	snprintf(ret_name, VDI_DISK_NAME_MAX, "%s%016llu%s", families[family].stem,
+		 (unsigned long long) sequence, families[family].suffix);
 }
 
 bool vdi_segment_name_parse(enum vdi_segment_family family, const char *name, uint64_t *ret_sequence)
@@ -68,9 +73,11 @@ bool vdi_segment_name_parse(enum vdi_segment_family family, const char *name, ui
 	return true;
 }
 
-static vd_status damaged(const struct vdi_file *file, int64_t offset, const char *what, struct vd_error *reterr)
+static vd_status damaged(const struct vdi_file *file, int64_t offset, const char *what,
+			 struct vd_error *reterr)
 {
-	return vd_error_set(reterr, VD_CORRUPT, "%s/%s is damaged at offset %lld: %s", file->dir->path, file->name, (long long) offset, what);
+	return vd_error_set(reterr, VD_CORRUPT, "%s/%s is damaged at offset %lld: %s", file->dir->path,
+			    file->name, (long long) offset, what);
 }
 
 /* ---- Making one ---- */
@@ -78,7 +85,8 @@ static vd_status damaged(const struct vdi_file *file, int64_t offset, const char
 static uint64_t header_checksum(const struct disk_header *header, size_t size)
 {
 	uint64_t parts[2] = { XXH3_64bits(header, CHECKSUM_PLACE),
-			      XXH3_64bits((const char *) header + CHECKSUM_PLACE + 8, size - CHECKSUM_PLACE - 8) };
+			      XXH3_64bits((const char *) header + CHECKSUM_PLACE + 8,
+					  size - CHECKSUM_PLACE - 8) };
 
 	return XXH3_64bits(parts, sizeof parts);
 }
@@ -99,7 +107,8 @@ static void encode_header(struct vdi_segment_header *header, uint32_t format, st
 	ret_disk->checksum = header->checksum = header_checksum(ret_disk, sizeof *ret_disk);
 }
 
-static vd_status fill_new_file(struct vdi_file *file, struct vdi_segment_header *header, uint32_t format, struct vd_error *reterr)
+static vd_status fill_new_file(struct vdi_file *file, struct vdi_segment_header *header, uint32_t format,
+			       struct vd_error *reterr)
 {
 	struct disk_header disk;
 
@@ -109,8 +118,8 @@ static vd_status fill_new_file(struct vdi_file *file, struct vdi_segment_header 
 	return vdi_file_sync(file, reterr);
 }
 
-static vd_status create(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format, const char *existing, struct vdi_file **ret_file,
-			struct vd_error *reterr)
+static vd_status create(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format,
+			const char *existing, struct vdi_file **ret_file, struct vd_error *reterr)
 {
 	const char	*made = existing ? existing : VDI_SEGMENT_TEMPORARY;
 	char		 name[VDI_DISK_NAME_MAX];
@@ -130,7 +139,8 @@ static vd_status create(struct vdi_dir *dir, struct vdi_segment_header *header, 
 		status = vdi_dir_rename(dir, made, name, reterr);
 	if (status == VD_OK) {
 		strcpy(file->name, name);
-		/* Whatever the cause: with a file that may or may not be there after a crash, nothing may be written to the one before it. */
+		/* Whatever the cause: with a file that may or may not be there after a crash, nothing may be
+		 * written to the one before it. */
 		if (vdi_dir_sync(dir, reterr) != VD_OK)
 			status = VD_IO;
 	} else {
@@ -145,14 +155,14 @@ static vd_status create(struct vdi_dir *dir, struct vdi_segment_header *header, 
 	return VD_OK;
 }
 
-vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header, const char *made, struct vdi_file **ret_file,
-			     struct vd_error *reterr)
+vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header, const char *made,
+			     struct vdi_file **ret_file, struct vd_error *reterr)
 {
 	return create(dir, header, VDI_SEGMENT_FORMAT, made, ret_file, reterr);
 }
 
-vd_status vdi_segment_create_format(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format, struct vdi_file **ret_file,
-				    struct vd_error *reterr)
+vd_status vdi_segment_create_format(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format,
+				    struct vdi_file **ret_file, struct vd_error *reterr)
 {
 	return create(dir, header, format, NULL, ret_file, reterr);
 }
@@ -176,8 +186,8 @@ static vd_status is_unfinished(struct vdi_file *file, struct vd_error *reterr)
 	return VD_NOT_FOUND;
 }
 
-vd_status vdi_segment_header_read(struct vdi_file *file, enum vdi_segment_family family, uint64_t sequence, struct vdi_segment_header *ret_header,
-				  struct vd_error *reterr)
+vd_status vdi_segment_header_read(struct vdi_file *file, enum vdi_segment_family family, uint64_t sequence,
+				  struct vdi_segment_header *ret_header, struct vd_error *reterr)
 {
 	struct disk_header disk;
 	size_t		   size;
@@ -187,12 +197,15 @@ vd_status vdi_segment_header_read(struct vdi_file *file, enum vdi_segment_family
 		VDI_TRY(is_unfinished(file, reterr));
 		return damaged(file, 0, "this is not the header of a journal file", reterr);
 	}
-	if (disk.header_size < 88 || disk.header_size > sizeof disk || header_checksum(&disk, disk.header_size) != disk.checksum)
+	if (disk.header_size < 88 || disk.header_size > sizeof disk ||
+	    header_checksum(&disk, disk.header_size) != disk.checksum)
 		return damaged(file, 0, "the checksum of the header is wrong", reterr);
 	if (disk.format > VDI_SEGMENT_FORMAT)
-		return vd_error_set(reterr, VD_NEWER_FORMAT, "%s/%s has format %u; this program knows formats up to %u", file->dir->path, file->name,
-				    disk.format, VDI_SEGMENT_FORMAT);
-	if (disk.format != VDI_SEGMENT_FORMAT || disk.header_size != sizeof disk || disk.sequence != sequence || disk.first_index == 0)
+		return vd_error_set(reterr, VD_NEWER_FORMAT,
+				    "%s/%s has format %u; this program knows formats up to %u",
+				    file->dir->path, file->name, disk.format, VDI_SEGMENT_FORMAT);
+	if (disk.format != VDI_SEGMENT_FORMAT || disk.header_size != sizeof disk ||
+	    disk.sequence != sequence || disk.first_index == 0)
 		return damaged(file, 0, "the header belongs to another file", reterr);
 	ret_header->family = family;
 	memcpy(ret_header->store_id, disk.store_id, VDI_STORE_ID_SIZE);
@@ -210,18 +223,21 @@ vd_status vdi_segment_header_read(struct vdi_file *file, enum vdi_segment_family
 
 static uint64_t record_checksum(const void *bytes, size_t payload_size, uint64_t nonce)
 {
-	return XXH3_64bits_withSeed((const char *) bytes + 8, vdi_segment_record_size(payload_size) - 8, nonce);
+	return XXH3_64bits_withSeed((const char *) bytes + 8, vdi_segment_record_size(payload_size) - 8,
+				    nonce);
 }
 
 void vdi_segment_record_prepare(void *bytes, enum vdi_segment_kind kind, vd_rev revision, size_t payload_size)
 {
-	struct disk_record disk = { .revision = revision, .payload_size = (uint32_t) payload_size, .kind = kind };
+	struct disk_record disk = { .revision = revision,
+				    .payload_size = (uint32_t) payload_size,
+				    .kind = kind };
 
 	memcpy(bytes, &disk, sizeof disk);
 }
 
-size_t vdi_segment_record_seal(void *bytes, uint64_t index, uint64_t nonce, uint64_t previous, uint32_t group_place, uint32_t salt,
-			       uint64_t *ret_checksum)
+size_t vdi_segment_record_seal(void *bytes, uint64_t index, uint64_t nonce, uint64_t previous,
+			       uint32_t group_place, uint32_t salt, uint64_t *ret_checksum)
 {
 	struct disk_record disk;
 
@@ -237,8 +253,8 @@ size_t vdi_segment_record_seal(void *bytes, uint64_t index, uint64_t nonce, uint
 	return vdi_segment_record_size(disk.payload_size);
 }
 
-vd_status vdi_segment_reader_open(struct vdi_segment_reader *reader, struct vdi_dir *dir, enum vdi_segment_family family, uint64_t sequence,
-				  struct vd_error *reterr)
+vd_status vdi_segment_reader_open(struct vdi_segment_reader *reader, struct vdi_dir *dir,
+				  enum vdi_segment_family family, uint64_t sequence, struct vd_error *reterr)
 {
 	char	  name[VDI_DISK_NAME_MAX];
 	vd_status status;
@@ -270,18 +286,21 @@ void vdi_segment_reader_fini(struct vdi_segment_reader *reader)
 }
 
 /* Makes size bytes at offset available: *ret_bytes, or NULL when the file ends before. */
-static vd_status window_at(struct vdi_segment_reader *reader, int64_t offset, size_t size, const uint8_t **ret_bytes, struct vd_error *reterr)
+static vd_status window_at(struct vdi_segment_reader *reader, int64_t offset, size_t size,
+			   const uint8_t **ret_bytes, struct vd_error *reterr)
 {
 	size_t got;
 
 	*ret_bytes = NULL;
 	if ((int64_t) size > reader->file_size - offset)
 		return VD_OK;
-	if (offset < reader->buffer_offset || (uint64_t) (offset - reader->buffer_offset) + size > reader->buffer_size) {
+	if (offset < reader->buffer_offset ||
+	    (uint64_t) (offset - reader->buffer_offset) + size > reader->buffer_size) {
 		reader->buffer_size = 0;
 		if (!vdi_grow((void **) &reader->buffer, &reader->capacity, VDI_MAX(size, WINDOW_SIZE), 1))
 			return vd_error_set(reterr, VD_NOMEM, "out of memory");
-		VDI_TRY(vdi_file_read(reader->file, offset, reader->buffer, VDI_MAX(size, WINDOW_SIZE), &got, reterr));
+		VDI_TRY(vdi_file_read(reader->file, offset, reader->buffer, VDI_MAX(size, WINDOW_SIZE), &got,
+				      reterr));
 		reader->buffer_offset = offset;
 		reader->buffer_size = got;
 		if (got < size)
@@ -293,12 +312,14 @@ static vd_status window_at(struct vdi_segment_reader *reader, int64_t offset, si
 
 static bool is_plausible(const struct disk_record *record)
 {
-	return (record->kind == VDI_SEGMENT_COMMIT || (record->kind == VDI_SEGMENT_MARK && record->payload_size == 0)) &&
+	return (record->kind == VDI_SEGMENT_COMMIT ||
+		(record->kind == VDI_SEGMENT_MARK && record->payload_size == 0)) &&
 	       record->group_place < record->index && record->revision >= 0;
 }
 
 /* Whether a record stands at offset whose own checksum is right: *ret_bytes, or NULL. */
-static vd_status verified_at(struct vdi_segment_reader *reader, int64_t offset, struct disk_record *ret_record, const uint8_t **ret_bytes,
+static vd_status verified_at(struct vdi_segment_reader *reader, int64_t offset,
+			     struct disk_record *ret_record, const uint8_t **ret_bytes,
 			     struct vd_error *reterr)
 {
 	const uint8_t *bytes;
@@ -311,12 +332,14 @@ static vd_status verified_at(struct vdi_segment_reader *reader, int64_t offset, 
 	if (!is_plausible(ret_record))
 		return VD_OK;
 	VDI_TRY(window_at(reader, offset, vdi_segment_record_size(ret_record->payload_size), &bytes, reterr));
-	if (bytes && record_checksum(bytes, ret_record->payload_size, reader->header.nonce) == ret_record->checksum)
+	if (bytes &&
+	    record_checksum(bytes, ret_record->payload_size, reader->header.nonce) == ret_record->checksum)
 		*ret_bytes = bytes;
 	return VD_OK;
 }
 
-vd_status vdi_segment_reader_next(struct vdi_segment_reader *reader, struct vdi_segment_record *ret_record, struct vd_error *reterr)
+vd_status vdi_segment_reader_next(struct vdi_segment_reader *reader, struct vdi_segment_record *ret_record,
+				  struct vd_error *reterr)
 {
 	struct disk_record disk;
 	const uint8_t	  *bytes;
@@ -341,10 +364,12 @@ vd_status vdi_segment_reader_next(struct vdi_segment_reader *reader, struct vdi_
 	return VD_OK;
 }
 
-/* The first place from *offset on that could begin a record of a later group; moves *offset there, or to the end. */
+/* The first place from *offset on that could begin a record of a later group; moves *offset there, or to the
+ * end. */
 static vd_status find_candidate(struct vdi_segment_reader *reader, int64_t *offset, struct vd_error *reterr)
 {
-	uint64_t index_max = reader->next_index + (uint64_t) reader->file_size / VDI_SEGMENT_RECORD_HEADER_SIZE + UINT32_MAX;
+	uint64_t index_max = reader->next_index +
+			     (uint64_t) reader->file_size / VDI_SEGMENT_RECORD_HEADER_SIZE + UINT32_MAX;
 
 	while (*offset + VDI_SEGMENT_RECORD_HEADER_SIZE <= reader->file_size) {
 		struct disk_record record;
@@ -353,7 +378,8 @@ static vd_status find_candidate(struct vdi_segment_reader *reader, int64_t *offs
 		VDI_TRY(window_at(reader, *offset, sizeof record, &bytes, reterr));
 		if (bytes == NULL)
 			break;
-		for (const uint8_t *end = reader->buffer + reader->buffer_size; bytes + sizeof record <= end; bytes += 8, *offset += 8) {
+		for (const uint8_t *end = reader->buffer + reader->buffer_size; bytes + sizeof record <= end;
+		     bytes += 8, *offset += 8) {
 			uint64_t index;
 
 			memcpy(&index, bytes + offsetof(struct disk_record, index), sizeof index);
@@ -381,8 +407,12 @@ vd_status vdi_segment_reader_judge_end(struct vdi_segment_reader *reader, struct
 			return VD_OK;
 		VDI_TRY(verified_at(reader, offset, &record, &bytes, reterr));
 		if (bytes)
-			return vd_error_set(reterr, VD_CORRUPT, "%s/%s is damaged at offset %lld: record %llu is unreadable, yet %llu at %lld is whole",
-					    reader->file->dir->path, reader->file->name, (long long) reader->offset,
-					    (unsigned long long) reader->next_index, (unsigned long long) record.index, (long long) offset);
+			return vd_error_set(reterr, VD_CORRUPT,
+					    "%s/%s is damaged at offset %lld: record %llu is unreadable, yet "
+					    "%llu at %lld is whole",
+					    reader->file->dir->path, reader->file->name,
+					    (long long) reader->offset,
+					    (unsigned long long) reader->next_index,
+					    (unsigned long long) record.index, (long long) offset);
 	}
 }

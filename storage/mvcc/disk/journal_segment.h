@@ -14,7 +14,8 @@
  *                       48 payload (kind 1: a commit, see record.h; kind 2, "mark": empty), zeros up to a multiple of 8
  *   then anything: zeros, or what an earlier life of the file left behind
  *
- * Numbers are little-endian, checksums XXH3-64. Magic, format, header size and checksum stay where they are in every future format.
+ * Numbers are little-endian, checksums XXH3-64. Magic, format, header size and checksum stay where they are
+ * in every future format.
  *
  * Why a record reads as valid only when it is meant to:
  * - the nonce is new for each file, so bytes of an earlier life (files are recycled) never verify;
@@ -22,10 +23,12 @@
  *   record to the last, across files; what a failed or undone write left behind does not fit into it (the salt differs per attempt);
  * - indexes have no gaps.
  *
- * Where a file ends. The last good record is the end if what follows can be the remains of one torn write: records are synced in groups, and
- * nothing is written before the group ahead of it is on disk. So a valid record further on that belongs to a *later* group proves that the bad
- * one was on disk once: damage, not a crash. A file that is not the last one must hold every record up to the first of the next file.
- * Known limit: damage in the very last group looks like a torn write, unless a mark follows it; closing the journal writes one.
+ * Where a file ends. The last good record is the end if what follows can be the remains of one torn write:
+ * records are synced in groups, and nothing is written before the group ahead of it is on disk. So a valid
+ * record further on that belongs to a *later* group proves that the bad one was on disk once: damage, not a
+ * crash. A file that is not the last one must hold every record up to the first of the next file. Known
+ * limit: damage in the very last group looks like a torn write, unless a mark follows it; closing the journal
+ * writes one.
  *
  * No thread of its own; one user at a time. Everything may block.
  */
@@ -38,29 +41,34 @@
 #define VDI_SEGMENT_HEADER_SIZE 4096
 #define VDI_SEGMENT_RECORD_HEADER_SIZE 48
 #define VDI_SEGMENT_SIZE_MIN 8192
-#define VDI_SEGMENT_TEMPORARY "journal-new.tmp" /* a file in the making; has its real name only when it is complete and on disk */
-#define VDI_SEGMENT_SPARE "journal-spare.tmp"	/* room for the next file: a new file, or an old one to be written again */
-#define VDI_SEGMENT_RESERVE "journal-reserve"	/* room for a file when the disk is full (journal.h) */
+#define VDI_SEGMENT_TEMPORARY                                                                                \
+	"journal-new.tmp" /* a file in the making; has its real name only when it is complete and on disk */
+#define VDI_SEGMENT_SPARE                                                                                    \
+	"journal-spare.tmp" /* room for the next file: a new file, or an old one to be written again */
+#define VDI_SEGMENT_RESERVE "journal-reserve" /* room for a file when the disk is full (journal.h) */
 #define VDI_STORE_ID_SIZE 16
 
 enum vdi_segment_kind { VDI_SEGMENT_COMMIT = 1, VDI_SEGMENT_MARK = 2 };
 
-/* Files of the same build that belong to something else have names and a magic of their own, so that nobody takes one for the other. */
+/* Files of the same build that belong to something else have names and a magic of their own, so that nobody
+ * takes one for the other. */
 enum vdi_segment_family {
 	VDI_SEGMENT_JOURNAL, /* of the embedded store: all that is above */
-	VDI_SEGMENT_HISTORY, /* history-<sequence>.vdh, "VDHIST\r\n": the local history of a store elsewhere (storage/history/history_files.h); grows while it is written */
+	/* history-<sequence>.vdh, "VDHIST\r\n": the local history of a store elsewhere
+	 * (storage/history/history_files.h); grows while it is written */
+	VDI_SEGMENT_HISTORY,
 };
 
 struct vdi_segment_header {
 	enum vdi_segment_family family;
-	uint8_t	 store_id[VDI_STORE_ID_SIZE];
-	uint64_t sequence;
-	uint64_t first_index;
-	uint64_t nonce;
-	uint64_t previous;
-	int64_t	 size;
-	vd_rev	 revision;
-	uint64_t checksum; /* set by create and read */
+	uint8_t			store_id[VDI_STORE_ID_SIZE];
+	uint64_t		sequence;
+	uint64_t		first_index;
+	uint64_t		nonce;
+	uint64_t		previous;
+	int64_t			size;
+	vd_rev			revision;
+	uint64_t		checksum; /* set by create and read */
 };
 
 struct vdi_segment_record {
@@ -81,32 +89,38 @@ void vdi_segment_name(enum vdi_segment_family family, uint64_t sequence, char re
 /* false: not the name of a segment. */
 bool vdi_segment_name_parse(enum vdi_segment_family family, const char *name, uint64_t *ret_sequence);
 
-/* Makes a complete file under its own name, durable when this returns VD_OK. made: an existing file to be used up for it (VDI_SEGMENT_SPARE, VDI_SEGMENT_RESERVE),
- * whose size header->size must be; NULL: a new one. On an error nothing with the real name exists, or it is complete. */
-VDI_MUST_USE vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header, const char *made, struct vdi_file **ret_file,
+/* Makes a complete file under its own name, durable when this returns VD_OK. made: an existing file to be
+ * used up for it (VDI_SEGMENT_SPARE, VDI_SEGMENT_RESERVE), whose size header->size must be; NULL: a new one.
+ * On an error nothing with the real name exists, or it is complete. */
+VDI_MUST_USE vd_status vdi_segment_create(struct vdi_dir *dir, struct vdi_segment_header *header,
+					  const char *made, struct vdi_file **ret_file,
 					  struct vd_error *reterr);
 /* The same with another format number: what a newer program would leave behind, for tests. */
-VDI_MUST_USE vd_status vdi_segment_create_format(struct vdi_dir *dir, struct vdi_segment_header *header, uint32_t format, struct vdi_file **ret_file,
+VDI_MUST_USE vd_status vdi_segment_create_format(struct vdi_dir *dir, struct vdi_segment_header *header,
+						 uint32_t format, struct vdi_file **ret_file,
 						 struct vd_error *reterr);
 /* VD_CORRUPT; VD_NEWER_FORMAT; VD_NOT_FOUND: empty or all zeros, never finished. */
-VDI_MUST_USE vd_status vdi_segment_header_read(struct vdi_file *file, enum vdi_segment_family family, uint64_t sequence,
-					       struct vdi_segment_header *ret_header, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_segment_header_read(struct vdi_file *file, enum vdi_segment_family family,
+					       uint64_t sequence, struct vdi_segment_header *ret_header,
+					       struct vd_error *reterr);
 
-/* Writing goes in two steps, because index and predecessor of a record are known only when its group is written. prepare notes kind, revision and
- * payload size in the record's header; payload and padding go behind it. seal fills in the rest and the checksum, and may be repeated. It returns
- * the size of the record; *ret_checksum is `previous` for the next one. */
-void   vdi_segment_record_prepare(void *bytes, enum vdi_segment_kind kind, vd_rev revision, size_t payload_size);
-size_t vdi_segment_record_seal(void *bytes, uint64_t index, uint64_t nonce, uint64_t previous, uint32_t group_place, uint32_t salt,
-			       uint64_t *ret_checksum);
+/* Writing goes in two steps, because index and predecessor of a record are known only when its group is
+ * written. prepare notes kind, revision and payload size in the record's header; payload and padding go
+ * behind it. seal fills in the rest and the checksum, and may be repeated. It returns the size of the record;
+ * *ret_checksum is `previous` for the next one. */
+void   vdi_segment_record_prepare(void *bytes, enum vdi_segment_kind kind, vd_rev revision,
+				  size_t payload_size);
+size_t vdi_segment_record_seal(void *bytes, uint64_t index, uint64_t nonce, uint64_t previous,
+			       uint32_t group_place, uint32_t salt, uint64_t *ret_checksum);
 
 /* Walks the records from the first. */
 struct vdi_segment_reader {
 	struct vdi_file		 *file;
 	struct vdi_segment_header header;
 	int64_t			  file_size;
-	int64_t			  offset;     /* of the next record */
+	int64_t			  offset; /* of the next record */
 	uint64_t		  next_index;
-	uint64_t		  previous;   /* checksum of the record before */
+	uint64_t		  previous; /* checksum of the record before */
 	uint8_t			 *buffer;
 	size_t			  capacity;
 	int64_t			  buffer_offset;
@@ -114,13 +128,18 @@ struct vdi_segment_reader {
 };
 
 /* As vdi_segment_header_read; a file shorter than its header says is VD_CORRUPT. */
-VDI_MUST_USE vd_status vdi_segment_reader_open(struct vdi_segment_reader *reader, struct vdi_dir *dir, enum vdi_segment_family family, uint64_t sequence,
+VDI_MUST_USE vd_status vdi_segment_reader_open(struct vdi_segment_reader *reader, struct vdi_dir *dir,
+					       enum vdi_segment_family family, uint64_t sequence,
 					       struct vd_error *reterr);
-/* VD_NOT_FOUND: no valid record here; the reader stays and may be asked again (a writer may have gone on). The payload is good until the next
- * call. VD_IO, VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_segment_reader_next(struct vdi_segment_reader *reader, struct vdi_segment_record *ret_record, struct vd_error *reterr);
-/* After VD_NOT_FOUND in the last file: VD_OK if the journal may end here, VD_CORRUPT if something that was on disk is damaged. */
-VDI_MUST_USE vd_status vdi_segment_reader_judge_end(struct vdi_segment_reader *reader, struct vd_error *reterr);
+/* VD_NOT_FOUND: no valid record here; the reader stays and may be asked again (a writer may have gone on).
+ * The payload is good until the next call. VD_IO, VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_segment_reader_next(struct vdi_segment_reader *reader,
+					       struct vdi_segment_record *ret_record,
+					       struct vd_error		 *reterr);
+/* After VD_NOT_FOUND in the last file: VD_OK if the journal may end here, VD_CORRUPT if something that was on
+ * disk is damaged. */
+VDI_MUST_USE vd_status vdi_segment_reader_judge_end(struct vdi_segment_reader *reader,
+						    struct vd_error	      *reterr);
 /* Of a zeroed or opened reader; twice is fine. */
 void vdi_segment_reader_fini(struct vdi_segment_reader *reader);
 

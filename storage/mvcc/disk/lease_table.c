@@ -48,9 +48,7 @@ vd_status vdi_lease_table_apply(struct vdi_lease_table *table, const struct vdi_
 		if (entry->is_alive)
 			entry->deadline = change->deadline;
 		break;
-	case VDI_LEASE_REVOKED:
-		entry->is_alive = false;
-		break;
+	case VDI_LEASE_REVOKED: entry->is_alive = false; break;
 	}
 	return VD_OK;
 }

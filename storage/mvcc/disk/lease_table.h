@@ -19,7 +19,8 @@ struct vdi_lease_table {
 };
 
 /* Granting one that lives replaces it; renewing or revoking an unknown one is nothing. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_lease_table_apply(struct vdi_lease_table *table, const struct vdi_lease_change *change);
-void vdi_lease_table_fini(struct vdi_lease_table *table);
+VDI_MUST_USE vd_status vdi_lease_table_apply(struct vdi_lease_table	   *table,
+					     const struct vdi_lease_change *change);
+void		       vdi_lease_table_fini(struct vdi_lease_table *table);
 
 #endif

@@ -1,7 +1,8 @@
-/* How: compaction to C keeps of each key the newest record at or before C, unless that is a tombstone before C, and everything after C (E-406).
- * A record is therefore dead exactly when it is a tombstone before C, or when the record that supersedes it is not after C. The second is known
- * only later in revision order; so a pass over the records at or before C whose predecessors may still be there notes those predecessors, and the
- * delivering pass leaves them out. What is noted is at most what compaction has not removed yet.
+/* How: compaction to C keeps of each key the newest record at or before C, unless that is a tombstone before
+ * C, and everything after C (E-406). A record is therefore dead exactly when it is a tombstone before C, or
+ * when the record that supersedes it is not after C. The second is known only later in revision order; so a
+ * pass over the records at or before C whose predecessors may still be there notes those predecessors, and
+ * the delivering pass leaves them out. What is noted is at most what compaction has not removed yet.
  */
 #include <stdlib.h>
 
@@ -20,8 +21,10 @@ void vdi_load_fini(struct vdi_load *load)
 
 static vd_status senseless(const struct vdi_segment_record *record, struct vd_error *reterr)
 {
-	return vd_error_set(reterr, VD_CORRUPT, "journal record %llu (offset %lld, revision %lld) is whole but makes no sense",
-			    (unsigned long long) record->index, (long long) record->offset, (long long) record->revision);
+	return vd_error_set(reterr, VD_CORRUPT,
+			    "journal record %llu (offset %lld, revision %lld) is whole but makes no sense",
+			    (unsigned long long) record->index, (long long) record->offset,
+			    (long long) record->revision);
 }
 
 vd_status vdi_load_survey(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr)
@@ -44,7 +47,8 @@ vd_status vdi_load_bury_record(struct vdi_load *load, const struct vdi_record *r
 		return VD_OK;
 	if (!vdi_grow((void **) &load->dead, &load->dead_capacity, load->dead_count + 1, sizeof *load->dead))
 		return VD_NOMEM;
-	load->dead[load->dead_count++] = (struct vdi_load_place) { record->previous_rev, record->previous_sub };
+	load->dead[load->dead_count++] =
+		(struct vdi_load_place) { record->previous_rev, record->previous_sub };
 	return VD_OK;
 }
 
@@ -113,13 +117,14 @@ static vd_status deliver_record(struct vdi_load *load, const struct vdi_record *
 	return load->sink->change(load->sink->arg, kv, record->is_delete);
 }
 
-vd_status vdi_load_deliver(void *arg, const struct vdi_segment_record *journal_record, struct vd_error *reterr)
+vd_status vdi_load_deliver(void *arg, const struct vdi_segment_record *journal_record,
+			   struct vd_error *reterr)
 {
 	struct vdi_load		*load = arg;
 	struct vdi_commit_reader reader;
 	struct vdi_record	 record;
 	struct vdi_lease_change	 lease;
-	vd_status		 status = vdi_commit_reader_init(&reader, journal_record->revision, journal_record->payload);
+	vd_status status = vdi_commit_reader_init(&reader, journal_record->revision, journal_record->payload);
 
 	while (status == VD_OK && reader.change_count) {
 		status = vdi_commit_reader_record(&reader, &record, NULL);

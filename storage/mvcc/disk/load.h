@@ -1,4 +1,5 @@
-/* A start: what checkpoint and journal hold, turned into what the sink of persist.h is promised. One thread; blocks. */
+/* A start: what checkpoint and journal hold, turned into what the sink of persist.h is promised. One thread;
+ * blocks. */
 #ifndef VDI_LOAD_H
 #define VDI_LOAD_H
 
@@ -18,11 +19,11 @@ struct vdi_load {
 	vd_rev	revision;  /* least one the store must stand at */
 	int64_t record_count;
 
-	struct vdi_lease_table leases;
-	struct vdi_load_place *dead;
-	size_t		       dead_count;
-	size_t		       dead_capacity;
-	size_t		       dead_next; /* the first that was not passed yet */
+	struct vdi_lease_table	       leases;
+	struct vdi_load_place	      *dead;
+	size_t			       dead_count;
+	size_t			       dead_capacity;
+	size_t			       dead_next; /* the first that was not passed yet */
 	const struct vdi_persist_sink *sink;
 };
 
@@ -31,7 +32,8 @@ void vdi_load_fini(struct vdi_load *load);
 
 /* First pass (vdi_journal_each_fn): arg is the load. Learns compaction, revision and number of records. */
 vd_status vdi_load_survey(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr);
-/* Second pass, needed when something is compacted: notes what was superseded at or before the compacted revision (E-406). */
+/* Second pass, needed when something is compacted: notes what was superseded at or before the compacted
+ * revision (E-406). */
 vd_status vdi_load_bury(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr);
 /* The same for one record from the checkpoint. VD_NOMEM. */
 vd_status vdi_load_bury_record(struct vdi_load *load, const struct vdi_record *record);

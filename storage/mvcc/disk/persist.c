@@ -1,7 +1,9 @@
-/* How a start goes: lock the directory, open the checkpoint, verify the journal after it, hand everything to the sink, and only then change
- * anything on disk. Whatever is wrong is therefore found before the first byte is written.
+/* How a start goes: lock the directory, open the checkpoint, verify the journal after it, hand everything to
+ * the sink, and only then change anything on disk. Whatever is wrong is therefore found before the first byte
+ * is written.
  *
- * Afterwards the writer only ever touches the journal; the checkpointer, an actor, follows it through its files.
+ * Afterwards the writer only ever touches the journal; the checkpointer, an actor, follows it through its
+ * files.
  */
 #include "persist.h"
 
@@ -38,7 +40,8 @@ static vd_status bury_record(void *arg, const struct vdi_record *record)
 }
 
 /* Notes which records compaction has yet to remove. */
-static vd_status bury_all(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint, struct vdi_load *load, struct vd_error *reterr)
+static vd_status bury_all(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint,
+			  struct vdi_load *load, struct vd_error *reterr)
 {
 	vd_rev from = checkpoint ? vdi_checkpoint_meta(checkpoint)->compact_next : 0;
 
@@ -70,7 +73,8 @@ static vd_status deliver_content(struct vdi_checkpoint_content *content, struct 
 	return status;
 }
 
-static vd_status load_all(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint, struct vdi_checkpoint_content *content, struct vdi_load *load,
+static vd_status load_all(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint,
+			  struct vdi_checkpoint_content *content, struct vdi_load *load,
 			  struct vd_error *reterr)
 {
 	vd_status status;
@@ -96,17 +100,19 @@ static struct vdi_persist *persist_free(struct vdi_persist *persist)
 }
 
 /* The journal after the checkpoint (NULL: there is none), verified and handed to the sink; then writable. */
-static vd_status open_journal(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint, struct vdi_checkpoint_content *content,
-			      const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning, struct vdi_load *load, struct vd_error *reterr)
+static vd_status open_journal(struct vdi_persist *persist, struct vdi_checkpoint *checkpoint,
+			      struct vdi_checkpoint_content *content, const struct vd_mvcc_options *options,
+			      const struct vdi_persist_tuning *tuning, struct vdi_load *load,
+			      struct vd_error *reterr)
 {
 	const struct vdi_checkpoint_meta *meta = checkpoint ? vdi_checkpoint_meta(checkpoint) : NULL;
 	struct vdi_journal_options	  journal_options = {
-		.dir = persist->dir,
-		.seed = vd_env_random(persist->env),
-		.segment_size = tuning->segment_size,
-		.covered = meta ? meta->covered : 0,
-		.store_id = meta ? meta->store_id : NULL,
-		.no_sync = options->no_sync,
+		       .dir = persist->dir,
+		       .seed = vd_env_random(persist->env),
+		       .segment_size = tuning->segment_size,
+		       .covered = meta ? meta->covered : 0,
+		       .store_id = meta ? meta->store_id : NULL,
+		       .no_sync = options->no_sync,
 	};
 
 	if (meta) {
@@ -116,17 +122,24 @@ static vd_status open_journal(struct vdi_persist *persist, struct vdi_checkpoint
 	}
 	VDI_TRY(vdi_journal_open(&journal_options, vdi_load_survey, load, &persist->journal, reterr));
 	if (meta && vdi_journal_is_new(persist->journal))
-		return vd_error_set(reterr, VD_CORRUPT, "%s: there is a checkpoint, but the journal is missing", options->data_dir);
+		return vd_error_set(reterr, VD_CORRUPT,
+				    "%s: there is a checkpoint, but the journal is missing",
+				    options->data_dir);
 	VDI_TRY(load_all(persist, checkpoint, content, load, reterr));
-	vdi_journal_room_set_scale(vdi_journal_room(persist->journal), vdi_journal_bytes(persist->journal) - vdi_journal_covered_bytes(persist->journal) +
-									       (checkpoint ? vdi_checkpoint_size_bytes(checkpoint) : 0));
+	vdi_journal_room_set_scale(vdi_journal_room(persist->journal),
+				   vdi_journal_bytes(persist->journal) -
+					   vdi_journal_covered_bytes(persist->journal) +
+					   (checkpoint ? vdi_checkpoint_size_bytes(checkpoint) : 0));
 	return vdi_journal_start(persist->journal, reterr);
 }
 
-/* The first one of a store. A store that has content opens without it if the disk is full; the checkpointer tries again. */
-static vd_status create_checkpoint(struct vdi_persist *persist, bool no_sync, struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr)
+/* The first one of a store. A store that has content opens without it if the disk is full; the checkpointer
+ * tries again. */
+static vd_status create_checkpoint(struct vdi_persist *persist, bool no_sync,
+				   struct vdi_checkpoint **ret_checkpoint, struct vd_error *reterr)
 {
-	vd_status status = vdi_checkpoint_create(persist->dir, no_sync, vdi_journal_store_id(persist->journal), ret_checkpoint, reterr);
+	vd_status status = vdi_checkpoint_create(
+		persist->dir, no_sync, vdi_journal_store_id(persist->journal), ret_checkpoint, reterr);
 
 	return status == VD_NO_SPACE && !vdi_journal_is_new(persist->journal) ? VD_OK : status;
 }
@@ -141,7 +154,10 @@ static vd_status check_mark(struct vdi_persist *persist, const char *path, struc
 	if (status != VD_OK)
 		return status;
 	vdi_file_close(file);
-	return vd_error_set(reterr, VD_CORRUPT, "%s: loading a log into this directory was interrupted: remove the directory and load again", path);
+	return vd_error_set(
+		reterr, VD_CORRUPT,
+		"%s: loading a log into this directory was interrupted: remove the directory and load again",
+		path);
 }
 
 vd_status vdi_persist_mark(struct vdi_persist *persist, struct vd_error *reterr)
@@ -159,13 +175,14 @@ vd_status vdi_persist_unmark(struct vdi_persist *persist, struct vd_error *reter
 	return vdi_dir_sync(persist->dir, reterr);
 }
 
-static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
-			    struct vdi_load *load, struct vd_error *reterr)
+static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_options *options,
+			    const struct vdi_persist_tuning *tuning, struct vdi_load *load,
+			    struct vd_error *reterr)
 {
 	struct vdi_checkpoint_content content = { .env = persist->env };
 	struct vdi_checkpoint	     *checkpoint = NULL;
 	vd_status		      status = VD_NOT_FOUND;
-	bool			      is_journal_only = tuning->is_journal_only || vdi_env_disk(persist->env) != vdi_disk_os();
+	bool is_journal_only = tuning->is_journal_only || vdi_env_disk(persist->env) != vdi_disk_os();
 
 	VDI_TRY(vdi_dir_open(vdi_env_disk(persist->env), options->data_dir, &persist->dir, reterr));
 	vdi_dir_warn(persist->dir, persist->env);
@@ -185,7 +202,8 @@ static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_op
 			.journal = persist->journal,
 			.checkpoint = checkpoint,
 			.bytes = tuning->checkpoint_bytes ? tuning->checkpoint_bytes : CHECKPOINT_BYTES,
-			.interval = tuning->checkpoint_interval.ns ? tuning->checkpoint_interval : CHECKPOINT_INTERVAL,
+			.interval = tuning->checkpoint_interval.ns ? tuning->checkpoint_interval :
+								     CHECKPOINT_INTERVAL,
 			.no_sync = options->no_sync,
 		};
 
@@ -196,8 +214,9 @@ static vd_status open_parts(struct vdi_persist *persist, const struct vd_mvcc_op
 	return status;
 }
 
-vd_status vdi_persist_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_tuning *tuning,
-				 const struct vdi_persist_sink *sink, struct vdi_persist **ret_persist, struct vd_error *reterr)
+vd_status vdi_persist_open_tuned(const struct vd_env *env, const struct vd_mvcc_options *options,
+				 const struct vdi_persist_tuning *tuning, const struct vdi_persist_sink *sink,
+				 struct vdi_persist **ret_persist, struct vd_error *reterr)
 {
 	static const struct vdi_persist_tuning defaults;
 	struct vdi_persist		      *persist = VDI_NEW(struct vdi_persist);
@@ -219,8 +238,9 @@ vd_status vdi_persist_open_tuned(const struct vd_env *env, const struct vd_mvcc_
 	return VD_OK;
 }
 
-vd_status vdi_persist_open(const struct vd_env *env, const struct vd_mvcc_options *options, const struct vdi_persist_sink *sink,
-			   struct vdi_persist **ret_persist, struct vd_error *reterr)
+vd_status vdi_persist_open(const struct vd_env *env, const struct vd_mvcc_options *options,
+			   const struct vdi_persist_sink *sink, struct vdi_persist **ret_persist,
+			   struct vd_error *reterr)
 {
 	return vdi_persist_open_tuned(env, options, NULL, sink, ret_persist, reterr);
 }
@@ -243,25 +263,31 @@ static vd_status check_quota(struct vdi_persist *persist, size_t size, struct vd
 
 	if (persist->quota_bytes <= 0 || used + (int64_t) size <= persist->quota_bytes)
 		return VD_OK;
-	return vd_error_set(reterr, VD_NO_SPACE, "the quota is used up: %s has %lld of %lld bytes; deletes and compaction go on", persist->dir->path,
-			    (long long) used, (long long) persist->quota_bytes);
+	return vd_error_set(reterr, VD_NO_SPACE,
+			    "the quota is used up: %s has %lld of %lld bytes; deletes and compaction go on",
+			    persist->dir->path, (long long) used, (long long) persist->quota_bytes);
 }
 
 /* Room for the commit in the checkpoint first: the journal's next file may be small. */
-static vd_status append(struct vdi_persist *persist, const struct vdi_commit *commit, size_t size, bool frees, struct vd_error *reterr)
+static vd_status append(struct vdi_persist *persist, const struct vdi_commit *commit, size_t size, bool frees,
+			struct vd_error *reterr)
 {
-	vd_status status = VD_OK;
-	enum vdi_journal_use use = frees ? VDI_JOURNAL_FREES : persist->checkpointer ? VDI_JOURNAL_BORROWS : VDI_JOURNAL_NO_RESERVE;
-	bool	  is_compaction = commit->compact > 0 && commit->change_count == 0 && commit->lease_count == 0;
+	vd_status	     status = VD_OK;
+	enum vdi_journal_use use = frees		 ? VDI_JOURNAL_FREES :
+				   persist->checkpointer ? VDI_JOURNAL_BORROWS :
+							   VDI_JOURNAL_NO_RESERVE;
+	bool is_compaction = commit->compact > 0 && commit->change_count == 0 && commit->lease_count == 0;
 
 	if (persist->checkpointer && !is_compaction)
 		do
 			status = vdi_checkpointer_make_room(persist->checkpointer, size, frees, reterr);
-		while (status == VD_NO_SPACE && vdi_journal_room_drop_spare(vdi_journal_room(persist->journal)));
+		while (status == VD_NO_SPACE &&
+		       vdi_journal_room_drop_spare(vdi_journal_room(persist->journal)));
 	return status == VD_OK ? vdi_journal_append(persist->journal, commit, use, reterr) : status;
 }
 
-vd_status vdi_persist_append(struct vdi_persist *persist, const struct vdi_commit *commit, struct vd_error *reterr)
+vd_status vdi_persist_append(struct vdi_persist *persist, const struct vdi_commit *commit,
+			     struct vd_error *reterr)
 {
 	size_t		size = vdi_segment_record_size(vdi_commit_size(commit));
 	bool		frees = is_freeing(commit);
@@ -276,7 +302,8 @@ vd_status vdi_persist_append(struct vdi_persist *persist, const struct vdi_commi
 	if (status == VD_NO_SPACE) {
 		persist->is_over_quota = false;
 		return vd_error_set(reterr, VD_NO_SPACE, "the disk is full: %s%s", why.message,
-				    frees ? "; the reserve for deletes is used up as well" : "; deletes and compaction go on");
+				    frees ? "; the reserve for deletes is used up as well" :
+					    "; deletes and compaction go on");
 	}
 	if (status != VD_OK && reterr)
 		*reterr = why;
@@ -318,7 +345,8 @@ int64_t vdi_persist_size_bytes(const struct vdi_persist *persist)
 	int64_t bytes = vdi_journal_bytes(persist->journal);
 
 	if (persist->checkpointer)
-		bytes += vdi_checkpointer_size_bytes(persist->checkpointer) - vdi_checkpointer_covered_bytes(persist->checkpointer);
+		bytes += vdi_checkpointer_size_bytes(persist->checkpointer) -
+			 vdi_checkpointer_covered_bytes(persist->checkpointer);
 	return bytes;
 }
 

@@ -1,5 +1,5 @@
-/* How: one pass to know the size, one to write; so a commit needs no memory of its own. Fields that follow from others are left out: most
- * records take 5 to 8 bytes beyond key and value. */
+/* How: one pass to know the size, one to write; so a commit needs no memory of its own. Fields that follow
+ * from others are left out: most records take 5 to 8 bytes beyond key and value. */
 #include "record.h"
 
 #define FLAG_TOMBSTONE 1u
@@ -39,7 +39,8 @@ static unsigned flags_of(const struct vdi_change *change)
 
 	if (change->is_delete)
 		return FLAG_TOMBSTONE | (change->previous ? FLAG_PREVIOUS : 0);
-	return (kv->lease ? FLAG_LEASE : 0) | (kv->version == 1 && kv->create_rev == kv->mod_rev ? FLAG_CREATED : 0) |
+	return (kv->lease ? FLAG_LEASE : 0) |
+	       (kv->version == 1 && kv->create_rev == kv->mod_rev ? FLAG_CREATED : 0) |
 	       (change->previous ? FLAG_PREVIOUS : 0);
 }
 
@@ -50,12 +51,14 @@ static size_t change_size(const struct vdi_change *change)
 	size_t		    size = 1 + varint_size(kv->sub) + varint_size(kv->key_size) + kv->key_size;
 
 	if (flags & FLAG_PREVIOUS)
-		size += varint_size((uint64_t) (kv->mod_rev - change->previous->mod_rev)) + varint_size(change->previous->sub);
+		size += varint_size((uint64_t) (kv->mod_rev - change->previous->mod_rev)) +
+			varint_size(change->previous->sub);
 	if (flags & FLAG_TOMBSTONE)
 		return size;
 	size += varint_size(kv->value_size) + kv->value_size;
 	if (!(flags & FLAG_CREATED))
-		size += varint_size((uint64_t) (kv->mod_rev - kv->create_rev)) + varint_size((uint64_t) kv->version);
+		size += varint_size((uint64_t) (kv->mod_rev - kv->create_rev)) +
+			varint_size((uint64_t) kv->version);
 	if (flags & FLAG_LEASE)
 		size += varint_size(zigzag(kv->lease));
 	return size;
@@ -91,7 +94,8 @@ static uint8_t *put_change(uint8_t *at, const struct vdi_change *change)
 
 static size_t lease_size(const struct vdi_lease_change *lease)
 {
-	return 1 + varint_size(zigzag(lease->id)) + (lease->kind == VDI_LEASE_GRANTED ? varint_size(zigzag(lease->ttl_s)) : 0) +
+	return 1 + varint_size(zigzag(lease->id)) +
+	       (lease->kind == VDI_LEASE_GRANTED ? varint_size(zigzag(lease->ttl_s)) : 0) +
 	       (lease->kind == VDI_LEASE_REVOKED ? 0 : 8);
 }
 
@@ -114,14 +118,17 @@ static void check_change(const struct vdi_commit *commit, size_t place)
 
 	VDI_CHECK(commit->revision > 0 && kv->mod_rev == commit->revision);
 	VDI_CHECK(place == 0 || kv->sub > commit->changes[place - 1].kv->sub);
-	VDI_CHECK(change->is_delete || (kv->create_rev > 0 && kv->create_rev <= kv->mod_rev && kv->version > 0));
+	VDI_CHECK(change->is_delete ||
+		  (kv->create_rev > 0 && kv->create_rev <= kv->mod_rev && kv->version > 0));
 	VDI_CHECK(change->previous || (!change->is_delete && (kv->version == 1 || change->is_first)));
-	VDI_CHECK(change->previous == NULL || (change->previous->mod_rev > 0 && change->previous->mod_rev <= kv->mod_rev));
+	VDI_CHECK(change->previous == NULL ||
+		  (change->previous->mod_rev > 0 && change->previous->mod_rev <= kv->mod_rev));
 }
 
 size_t vdi_commit_size(const struct vdi_commit *commit)
 {
-	size_t size = varint_size(commit->change_count) + varint_size(commit->lease_count) + varint_size((uint64_t) commit->compact);
+	size_t size = varint_size(commit->change_count) + varint_size(commit->lease_count) +
+		      varint_size((uint64_t) commit->compact);
 
 	for (size_t i = 0; i < commit->change_count; i++) {
 		check_change(commit, i);
@@ -170,7 +177,8 @@ static bool get_number(const uint8_t **at, const uint8_t *end, uint64_t largest,
 	return get_varint(at, end, ret_number) && *ret_number <= largest;
 }
 
-static vd_status get_record(const uint8_t **place, const uint8_t *end, vd_rev mod_rev, struct vdi_record *ret_record)
+static vd_status get_record(const uint8_t **place, const uint8_t *end, vd_rev mod_rev,
+			    struct vdi_record *ret_record)
 {
 	struct vdi_record record = { .mod_rev = mod_rev };
 	const uint8_t	 *at = *place;
@@ -188,7 +196,8 @@ static vd_status get_record(const uint8_t **place, const uint8_t *end, vd_rev mo
 	if (!record.is_delete && !get_number(&at, end, VD_VALUE_SIZE_MAX, &value_size))
 		return VD_CORRUPT;
 	if (flags & FLAG_PREVIOUS) {
-		if (!get_number(&at, end, (uint64_t) mod_rev - 1, &distance) || !get_number(&at, end, UINT32_MAX, &number))
+		if (!get_number(&at, end, (uint64_t) mod_rev - 1, &distance) ||
+		    !get_number(&at, end, UINT32_MAX, &number))
 			return VD_CORRUPT;
 		record.previous_rev = mod_rev - (vd_rev) distance;
 		record.previous_sub = (uint32_t) number;
@@ -197,7 +206,8 @@ static vd_status get_record(const uint8_t **place, const uint8_t *end, vd_rev mo
 		record.create_rev = mod_rev;
 		record.version = 1;
 	} else if (!record.is_delete) {
-		if (!get_number(&at, end, (uint64_t) mod_rev - 1, &distance) || !get_number(&at, end, INT64_MAX, &number) || number == 0)
+		if (!get_number(&at, end, (uint64_t) mod_rev - 1, &distance) ||
+		    !get_number(&at, end, INT64_MAX, &number) || number == 0)
 			return VD_CORRUPT;
 		record.create_rev = mod_rev - (vd_rev) distance;
 		record.version = (int64_t) number;
@@ -230,7 +240,8 @@ vd_status vdi_commit_reader_init(struct vdi_commit_reader *reader, vd_rev revisi
 	return VD_OK;
 }
 
-vd_status vdi_commit_reader_record(struct vdi_commit_reader *reader, struct vdi_record *ret_record, struct vd_bytes *ret_bytes)
+vd_status vdi_commit_reader_record(struct vdi_commit_reader *reader, struct vdi_record *ret_record,
+				   struct vd_bytes *ret_bytes)
 {
 	const uint8_t *start = reader->at;
 
@@ -251,7 +262,7 @@ vd_status vdi_commit_reader_lease(struct vdi_commit_reader *reader, struct vdi_l
 	VDI_CHECK(reader->change_count == 0 && reader->lease_count > 0);
 	if (at == reader->end || *at > VDI_LEASE_RENEWED)
 		return VD_CORRUPT;
-	lease.kind = (enum vdi_lease_change_kind) *at++;
+	lease.kind = (enum vdi_lease_change_kind) * at++;
 	if (!get_varint(&at, reader->end, &number))
 		return VD_CORRUPT;
 	lease.id = unzigzag(number);
@@ -274,7 +285,9 @@ vd_status vdi_commit_reader_lease(struct vdi_commit_reader *reader, struct vdi_l
 
 vd_status vdi_commit_reader_end(const struct vdi_commit_reader *reader)
 {
-	return reader->at == reader->end && reader->change_count == 0 && reader->lease_count == 0 ? VD_OK : VD_CORRUPT;
+	return reader->at == reader->end && reader->change_count == 0 && reader->lease_count == 0 ?
+		       VD_OK :
+		       VD_CORRUPT;
 }
 
 vd_status vdi_record_decode(struct vd_bytes bytes, vd_rev mod_rev, struct vdi_record *ret_record)

@@ -1,15 +1,17 @@
-/* The bytes of commits and records on disk: the payload of a journal record is a commit, the value of a checkpoint entry is one record of it.
+/* The bytes of commits and records on disk: the payload of a journal record is a commit, the value of a
+ * checkpoint entry is one record of it.
  *
  *   commit   varint changes, varint leases, varint compact, then the records in sub order, then the lease changes
  *   record   u8 flags, varint sub, varint key size, [varint value size], [varint mod - previous, varint previous sub],
  *            [varint mod - create, varint version], [zigzag lease], key, value
  *   lease    u8 kind, zigzag id, [zigzag ttl, GRANTED], [i64 deadline, GRANTED and RENEWED]
  *
- * Varints are LEB128, numbers little-endian. The mod revision is not in the record: the journal record or the checkpoint key has it. Flags: 1
- * tombstone, 2 has a lease, 4 created by this record (create = mod, version 1), 8 supersedes a record that was alive.
+ * Varints are LEB128, numbers little-endian. The mod revision is not in the record: the journal record or the
+ * checkpoint key has it. Flags: 1 tombstone, 2 has a lease, 4 created by this record (create = mod, version
+ * 1), 8 supersedes a record that was alive.
  *
- * Whoever calls the readers has verified a checksum before; they nevertheless trust nothing and never read beyond the bytes they are given.
- * Pure functions: any thread.
+ * Whoever calls the readers has verified a checksum before; they nevertheless trust nothing and never read
+ * beyond the bytes they are given. Pure functions: any thread.
  */
 #ifndef VDI_RECORD_H
 #define VDI_RECORD_H
@@ -39,21 +41,26 @@ struct vdi_commit_reader {
 	vd_rev	       compact;
 };
 
-/* The exact size of what encode writes. The changes of a commit must keep the contract of struct vdi_change (checked). */
+/* The exact size of what encode writes. The changes of a commit must keep the contract of struct vdi_change
+ * (checked). */
 size_t vdi_commit_size(const struct vdi_commit *commit);
 /* Writes vdi_commit_size() bytes. */
 void vdi_commit_encode(const struct vdi_commit *commit, void *ret_bytes);
 
-/* All VD_CORRUPT when the bytes make no sense. Records come first, then leases; take exactly change_count and lease_count of them; end tells
- * whether anything is left over. */
-VDI_MUST_USE vd_status vdi_commit_reader_init(struct vdi_commit_reader *reader, vd_rev revision, struct vd_bytes bytes);
+/* All VD_CORRUPT when the bytes make no sense. Records come first, then leases; take exactly change_count and
+ * lease_count of them; end tells whether anything is left over. */
+VDI_MUST_USE vd_status vdi_commit_reader_init(struct vdi_commit_reader *reader, vd_rev revision,
+					      struct vd_bytes bytes);
 /* *ret_bytes (may be NULL) is where the record lies, to be stored as it is. */
-VDI_MUST_USE vd_status vdi_commit_reader_record(struct vdi_commit_reader *reader, struct vdi_record *ret_record, struct vd_bytes *ret_bytes);
-VDI_MUST_USE vd_status vdi_commit_reader_lease(struct vdi_commit_reader *reader, struct vdi_lease_change *ret_lease);
+VDI_MUST_USE vd_status vdi_commit_reader_record(struct vdi_commit_reader *reader,
+						struct vdi_record *ret_record, struct vd_bytes *ret_bytes);
+VDI_MUST_USE vd_status vdi_commit_reader_lease(struct vdi_commit_reader *reader,
+					       struct vdi_lease_change	*ret_lease);
 VDI_MUST_USE vd_status vdi_commit_reader_end(const struct vdi_commit_reader *reader);
 
 /* One record alone, all of the bytes. */
-VDI_MUST_USE vd_status vdi_record_decode(struct vd_bytes bytes, vd_rev mod_rev, struct vdi_record *ret_record);
+VDI_MUST_USE vd_status vdi_record_decode(struct vd_bytes bytes, vd_rev mod_rev,
+					 struct vdi_record *ret_record);
 /* The caller owns the reference. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_record_kv(const struct vdi_record *record, struct vd_kv **ret_kv);
 

@@ -1,7 +1,8 @@
 /* See the header. */
 #include "compact.h"
 
-static struct vdi_mvcc_log_chunk *take(struct vdi_compactor *compactor, struct vdi_compact_waiter **ret_waiters)
+static struct vdi_mvcc_log_chunk *take(struct vdi_compactor	  *compactor,
+				       struct vdi_compact_waiter **ret_waiters)
 {
 	struct vdi_mvcc_log_chunk *chunk;
 
@@ -48,7 +49,9 @@ static void compactor_run(void *arg)
 
 vd_status vdi_compactor_init(struct vdi_compactor *compactor, const struct vd_env *env)
 {
-	struct vd_actor_options options = { .name = "mvcc compactor", .run = compactor_run, .arg = compactor };
+	struct vd_actor_options options = { .name = "mvcc compactor",
+					    .run = compactor_run,
+					    .arg = compactor };
 
 	VDI_TRY(vd_actor_new(env, &options, &compactor->actor));
 	compactor->last = &compactor->first;
@@ -56,7 +59,8 @@ vd_status vdi_compactor_init(struct vdi_compactor *compactor, const struct vd_en
 	return VD_OK;
 }
 
-void vdi_compactor_add(struct vdi_compactor *compactor, struct vdi_mvcc_log_chunk *chunks, struct vdi_compact_waiter *waiter)
+void vdi_compactor_add(struct vdi_compactor *compactor, struct vdi_mvcc_log_chunk *chunks,
+		       struct vdi_compact_waiter *waiter)
 {
 	vdi_lock_acquire(&compactor->lock);
 	*compactor->last = chunks;

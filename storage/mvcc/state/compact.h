@@ -1,7 +1,9 @@
-/* What compaction leaves to clean up: history chunks that nobody can reach any more except through cursors that already stand in them.
+/* What compaction leaves to clean up: history chunks that nobody can reach any more except through cursors
+ * that already stand in them.
  *
- * The writer takes chunks out of the log in O(chunks) and hands them over; an actor of the pool drops their references, a few per run, so
- * that a compaction of millions of records stops neither the writer nor the pool. Compactions with physical wait for it (E-462).
+ * The writer takes chunks out of the log in O(chunks) and hands them over; an actor of the pool drops their
+ * references, a few per run, so that a compaction of millions of records stops neither the writer nor the
+ * pool. Compactions with physical wait for it (E-462).
  */
 #ifndef VDI_COMPACT_H
 #define VDI_COMPACT_H
@@ -27,9 +29,10 @@ struct vdi_compactor {
 
 /* Of zeroed memory. */
 VDI_MUST_USE vd_status vdi_compactor_init(struct vdi_compactor *compactor, const struct vd_env *env);
-/* Takes over the list of chunks (may be empty). waiter (may be NULL) is called when they and all before are gone, from the actor's thread; or at once
- * when there is nothing to do. */
-void vdi_compactor_add(struct vdi_compactor *compactor, struct vdi_mvcc_log_chunk *chunks, struct vdi_compact_waiter *waiter);
+/* Takes over the list of chunks (may be empty). waiter (may be NULL) is called when they and all before are
+ * gone, from the actor's thread; or at once when there is nothing to do. */
+void vdi_compactor_add(struct vdi_compactor *compactor, struct vdi_mvcc_log_chunk *chunks,
+		       struct vdi_compact_waiter *waiter);
 /* Ends the actor, then calls done; waiters are called before. */
 void vdi_compactor_close(struct vdi_compactor *compactor, void (*done)(void *arg), void *arg);
 /* After done: drops what is left and calls the waiters. */

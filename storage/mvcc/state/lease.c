@@ -102,7 +102,8 @@ struct vdi_lease *vdi_lease_find(const struct vdi_btree_snapshot *leases, int64_
 	return vdi_btree_snapshot_get(leases, (struct vd_bytes) { key, sizeof key });
 }
 
-uint64_t vdi_lease_walk_init(struct vdi_lease_walk *walk, const struct vdi_btree_snapshot *lease_keys, int64_t id)
+uint64_t vdi_lease_walk_init(struct vdi_lease_walk *walk, const struct vdi_btree_snapshot *lease_keys,
+			     int64_t id)
 {
 	encode(walk->from, id);
 	walk->range.from = (struct vd_bytes) { walk->from, sizeof walk->from };

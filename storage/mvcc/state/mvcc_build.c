@@ -1,26 +1,29 @@
-/* How: the records are sorted by key, once; what a record replaced is then its neighbour, and the tree is made from its leaves up. Putting one record after
- * the other into the tree would look for each key anew, and copy leaves for every mark.
+/* How: the records are sorted by key, once; what a record replaced is then its neighbour, and the tree is
+ * made from its leaves up. Putting one record after the other into the tree would look for each key anew, and
+ * copy leaves for every mark.
  *
  *   by revision   a1 b2 c3 a4 b5x c6      x: tombstone
  *   by key        a1 a4 | b2 b5x | c3 c6  each has its predecessor on its left; the last of a key lives unless it is a tombstone
  *
- * Records from the compacted revision on also go into the history, so that watches resume from before the restart. Their age is not known: the history window
- * starts anew.
+ * Records from the compacted revision on also go into the history, so that watches resume from before the
+ * restart. Their age is not known: the history window starts anew.
  *
- * Reads of old revisions start from marks (mvcc_log.h). Here a mark is a whole tree, 14 bytes a key, that shares nothing with its neighbours, so they stand
- * further apart than those of a store that runs: at a million keys such a read passes at most 250,000 events.
+ * Reads of old revisions start from marks (mvcc_log.h). Here a mark is a whole tree, 14 bytes a key, that
+ * shares nothing with its neighbours, so they stand further apart than those of a store that runs: at a
+ * million keys such a read passes at most 250,000 events.
  */
 #include "mvcc_build.h"
 
 #include "key_sort.h"
 
-#define AHEAD	   12 /* records asked for in advance */
-#define MARKS_MAX  16
-#define MARK_KEYS  2 /* a mark costs as much as so many events of each key are apart: keys / MARK_KEYS */
+#define AHEAD 12 /* records asked for in advance */
+#define MARKS_MAX 16
+#define MARK_KEYS 2 /* a mark costs as much as so many events of each key are apart: keys / MARK_KEYS */
 
 /* Records sorted by key. */
 struct index {
-	struct vdi_key_sort_item *items; /* value: the record, tag: its place, head: whether its key is that of the item before */
+	/* value: the record, tag: its place, head: whether its key is that of the item before */
+	struct vdi_key_sort_item *items;
 	size_t			  count;
 	void			**values; /* room for the live ones */
 	size_t			  live_count;
@@ -28,13 +31,16 @@ struct index {
 
 vd_status vdi_mvcc_build_expect(struct vdi_mvcc_build *build, size_t count)
 {
-	return count == 0 || vdi_grow((void **) &build->events, &build->capacity, count, sizeof build->events[0]) ? VD_OK : VD_NOMEM;
+	return count == 0 || vdi_grow((void **) &build->events, &build->capacity, count,
+				      sizeof build->events[0]) ?
+		       VD_OK :
+		       VD_NOMEM;
 }
 
 vd_status vdi_mvcc_build_add(struct vdi_mvcc_build *build, struct vd_kv *kv, bool is_delete)
 {
-	if (build->count == build->capacity &&
-	    !vdi_grow((void **) &build->events, &build->capacity, build->count + 1, sizeof build->events[0])) {
+	if (build->count == build->capacity && !vdi_grow((void **) &build->events, &build->capacity,
+							 build->count + 1, sizeof build->events[0])) {
 		vd_kv_unref(kv);
 		return VD_NOMEM;
 	}
@@ -83,7 +89,8 @@ static void index_fini(struct index *index)
 	vdi_free(index->values);
 }
 
-/* Notes which records are of one key, and gives each record that becomes history, those from first on, its predecessor. */
+/* Notes which records are of one key, and gives each record that becomes history, those from first on, its
+ * predecessor. */
 static void index_link(struct index *index, struct vdi_mvcc_build *build, size_t first)
 {
 	struct vd_kv *live = NULL; /* of the key, before the record at i */
@@ -98,7 +105,8 @@ static void index_link(struct index *index, struct vdi_mvcc_build *build, size_t
 			__builtin_prefetch((const char *) index->items[i + AHEAD].value + 64);
 			__builtin_prefetch(&build->events[index->items[i + AHEAD].tag]);
 		}
-		item->head = i && vd_bytes_equal(vd_kv_key(item->value), vd_kv_key(index->items[i - 1].value));
+		item->head =
+			i && vd_bytes_equal(vd_kv_key(item->value), vd_kv_key(index->items[i - 1].value));
 		if (item->head == 0) {
 			index->live_count += live != NULL;
 			live = NULL;
@@ -147,15 +155,16 @@ static size_t piece_end(const struct vdi_mvcc_build *build, size_t from, size_t 
 }
 
 /* The events up to `end` become history; the state behind them is keys. */
-static vd_status give_piece(struct vdi_mvcc_build *build, size_t end, const struct vdi_btree *keys, struct vdi_group *group, struct vdi_mvcc_log *log,
-			    vd_mono now)
+static vd_status give_piece(struct vdi_mvcc_build *build, size_t end, const struct vdi_btree *keys,
+			    struct vdi_group *group, struct vdi_mvcc_log *log, vd_mono now)
 {
 	struct vdi_mvcc_state *state;
 	vd_status	       status = vdi_mvcc_state_new(&state);
 
 	if (status != VD_OK)
 		return status;
-	status = vdi_mvcc_log_prepare(log, build->events + build->given, end - build->given, vdi_btree_count(keys), now);
+	status = vdi_mvcc_log_prepare(log, build->events + build->given, end - build->given,
+				      vdi_btree_count(keys), now);
 	if (status == VD_OK) {
 		state->revision = build->events[end - 1].kv->mod_rev;
 		state->compacted = group->compacted;
@@ -168,9 +177,11 @@ static vd_status give_piece(struct vdi_mvcc_build *build, size_t end, const stru
 }
 
 /* All pieces but the last have a tree of their own. */
-static vd_status give_history(struct vdi_mvcc_build *build, const struct index *index, struct vdi_group *group, struct vdi_mvcc_log *log, vd_mono now)
+static vd_status give_history(struct vdi_mvcc_build *build, const struct index *index,
+			      struct vdi_group *group, struct vdi_mvcc_log *log, vd_mono now)
 {
-	size_t spacing = VDI_MAX(VDI_MVCC_LOG_MARK_SPACING, VDI_MAX(index->live_count / MARK_KEYS, build->count / MARKS_MAX));
+	size_t spacing = VDI_MAX(VDI_MVCC_LOG_MARK_SPACING,
+				 VDI_MAX(index->live_count / MARK_KEYS, build->count / MARKS_MAX));
 
 	while (build->given < build->count) {
 		size_t		 end = piece_end(build, build->given, spacing);
@@ -191,7 +202,8 @@ static vd_status give_history(struct vdi_mvcc_build *build, const struct index *
 	return VD_OK;
 }
 
-vd_status vdi_mvcc_build_finish(struct vdi_mvcc_build *build, struct vdi_group *group, struct vdi_mvcc_log *log, vd_mono now)
+vd_status vdi_mvcc_build_finish(struct vdi_mvcc_build *build, struct vdi_group *group,
+				struct vdi_mvcc_log *log, vd_mono now)
 {
 	struct index index = { 0 };
 	size_t	     first = vdi_mvcc_log_find(build->events, build->count, group->compacted);
@@ -202,7 +214,8 @@ vd_status vdi_mvcc_build_finish(struct vdi_mvcc_build *build, struct vdi_group *
 	status = index_init(&index, build);
 	if (status == VD_OK) {
 		index_link(&index, build, first);
-		status = vdi_btree_load_sorted(&group->keys, index.values, index_live(&index, build, build->count));
+		status = vdi_btree_load_sorted(&group->keys, index.values,
+					       index_live(&index, build, build->count));
 	}
 	if (status == VD_OK) {
 		/* The tree has its own references of what lives. */

@@ -1,5 +1,5 @@
-/* See the header. Each change takes all the memory it needs before or while it works on the trees; when something fails in the middle the
- * group is restored as a whole, so no change undoes itself. */
+/* See the header. Each change takes all the memory it needs before or while it works on the trees; when
+ * something fails in the middle the group is restored as a whole, so no change undoes itself. */
 #include "mvcc_group.h"
 
 void vdi_group_init(struct vdi_group *group, struct vdi_mvcc_log *log)
@@ -66,8 +66,13 @@ struct vdi_view vdi_group_view(const struct vdi_group *group)
 {
 	bool in_unit = group->event_count > group->unit_first_event;
 
-	return (struct vdi_view) { vdi_btree_view(&group->keys), group->revision + in_unit, group->compacted, group->log, group->state,
-				   group->events,		 group->event_count };
+	return (struct vdi_view) { vdi_btree_view(&group->keys),
+				   group->revision + in_unit,
+				   group->compacted,
+				   group->log,
+				   group->state,
+				   group->events,
+				   group->event_count };
 }
 
 void vdi_group_unit_begin(struct vdi_group *group)
@@ -77,7 +82,8 @@ void vdi_group_unit_begin(struct vdi_group *group)
 	group->lease_change_count = 0;
 }
 
-vd_status vdi_group_unit_end(struct vdi_group *group, vd_rev compact, struct vdi_commit *ret_commit, bool *ret_empty)
+vd_status vdi_group_unit_end(struct vdi_group *group, vd_rev compact, struct vdi_commit *ret_commit,
+			     bool *ret_empty)
 {
 	size_t count = vdi_group_unit_change_count(group);
 
@@ -88,8 +94,10 @@ vd_status vdi_group_unit_end(struct vdi_group *group, vd_rev compact, struct vdi
 
 		group->changes[i] = (struct vdi_change) { event->is_delete, event->kv, event->previous };
 	}
-	*ret_commit = (struct vdi_commit) { count ? group->unit_revision : 0,	group->changes, count, group->lease_changes,
-					    group->lease_change_count, compact };
+	*ret_commit = (struct vdi_commit) {
+		count ? group->unit_revision : 0, group->changes, count, group->lease_changes,
+		group->lease_change_count,	  compact
+	};
 	*ret_empty = count == 0 && group->lease_change_count == 0 && compact <= 0;
 	if (count)
 		group->revision = group->unit_revision;
@@ -103,7 +111,10 @@ vd_status vdi_group_unit_end(struct vdi_group *group, vd_rev compact, struct vdi
 
 static vd_status reserve_event(struct vdi_group *group)
 {
-	return vdi_grow((void **) &group->events, &group->event_capacity, group->event_count + 1, sizeof group->events[0]) ? VD_OK : VD_NOMEM;
+	return vdi_grow((void **) &group->events, &group->event_capacity, group->event_count + 1,
+			sizeof group->events[0]) ?
+		       VD_OK :
+		       VD_NOMEM;
 }
 
 /* Takes over both references. */
@@ -145,7 +156,8 @@ vd_status vdi_group_put(struct vdi_group *group, struct vd_kv *kv, int64_t lease
 	kv->lease = lease;
 	VDI_TRY(vdi_btree_put(&group->keys, kv, &replaced));
 	add_event(group, false, vd_kv_ref(kv), replaced);
-	/* Set while it is in the tree, which nobody else sees before the group is committed: one way down instead of two. */
+	/* Set while it is in the tree, which nobody else sees before the group is committed: one way down
+	 * instead of two. */
 	previous = replaced;
 	kv->create_rev = previous ? previous->create_rev : kv->mod_rev;
 	kv->version = previous ? previous->version + 1 : 1;
@@ -179,7 +191,8 @@ static vd_status delete_one(struct vdi_group *group, struct vd_bytes key)
 	return VD_OK;
 }
 
-vd_status vdi_group_delete(struct vdi_group *group, const struct vdi_key_range *range, size_t *ret_first_event, size_t *ret_count)
+vd_status vdi_group_delete(struct vdi_group *group, const struct vdi_key_range *range,
+			   size_t *ret_first_event, size_t *ret_count)
 {
 	struct vdi_btree_snapshot before;
 	struct vdi_btree_cursor	  cursor;
@@ -206,20 +219,25 @@ vd_status vdi_group_delete(struct vdi_group *group, const struct vdi_key_range *
 
 /* ---- Leases ---- */
 
-static vd_status note_lease_change(struct vdi_group *group, enum vdi_lease_change_kind kind, int64_t id, int64_t ttl_s, vd_wall deadline)
+static vd_status note_lease_change(struct vdi_group *group, enum vdi_lease_change_kind kind, int64_t id,
+				   int64_t ttl_s, vd_wall deadline)
 {
-	if (!vdi_grow((void **) &group->lease_changes, &group->lease_change_capacity, group->lease_change_count + 1,
-		      sizeof group->lease_changes[0]))
+	if (!vdi_grow((void **) &group->lease_changes, &group->lease_change_capacity,
+		      group->lease_change_count + 1, sizeof group->lease_changes[0]))
 		return VD_NOMEM;
-	group->lease_changes[group->lease_change_count++] = (struct vdi_lease_change) { kind, id, ttl_s, deadline };
+	group->lease_changes[group->lease_change_count++] =
+		(struct vdi_lease_change) { kind, id, ttl_s, deadline };
 	return VD_OK;
 }
 
-static vd_status store_lease(struct vdi_group *group, enum vdi_lease_change_kind kind, int64_t id, int64_t ttl_s, vd_mono now, vd_wall wall)
+static vd_status store_lease(struct vdi_group *group, enum vdi_lease_change_kind kind, int64_t id,
+			     int64_t ttl_s, vd_mono now, vd_wall wall)
 {
 	struct vdi_lease *lease;
-	vd_wall		  deadline_wall = { ttl_s > (INT64_MAX - wall.ns) / 1000000000 ? INT64_MAX : wall.ns + ttl_s * 1000000000 };
-	vd_mono		  deadline = { ttl_s > (INT64_MAX - 1 - now.ns) / 1000000000 ? INT64_MAX - 1 : now.ns + ttl_s * 1000000000 };
+	vd_wall		  deadline_wall = { ttl_s > (INT64_MAX - wall.ns) / 1000000000 ? INT64_MAX :
+											 wall.ns + ttl_s * 1000000000 };
+	vd_mono		  deadline = { ttl_s > (INT64_MAX - 1 - now.ns) / 1000000000 ? INT64_MAX - 1 :
+										       now.ns + ttl_s * 1000000000 };
 	vd_status	  status;
 
 	VDI_TRY(note_lease_change(group, kind, id, ttl_s, deadline_wall));
@@ -236,18 +254,20 @@ vd_status vdi_group_lease_grant(struct vdi_group *group, int64_t id, int64_t ttl
 	return store_lease(group, VDI_LEASE_GRANTED, id, ttl_s, now, wall);
 }
 
-vd_status vdi_group_lease_renew(struct vdi_group *group, const struct vdi_lease *lease, vd_mono now, vd_wall wall)
+vd_status vdi_group_lease_renew(struct vdi_group *group, const struct vdi_lease *lease, vd_mono now,
+				vd_wall wall)
 {
 	int64_t id = lease->id;
 	int64_t ttl_s = lease->ttl_s;
 
-	VDI_TRY(vdi_btree_remove(&group->lease_deadlines, (struct vd_bytes) { lease->order, sizeof lease->order }, NULL));
+	VDI_TRY(vdi_btree_remove(&group->lease_deadlines,
+				 (struct vd_bytes) { lease->order, sizeof lease->order }, NULL));
 	return store_lease(group, VDI_LEASE_RENEWED, id, ttl_s, now, wall);
 }
 
 vd_status vdi_group_lease_revoke(struct vdi_group *group, int64_t id)
 {
-	unsigned char		  order[sizeof ((struct vdi_lease *) NULL)->order];
+	unsigned char		  order[sizeof((struct vdi_lease *) NULL)->order];
 	struct vdi_btree_snapshot before;
 	struct vdi_lease_walk	  walk;
 	struct vd_bytes		  key;

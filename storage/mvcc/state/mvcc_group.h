@@ -1,8 +1,10 @@
-/* A group of commits in the making: the writer's working copy of the newest state, and what was done to it since it was published.
+/* A group of commits in the making: the writer's working copy of the newest state, and what was done to it
+ * since it was published.
  *
- * Writer only. Units follow each other: begin, any number of changes, end; each unit is one revision (or none if it changed no key) and
- * one struct vdi_commit. When any change answers an error the whole group must be restored to the published state with vdi_group_restore,
- * which cannot fail: the trees are copy-on-write. Nothing in here is visible to anyone.
+ * Writer only. Units follow each other: begin, any number of changes, end; each unit is one revision (or none
+ * if it changed no key) and one struct vdi_commit. When any change answers an error the whole group must be
+ * restored to the published state with vdi_group_restore, which cannot fail: the trees are copy-on-write.
+ * Nothing in here is visible to anyone.
  */
 #ifndef VDI_MVCC_GROUP_H
 #define VDI_MVCC_GROUP_H
@@ -45,23 +47,31 @@ void vdi_group_restore(struct vdi_group *group, struct vdi_mvcc_state *state);
 /* What a range of the unit at work sees: its own changes included (E-455). */
 struct vdi_view vdi_group_view(const struct vdi_group *group);
 
-void vdi_group_unit_begin(struct vdi_group *group);
+void		     vdi_group_unit_begin(struct vdi_group *group);
 static inline size_t vdi_group_unit_change_count(const struct vdi_group *group)
 {
 	return group->event_count - group->unit_first_event;
 }
-/* Ends the unit. ret_commit borrows the group's memory until the next unit begins. ret_empty: nothing to make durable. */
-VDI_MUST_USE vd_status vdi_group_unit_end(struct vdi_group *group, vd_rev compact, struct vdi_commit *ret_commit, bool *ret_empty);
+/* Ends the unit. ret_commit borrows the group's memory until the next unit begins. ret_empty: nothing to make
+ * durable. */
+VDI_MUST_USE vd_status vdi_group_unit_end(struct vdi_group *group, vd_rev compact,
+					  struct vdi_commit *ret_commit, bool *ret_empty);
 
-/* Stamps the record (which nobody else has seen) with revision, version and the lease, which exists or is 0, and stores it. Takes its own
- * references. ret_previous: borrowed from the event; NULL for a create. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_group_put(struct vdi_group *group, struct vd_kv *kv, int64_t lease, struct vd_kv **ret_previous);
-/* Deletes every key of the range, in key order (E-444). The events from *ret_first_event on are the deletions. VD_NOMEM. */
-VDI_MUST_USE vd_status vdi_group_delete(struct vdi_group *group, const struct vdi_key_range *range, size_t *ret_first_event, size_t *ret_count);
+/* Stamps the record (which nobody else has seen) with revision, version and the lease, which exists or is 0,
+ * and stores it. Takes its own references. ret_previous: borrowed from the event; NULL for a create.
+ * VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_group_put(struct vdi_group *group, struct vd_kv *kv, int64_t lease,
+				     struct vd_kv **ret_previous);
+/* Deletes every key of the range, in key order (E-444). The events from *ret_first_event on are the
+ * deletions. VD_NOMEM. */
+VDI_MUST_USE vd_status vdi_group_delete(struct vdi_group *group, const struct vdi_key_range *range,
+					size_t *ret_first_event, size_t *ret_count);
 
 /* The caller has looked whether the id is free. */
-VDI_MUST_USE vd_status vdi_group_lease_grant(struct vdi_group *group, int64_t id, int64_t ttl_s, vd_mono now, vd_wall wall);
-VDI_MUST_USE vd_status vdi_group_lease_renew(struct vdi_group *group, const struct vdi_lease *lease, vd_mono now, vd_wall wall);
+VDI_MUST_USE vd_status vdi_group_lease_grant(struct vdi_group *group, int64_t id, int64_t ttl_s, vd_mono now,
+					     vd_wall wall);
+VDI_MUST_USE vd_status vdi_group_lease_renew(struct vdi_group *group, const struct vdi_lease *lease,
+					     vd_mono now, vd_wall wall);
 /* Deletes the attached keys and the lease, in this unit (E-502). */
 VDI_MUST_USE vd_status vdi_group_lease_revoke(struct vdi_group *group, int64_t id);
 /* The lease that expires first; NULL when there is none. Borrowed until the next change. */

@@ -1,10 +1,12 @@
-/* How: a directory of chunks, oldest first, under one short lock. The writer fills the tail of the last chunk (and new chunks) before the
- * sync, where no cursor looks; commit moves the counts. So everything that can fail happens before a commit is durable.
+/* How: a directory of chunks, oldest first, under one short lock. The writer fills the tail of the last chunk
+ * (and new chunks) before the sync, where no cursor looks; commit moves the counts. So everything that can
+ * fail happens before a commit is durable.
  *
- * What history costs: an event keeps its predecessor alive (nothing else does, unless it is an event's record itself, which is the same
- * memory counted once) and, for a delete, its tombstone. A mark keeps tree nodes alive: with random writes nearly one leaf per event until all
- * leaves are covered. So marks stand max(1024, keys / 16) events apart: at a million keys that is about 0.4 KB an event instead of 1 KB, and a read
- * of an old revision passes at most half of 62,500 events (2 ms).
+ * What history costs: an event keeps its predecessor alive (nothing else does, unless it is an event's record
+ * itself, which is the same memory counted once) and, for a delete, its tombstone. A mark keeps tree nodes
+ * alive: with random writes nearly one leaf per event until all leaves are covered. So marks stand max(1024,
+ * keys / 16) events apart: at a million keys that is about 0.4 KB an event instead of 1 KB, and a read of an
+ * old revision passes at most half of 62,500 events (2 ms).
  */
 #include "mvcc_log.h"
 
@@ -15,7 +17,8 @@ static int64_t kv_size_bytes(const struct vd_kv *kv)
 
 static int64_t event_size_bytes(const struct vd_store_event *event)
 {
-	return (int64_t) sizeof *event + kv_size_bytes(event->previous) + (event->is_delete ? kv_size_bytes(event->kv) : 0);
+	return (int64_t) sizeof *event + kv_size_bytes(event->previous) +
+	       (event->is_delete ? kv_size_bytes(event->kv) : 0);
 }
 
 void vdi_mvcc_log_init(struct vdi_mvcc_log *log, int64_t history_bytes, vd_dur history_window)
@@ -67,21 +70,25 @@ static struct vdi_mvcc_log_chunk *last_chunk(const struct vdi_mvcc_log *log)
 	return log->chunk_count ? log->chunks[log->chunk_first + log->chunk_count - 1] : NULL;
 }
 
-static bool has_room(const struct vdi_mvcc_log *log, const struct vdi_mvcc_log_chunk *chunk, size_t count, vd_mono now)
+static bool has_room(const struct vdi_mvcc_log *log, const struct vdi_mvcc_log_chunk *chunk, size_t count,
+		     vd_mono now)
 {
 	uint32_t used = atomic_load_explicit(&chunk->count, memory_order_relaxed) + chunk->pending;
 
-	if (chunk->capacity - used < count || chunk->size_bytes + chunk->pending_bytes >= log->chunk_bytes_max)
+	if (chunk->capacity - used < count ||
+	    chunk->size_bytes + chunk->pending_bytes >= log->chunk_bytes_max)
 		return false;
 	return log->chunk_age_max.ns == 0 || vd_mono_since(now, chunk->opened).ns < log->chunk_age_max.ns;
 }
 
-static struct vdi_mvcc_log_chunk *new_pending_chunk(struct vdi_mvcc_log *log, size_t count, uint64_t index, vd_mono now)
+static struct vdi_mvcc_log_chunk *new_pending_chunk(struct vdi_mvcc_log *log, size_t count, uint64_t index,
+						    vd_mono now)
 {
-	size_t		      capacity = VDI_MAX(count, VDI_MVCC_LOG_CHUNK_EVENTS);
+	size_t			   capacity = VDI_MAX(count, VDI_MVCC_LOG_CHUNK_EVENTS);
 	struct vdi_mvcc_log_chunk *chunk;
 
-	if (!vdi_grow((void **) &log->pending_chunks, &log->pending_chunk_capacity, log->pending_chunk_count + 1, sizeof(void *)))
+	if (!vdi_grow((void **) &log->pending_chunks, &log->pending_chunk_capacity,
+		      log->pending_chunk_count + 1, sizeof(void *)))
 		return NULL;
 	chunk = vdi_alloc(sizeof *chunk + capacity * sizeof chunk->events[0]);
 	if (chunk == NULL)
@@ -99,7 +106,7 @@ static struct vdi_mvcc_log_chunk *new_pending_chunk(struct vdi_mvcc_log *log, si
 static void share_prefix(struct vdi_mvcc_log_chunk *chunk, uint32_t used, const struct vd_kv *kv)
 {
 	const struct vd_kv *first = used ? chunk->events[0].kv : kv;
-	uint32_t	    size = used ? atomic_load_explicit(&chunk->prefix_size, memory_order_relaxed) : kv->key_size;
+	uint32_t size = used ? atomic_load_explicit(&chunk->prefix_size, memory_order_relaxed) : kv->key_size;
 
 	if (used && kv->key_size >= size && memcmp(first->data, kv->data, size) == 0)
 		return;
@@ -122,9 +129,9 @@ static size_t revision_run(const struct vd_store_event *events, size_t count)
 /* Room in the directory for needed more chunks, so that commit only stores pointers. */
 static vd_status reserve_directory(struct vdi_mvcc_log *log, size_t needed)
 {
-	size_t			capacity;
-	struct vdi_mvcc_log_chunk  **moved;
-	struct vdi_mvcc_log_chunk  **old = log->chunks;
+	size_t			    capacity;
+	struct vdi_mvcc_log_chunk **moved;
+	struct vdi_mvcc_log_chunk **old = log->chunks;
 
 	if (log->chunk_first + log->chunk_count + needed <= log->chunk_capacity)
 		return VD_OK;
@@ -168,10 +175,11 @@ static vd_status reserve_mark(struct vdi_mvcc_log *log, size_t count, uint64_t k
 	return VD_OK;
 }
 
-vd_status vdi_mvcc_log_prepare(struct vdi_mvcc_log *log, const struct vd_store_event *events, size_t count, uint64_t key_count, vd_mono now)
+vd_status vdi_mvcc_log_prepare(struct vdi_mvcc_log *log, const struct vd_store_event *events, size_t count,
+			       uint64_t key_count, vd_mono now)
 {
 	struct vdi_mvcc_log_chunk *chunk = log->sealed ? NULL : last_chunk(log);
-	vd_status	      status = reserve_mark(log, count, key_count);
+	vd_status		   status = reserve_mark(log, count, key_count);
 
 	for (size_t i = 0; status == VD_OK && i < count;) {
 		size_t	 run = revision_run(events + i, count - i);
@@ -219,7 +227,9 @@ static void publish_chunk(struct vdi_mvcc_log *log, struct vdi_mvcc_log_chunk *c
 	log->end_index += chunk->pending;
 	log->size_bytes += chunk->pending_bytes;
 	chunk->size_bytes += chunk->pending_bytes;
-	atomic_store_explicit(&chunk->count, atomic_load_explicit(&chunk->count, memory_order_relaxed) + chunk->pending, memory_order_release);
+	atomic_store_explicit(&chunk->count,
+			      atomic_load_explicit(&chunk->count, memory_order_relaxed) + chunk->pending,
+			      memory_order_release);
 	chunk->pending = 0;
 	chunk->pending_bytes = 0;
 }
@@ -253,7 +263,8 @@ static vd_rev last_revision(const struct vdi_mvcc_log_chunk *chunk)
 	return chunk->events[atomic_load_explicit(&chunk->count, memory_order_relaxed) - 1].kv->mod_rev;
 }
 
-vd_rev vdi_mvcc_log_overdue(const struct vdi_mvcc_log *log, vd_mono now, vd_dur window, int64_t bytes_max, vd_rev current, vd_mono *ret_due)
+vd_rev vdi_mvcc_log_overdue(const struct vdi_mvcc_log *log, vd_mono now, vd_dur window, int64_t bytes_max,
+			    vd_rev current, vd_mono *ret_due)
 {
 	int64_t size_bytes = log->size_bytes;
 	vd_rev	revision = 0;
@@ -261,10 +272,10 @@ vd_rev vdi_mvcc_log_overdue(const struct vdi_mvcc_log *log, vd_mono now, vd_dur 
 	*ret_due = VD_NEVER;
 	for (size_t i = 0; i < log->chunk_count; i++) {
 		const struct vdi_mvcc_log_chunk *chunk = log->chunks[log->chunk_first + i];
-		bool			    is_last = i + 1 == log->chunk_count;
-		vd_mono			    due = vd_mono_add(chunk->newest, window);
-		bool			    is_old = window.ns > 0 && due.ns <= now.ns;
-		bool			    is_too_much = bytes_max > 0 && size_bytes > bytes_max && i + 2 < log->chunk_count;
+		bool				 is_last = i + 1 == log->chunk_count;
+		vd_mono				 due = vd_mono_add(chunk->newest, window);
+		bool				 is_old = window.ns > 0 && due.ns <= now.ns;
+		bool is_too_much = bytes_max > 0 && size_bytes > bytes_max && i + 2 < log->chunk_count;
 
 		if (is_last && last_revision(chunk) <= VDI_MAX(log->floor, chunk->first_revision))
 			break; /* one revision alone: nothing older to drop */
@@ -283,9 +294,9 @@ struct vdi_mvcc_log_chunk *vdi_mvcc_log_compact(struct vdi_mvcc_log *log, vd_rev
 {
 	struct vdi_mvcc_log_chunk  *dropped = NULL;
 	struct vdi_mvcc_log_chunk **tail = &dropped;
-	size_t		       marks = 0;
-	struct vdi_mvcc_state *old_marks[64];
-	size_t		       old_count;
+	size_t			    marks = 0;
+	struct vdi_mvcc_state	   *old_marks[64];
+	size_t			    old_count;
 
 	vdi_lock_acquire(&log->lock);
 	while (log->chunk_count && last_revision(log->chunks[log->chunk_first]) < compacted) {
@@ -298,14 +309,18 @@ struct vdi_mvcc_log_chunk *vdi_mvcc_log_compact(struct vdi_mvcc_log *log, vd_rev
 	}
 	log->floor = VDI_MAX(log->floor, compacted);
 	vdi_lock_release(&log->lock);
-	/* What the last chunk still has of older revisions goes with it next time. Any other chunk stays open: each costs the room of VDI_MVCC_LOG_CHUNK_EVENTS. */
+	/* What the last chunk still has of older revisions goes with it next time. Any other chunk stays
+	 * open: each costs the room of VDI_MVCC_LOG_CHUNK_EVENTS. */
 	log->sealed = log->chunk_count && last_chunk(log)->first_revision < compacted;
 	do {
 		vdi_lock_acquire(&log->lock);
-		for (marks = 0; marks < log->mark_count && marks < VDI_ARRAY_SIZE(old_marks) && log->marks[marks]->revision < compacted; marks++)
+		for (marks = 0; marks < log->mark_count && marks < VDI_ARRAY_SIZE(old_marks) &&
+				log->marks[marks]->revision < compacted;
+		     marks++)
 			old_marks[marks] = log->marks[marks];
 		if (marks)
-			memmove(log->marks, log->marks + marks, (log->mark_count - marks) * sizeof log->marks[0]);
+			memmove(log->marks, log->marks + marks,
+				(log->mark_count - marks) * sizeof log->marks[0]);
 		log->mark_count -= marks;
 		vdi_lock_release(&log->lock);
 		old_count = marks;
@@ -383,7 +398,7 @@ size_t vdi_mvcc_log_find(const struct vd_store_event *events, size_t count, vd_r
 vd_status vdi_mvcc_log_seek(struct vdi_mvcc_log *log, vd_rev revision, struct vdi_mvcc_log_cursor *cursor)
 {
 	struct vdi_mvcc_log_chunk *chunk = NULL;
-	vd_status	      status = VD_OK;
+	vd_status		   status = VD_OK;
 
 	vdi_mvcc_log_cursor_fini(cursor);
 	vdi_lock_acquire(&log->lock);
@@ -392,11 +407,13 @@ vd_status vdi_mvcc_log_seek(struct vdi_mvcc_log *log, vd_rev revision, struct vd
 	else if (log->chunk_count == 0)
 		status = VD_AGAIN;
 	else
-		chunk = vdi_mvcc_log_chunk_ref(log->chunks[log->chunk_first + chunk_of_revision_locked(log, revision)]);
+		chunk = vdi_mvcc_log_chunk_ref(
+			log->chunks[log->chunk_first + chunk_of_revision_locked(log, revision)]);
 	vdi_lock_release(&log->lock);
 	if (status == VD_OK) {
 		cursor->chunk = chunk;
-		cursor->position = (uint32_t) vdi_mvcc_log_find(chunk->events, atomic_load_explicit(&chunk->count, memory_order_acquire), revision);
+		cursor->position = (uint32_t) vdi_mvcc_log_find(
+			chunk->events, atomic_load_explicit(&chunk->count, memory_order_acquire), revision);
 	}
 	return status;
 }
@@ -418,7 +435,8 @@ static size_t chunk_from_index_locked(const struct vdi_mvcc_log *log, uint64_t i
 	return low;
 }
 
-vd_status vdi_mvcc_log_seek_index(struct vdi_mvcc_log *log, uint64_t index, struct vdi_mvcc_log_cursor *cursor)
+vd_status vdi_mvcc_log_seek_index(struct vdi_mvcc_log *log, uint64_t index,
+				  struct vdi_mvcc_log_cursor *cursor)
 {
 	struct vdi_mvcc_log_chunk *chunk = NULL;
 
@@ -467,7 +485,8 @@ static vd_status cross(struct vdi_mvcc_log *log, struct vdi_mvcc_log_cursor *cur
 	return status;
 }
 
-vd_status vdi_mvcc_log_run(struct vdi_mvcc_log *log, struct vdi_mvcc_log_cursor *cursor, const struct vd_store_event **ret_events, uint32_t *ret_count)
+vd_status vdi_mvcc_log_run(struct vdi_mvcc_log *log, struct vdi_mvcc_log_cursor *cursor,
+			   const struct vd_store_event **ret_events, uint32_t *ret_count)
 {
 	uint32_t count = atomic_load_explicit(&cursor->chunk->count, memory_order_acquire);
 
@@ -483,7 +502,8 @@ vd_status vdi_mvcc_log_run(struct vdi_mvcc_log *log, struct vdi_mvcc_log_cursor 
 struct vd_bytes vdi_mvcc_log_run_prefix(const struct vdi_mvcc_log_cursor *cursor)
 {
 	/* Behind the count that the run was made of, which the writer stored later. */
-	return (struct vd_bytes) { cursor->chunk->events[0].kv->data, atomic_load_explicit(&cursor->chunk->prefix_size, memory_order_relaxed) };
+	return (struct vd_bytes) { cursor->chunk->events[0].kv->data,
+				   atomic_load_explicit(&cursor->chunk->prefix_size, memory_order_relaxed) };
 }
 
 void vdi_mvcc_log_cursor_fini(struct vdi_mvcc_log_cursor *cursor)

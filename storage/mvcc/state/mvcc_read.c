@@ -1,8 +1,9 @@
-/* How: at the view's own revision a range is a walk over the tree. At an older one, an overlay (key -> record at that revision, or absent) is
- * made of the changes in between that fall into the range, and merged with the walk.
+/* How: at the view's own revision a range is a walk over the tree. At an older one, an overlay (key -> record
+ * at that revision, or absent) is made of the changes in between that fall into the range, and merged with
+ * the walk.
  *
- *	undo   view or mark ----(newest first wins nothing: the FIRST change of a key after R names what it was at R)----> R
- *	redo   mark --------(the LAST change of a key up to R names what it is at R)--------> R
+ * 	undo   view or mark ----(newest first wins nothing: the FIRST change of a key after R names what it was at R)----> R
+ * 	redo   mark --------(the LAST change of a key up to R names what it is at R)--------> R
  */
 #include "mvcc_read.h"
 
@@ -23,8 +24,8 @@ struct overlay {
 	bool		      undo;
 	/* The chunks the entries point into. */
 	struct vdi_mvcc_log_chunk **chunks;
-	size_t		       chunk_count;
-	size_t		       chunk_capacity;
+	size_t			    chunk_count;
+	size_t			    chunk_capacity;
 };
 
 static void overlay_fini(struct overlay *overlay)
@@ -36,8 +37,9 @@ static void overlay_fini(struct overlay *overlay)
 }
 
 /* Whether the run is over: all events with revision <= bound were added; the rest are newer. */
-static vd_status overlay_add(struct overlay *overlay, const struct vdi_key_range *range, const struct vd_store_event *events, size_t count,
-			     vd_rev bound, size_t *ret_added)
+static vd_status overlay_add(struct overlay *overlay, const struct vdi_key_range *range,
+			     const struct vd_store_event *events, size_t count, vd_rev bound,
+			     size_t *ret_added)
 {
 	size_t before = overlay->count;
 
@@ -47,7 +49,8 @@ static vd_status overlay_add(struct overlay *overlay, const struct vdi_key_range
 
 		if (!vdi_key_range_contains(range, vd_kv_key(event->kv)))
 			continue;
-		if (!vdi_grow((void **) &overlay->entries, &overlay->capacity, overlay->count + 1, sizeof *entry))
+		if (!vdi_grow((void **) &overlay->entries, &overlay->capacity, overlay->count + 1,
+			      sizeof *entry))
 			return VD_NOMEM;
 		entry = &overlay->entries[overlay->count];
 		entry->key = vd_kv_key(event->kv);
@@ -62,16 +65,18 @@ static vd_status overlay_keep_chunk(struct overlay *overlay, struct vdi_mvcc_log
 {
 	if (overlay->chunk_count && overlay->chunks[overlay->chunk_count - 1] == chunk)
 		return VD_OK;
-	if (!vdi_grow((void **) &overlay->chunks, &overlay->chunk_capacity, overlay->chunk_count + 1, sizeof(void *)))
+	if (!vdi_grow((void **) &overlay->chunks, &overlay->chunk_capacity, overlay->chunk_count + 1,
+		      sizeof(void *)))
 		return VD_NOMEM;
 	overlay->chunks[overlay->chunk_count++] = vdi_mvcc_log_chunk_ref(chunk);
 	return VD_OK;
 }
 
 /* The changes of revisions in [from, to]. */
-static vd_status overlay_add_log(struct overlay *overlay, struct vdi_mvcc_log *log, const struct vdi_key_range *range, vd_rev from, vd_rev to)
+static vd_status overlay_add_log(struct overlay *overlay, struct vdi_mvcc_log *log,
+				 const struct vdi_key_range *range, vd_rev from, vd_rev to)
 {
-	struct vdi_mvcc_log_cursor	     cursor = { 0 };
+	struct vdi_mvcc_log_cursor   cursor = { 0 };
 	const struct vd_store_event *events;
 	uint32_t		     count;
 	size_t			     added;
@@ -146,8 +151,8 @@ static uint64_t wanted(const struct vd_range_request *request, uint64_t count)
 }
 
 /* At the revision of the tree itself. */
-static vd_status walk(const struct vdi_btree_snapshot *keys, const struct vdi_key_range *range, const struct vd_range_request *request,
-		      struct vdi_read *read)
+static vd_status walk(const struct vdi_btree_snapshot *keys, const struct vdi_key_range *range,
+		      const struct vd_range_request *request, struct vdi_read *read)
 {
 	struct vdi_btree_cursor cursor;
 	uint64_t		count;
@@ -178,8 +183,9 @@ static vd_status walk(const struct vdi_btree_snapshot *keys, const struct vdi_ke
 	return VD_OK;
 }
 
-static vd_status merge(const struct vdi_btree_snapshot *keys, const struct overlay *overlay, const struct vdi_key_range *range,
-		       const struct vd_range_request *request, struct vdi_read *read)
+static vd_status merge(const struct vdi_btree_snapshot *keys, const struct overlay *overlay,
+		       const struct vdi_key_range *range, const struct vd_range_request *request,
+		       struct vdi_read *read)
 {
 	struct vdi_btree_cursor cursor;
 	uint64_t		count;
@@ -197,7 +203,8 @@ static vd_status merge(const struct vdi_btree_snapshot *keys, const struct overl
 	VDI_TRY(read_reserve(read, take));
 	kv = take ? vdi_btree_cursor_range_next(&cursor) : NULL;
 	while (read->result.kv_count < take) {
-		const struct overlay_entry *entry = position < overlay->count ? &overlay->entries[position] : NULL;
+		const struct overlay_entry *entry =
+			position < overlay->count ? &overlay->entries[position] : NULL;
 		int order = entry == NULL ? -1 : kv == NULL ? 1 : vd_bytes_compare(vd_kv_key(kv), entry->key);
 
 		if (order < 0) {
@@ -217,8 +224,8 @@ static vd_status merge(const struct vdi_btree_snapshot *keys, const struct overl
 
 /* ---- The choice of where to start ---- */
 
-static vd_status read_pending(const struct vdi_view *view, const struct vdi_key_range *range, const struct vd_range_request *request,
-			      struct vdi_read *read)
+static vd_status read_pending(const struct vdi_view *view, const struct vdi_key_range *range,
+			      const struct vd_range_request *request, struct vdi_read *read)
 {
 	struct overlay overlay = { .undo = true };
 	size_t	       first = 0;
@@ -227,7 +234,8 @@ static vd_status read_pending(const struct vdi_view *view, const struct vdi_key_
 
 	while (first < view->pending_count && view->pending[first].kv->mod_rev <= request->revision)
 		first++;
-	status = overlay_add(&overlay, range, view->pending + first, view->pending_count - first, INT64_MAX, &added);
+	status = overlay_add(&overlay, range, view->pending + first, view->pending_count - first, INT64_MAX,
+			     &added);
 	overlay_settle(&overlay);
 	if (status == VD_OK)
 		status = merge(view->keys, &overlay, range, request, read);
@@ -238,7 +246,7 @@ static vd_status read_pending(const struct vdi_view *view, const struct vdi_key_
 static uint64_t index_of_revision(struct vdi_mvcc_log *log, vd_rev revision, uint64_t index_end)
 {
 	struct vdi_mvcc_log_cursor cursor = { 0 };
-	uint64_t	      index = index_end;
+	uint64_t		   index = index_end;
 
 	if (vdi_mvcc_log_seek(log, revision, &cursor) == VD_OK)
 		index = vdi_mvcc_log_cursor_index(&cursor);
@@ -247,7 +255,8 @@ static uint64_t index_of_revision(struct vdi_mvcc_log *log, vd_rev revision, uin
 }
 
 /* The held state nearest to the revision; the caller releases it. *ret_distance: changes between the two. */
-static struct vdi_mvcc_state *nearest_state(const struct vdi_view *view, vd_rev revision, uint64_t *ret_distance)
+static struct vdi_mvcc_state *nearest_state(const struct vdi_view *view, vd_rev revision,
+					    uint64_t *ret_distance)
 {
 	uint64_t	       index = index_of_revision(view->log, revision + 1, view->state->log_end);
 	struct vdi_mvcc_state *mark = vdi_mvcc_log_mark_near(view->log, index);
@@ -265,8 +274,8 @@ static struct vdi_mvcc_state *nearest_state(const struct vdi_view *view, vd_rev 
 	return vdi_mvcc_state_ref(view->state);
 }
 
-static vd_status read_old(const struct vdi_view *view, const struct vdi_key_range *range, const struct vd_range_request *request,
-			  struct vdi_read *read)
+static vd_status read_old(const struct vdi_view *view, const struct vdi_key_range *range,
+			  const struct vd_range_request *request, struct vdi_read *read)
 {
 	uint64_t	       distance;
 	struct vdi_mvcc_state *base = nearest_state(view, request->revision, &distance);
@@ -288,7 +297,7 @@ static vd_status read_old(const struct vdi_view *view, const struct vdi_key_rang
 
 uint64_t vdi_read_cost(const struct vdi_view *view, const struct vd_range_request *request)
 {
-	struct vdi_key_range	         range = vdi_key_range_from_etcd(request->key, request->range_end);
+	struct vdi_key_range		 range = vdi_key_range_from_etcd(request->key, request->range_end);
 	const struct vdi_btree_snapshot *keys = view->keys;
 	struct vdi_mvcc_state		*base = NULL;
 	uint64_t			 cost = 0;
@@ -318,9 +327,11 @@ vd_status vdi_read_check(const struct vdi_view *view, vd_rev revision, struct vd
 	if (revision <= 0)
 		return VD_OK;
 	if (revision > view->revision)
-		status = vd_error_set(reterr, VD_TOO_LARGE_REVISION, "required revision %lld is a future revision", (long long) revision);
+		status = vd_error_set(reterr, VD_TOO_LARGE_REVISION,
+				      "required revision %lld is a future revision", (long long) revision);
 	else if (revision < view->compacted)
-		status = vd_error_set(reterr, VD_EXPIRED, "required revision %lld has been compacted", (long long) revision);
+		status = vd_error_set(reterr, VD_EXPIRED, "required revision %lld has been compacted",
+				      (long long) revision);
 	if (status != VD_OK && reterr) {
 		reterr->requested = revision;
 		reterr->current = view->revision;
@@ -329,8 +340,8 @@ vd_status vdi_read_check(const struct vdi_view *view, vd_rev revision, struct vd
 	return status;
 }
 
-vd_status vdi_read_range(const struct vdi_view *view, const struct vd_range_request *request, bool keep, struct vdi_read *ret_read,
-			 struct vd_error *reterr)
+vd_status vdi_read_range(const struct vdi_view *view, const struct vd_range_request *request, bool keep,
+			 struct vdi_read *ret_read, struct vd_error *reterr)
 {
 	struct vdi_key_range range = vdi_key_range_from_etcd(request->key, request->range_end);
 	vd_status	     status = vdi_read_check(view, request->revision, reterr);
@@ -343,7 +354,8 @@ vd_status vdi_read_range(const struct vdi_view *view, const struct vd_range_requ
 	ret_read->result.revision = view->revision;
 	if (request->revision <= 0 || request->revision == view->revision) {
 		status = walk(view->keys, &range, request, ret_read);
-	} else if (range.single && (kv = vdi_btree_snapshot_get(view->keys, range.from)) != NULL && kv->mod_rev <= request->revision) {
+	} else if (range.single && (kv = vdi_btree_snapshot_get(view->keys, range.from)) != NULL &&
+		   kv->mod_rev <= request->revision) {
 		status = walk(view->keys, &range, request, ret_read);
 	} else {
 		ret_read->owned = true;
@@ -356,7 +368,8 @@ vd_status vdi_read_range(const struct vdi_view *view, const struct vd_range_requ
 		return VD_OK;
 	vdi_read_fini(ret_read);
 	if (status == VD_EXPIRED && reterr) { /* compacted while we read */
-		(void) vd_error_set(reterr, VD_EXPIRED, "required revision %lld has been compacted", (long long) request->revision);
+		(void) vd_error_set(reterr, VD_EXPIRED, "required revision %lld has been compacted",
+				    (long long) request->revision);
 		reterr->requested = request->revision;
 		reterr->current = view->revision;
 		reterr->compacted = view->log->floor;

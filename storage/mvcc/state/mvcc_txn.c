@@ -1,6 +1,7 @@
-/* How: the copy is a tree of nodes, one per (nested) transaction, carved from one block; a put's key and value are those of its record, built at
- * copy time, so the record is found from the key (record_of). A run has three passes over the chosen path: compare (all against the state
- * before, E-453), check (E-454), execute (E-455). Before execution nothing has changed, so a rejection costs nothing. */
+/* How: the copy is a tree of nodes, one per (nested) transaction, carved from one block; a put's key and
+ * value are those of its record, built at copy time, so the record is found from the key (record_of). A run
+ * has three passes over the chosen path: compare (all against the state before, E-453), check (E-454),
+ * execute (E-455). Before execution nothing has changed, so a rejection costs nothing. */
 #include "mvcc_txn.h"
 
 struct vdi_txn_node {
@@ -47,17 +48,12 @@ static size_t measure_ops(const struct vd_op *ops, size_t count)
 
 	for (size_t i = 0; i < count; i++) {
 		switch (ops[i].kind) {
-		case VD_OP_PUT:
-			break;
-		case VD_OP_DELETE:
-			size += ALIGNED(ops[i].key.size) + ALIGNED(ops[i].range_end.size);
-			break;
+		case VD_OP_PUT: break;
+		case VD_OP_DELETE: size += ALIGNED(ops[i].key.size) + ALIGNED(ops[i].range_end.size); break;
 		case VD_OP_RANGE:
 			size += ALIGNED(ops[i].range.key.size) + ALIGNED(ops[i].range.range_end.size);
 			break;
-		case VD_OP_TXN:
-			size += measure(ops[i].txn);
-			break;
+		case VD_OP_TXN: size += measure(ops[i].txn); break;
 		}
 	}
 	return size;
@@ -65,13 +61,17 @@ static size_t measure_ops(const struct vd_op *ops, size_t count)
 
 static size_t measure(const struct vd_txn_request *request)
 {
-	size_t size = ALIGNED(sizeof(struct vdi_txn_node)) + ALIGNED(request->compare_count * sizeof(struct vd_compare)) +
-		      ALIGNED(longer_list(request) * sizeof(struct vd_op_result)) + ALIGNED(longer_list(request) * sizeof(struct vdi_read));
+	size_t size = ALIGNED(sizeof(struct vdi_txn_node)) +
+		      ALIGNED(request->compare_count * sizeof(struct vd_compare)) +
+		      ALIGNED(longer_list(request) * sizeof(struct vd_op_result)) +
+		      ALIGNED(longer_list(request) * sizeof(struct vdi_read));
 
 	for (size_t i = 0; i < request->compare_count; i++)
-		size += ALIGNED(request->compares[i].key.size) + ALIGNED(request->compares[i].range_end.size) +
+		size += ALIGNED(request->compares[i].key.size) +
+			ALIGNED(request->compares[i].range_end.size) +
 			ALIGNED(request->compares[i].value.size);
-	return size + measure_ops(request->success, request->success_count) + measure_ops(request->failure, request->failure_count);
+	return size + measure_ops(request->success, request->success_count) +
+	       measure_ops(request->failure, request->failure_count);
 }
 
 struct carver {
@@ -98,7 +98,8 @@ static struct vd_bytes copy_bytes(struct carver *carver, struct vd_bytes bytes)
 	return (struct vd_bytes) { memory, bytes.size };
 }
 
-static vd_status copy_node(struct carver *carver, const struct vd_txn_request *request, struct vdi_txn_node **ret_node);
+static vd_status copy_node(struct carver *carver, const struct vd_txn_request *request,
+			   struct vdi_txn_node **ret_node);
 
 /* On failure *copy is an operation that owns nothing. */
 static vd_status copy_op(struct carver *carver, const struct vd_op *op, struct vd_op *copy)
@@ -135,7 +136,8 @@ static vd_status copy_op(struct carver *carver, const struct vd_op *op, struct v
 	return status;
 }
 
-static vd_status copy_ops(struct carver *carver, const struct vd_op *ops, size_t count, const struct vd_op **ret_ops, size_t *ret_count)
+static vd_status copy_ops(struct carver *carver, const struct vd_op *ops, size_t count,
+			  const struct vd_op **ret_ops, size_t *ret_count)
 {
 	struct vd_op *copies = carve(carver, count * sizeof *copies);
 
@@ -152,7 +154,8 @@ static vd_status copy_ops(struct carver *carver, const struct vd_op *ops, size_t
 }
 
 /* *ret_node is set in any case. */
-static vd_status copy_node(struct carver *carver, const struct vd_txn_request *request, struct vdi_txn_node **ret_node)
+static vd_status copy_node(struct carver *carver, const struct vd_txn_request *request,
+			   struct vdi_txn_node **ret_node)
 {
 	struct vdi_txn_node *node = carve(carver, sizeof *node);
 	struct vd_compare   *compares = carve(carver, request->compare_count * sizeof *compares);
@@ -171,8 +174,10 @@ static vd_status copy_node(struct carver *carver, const struct vd_txn_request *r
 	}
 	node->request.compares = compares;
 	node->request.compare_count = request->compare_count;
-	VDI_TRY(copy_ops(carver, request->success, request->success_count, &node->request.success, &node->request.success_count));
-	return copy_ops(carver, request->failure, request->failure_count, &node->request.failure, &node->request.failure_count);
+	VDI_TRY(copy_ops(carver, request->success, request->success_count, &node->request.success,
+			 &node->request.success_count));
+	return copy_ops(carver, request->failure, request->failure_count, &node->request.failure,
+			&node->request.failure_count);
 }
 
 static bool only_reads(const struct vd_op *ops, size_t count)
@@ -187,7 +192,8 @@ static bool only_reads(const struct vd_op *ops, size_t count)
 	return true;
 }
 
-vd_status vdi_txn_copy(const struct vd_txn_request *request, size_t head_size, void **ret_head, struct vdi_txn *ret_txn)
+vd_status vdi_txn_copy(const struct vd_txn_request *request, size_t head_size, void **ret_head,
+		       struct vdi_txn *ret_txn)
 {
 	char	      *memory = vdi_alloc(ALIGNED(head_size) + measure(request));
 	struct carver  carver = { 0 };
@@ -207,7 +213,8 @@ vd_status vdi_txn_copy(const struct vd_txn_request *request, size_t head_size, v
 	txn.size_bytes = carver.size_bytes;
 	txn.has_puts = carver.has_puts;
 	txn.op_count = (unsigned) longer_list(request);
-	txn.is_read_only = only_reads(request->success, request->success_count) && only_reads(request->failure, request->failure_count);
+	txn.is_read_only = only_reads(request->success, request->success_count) &&
+			   only_reads(request->failure, request->failure_count);
 	*ret_head = memory;
 	*ret_txn = txn;
 	return VD_OK;
@@ -281,14 +288,10 @@ const struct vd_txn_result *vdi_txn_result(const struct vdi_txn *txn)
 static bool holds(enum vd_compare_result wanted, int order)
 {
 	switch (wanted) {
-	case VD_COMPARE_EQUAL:
-		return order == 0;
-	case VD_COMPARE_GREATER:
-		return order > 0;
-	case VD_COMPARE_LESS:
-		return order < 0;
-	case VD_COMPARE_NOT_EQUAL:
-		return order != 0;
+	case VD_COMPARE_EQUAL: return order == 0;
+	case VD_COMPARE_GREATER: return order > 0;
+	case VD_COMPARE_LESS: return order < 0;
+	case VD_COMPARE_NOT_EQUAL: return order != 0;
 	}
 	return true;
 }
@@ -300,24 +303,17 @@ static bool compare_record(const struct vd_compare *compare, const struct vd_kv 
 	switch (compare->target) {
 	case VD_COMPARE_VALUE:
 		return kv && holds(compare->result, vd_bytes_compare(vd_kv_value(kv), compare->value));
-	case VD_COMPARE_VERSION:
-		number = kv ? kv->version : 0;
-		break;
-	case VD_COMPARE_CREATE:
-		number = kv ? kv->create_rev : 0;
-		break;
-	case VD_COMPARE_MOD:
-		number = kv ? kv->mod_rev : 0;
-		break;
-	case VD_COMPARE_LEASE:
-		number = kv ? kv->lease : 0;
-		break;
+	case VD_COMPARE_VERSION: number = kv ? kv->version : 0; break;
+	case VD_COMPARE_CREATE: number = kv ? kv->create_rev : 0; break;
+	case VD_COMPARE_MOD: number = kv ? kv->mod_rev : 0; break;
+	case VD_COMPARE_LEASE: number = kv ? kv->lease : 0; break;
 	}
 	return holds(compare->result, VDI_ORDER(number, compare->number));
 }
 
 /* *left: records that the run may still look at. */
-static bool compare_holds(const struct vd_compare *compare, const struct vdi_btree_snapshot *keys, uint64_t *left)
+static bool compare_holds(const struct vd_compare *compare, const struct vdi_btree_snapshot *keys,
+			  uint64_t *left)
 {
 	struct vdi_key_range	range = vdi_key_range_from_etcd(compare->key, compare->range_end);
 	struct vdi_btree_cursor cursor;
@@ -334,7 +330,8 @@ static bool compare_holds(const struct vd_compare *compare, const struct vdi_btr
 	return true;
 }
 
-/* Decides the branch of this transaction and of those nested in it. Nothing is decided when *left becomes 0. */
+/* Decides the branch of this transaction and of those nested in it. Nothing is decided when *left becomes
+ * 0. */
 static void choose(struct vdi_txn_node *node, const struct vdi_btree_snapshot *keys, uint64_t *left)
 {
 	bool succeeded = true;
@@ -349,12 +346,15 @@ static void choose(struct vdi_txn_node *node, const struct vdi_btree_snapshot *k
 
 /* ---- Check (E-454) ---- */
 
-static vd_status check_put(const struct vd_op *op, const struct vdi_view *view, const struct vdi_btree_snapshot *leases, struct vd_error *reterr)
+static vd_status check_put(const struct vd_op *op, const struct vdi_view *view,
+			   const struct vdi_btree_snapshot *leases, struct vd_error *reterr)
 {
 	if (op->lease && vdi_lease_find(leases, op->lease) == NULL)
-		return vd_error_set(reterr, VD_LEASE_NOT_FOUND, "lease %016llx does not exist", (unsigned long long) op->lease);
+		return vd_error_set(reterr, VD_LEASE_NOT_FOUND, "lease %016llx does not exist",
+				    (unsigned long long) op->lease);
 	if ((op->ignore_value || op->ignore_lease) && vdi_btree_snapshot_get(view->keys, op->key) == NULL)
-		return vd_error_set(reterr, VD_NOT_FOUND, "the key whose value or lease is to be kept does not exist");
+		return vd_error_set(reterr, VD_NOT_FOUND,
+				    "the key whose value or lease is to be kept does not exist");
 	return VD_OK;
 }
 
@@ -364,8 +364,8 @@ static void take_records(uint64_t *left, uint64_t count)
 }
 
 /* leases: NULL when the transaction only reads. */
-static vd_status check(struct vdi_txn_node *node, const struct vdi_view *view, const struct vdi_btree_snapshot *leases, uint64_t *left,
-		       struct vd_error *reterr)
+static vd_status check(struct vdi_txn_node *node, const struct vdi_view *view,
+		       const struct vdi_btree_snapshot *leases, uint64_t *left, struct vd_error *reterr)
 {
 	for (size_t i = 0; i < chosen_count(node); i++) {
 		const struct vd_op *op = &chosen_ops(node)[i];
@@ -435,7 +435,8 @@ static vd_status execute_delete(const struct vd_op *op, struct vdi_group *group,
 }
 
 /* Group NULL: reads only, over view. */
-static vd_status execute(struct vdi_txn_node *node, const struct vdi_view *view, struct vdi_group *group, struct vd_error *reterr)
+static vd_status execute(struct vdi_txn_node *node, const struct vdi_view *view, struct vdi_group *group,
+			 struct vd_error *reterr)
 {
 	for (size_t i = 0; i < chosen_count(node); i++) {
 		const struct vd_op  *op = &chosen_ops(node)[i];
@@ -444,12 +445,8 @@ static vd_status execute(struct vdi_txn_node *node, const struct vdi_view *view,
 
 		result->kind = op->kind;
 		switch (op->kind) {
-		case VD_OP_PUT:
-			VDI_TRY(execute_put(op, group, result));
-			break;
-		case VD_OP_DELETE:
-			VDI_TRY(execute_delete(op, group, result));
-			break;
+		case VD_OP_PUT: VDI_TRY(execute_put(op, group, result)); break;
+		case VD_OP_DELETE: VDI_TRY(execute_delete(op, group, result)); break;
 		case VD_OP_RANGE:
 			VDI_TRY(vdi_read_range(&now, &op->range, true, &node->reads[i], reterr));
 			result->range = node->reads[i].result;
@@ -466,7 +463,8 @@ static vd_status execute(struct vdi_txn_node *node, const struct vdi_view *view,
 	return VD_OK;
 }
 
-static vd_status run(struct vdi_txn *txn, const struct vdi_view *view, struct vdi_group *group, struct vd_error *reterr)
+static vd_status run(struct vdi_txn *txn, const struct vdi_view *view, struct vdi_group *group,
+		     struct vd_error *reterr)
 {
 	uint64_t left = group ? view->keys->count + VDI_TXN_RECORDS_MAX : UINT64_MAX;
 
@@ -475,7 +473,8 @@ static vd_status run(struct vdi_txn *txn, const struct vdi_view *view, struct vd
 	if (left)
 		VDI_TRY(check(txn->root, view, group ? vdi_btree_view(&group->leases) : NULL, &left, reterr));
 	if (left == 0)
-		return vd_error_set(reterr, VD_TOO_BIG, "the compares and ranges of the transaction read too many records");
+		return vd_error_set(reterr, VD_TOO_BIG,
+				    "the compares and ranges of the transaction read too many records");
 	return execute(txn->root, view, group, reterr);
 }
 

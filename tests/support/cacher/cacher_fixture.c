@@ -22,7 +22,8 @@ void cacher_fixture_init(struct cacher_fixture *fixture, uint64_t seed)
 	cacher_fixture_init_preempted(fixture, seed, 0, VD_US(0));
 }
 
-void cacher_fixture_init_preempted(struct cacher_fixture *fixture, uint64_t seed, unsigned preemptions, vd_dur stall_max)
+void cacher_fixture_init_preempted(struct cacher_fixture *fixture, uint64_t seed, unsigned preemptions,
+				   vd_dur stall_max)
 {
 	struct vd_mvcc_options	 mvcc = VD_MVCC_OPTIONS_INIT;
 	struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
@@ -51,7 +52,9 @@ void cacher_fixture_open(struct cacher_fixture *fixture, struct vd_store *store)
 {
 	struct vd_error error;
 
-	assert_status(vd_cacher_new(fixture->env, store ? store : fixture->store, &fixture->options, &fixture->cacher, &error), VD_OK);
+	assert_status(vd_cacher_new(fixture->env, store ? store : fixture->store, &fixture->options,
+				    &fixture->cacher, &error),
+		      VD_OK);
 	assert_true(vdi_sim_run_until(fixture->env, is_ready, fixture->cacher, VD_SECONDS(600)));
 }
 
@@ -75,15 +78,18 @@ void cacher_fixture_settle(struct cacher_fixture *fixture)
 	vdi_sim_advance(fixture->env, VD_MS(20));
 }
 
-void write_pod(char *value, size_t size, const char *namespace_name, const char *name, const char *app, const char *node)
+void write_pod(char *value, size_t size, const char *namespace_name, const char *name, const char *app,
+	       const char *node)
 {
 	(void) snprintf(value, size,
-			"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"u-%s\"%s%s%s},\"spec\":{%s%s%s}}", name,
-			namespace_name, name, app ? ",\"labels\":{\"app\":\"" : "", app ? app : "", app ? "\"}" : "", node ? "\"nodeName\":\"" : "",
-			node ? node : "", node ? "\"" : "");
+			"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":"
+			"\"%s\",\"uid\":\"u-%s\"%s%s%s},\"spec\":{%s%s%s}}",
+			name, namespace_name, name, app ? ",\"labels\":{\"app\":\"" : "", app ? app : "",
+			app ? "\"}" : "", node ? "\"nodeName\":\"" : "", node ? node : "", node ? "\"" : "");
 }
 
-vd_rev put_pod(struct cacher_fixture *fixture, const char *namespace_name, const char *name, const char *app, const char *node)
+vd_rev put_pod(struct cacher_fixture *fixture, const char *namespace_name, const char *name, const char *app,
+	       const char *node)
 {
 	char		key[256];
 	char		value[1024];
@@ -92,7 +98,9 @@ vd_rev put_pod(struct cacher_fixture *fixture, const char *namespace_name, const
 
 	snprintf(key, sizeof key, "/registry/pods/%s/%s", namespace_name, name);
 	write_pod(value, sizeof value, namespace_name, name, app, node);
-	assert_status(vd_store_put_wait(fixture->store, vd_bytes_of(key), vd_bytes_of(value), &revision, &error), VD_OK);
+	assert_status(
+		vd_store_put_wait(fixture->store, vd_bytes_of(key), vd_bytes_of(value), &revision, &error),
+		VD_OK);
 	return revision;
 }
 
@@ -104,7 +112,9 @@ vd_rev delete_pod(struct cacher_fixture *fixture, const char *namespace_name, co
 	int64_t		deleted = 0;
 
 	snprintf(key, sizeof key, "/registry/pods/%s/%s", namespace_name, name);
-	assert_status(vd_store_delete_wait(fixture->store, vd_bytes_of(key), VD_BYTES_NONE, &deleted, &revision, &error), VD_OK);
+	assert_status(vd_store_delete_wait(fixture->store, vd_bytes_of(key), VD_BYTES_NONE, &deleted,
+					   &revision, &error),
+		      VD_OK);
 	return revision;
 }
 
@@ -137,14 +147,19 @@ static size_t record(void *arg, const struct vd_watch_event *events, size_t coun
 		struct vd_bytes		     app;
 
 		assert_true(recorder->count <= RECORDED_MAX);
-		*to = (struct recorded) { .type = event->type, .revision = event->revision, .initial = event->initial,
+		*to = (struct recorded) { .type = event->type,
+					  .revision = event->revision,
+					  .initial = event->initial,
 					  .end = event->initial_events_end };
 		if (event->object)
-			snprintf(to->name, sizeof to->name, "%.*s/%.*s", (int) vd_object_namespace(event->object).size,
-				 (const char *) vd_object_namespace(event->object).data, (int) vd_object_name(event->object).size,
+			snprintf(to->name, sizeof to->name, "%.*s/%.*s",
+				 (int) vd_object_namespace(event->object).size,
+				 (const char *) vd_object_namespace(event->object).data,
+				 (int) vd_object_name(event->object).size,
 				 (const char *) vd_object_name(event->object).data);
 		if (event->old_object && vd_object_label_get(event->old_object, vd_bytes_of("app"), &app))
-			snprintf(to->old_app, sizeof to->old_app, "%.*s", (int) app.size, (const char *) app.data);
+			snprintf(to->old_app, sizeof to->old_app, "%.*s", (int) app.size,
+				 (const char *) app.data);
 		if (event->error) {
 			to->code = event->error->code;
 			snprintf(to->message, sizeof to->message, "%s", event->error->message);
@@ -171,8 +186,8 @@ struct vd_watch_sink recorder_sink(struct recorder *recorder, const struct vd_ru
 	return (struct vd_watch_sink) { record, note_ended, recorder, runner };
 }
 
-vd_status recorder_open(struct cacher_fixture *fixture, struct recorder *recorder, const struct vd_watch_options *options,
-			const struct vd_runner *runner)
+vd_status recorder_open(struct cacher_fixture *fixture, struct recorder *recorder,
+			const struct vd_watch_options *options, const struct vd_runner *runner)
 {
 	struct vd_watch_sink sink = recorder_sink(recorder, runner);
 	struct vd_error	     error;
@@ -193,10 +208,12 @@ const char *recorder_text(struct recorder *recorder)
 		const char	      *space = i ? " " : "";
 
 		if (event->type == VD_WATCH_ERROR)
-			size += (size_t) snprintf(text + size, sizeof text - size, "%s!%s", space, vd_status_name(event->code));
+			size += (size_t) snprintf(text + size, sizeof text - size, "%s!%s", space,
+						  vd_status_name(event->code));
 		else
-			size += (size_t) snprintf(text + size, sizeof text - size, "%s%c%s%s@%lld", space, "+~-*"[event->type], event->name,
-						  event->end ? "END" : "", (long long) event->revision);
+			size += (size_t) snprintf(text + size, sizeof text - size, "%s%c%s%s@%lld", space,
+						  "+~-*"[event->type], event -> name,
+						  event -> end ? "END" : "", (long long) event->revision);
 	}
 	recorder->count = 0;
 	return text;

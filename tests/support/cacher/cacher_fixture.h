@@ -1,4 +1,5 @@
-/* A cacher over the embedded store in memory, in the simulator, and watchers that remember what they were given. */
+/* A cacher over the embedded store in memory, in the simulator, and watchers that remember what they were
+ * given. */
 #ifndef CACHER_FIXTURE_H
 #define CACHER_FIXTURE_H
 
@@ -19,7 +20,8 @@ struct cacher_fixture {
 /* Everything but the cacher. */
 void cacher_fixture_init(struct cacher_fixture *fixture, uint64_t seed);
 /* The same; handlers are suspended in the middle (vdi_sim_set_preemptions), some for up to stall_max. */
-void cacher_fixture_init_preempted(struct cacher_fixture *fixture, uint64_t seed, unsigned preemptions, vd_dur stall_max);
+void cacher_fixture_init_preempted(struct cacher_fixture *fixture, uint64_t seed, unsigned preemptions,
+				   vd_dur stall_max);
 /* Makes the cacher over store (NULL: the fixture's) and waits until it is ready. */
 void cacher_fixture_open(struct cacher_fixture *fixture, struct vd_store *store);
 /* Both. */
@@ -32,10 +34,12 @@ void cacher_fixture_settle(struct cacher_fixture *fixture);
 /* Of Pods, with the fields spec.nodeName and status.phase. */
 struct vd_codec *pod_codec(void);
 /* A Pod as JSON. */
-void write_pod(char *value, size_t size, const char *namespace_name, const char *name, const char *app, const char *node);
+void write_pod(char *value, size_t size, const char *namespace_name, const char *name, const char *app,
+	       const char *node);
 
 /* A Pod with labels app=<app> and node <node>; NULL leaves either out. Returns the revision. */
-vd_rev put_pod(struct cacher_fixture *fixture, const char *namespace_name, const char *name, const char *app, const char *node);
+vd_rev put_pod(struct cacher_fixture *fixture, const char *namespace_name, const char *name, const char *app,
+	       const char *node);
 vd_rev delete_pod(struct cacher_fixture *fixture, const char *namespace_name, const char *name);
 
 #define RECORDED_MAX 4096
@@ -63,8 +67,8 @@ struct recorder {
 
 struct vd_watch_sink recorder_sink(struct recorder *recorder, const struct vd_runner *runner);
 /* Opens; the simulator does not run. */
-vd_status recorder_open(struct cacher_fixture *fixture, struct recorder *recorder, const struct vd_watch_options *options,
-			const struct vd_runner *runner);
+vd_status recorder_open(struct cacher_fixture *fixture, struct recorder *recorder,
+			const struct vd_watch_options *options, const struct vd_runner *runner);
 /* The events since the last call as text, "+a/x@5 ~a/x@6 -a/x@7 *@8 *END@8 !expired"; then forgets them. */
 const char *recorder_text(struct recorder *recorder);
 void	    recorder_close(struct cacher_fixture *fixture, struct recorder *recorder);

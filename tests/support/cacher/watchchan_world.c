@@ -50,7 +50,8 @@ vd_rev put_value(struct world *world, const char *key, const char *value)
 {
 	vd_rev revision = 0;
 
-	assert_status(vd_store_put_wait(world->store, vd_bytes_of(key), vd_bytes_of(value), &revision, NULL), VD_OK);
+	assert_status(vd_store_put_wait(world->store, vd_bytes_of(key), vd_bytes_of(value), &revision, NULL),
+		      VD_OK);
 	return revision;
 }
 
@@ -60,17 +61,20 @@ vd_rev put_app(struct world *world, const char *name, const char *app)
 	char key[128], value[256];
 
 	snprintf(key, sizeof key, "%s%s", watched_prefix, name);
-	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":\"%s\"}}}", name, app);
+	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":\"%s\"}}}", name,
+		 app);
 	return put_value(world, key, value);
 }
 
-vd_rev delete(struct world *world, const char *name)
+vd_rev delete (struct world *world, const char *name)
 {
 	char   key[128];
 	vd_rev revision = 0;
 
 	snprintf(key, sizeof key, "%s%s", watched_prefix, name);
-	assert_status(vd_store_delete_wait(world->store, vd_bytes_of(key), VD_BYTES_NONE, NULL, &revision, NULL), VD_OK);
+	assert_status(
+		vd_store_delete_wait(world->store, vd_bytes_of(key), VD_BYTES_NONE, NULL, &revision, NULL),
+		VD_OK);
 	return revision;
 }
 
@@ -123,12 +127,14 @@ const char *next(struct world *world)
 	if (event.type == VD_WATCH_ERROR)
 		snprintf(text, sizeof text, "ERROR %s", vd_status_name(event.error->code));
 	else if (event.lost)
-		snprintf(text, sizeof text, "LOST %.*s@%lld", (int) vd_kv_key(event.lost).size - 15, event.lost->data + 15, (long long) event.revision);
+		snprintf(text, sizeof text, "LOST %.*s@%lld", (int) vd_kv_key(event.lost).size - 15,
+			 event.lost->data + 15, (long long) event.revision);
 	else if (event.object == NULL)
-		snprintf(text, sizeof text, "%s%s@%lld", vd_watch_type_name(event.type), event.initial_events_end ? " end" : "",
-			 (long long) event.revision);
+		snprintf(text, sizeof text, "%s%s@%lld", vd_watch_type_name(event.type),
+			 event.initial_events_end ? " end" : "", (long long) event.revision);
 	else
-		snprintf(text, sizeof text, "%s %.*s@%lld", vd_watch_type_name(event.type), (int) vd_object_name(event.object).size,
+		snprintf(text, sizeof text, "%s %.*s@%lld", vd_watch_type_name(event.type),
+			 (int) vd_object_name(event.object).size,
 			 (const char *) vd_object_name(event.object).data, (long long) event.revision);
 	vdi_watchchan_event_fini(&event);
 	return text;
@@ -139,5 +145,6 @@ bool app_is_x(void *arg, const struct vd_object *object)
 	struct vd_bytes value;
 
 	(void) arg;
-	return vd_object_label_get(object, vd_bytes_of("app"), &value) && vd_bytes_equal(value, vd_bytes_of("x"));
+	return vd_object_label_get(object, vd_bytes_of("app"), &value) &&
+	       vd_bytes_equal(value, vd_bytes_of("x"));
 }

@@ -1,4 +1,5 @@
-/* A watchChan over the embedded store in memory, under the simulator, with events as text. Whatever fails fails the test. */
+/* A watchChan over the embedded store in memory, under the simulator, with events as text. Whatever fails
+ * fails the test. */
 #ifndef WATCHCHAN_WORLD_H
 #define WATCHCHAN_WORLD_H
 
@@ -30,13 +31,14 @@ void			     close_watch(struct world *world);
 /* For those who close it themselves: on_closed sets the bool that arg points to, is_true reads it. */
 void on_closed(void *arg);
 bool is_true(void *arg);
-/* The next event as text, "TYPE name@revision", once nothing moves any more; "AGAIN" or "END". Good until the next call. */
+/* The next event as text, "TYPE name@revision", once nothing moves any more; "AGAIN" or "END". Good until the
+ * next call. */
 const char *next(struct world *world);
 
 /* Each returns the revision. put: a Pod with a label app=<app>. */
 vd_rev put_value(struct world *world, const char *key, const char *value);
 vd_rev put_app(struct world *world, const char *name, const char *app);
-vd_rev delete(struct world *world, const char *name);
+vd_rev delete (struct world *world, const char *name);
 
 /* A predicate: objects with the label app=x. */
 bool app_is_x(void *arg, const struct vd_object *object);

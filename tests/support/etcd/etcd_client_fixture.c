@@ -7,7 +7,8 @@
 
 void etcd_client_fixture_init(struct etcd_client_fixture *fixture, uint64_t seed, size_t endpoint_count)
 {
-	static const char *const names[ETCD_CLIENT_FIXTURE_ENDPOINTS_MAX] = { "e1:2379", "e2:2379", "e3:2379", "e4:2379", "e5:2379" };
+	static const char *const names[ETCD_CLIENT_FIXTURE_ENDPOINTS_MAX] = { "e1:2379", "e2:2379", "e3:2379",
+									      "e4:2379", "e5:2379" };
 	static const struct vd_etcd_options options = VD_ETCD_OPTIONS_INIT;
 
 	*fixture = (struct etcd_client_fixture) { .options = options, .live = vdi_alloc_live() };
@@ -22,7 +23,8 @@ void etcd_client_fixture_init(struct etcd_client_fixture *fixture, uint64_t seed
 void etcd_client_fixture_open(struct etcd_client_fixture *fixture)
 {
 	struct vd_error error;
-	vd_status	status = vdi_etcd_new(fixture->env, &fixture->options, rpc_script_client(fixture->script), &fixture->client, &error);
+	vd_status status = vdi_etcd_new(fixture->env, &fixture->options, rpc_script_client(fixture->script),
+					&fixture->client, &error);
 
 	if (status != VD_OK)
 		fail_msg("%s", error.message);
@@ -51,7 +53,8 @@ void etcd_client_fixture_fini(struct etcd_client_fixture *fixture)
 
 /* ---- Notes ---- */
 
-static struct etcd_result *note(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header)
+static struct etcd_result *note(void *arg, const struct vd_etcd_error *error,
+				const struct vd_etcd_header *header)
 {
 	struct etcd_result *result = arg;
 
@@ -76,10 +79,12 @@ static void told(struct etcd_result *result)
 
 static void note_bytes(struct etcd_result *result, struct vd_bytes bytes)
 {
-	(void) snprintf(result->text, sizeof result->text, "%.*s", (int) bytes.size, bytes.size ? (const char *) bytes.data : "");
+	(void) snprintf(result->text, sizeof result->text, "%.*s", (int) bytes.size,
+			bytes.size ? (const char *) bytes.data : "");
 }
 
-void etcd_note_range(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *range)
+void etcd_note_range(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		     const struct vd_range_result *range)
 {
 	struct etcd_result *result = note(arg, error, header);
 
@@ -97,8 +102,8 @@ void etcd_note_range(void *arg, const struct vd_etcd_error *error, const struct 
 	told(result);
 }
 
-bool etcd_note_range_stream(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *range,
-			    bool last)
+bool etcd_note_range_stream(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+			    const struct vd_range_result *range, bool last)
 {
 	struct etcd_result *result = arg;
 
@@ -114,7 +119,8 @@ bool etcd_note_range_stream(void *arg, const struct vd_etcd_error *error, const 
 	return true;
 }
 
-void etcd_note_op(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_op_result *op)
+void etcd_note_op(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		  const struct vd_op_result *op)
 {
 	struct etcd_result *result = note(arg, error, header);
 
@@ -130,7 +136,8 @@ void etcd_note_op(void *arg, const struct vd_etcd_error *error, const struct vd_
 	told(result);
 }
 
-void etcd_note_txn(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_txn_result *txn)
+void etcd_note_txn(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		   const struct vd_txn_result *txn)
 {
 	struct etcd_result *result = note(arg, error, header);
 
@@ -151,7 +158,8 @@ void etcd_note_done(void *arg, const struct vd_etcd_error *error, const struct v
 	told(note(arg, error, header));
 }
 
-void etcd_note_lease(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *lease)
+void etcd_note_lease(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		     const struct vd_lease_result *lease)
 {
 	struct etcd_result *result = note(arg, error, header);
 
@@ -168,7 +176,8 @@ void etcd_note_lease(void *arg, const struct vd_etcd_error *error, const struct 
 	told(result);
 }
 
-void etcd_note_leases(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const int64_t *ids, size_t count)
+void etcd_note_leases(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		      const int64_t *ids, size_t count)
 {
 	struct etcd_result *result = note(arg, error, header);
 
@@ -177,7 +186,8 @@ void etcd_note_leases(void *arg, const struct vd_etcd_error *error, const struct
 	told(result);
 }
 
-void etcd_note_status(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_etcd_status *status)
+void etcd_note_status(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		      const struct vd_etcd_status *status)
 {
 	struct etcd_result *result = note(arg, error, header);
 
@@ -192,8 +202,8 @@ void etcd_note_status(void *arg, const struct vd_etcd_error *error, const struct
 	told(result);
 }
 
-void etcd_note_alarms(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_etcd_alarm *alarms,
-		      size_t count)
+void etcd_note_alarms(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		      const struct vd_etcd_alarm *alarms, size_t count)
 {
 	struct etcd_result *result = note(arg, error, header);
 
@@ -203,7 +213,8 @@ void etcd_note_alarms(void *arg, const struct vd_etcd_error *error, const struct
 	told(result);
 }
 
-void etcd_note_hash(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, uint32_t hash, vd_rev compacted, vd_rev hashed)
+void etcd_note_hash(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		    uint32_t hash, vd_rev compacted, vd_rev hashed)
 {
 	struct etcd_result *result = note(arg, error, header);
 
@@ -212,7 +223,8 @@ void etcd_note_hash(void *arg, const struct vd_etcd_error *error, const struct v
 	told(result);
 }
 
-void etcd_note_snapshot(void *arg, const struct vd_etcd_error *error, struct vd_bytes part, uint64_t remaining_bytes, bool last)
+void etcd_note_snapshot(void *arg, const struct vd_etcd_error *error, struct vd_bytes part,
+			uint64_t remaining_bytes, bool last)
 {
 	struct etcd_result *result = arg;
 
@@ -226,8 +238,8 @@ void etcd_note_snapshot(void *arg, const struct vd_etcd_error *error, struct vd_
 	result->second = (int64_t) remaining_bytes;
 }
 
-void etcd_note_members(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_etcd_member *members,
-		       size_t count)
+void etcd_note_members(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		       const struct vd_etcd_member *members, size_t count)
 {
 	struct etcd_result *result = note(arg, error, header);
 
@@ -240,7 +252,8 @@ void etcd_note_members(void *arg, const struct vd_etcd_error *error, const struc
 	told(result);
 }
 
-void etcd_note_auth_status(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, bool enabled, uint64_t revision)
+void etcd_note_auth_status(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+			   bool enabled, uint64_t revision)
 {
 	struct etcd_result *result = note(arg, error, header);
 
@@ -274,14 +287,16 @@ struct vd_bytes etcd_header_answer(vd_rev revision)
 	return etcd_pack(&answer);
 }
 
-vd_status etcd_start_range(struct etcd_client_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result)
+vd_status etcd_start_range(struct etcd_client_fixture *fixture, const struct vd_etcd_call *call,
+			   struct etcd_result *result)
 {
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
 
 	return vd_etcd_range(fixture->client, call, &request, etcd_note_range, result);
 }
 
-vd_status etcd_start_put(struct etcd_client_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result)
+vd_status etcd_start_put(struct etcd_client_fixture *fixture, const struct vd_etcd_call *call,
+			 struct etcd_result *result)
 {
 	const struct vd_op op = { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("v") };
 

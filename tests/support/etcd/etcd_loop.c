@@ -53,7 +53,9 @@ static void pump(struct loop_call *call)
 			call->first = message->next;
 			if (call->first == NULL)
 				call->last = &call->first;
-			given = (struct vdi_rpc_message) { .bytes = { message->bytes, message->size }, .owner = message, .release = release_message };
+			given = (struct vdi_rpc_message) { .bytes = { message->bytes, message->size },
+							   .owner = message,
+							   .release = release_message };
 		} else {
 			call->is_half_closed = false;
 		}
@@ -87,8 +89,8 @@ static void tell_ends(void *arg)
 
 /* ---- The server's side ---- */
 
-static void send_joined(void (*send)(struct rpc_script_call *call, struct vd_bytes message), struct loop_call *call, struct vd_bytes head,
-			struct vdi_rpc_blob *blob)
+static void send_joined(void (*send)(struct rpc_script_call *call, struct vd_bytes message),
+			struct loop_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob)
 {
 	struct vd_bytes body = blob ? vdi_rpc_blob_bytes(blob) : VD_BYTES_NONE;
 	char	       *joined = malloc(head.size + body.size + 1);
@@ -165,7 +167,9 @@ static void loop_free(struct vdi_serve_call *base)
 	free(call);
 }
 
-static const struct vdi_serve_call_ops loop_ops = { loop_send, loop_finish, loop_answer, loop_receive, loop_metadata, loop_common_name, loop_free };
+static const struct vdi_serve_call_ops loop_ops = { loop_send,	  loop_finish,	 loop_answer,
+						    loop_receive, loop_metadata, loop_common_name,
+						    loop_free };
 
 /* ---- The client's side ---- */
 

@@ -1,5 +1,6 @@
-/* Our etcd client and store over our etcd server, without a network, in the simulator: what the client sends through rpc_script.h is served by
- * etcdserver on an embedded store. Network trouble is the script's (rpc_script_set_delay, rpc_script_cut). One thread. */
+/* Our etcd client and store over our etcd server, without a network, in the simulator: what the client sends
+ * through rpc_script.h is served by etcdserver on an embedded store. Network trouble is the script's
+ * (rpc_script_set_delay, rpc_script_cut). One thread. */
 #ifndef ETCD_LOOP_H
 #define ETCD_LOOP_H
 
@@ -13,8 +14,8 @@ struct etcd_loop {
 	struct vd_store	      *mvcc;
 	struct vdi_etcdserver *server;
 	struct rpc_script     *script;
-	struct vd_actor	      *actor; /* tells the server of ends, which must not happen inside its own calls */
-	struct loop_call      *ended;
+	struct vd_actor	 *actor; /* tells the server of ends, which must not happen inside its own calls */
+	struct loop_call *ended;
 };
 
 /* An empty etcd in memory. progress: of watches that want it periodically. */

@@ -1,4 +1,5 @@
-/* See etcd_oracle.h. protobuf-c recurses without a limit, so it sees a message only after our decoder has taken it. */
+/* See etcd_oracle.h. protobuf-c recurses without a limit, so it sees a message only after our decoder has
+ * taken it. */
 #include "etcd_oracle.h"
 
 #include <rpc.pb-c.h>
@@ -35,7 +36,8 @@ static void same_kv(const Mvccpb__KeyValue *theirs, const struct vd_kv *ours)
 static void same_range(const Etcdserverpb__RangeResponse *theirs, const struct vd_range_result *ours)
 {
 	VDI_CHECK(ours->revision == revision_of(theirs->header));
-	VDI_CHECK(theirs->n_kvs == ours->kv_count && theirs->count == ours->count && theirs->more == ours->more);
+	VDI_CHECK(theirs->n_kvs == ours->kv_count && theirs->count == ours->count &&
+		  theirs->more == ours->more);
 	for (size_t i = 0; i < ours->kv_count; i++)
 		same_kv(theirs->kvs[i], ours->kvs[i]);
 }
@@ -79,24 +81,26 @@ static void same_txn(const Etcdserverpb__TxnResponse *theirs, const struct vd_tx
 			VDI_CHECK(result->kind == VD_OP_TXN && result->txn);
 			same_txn(response->response_txn, result->txn);
 			break;
-		default:
-			VDI_UNREACHABLE("a result of no kind");
+		default: VDI_UNREACHABLE("a result of no kind");
 		}
 	}
 }
 
-static void same_watch(const Etcdserverpb__WatchResponse *theirs, const struct vdi_etcd_wire_watch_response *ours,
-		       const struct vdi_etcd_wire_events *events)
+static void same_watch(const Etcdserverpb__WatchResponse	 *theirs,
+		       const struct vdi_etcd_wire_watch_response *ours,
+		       const struct vdi_etcd_wire_events	 *events)
 {
 	size_t bytes = 0;
 
 	VDI_CHECK(ours->has_header == (theirs->header != NULL));
 	same_header(theirs->header, &ours->header);
 	VDI_CHECK(ours->watch_id == theirs->watch_id && ours->compact_revision == theirs->compact_revision);
-	VDI_CHECK(ours->created == theirs->created && ours->canceled == theirs->canceled && ours->fragment == theirs->fragment);
+	VDI_CHECK(ours->created == theirs->created && ours->canceled == theirs->canceled &&
+		  ours->fragment == theirs->fragment);
 	/* Theirs ends at the first NUL. */
 	VDI_CHECK(ours->cancel_reason.size >= strlen(theirs->cancel_reason) &&
-		  (ours->cancel_reason.size == 0 || strncmp(ours->cancel_reason.data, theirs->cancel_reason, ours->cancel_reason.size) == 0));
+		  (ours->cancel_reason.size == 0 ||
+		   strncmp(ours->cancel_reason.data, theirs->cancel_reason, ours->cancel_reason.size) == 0));
 	VDI_CHECK(events->count == theirs->n_events);
 	for (size_t i = 0; i < events->count; i++) {
 		const struct vd_store_event *event = &events->items[i];
@@ -106,7 +110,9 @@ static void same_watch(const Etcdserverpb__WatchResponse *theirs, const struct v
 		same_kv(theirs->events[i]->prev_kv, event->previous);
 		bytes += event->kv->key_size + event->kv->value_size;
 		bytes += event->previous ? event->previous->key_size + event->previous->value_size : 0;
-		VDI_CHECK(event->kv->sub == (i && events->items[i - 1].kv->mod_rev == event->kv->mod_rev ? events->items[i - 1].kv->sub + 1 : 0));
+		VDI_CHECK(event->kv->sub == (i && events->items[i - 1].kv->mod_rev == event->kv->mod_rev ?
+						     events->items[i - 1].kv->sub + 1 :
+						     0));
 	}
 	VDI_CHECK(bytes == events->bytes);
 }
@@ -114,29 +120,23 @@ static void same_watch(const Etcdserverpb__WatchResponse *theirs, const struct v
 static const ProtobufCMessageDescriptor *descriptor_of(enum etcd_oracle_kind kind)
 {
 	switch (kind) {
-	case ETCD_ORACLE_RANGE:
-		return &etcdserverpb__range_response__descriptor;
-	case ETCD_ORACLE_RANGE_STREAM:
-		return &etcdserverpb__range_stream_response__descriptor;
-	case ETCD_ORACLE_PUT:
-		return &etcdserverpb__put_response__descriptor;
-	case ETCD_ORACLE_DELETE:
-		return &etcdserverpb__delete_range_response__descriptor;
-	case ETCD_ORACLE_TXN:
-		return &etcdserverpb__txn_response__descriptor;
-	case ETCD_ORACLE_WATCH:
-		return &etcdserverpb__watch_response__descriptor;
-	default:
-		VDI_UNREACHABLE("no such kind");
+	case ETCD_ORACLE_RANGE: return &etcdserverpb__range_response__descriptor;
+	case ETCD_ORACLE_RANGE_STREAM: return &etcdserverpb__range_stream_response__descriptor;
+	case ETCD_ORACLE_PUT: return &etcdserverpb__put_response__descriptor;
+	case ETCD_ORACLE_DELETE: return &etcdserverpb__delete_range_response__descriptor;
+	case ETCD_ORACLE_TXN: return &etcdserverpb__txn_response__descriptor;
+	case ETCD_ORACLE_WATCH: return &etcdserverpb__watch_response__descriptor;
+	default: VDI_UNREACHABLE("no such kind");
 	}
 }
 
 /* NULL unless protobuf-c writes these very bytes again. */
 static ProtobufCMessage *unpack_canonical(enum etcd_oracle_kind kind, struct vd_bytes message)
 {
-	ProtobufCMessage *theirs = protobuf_c_message_unpack(descriptor_of(kind), NULL, message.size, message.data);
-	uint8_t		 *again;
-	bool		  same;
+	ProtobufCMessage *theirs =
+		protobuf_c_message_unpack(descriptor_of(kind), NULL, message.size, message.data);
+	uint8_t *again;
+	bool	 same;
 
 	if (theirs == NULL)
 		return NULL;
@@ -144,7 +144,8 @@ static ProtobufCMessage *unpack_canonical(enum etcd_oracle_kind kind, struct vd_
 	if (same) {
 		again = vdi_alloc(message.size + 1);
 		VDI_CHECK(again != NULL);
-		same = protobuf_c_message_pack(theirs, again) == message.size && (message.size == 0 || memcmp(again, message.data, message.size) == 0);
+		same = protobuf_c_message_pack(theirs, again) == message.size &&
+		       (message.size == 0 || memcmp(again, message.data, message.size) == 0);
 		vdi_free(again);
 	}
 	if (!same) {
@@ -185,13 +186,13 @@ vd_status etcd_oracle_decode(enum etcd_oracle_kind kind, struct vd_bytes message
 	case ETCD_ORACLE_WATCH:
 		status = vdi_etcd_wire_watch_response_decode(message, &watch, &events, &error);
 		break;
-	default:
-		VDI_UNREACHABLE("no such kind");
+	default: VDI_UNREACHABLE("no such kind");
 	}
 	if (status == VD_OK)
 		theirs = unpack_canonical(kind, message);
 	else
-		VDI_CHECK(status == error.code && error.message[0] && (status == VD_CORRUPT || status == VD_NOMEM));
+		VDI_CHECK(status == error.code && error.message[0] &&
+			  (status == VD_CORRUPT || status == VD_NOMEM));
 	if (theirs) {
 		switch (kind) {
 		case ETCD_ORACLE_RANGE:
@@ -200,7 +201,8 @@ vd_status etcd_oracle_decode(enum etcd_oracle_kind kind, struct vd_bytes message
 			break;
 		case ETCD_ORACLE_RANGE_STREAM:
 			if (((Etcdserverpb__RangeStreamResponse *) theirs)->range_response)
-				same_range(((Etcdserverpb__RangeStreamResponse *) theirs)->range_response, &range);
+				same_range(((Etcdserverpb__RangeStreamResponse *) theirs)->range_response,
+					   &range);
 			break;
 		case ETCD_ORACLE_PUT:
 			same_header(((Etcdserverpb__PutResponse *) theirs)->header, &header);
@@ -214,9 +216,7 @@ vd_status etcd_oracle_decode(enum etcd_oracle_kind kind, struct vd_bytes message
 			same_header(((Etcdserverpb__TxnResponse *) theirs)->header, &header);
 			same_txn((Etcdserverpb__TxnResponse *) theirs, &txn);
 			break;
-		default:
-			same_watch((Etcdserverpb__WatchResponse *) theirs, &watch, &events);
-			break;
+		default: same_watch((Etcdserverpb__WatchResponse *) theirs, &watch, &events); break;
 		}
 		protobuf_c_message_free_unpacked(theirs, NULL);
 	}

@@ -38,7 +38,9 @@ static inline void open_store(struct world *world, const struct vd_etcd_store_op
 	struct vd_etcd *client = etcd_toy_client(&world->toy);
 
 	assert_non_null(client);
-	assert_status(vdi_etcd_store_new(world->env, client, options, world->toy.endpoints, world->toy.endpoint_count, &world->inner, NULL), VD_OK);
+	assert_status(vdi_etcd_store_new(world->env, client, options, world->toy.endpoints,
+					 world->toy.endpoint_count, &world->inner, NULL),
+		      VD_OK);
 	world->store = &world->inner->base;
 }
 
@@ -86,7 +88,8 @@ struct answer {
 	int64_t		ttl_s;
 };
 
-static inline void got_range(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static inline void got_range(void *arg, vd_status status, const struct vd_range_result *result,
+			     const struct vd_error *error)
 {
 	struct answer *answer = arg;
 
@@ -97,7 +100,8 @@ static inline void got_range(void *arg, vd_status status, const struct vd_range_
 		answer->error = *error;
 }
 
-static inline void got_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static inline void got_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+			   const struct vd_error *error)
 {
 	struct answer *answer = arg;
 
@@ -108,7 +112,8 @@ static inline void got_txn(void *arg, vd_status status, const struct vd_txn_resu
 		answer->error = *error;
 }
 
-static inline void got_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static inline void got_lease(void *arg, vd_status status, const struct vd_lease_result *result,
+			     const struct vd_error *error)
 {
 	struct answer *answer = arg;
 
@@ -171,10 +176,13 @@ static inline void count_ready(void *arg)
 	(*(unsigned *) arg)++;
 }
 
-static inline struct vd_store_watch *watch_from(struct world *world, const char *key, vd_rev start, unsigned *ready)
+static inline struct vd_store_watch *watch_from(struct world *world, const char *key, vd_rev start,
+						unsigned *ready)
 {
-	struct vd_store_watch_request request = { .key = vd_bytes_of(key), .start_revision = start, .ready = count_ready, .ready_arg = ready };
-	struct vd_store_watch	     *watch = NULL;
+	struct vd_store_watch_request request = {
+		.key = vd_bytes_of(key), .start_revision = start, .ready = count_ready, .ready_arg = ready
+	};
+	struct vd_store_watch *watch = NULL;
 
 	assert_status(vd_store_watch_open(world->store, &request, &watch, NULL), VD_OK);
 	vdi_sim_run_until_idle(world->env);
@@ -197,7 +205,8 @@ static inline const char *next_text(struct world *world, struct vd_store_watch *
 	if (batch.event_count == 0)
 		(void) snprintf(text, sizeof text, "progress %lld", (long long) batch.revision);
 	for (size_t i = 0; i < batch.event_count; i++)
-		used += (size_t) snprintf(text + used, sizeof text - used, "%s%lld", i ? " " : "", (long long) batch.events[i].kv->mod_rev);
+		used += (size_t) snprintf(text + used, sizeof text - used, "%s%lld", i ? " " : "",
+					  (long long) batch.events[i].kv->mod_rev);
 	if (batch.event_count)
 		assert_int_equal(batch.revision, batch.events[batch.event_count - 1].kv->mod_rev);
 	return text;
@@ -205,17 +214,20 @@ static inline const char *next_text(struct world *world, struct vd_store_watch *
 
 static inline struct vd_store_stream *stream_of(struct world *world, vd_rev revision, unsigned *ready)
 {
-	struct vd_store_stream_request request = { .range = { .key = vd_bytes_of("k"), .range_end = vd_bytes_of("l"), .revision = revision },
-						   .ready = count_ready,
-						   .ready_arg = ready };
-	struct vd_store_stream	      *stream = NULL;
+	struct vd_store_stream_request request = {
+		.range = { .key = vd_bytes_of("k"), .range_end = vd_bytes_of("l"), .revision = revision },
+		.ready = count_ready,
+		.ready_arg = ready
+	};
+	struct vd_store_stream *stream = NULL;
 
 	assert_status(vd_store_stream_open(world->store, &request, &stream), VD_OK);
 	return stream;
 }
 
 /* The next part; fails the test when none comes. */
-static inline vd_status next_part(struct world *world, struct vd_store_stream *stream, struct vd_store_part *ret_part, struct vd_error *reterr)
+static inline vd_status next_part(struct world *world, struct vd_store_stream *stream,
+				  struct vd_store_part *ret_part, struct vd_error *reterr)
 {
 	vd_status status;
 

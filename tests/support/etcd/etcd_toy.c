@@ -17,7 +17,8 @@ static Etcdserverpb__ResponseHeader header_at(const struct etcd_toy *toy)
 	return header;
 }
 
-static void pack_and(void (*send)(struct rpc_script_call *call, struct vd_bytes message), struct rpc_script_call *call, const ProtobufCMessage *message)
+static void pack_and(void (*send)(struct rpc_script_call *call, struct vd_bytes message),
+		     struct rpc_script_call *call, const ProtobufCMessage *message)
 {
 	size_t	 size = protobuf_c_message_get_packed_size(message);
 	uint8_t *bytes = malloc(size + 1);
@@ -30,14 +31,16 @@ static void pack_and(void (*send)(struct rpc_script_call *call, struct vd_bytes 
 
 static bool is_compact_key(const ProtobufCBinaryData *key)
 {
-	return key->len == strlen(VDI_ETCD_COMPACT_KEY) && memcmp(key->data, VDI_ETCD_COMPACT_KEY, key->len) == 0;
+	return key->len == strlen(VDI_ETCD_COMPACT_KEY) &&
+	       memcmp(key->data, VDI_ETCD_COMPACT_KEY, key->len) == 0;
 }
 
 static Mvccpb__KeyValue compact_record(struct etcd_toy *toy)
 {
 	Mvccpb__KeyValue kv = MVCCPB__KEY_VALUE__INIT;
 
-	kv.key = (ProtobufCBinaryData) { strlen(VDI_ETCD_COMPACT_KEY), (uint8_t *) (uintptr_t) VDI_ETCD_COMPACT_KEY };
+	kv.key = (ProtobufCBinaryData) { strlen(VDI_ETCD_COMPACT_KEY),
+					 (uint8_t *) (uintptr_t) VDI_ETCD_COMPACT_KEY };
 	kv.value = (ProtobufCBinaryData) { strlen(toy->key_value), (uint8_t *) toy->key_value };
 	kv.version = toy->key_version;
 	kv.create_revision = 2;
@@ -49,18 +52,21 @@ static Mvccpb__KeyValue compact_record(struct etcd_toy *toy)
 
 static void answer_range(struct etcd_toy *toy, struct rpc_script_call *call, struct vd_bytes message)
 {
-	Etcdserverpb__RangeRequest    *request = etcdserverpb__range_request__unpack(NULL, message.size, message.data);
-	Etcdserverpb__RangeResponse    response = ETCDSERVERPB__RANGE_RESPONSE__INIT;
-	Etcdserverpb__ResponseHeader   header = header_at(toy);
-	Mvccpb__KeyValue	       kv = compact_record(toy), *kvs = &kv;
+	Etcdserverpb__RangeRequest *request =
+		etcdserverpb__range_request__unpack(NULL, message.size, message.data);
+	Etcdserverpb__RangeResponse  response = ETCDSERVERPB__RANGE_RESPONSE__INIT;
+	Etcdserverpb__ResponseHeader header = header_at(toy);
+	Mvccpb__KeyValue	     kv = compact_record(toy), *kvs = &kv;
 
 	assert_non_null(request);
 	toy->ranges++;
 	response.header = &header;
 	if (request->revision && request->revision < toy->compacted) {
-		rpc_script_end(call, VDI_RPC_OUT_OF_RANGE, "etcdserver: mvcc: required revision has been compacted");
+		rpc_script_end(call, VDI_RPC_OUT_OF_RANGE,
+			       "etcdserver: mvcc: required revision has been compacted");
 	} else if (request->revision > toy->revision) {
-		rpc_script_end(call, VDI_RPC_OUT_OF_RANGE, "etcdserver: mvcc: required revision is a future revision");
+		rpc_script_end(call, VDI_RPC_OUT_OF_RANGE,
+			       "etcdserver: mvcc: required revision is a future revision");
 	} else {
 		if (is_compact_key(&request->key) && toy->key_version) {
 			response.kvs = &kvs;
@@ -74,13 +80,14 @@ static void answer_range(struct etcd_toy *toy, struct rpc_script_call *call, str
 
 static void answer_txn(struct etcd_toy *toy, struct rpc_script_call *call, struct vd_bytes message)
 {
-	Etcdserverpb__TxnRequest     *request = etcdserverpb__txn_request__unpack(NULL, message.size, message.data);
-	Etcdserverpb__TxnResponse     response = ETCDSERVERPB__TXN_RESPONSE__INIT;
-	Etcdserverpb__ResponseOp      op = ETCDSERVERPB__RESPONSE_OP__INIT, *ops = &op;
-	Etcdserverpb__PutResponse     put = ETCDSERVERPB__PUT_RESPONSE__INIT;
-	Etcdserverpb__RangeResponse   range = ETCDSERVERPB__RANGE_RESPONSE__INIT;
-	Mvccpb__KeyValue	      kv, *kvs = &kv;
-	Etcdserverpb__ResponseHeader  header;
+	Etcdserverpb__TxnRequest *request =
+		etcdserverpb__txn_request__unpack(NULL, message.size, message.data);
+	Etcdserverpb__TxnResponse    response = ETCDSERVERPB__TXN_RESPONSE__INIT;
+	Etcdserverpb__ResponseOp     op = ETCDSERVERPB__RESPONSE_OP__INIT, *ops = &op;
+	Etcdserverpb__PutResponse    put = ETCDSERVERPB__PUT_RESPONSE__INIT;
+	Etcdserverpb__RangeResponse  range = ETCDSERVERPB__RANGE_RESPONSE__INIT;
+	Mvccpb__KeyValue	     kv, *kvs = &kv;
+	Etcdserverpb__ResponseHeader header;
 
 	assert_non_null(request);
 	toy->txns++;
@@ -90,7 +97,8 @@ static void answer_txn(struct etcd_toy *toy, struct rpc_script_call *call, struc
 		op.response_case = ETCDSERVERPB__RESPONSE_OP__RESPONSE_RESPONSE_PUT;
 		op.response_put = &put;
 	} else {
-		assert_int_equal(request->compare[0]->target_union_case, ETCDSERVERPB__COMPARE__TARGET_UNION_VERSION);
+		assert_int_equal(request->compare[0]->target_union_case,
+				 ETCDSERVERPB__COMPARE__TARGET_UNION_VERSION);
 		assert_true(is_compact_key(&request->compare[0]->key));
 		response.succeeded = request->compare[0]->version == toy->key_version;
 		if (response.succeeded) {
@@ -119,7 +127,8 @@ static void answer_txn(struct etcd_toy *toy, struct rpc_script_call *call, struc
 
 static void answer_compact(struct etcd_toy *toy, struct rpc_script_call *call, struct vd_bytes message)
 {
-	Etcdserverpb__CompactionRequest *request = etcdserverpb__compaction_request__unpack(NULL, message.size, message.data);
+	Etcdserverpb__CompactionRequest *request =
+		etcdserverpb__compaction_request__unpack(NULL, message.size, message.data);
 	Etcdserverpb__CompactionResponse response = ETCDSERVERPB__COMPACTION_RESPONSE__INIT;
 	Etcdserverpb__ResponseHeader	 header = header_at(toy);
 
@@ -127,7 +136,8 @@ static void answer_compact(struct etcd_toy *toy, struct rpc_script_call *call, s
 	toy->compactions++;
 	response.header = &header;
 	if (request->revision <= toy->compacted) {
-		rpc_script_end(call, VDI_RPC_OUT_OF_RANGE, "etcdserver: mvcc: required revision has been compacted");
+		rpc_script_end(call, VDI_RPC_OUT_OF_RANGE,
+			       "etcdserver: mvcc: required revision has been compacted");
 	} else {
 		toy->compacted = request->revision;
 		pack_and(rpc_script_answer, call, &response.base);
@@ -156,7 +166,8 @@ static void answer_status(struct etcd_toy *toy, struct rpc_script_call *call)
 
 static void answer_keep_alive(struct etcd_toy *toy, struct rpc_script_call *call, struct vd_bytes message)
 {
-	Etcdserverpb__LeaseKeepAliveRequest *request = etcdserverpb__lease_keep_alive_request__unpack(NULL, message.size, message.data);
+	Etcdserverpb__LeaseKeepAliveRequest *request =
+		etcdserverpb__lease_keep_alive_request__unpack(NULL, message.size, message.data);
 	Etcdserverpb__LeaseKeepAliveResponse response = ETCDSERVERPB__LEASE_KEEP_ALIVE_RESPONSE__INIT;
 	Etcdserverpb__ResponseHeader	     header = header_at(toy);
 
@@ -175,8 +186,9 @@ static void send_part(struct etcd_toy *toy, struct rpc_script_call *call, vd_rev
 	Etcdserverpb__RangeStreamResponse response = ETCDSERVERPB__RANGE_STREAM_RESPONSE__INIT;
 	Etcdserverpb__RangeResponse	  range = ETCDSERVERPB__RANGE_RESPONSE__INIT;
 	Etcdserverpb__ResponseHeader	  header = header_at(toy);
-	Mvccpb__KeyValue		 *kvs = calloc(toy->stream_part_len + 1, sizeof *kvs), **places = calloc(toy->stream_part_len + 1, sizeof *places);
-	char				(*keys)[16] = calloc(toy->stream_part_len + 1, sizeof *keys);
+	Mvccpb__KeyValue		 *kvs = calloc(toy->stream_part_len + 1, sizeof *kvs),
+			 **places = calloc(toy->stream_part_len + 1, sizeof *places);
+	char(*keys)[16] = calloc(toy->stream_part_len + 1, sizeof *keys);
 
 	for (size_t i = 0; i < toy->stream_part_len; i++) {
 		mvccpb__key_value__init(&kvs[i]);
@@ -203,12 +215,14 @@ static void send_part(struct etcd_toy *toy, struct rpc_script_call *call, vd_rev
 
 static void answer_stream(struct etcd_toy *toy, struct rpc_script_call *call, struct vd_bytes message)
 {
-	Etcdserverpb__RangeRequest *request = etcdserverpb__range_request__unpack(NULL, message.size, message.data);
+	Etcdserverpb__RangeRequest *request =
+		etcdserverpb__range_request__unpack(NULL, message.size, message.data);
 
 	assert_non_null(request);
 	toy->streams++;
 	if (!toy->has_stream) {
-		rpc_script_end(call, VDI_RPC_UNIMPLEMENTED, "unknown method RangeStream for service etcdserverpb.KV");
+		rpc_script_end(call, VDI_RPC_UNIMPLEMENTED,
+			       "unknown method RangeStream for service etcdserverpb.KV");
 	} else {
 		for (size_t i = 0; i < toy->stream_parts; i++)
 			send_part(toy, call, request->revision, i);
@@ -221,7 +235,8 @@ static void answer_stream(struct etcd_toy *toy, struct rpc_script_call *call, st
 
 static void answer_watch(struct etcd_toy *toy, struct rpc_script_call *call, struct vd_bytes message)
 {
-	Etcdserverpb__WatchRequest  *request = etcdserverpb__watch_request__unpack(NULL, message.size, message.data);
+	Etcdserverpb__WatchRequest *request =
+		etcdserverpb__watch_request__unpack(NULL, message.size, message.data);
 	Etcdserverpb__WatchResponse  response = ETCDSERVERPB__WATCH_RESPONSE__INIT;
 	Etcdserverpb__ResponseHeader header = header_at(toy);
 
@@ -236,9 +251,11 @@ static void answer_watch(struct etcd_toy *toy, struct rpc_script_call *call, str
 			.call = call,
 			.start = request->create_request->start_revision,
 			.is_open = true,
-			.require_leader = vd_bytes_equal(rpc_script_call_metadata(call, "hasleader"), vd_bytes_of("true")),
+			.require_leader = vd_bytes_equal(rpc_script_call_metadata(call, "hasleader"),
+							 vd_bytes_of("true")),
 		};
-		snprintf(watch->key, sizeof watch->key, "%.*s", (int) request->create_request->key.len, (char *) request->create_request->key.data);
+		snprintf(watch->key, sizeof watch->key, "%.*s", (int) request->create_request->key.len,
+			 (char *) request->create_request->key.data);
 		response.created = true;
 		response.watch_id = (int64_t) toy->watch_count++;
 		pack_and(rpc_script_send, call, &response.base);
@@ -284,9 +301,9 @@ void etcd_toy_send(struct etcd_toy *toy, struct toy_watch *watch, const vd_rev *
 {
 	Etcdserverpb__WatchResponse  response = ETCDSERVERPB__WATCH_RESPONSE__INIT;
 	Etcdserverpb__ResponseHeader header;
-	Mvccpb__Event		    *events = calloc(count, sizeof *events), **places = calloc(count, sizeof *places);
-	Mvccpb__KeyValue	    *kvs = calloc(count, sizeof *kvs);
-	char			     (*keys)[96] = calloc(count, sizeof *keys);
+	Mvccpb__Event	 *events = calloc(count, sizeof *events), **places = calloc(count, sizeof *places);
+	Mvccpb__KeyValue *kvs = calloc(count, sizeof *kvs);
+	char(*keys)[96] = calloc(count, sizeof *keys);
 
 	for (size_t i = 0; i < count; i++) {
 		mvccpb__event__init(&events[i]);
@@ -403,7 +420,8 @@ static void on_gone(void *arg, struct rpc_script_call *call)
 
 void etcd_toy_init(struct etcd_toy *toy, struct vd_env *env, uint64_t seed, size_t endpoint_count)
 {
-	static const char *const names[TOY_ENDPOINTS_MAX] = { "http://e0:2379", "http://e1:2379", "http://e2:2379", "http://e3:2379" };
+	static const char *const names[TOY_ENDPOINTS_MAX] = { "http://e0:2379", "http://e1:2379",
+							      "http://e2:2379", "http://e3:2379" };
 	struct rpc_script_peer	 peer = { .message = on_message, .canceled = on_gone, .arg = toy };
 
 	assert_true(endpoint_count <= TOY_ENDPOINTS_MAX);

@@ -1,5 +1,6 @@
-/* A toy etcd over rpc_script.h, in the simulator: it knows one real key (the compactor's), counts revisions, and does as the test says. For what lies above the
- * client; the client's own tests play servers message by message. Messages are made and read with the generated protobuf code. */
+/* A toy etcd over rpc_script.h, in the simulator: it knows one real key (the compactor's), counts revisions,
+ * and does as the test says. For what lies above the client; the client's own tests play servers message by
+ * message. Messages are made and read with the generated protobuf code. */
 #ifndef ETCD_TOY_H
 #define ETCD_TOY_H
 
@@ -35,7 +36,7 @@ struct etcd_toy {
 	bool	    is_silent; /* calls are left unanswered */
 	bool	    has_stream;
 	size_t	    stream_parts, stream_part_len; /* keys k000000, k000001, ... */
-	bool	    stream_more; /* told with the last part */
+	bool	    stream_more;		   /* told with the last part */
 	int	    stream_end_code;
 	const char *stream_end_text;
 	bool	    has_progress; /* answers progress requests */
@@ -46,30 +47,33 @@ struct etcd_toy {
 	char	key_value[32];
 
 	/* What was seen. */
-	unsigned ranges, txns, compactions, streams, progress_requests;
-	unsigned parts_sent;
+	unsigned		ranges, txns, compactions, streams, progress_requests;
+	unsigned		parts_sent;
 	struct rpc_script_call *progress_call; /* of the last progress request */
-	vd_mono	 status_times[TOY_ENDPOINTS_MAX][TOY_TIMES_MAX];
-	unsigned statuses[TOY_ENDPOINTS_MAX];
-	struct toy_watch watches[TOY_WATCHES_MAX];
-	size_t		 watch_count;
+	vd_mono			status_times[TOY_ENDPOINTS_MAX][TOY_TIMES_MAX];
+	unsigned		statuses[TOY_ENDPOINTS_MAX];
+	struct toy_watch	watches[TOY_WATCHES_MAX];
+	size_t			watch_count;
 };
 
 /* Stands at revision 1, runs 3.6.1 everywhere. count endpoints: "http://e0:2379", ... */
 void etcd_toy_init(struct etcd_toy *toy, struct vd_env *env, uint64_t seed, size_t endpoint_count);
 /* After the client was closed. */
 void etcd_toy_fini(struct etcd_toy *toy);
-/* A client of it, closed by its owner. Fails the test when it cannot be made; NULL only with vdi_alloc_fail_nth. */
+/* A client of it, closed by its owner. Fails the test when it cannot be made; NULL only with
+ * vdi_alloc_fail_nth. */
 struct vd_etcd *etcd_toy_client(struct etcd_toy *toy);
 
 /* Somebody else writes: the next revision. */
 vd_rev etcd_toy_write(struct etcd_toy *toy);
-/* Somebody else claims a round of compaction: the key's version grows, its value becomes text; watches of the key hear of it. */
+/* Somebody else claims a round of compaction: the key's version grows, its value becomes text; watches of the
+ * key hear of it. */
 void etcd_toy_claim(struct etcd_toy *toy, const char *text);
 
 /* The newest open watch of that key. */
 struct toy_watch *etcd_toy_watch(struct etcd_toy *toy, const char *key);
-/* One response with a put of "key" at each of the revisions (equal ones: one transaction); the header is the newest. */
+/* One response with a put of "key" at each of the revisions (equal ones: one transaction); the header is the
+ * newest. */
 void etcd_toy_send(struct etcd_toy *toy, struct toy_watch *watch, const vd_rev *revisions, size_t count);
 /* Progress for every watch of the stream. */
 void etcd_toy_progress(struct etcd_toy *toy, struct toy_watch *watch, vd_rev revision);

@@ -13,7 +13,8 @@ struct watch_world watch_world_new(uint64_t seed, size_t buffer_bytes)
 	return watch_world_new_for(seed, buffer_bytes, NULL, NULL);
 }
 
-struct watch_world watch_world_new_for(uint64_t seed, size_t buffer_bytes, const char *user, const char *password)
+struct watch_world watch_world_new_for(uint64_t seed, size_t buffer_bytes, const char *user,
+				       const char *password)
 {
 	static const char *const endpoints[] = { "peer:2379" };
 	struct vd_etcd_options	 options = VD_ETCD_OPTIONS_INIT;
@@ -28,7 +29,9 @@ struct watch_world watch_world_new_for(uint64_t seed, size_t buffer_bytes, const
 		options.watch_buffer_bytes = buffer_bytes;
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world.env), VD_OK);
 	world.script = rpc_script_new(world.env, seed, endpoints, 1);
-	assert_status(vdi_etcd_new(world.env, &options, rpc_script_client(world.script), &world.client, &error), VD_OK);
+	assert_status(
+		vdi_etcd_new(world.env, &options, rpc_script_client(world.script), &world.client, &error),
+		VD_OK);
 	return world;
 }
 
@@ -82,8 +85,9 @@ static void copy_text(char *to, size_t size, const ProtobufCBinaryData *from)
 
 struct watch_request watch_request_read(struct vd_bytes message)
 {
-	Etcdserverpb__WatchRequest *request = etcdserverpb__watch_request__unpack(NULL, message.size, message.data);
-	struct watch_request	    result = { 0 };
+	Etcdserverpb__WatchRequest *request =
+		etcdserverpb__watch_request__unpack(NULL, message.size, message.data);
+	struct watch_request result = { 0 };
 
 	assert_non_null(request);
 	switch (request->request_union_case) {
@@ -100,8 +104,10 @@ struct watch_request watch_request_read(struct vd_bytes message)
 		result.progress = create->progress_notify;
 		result.fragment = create->fragment;
 		for (size_t i = 0; i < create->n_filters; i++) {
-			result.no_put |= create->filters[i] == ETCDSERVERPB__WATCH_CREATE_REQUEST__FILTER_TYPE__NOPUT;
-			result.no_delete |= create->filters[i] == ETCDSERVERPB__WATCH_CREATE_REQUEST__FILTER_TYPE__NODELETE;
+			result.no_put |=
+				create->filters[i] == ETCDSERVERPB__WATCH_CREATE_REQUEST__FILTER_TYPE__NOPUT;
+			result.no_delete |= create->filters[i] ==
+					    ETCDSERVERPB__WATCH_CREATE_REQUEST__FILTER_TYPE__NODELETE;
 		}
 		break;
 	}
@@ -109,11 +115,8 @@ struct watch_request watch_request_read(struct vd_bytes message)
 		result.kind = WATCH_CANCEL;
 		result.watch_id = request->cancel_request->watch_id;
 		break;
-	case ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_PROGRESS_REQUEST:
-		result.kind = WATCH_PROGRESS;
-		break;
-	default:
-		fail_msg("an empty watch request");
+	case ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_PROGRESS_REQUEST: result.kind = WATCH_PROGRESS; break;
+	default: fail_msg("an empty watch request");
 	}
 	etcdserverpb__watch_request__free_unpacked(request, NULL);
 	return result;
@@ -226,7 +229,8 @@ void watch_put(struct rpc_script_call *stream, int64_t id, const char *key, vd_r
 {
 	struct watch_event event = { .key = key, .mod_rev = mod_rev };
 
-	watch_answer(stream, &(struct watch_answer) { .id = id, .revision = mod_rev, .events = &event, .event_count = 1 });
+	watch_answer(stream, &(struct watch_answer) {
+				     .id = id, .revision = mod_rev, .events = &event, .event_count = 1 });
 }
 
 void watch_progress(struct rpc_script_call *stream, int64_t id, vd_rev revision)
@@ -236,12 +240,14 @@ void watch_progress(struct rpc_script_call *stream, int64_t id, vd_rev revision)
 
 void watch_canceled(struct rpc_script_call *stream, int64_t id, vd_rev revision, const char *reason)
 {
-	watch_answer(stream, &(struct watch_answer) { .id = id, .revision = revision, .canceled = true, .reason = reason });
+	watch_answer(stream, &(struct watch_answer) {
+				     .id = id, .revision = revision, .canceled = true, .reason = reason });
 }
 
 void watch_compacted(struct rpc_script_call *stream, int64_t id, vd_rev compacted)
 {
-	watch_answer(stream, &(struct watch_answer) { .id = id, .canceled = true, .compact_revision = compacted });
+	watch_answer(stream,
+		     &(struct watch_answer) { .id = id, .canceled = true, .compact_revision = compacted });
 }
 
 /* ---- Readers ---- */
@@ -253,7 +259,8 @@ static void on_ready(void *arg)
 	reader->ready++;
 }
 
-void watch_reader_open_request(struct watch_world *world, struct watch_reader *reader, struct vd_etcd_watch_request request)
+void watch_reader_open_request(struct watch_world *world, struct watch_reader *reader,
+			       struct vd_etcd_watch_request request)
 {
 	struct vd_error error;
 
@@ -263,9 +270,12 @@ void watch_reader_open_request(struct watch_world *world, struct watch_reader *r
 	assert_status(vd_etcd_watch_open(world->client, &request, &reader->watch, &error), VD_OK);
 }
 
-void watch_reader_open(struct watch_world *world, struct watch_reader *reader, const char *key, vd_rev revision)
+void watch_reader_open(struct watch_world *world, struct watch_reader *reader, const char *key,
+		       vd_rev revision)
 {
-	watch_reader_open_request(world, reader, (struct vd_etcd_watch_request) { .key = vd_bytes_of(key), .revision = revision });
+	watch_reader_open_request(
+		world, reader,
+		(struct vd_etcd_watch_request) { .key = vd_bytes_of(key), .revision = revision });
 }
 
 void watch_reader_close(struct watch_reader *reader)
@@ -285,7 +295,8 @@ static void print_response(char *text, size_t size, const struct vd_etcd_watch_r
 	else if (vd_etcd_watch_is_progress(response))
 		snprintf(text + used, size - used, "~%lld", (long long) response->header.revision);
 	for (size_t i = 0; i < response->event_count; i++)
-		used += (size_t) snprintf(text + used, size - used, "%s%s%lld", i ? "," : "", response->events[i].is_delete ? "-" : "",
+		used += (size_t) snprintf(text + used, size - used, "%s%s%lld", i ? "," : "",
+					  response->events[i].is_delete ? "-" : "",
 					  (long long) response->events[i].kv->mod_rev);
 	assert_true(strlen(text) + 64 < size);
 }
@@ -307,7 +318,8 @@ const char *watch_reader_text(struct watch_world *world, struct watch_reader *re
 		print_response(text, sizeof text, &response);
 	}
 	if (status != VD_AGAIN)
-		snprintf(text + strlen(text), sizeof text - strlen(text), "%s!%s", text[0] ? " " : "", vd_status_name(status));
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s!%s", text[0] ? " " : "",
+			 vd_status_name(status));
 	return text;
 }
 

@@ -1,4 +1,5 @@
-/* A watch server played by a test, message by message, and a reader of watches: over rpc_script.h, in the simulator.
+/* A watch server played by a test, message by message, and a reader of watches: over rpc_script.h, in the
+ * simulator.
  *
  * Messages are made and read with the generated protobuf code, not with the client's own.
  */
@@ -22,7 +23,8 @@ struct watch_world {
 /* One endpoint. buffer_bytes 0: the default. */
 struct watch_world watch_world_new(uint64_t seed, size_t buffer_bytes);
 /* With a user, whose tokens the test hands out. */
-struct watch_world watch_world_new_for(uint64_t seed, size_t buffer_bytes, const char *user, const char *password);
+struct watch_world watch_world_new_for(uint64_t seed, size_t buffer_bytes, const char *user,
+				       const char *password);
 /* Closes the client unless it was closed (client NULL). */
 void watch_world_free(struct watch_world *world);
 void watch_world_run(struct watch_world *world);
@@ -58,7 +60,7 @@ struct watch_event {
 	vd_rev	    mod_rev;
 	vd_rev	    create_rev; /* 0: mod_rev, a create */
 	bool	    is_delete;
-	size_t	    value_size; /* of 'v's; 0: the value is "v<mod_rev>" */
+	size_t	    value_size;	  /* of 'v's; 0: the value is "v<mod_rev>" */
 	bool	    has_previous; /* value "p" at mod_rev - 1 */
 };
 
@@ -86,11 +88,13 @@ struct watch_reader {
 };
 
 /* On key, from revision. More: fill request and use watch_reader_open_request. */
-void watch_reader_open(struct watch_world *world, struct watch_reader *reader, const char *key, vd_rev revision);
-void watch_reader_open_request(struct watch_world *world, struct watch_reader *reader, struct vd_etcd_watch_request request);
+void watch_reader_open(struct watch_world *world, struct watch_reader *reader, const char *key,
+		       vd_rev revision);
+void watch_reader_open_request(struct watch_world *world, struct watch_reader *reader,
+			       struct vd_etcd_watch_request request);
 void watch_reader_close(struct watch_reader *reader);
-/* Everything that can be read now, as text: "+5" created, "7" and "7,8" events of one response by mod_rev ("-7" a delete), "~9" progress,
- * "!expired" the end; blanks between. */
+/* Everything that can be read now, as text: "+5" created, "7" and "7,8" events of one response by mod_rev
+ * ("-7" a delete), "~9" progress, "!expired" the end; blanks between. */
 const char *watch_reader_text(struct watch_world *world, struct watch_reader *reader);
 /* The end that the watch must have reached. */
 struct vd_etcd_error watch_reader_end(struct watch_world *world, struct watch_reader *reader);

@@ -4,7 +4,8 @@
 #include "actor_sim.h"
 #include "vdtest.h"
 
-void etcd_server_fixture_open(struct etcd_server_fixture *fixture, const struct vdi_etcdserver_options *options)
+void etcd_server_fixture_open(struct etcd_server_fixture	  *fixture,
+			      const struct vdi_etcdserver_options *options)
 {
 	struct vdi_etcdserver_options copy = { 0 };
 	struct vd_mvcc_options	      mvcc = VD_MVCC_OPTIONS_INIT;
@@ -95,7 +96,10 @@ static void call_receive(struct vdi_serve_call *base)
 static bool call_metadata(struct vdi_serve_call *base, const char *key, struct vd_bytes *ret_value)
 {
 	const struct etcd_server_call *call = call_of(base);
-	const char *value = strcmp(key, "token") == 0 ? call->token : strcmp(key, "client-api-version") == 0 ? call->client_version : strcmp(key, "hasleader") == 0 ? call->has_leader : NULL;
+	const char		      *value = strcmp(key, "token") == 0	      ? call->token :
+					       strcmp(key, "client-api-version") == 0 ? call->client_version :
+					       strcmp(key, "hasleader") == 0	      ? call->has_leader :
+											NULL;
 
 	if (value == NULL)
 		return false;
@@ -118,7 +122,8 @@ static const char *call_peer(struct vdi_serve_call *base)
 	return call_of(base)->peer ? call_of(base)->peer : "";
 }
 
-static const struct vdi_serve_call_ops ops = { call_send, call_finish, call_answer, call_receive, call_metadata, call_common_name, call_free, call_peer };
+static const struct vdi_serve_call_ops ops = { call_send,     call_finish,	call_answer, call_receive,
+					       call_metadata, call_common_name, call_free,   call_peer };
 
 /* ---- Calls ---- */
 
@@ -130,7 +135,8 @@ void etcd_server_call_init(struct etcd_server_call *call, struct etcd_server_fix
 	call->room = SIZE_MAX;
 }
 
-void etcd_server_call_open(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *method)
+void etcd_server_call_open(struct etcd_server_call *call, struct etcd_server_fixture *fixture,
+			   const char *method)
 {
 	vdi_etcdserver_accept(fixture->server, &call->base, method);
 	(void) vdi_sim_run_until_idle(fixture->env);
@@ -161,12 +167,14 @@ void etcd_server_call_send_bytes(struct etcd_server_call *call, const void *byte
 	(void) vdi_sim_run_until_idle(call->env);
 }
 
-void etcd_server_call_post(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request)
+void etcd_server_call_post(struct etcd_server_call *call, struct etcd_server_fixture *fixture,
+			   const char *method, const ProtobufCMessage *request)
 {
 	etcd_server_call_post_as(call, fixture, NULL, NULL, method, request);
 }
 
-void etcd_server_call_post_as(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *peer, const char *token, const char *method,
+void etcd_server_call_post_as(struct etcd_server_call *call, struct etcd_server_fixture *fixture,
+			      const char *peer, const char *token, const char *method,
 			      const ProtobufCMessage *request)
 {
 	size_t	 size = protobuf_c_message_get_packed_size(request);
@@ -224,8 +232,8 @@ static bool is_finished(void *arg)
 	return ((struct etcd_server_call *) arg)->is_finished;
 }
 
-void *etcd_server_ask(struct etcd_server_fixture *fixture, struct etcd_server_call *call, const char *method, const ProtobufCMessage *request,
-		      const ProtobufCMessageDescriptor *answer)
+void *etcd_server_ask(struct etcd_server_fixture *fixture, struct etcd_server_call *call, const char *method,
+		      const ProtobufCMessage *request, const ProtobufCMessageDescriptor *answer)
 {
 	struct etcd_server_call own;
 	void		       *unpacked = NULL;
@@ -240,7 +248,8 @@ void *etcd_server_ask(struct etcd_server_fixture *fixture, struct etcd_server_ca
 	assert_true(vdi_sim_run_until(fixture->env, is_finished, call, VD_SECONDS(10)));
 	if (call->code == 0) {
 		assert_int_equal(call->count, 1);
-		unpacked = protobuf_c_message_unpack(answer, NULL, call->sizes[0], (const uint8_t *) call->messages[0]);
+		unpacked = protobuf_c_message_unpack(answer, NULL, call->sizes[0],
+						     (const uint8_t *) call->messages[0]);
 		assert_non_null(unpacked);
 	} else if (call == &own) {
 		fail_msg("%s: %d %s", method, call->code, call->text);
@@ -249,12 +258,14 @@ void *etcd_server_ask(struct etcd_server_fixture *fixture, struct etcd_server_ca
 	return unpacked;
 }
 
-void etcd_server_ask_fails(struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request, enum vd_etcd_code code)
+void etcd_server_ask_fails(struct etcd_server_fixture *fixture, const char *method,
+			   const ProtobufCMessage *request, enum vd_etcd_code code)
 {
 	struct etcd_server_call call;
 
 	etcd_server_call_init(&call, fixture);
-	assert_null(etcd_server_ask(fixture, &call, method, request, &etcdserverpb__put_response__descriptor));
+	assert_null(
+		etcd_server_ask(fixture, &call, method, request, &etcdserverpb__put_response__descriptor));
 	assert_string_equal(call.text, vdi_serve_code_message(code));
 	assert_int_equal(call.code, vdi_serve_code_grpc(code));
 }
@@ -265,7 +276,8 @@ Etcdserverpb__WatchResponse *etcd_server_call_next(struct etcd_server_call *call
 
 	if (call->taken == call->count)
 		return NULL;
-	response = etcdserverpb__watch_response__unpack(NULL, call->sizes[call->taken], (const uint8_t *) call->messages[call->taken]);
+	response = etcdserverpb__watch_response__unpack(NULL, call->sizes[call->taken],
+							(const uint8_t *) call->messages[call->taken]);
 	assert_non_null(response);
 	call->taken++;
 	return response;
@@ -284,8 +296,9 @@ void etcd_server_put(struct etcd_server_fixture *fixture, const char *key, const
 
 	request.key = etcd_bytes(key);
 	request.value = etcd_bytes(value);
-	protobuf_c_message_free_unpacked(
-		etcd_server_ask(fixture, NULL, "/etcdserverpb.KV/Put", &request.base, &etcdserverpb__put_response__descriptor), NULL);
+	protobuf_c_message_free_unpacked(etcd_server_ask(fixture, NULL, "/etcdserverpb.KV/Put", &request.base,
+							 &etcdserverpb__put_response__descriptor),
+					 NULL);
 }
 
 void etcd_server_delete(struct etcd_server_fixture *fixture, const char *key)
@@ -296,7 +309,8 @@ void etcd_server_delete(struct etcd_server_fixture *fixture, const char *key)
 	ETCD_FREE(ETCD_ASK(fixture, "KV/DeleteRange", &request, delete_range_response));
 }
 
-size_t etcd_server_alarm(struct etcd_server_fixture *fixture, Etcdserverpb__AlarmRequest__AlarmAction action, Etcdserverpb__AlarmType alarm)
+size_t etcd_server_alarm(struct etcd_server_fixture *fixture, Etcdserverpb__AlarmRequest__AlarmAction action,
+			 Etcdserverpb__AlarmType alarm)
 {
 	Etcdserverpb__AlarmRequest   request = ETCDSERVERPB__ALARM_REQUEST__INIT;
 	Etcdserverpb__AlarmResponse *response;
@@ -311,12 +325,14 @@ size_t etcd_server_alarm(struct etcd_server_fixture *fixture, Etcdserverpb__Alar
 	return count;
 }
 
-Etcdserverpb__RangeResponse *etcd_server_range(struct etcd_server_fixture *fixture, const Etcdserverpb__RangeRequest *request)
+Etcdserverpb__RangeResponse *etcd_server_range(struct etcd_server_fixture	*fixture,
+					       const Etcdserverpb__RangeRequest *request)
 {
 	return ETCD_ASK(fixture, "KV/Range", request, range_response);
 }
 
-int64_t etcd_server_put_leased(struct etcd_server_fixture *fixture, const char *key, const char *value, int64_t lease)
+int64_t etcd_server_put_leased(struct etcd_server_fixture *fixture, const char *key, const char *value,
+			       int64_t lease)
 {
 	Etcdserverpb__PutRequest   request = ETCDSERVERPB__PUT_REQUEST__INIT;
 	Etcdserverpb__PutResponse *response;

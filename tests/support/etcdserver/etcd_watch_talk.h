@@ -1,4 +1,5 @@
-/* One Watch stream of an etcd server without a network: requests, and answers as text: "h6 id0 created", "h7 id0 PUT k=1 @7", ... */
+/* One Watch stream of an etcd server without a network: requests, and answers as text: "h6 id0 created", "h7
+ * id0 PUT k=1 @7", ... */
 #ifndef ETCD_WATCH_TALK_H
 #define ETCD_WATCH_TALK_H
 
@@ -62,7 +63,8 @@ static inline void create(struct watch_test *test, struct create with)
 
 	body.key = etcd_bytes(with.key);
 	if (with.end)
-		body.range_end = (ProtobufCBinaryData) { with.end_size ? with.end_size : strlen(with.end), (uint8_t *) (uintptr_t) with.end };
+		body.range_end = (ProtobufCBinaryData) { with.end_size ? with.end_size : strlen(with.end),
+							 (uint8_t *) (uintptr_t) with.end };
 	body.start_revision = with.start;
 	body.watch_id = with.id;
 	body.prev_kv = with.previous;
@@ -109,20 +111,25 @@ static inline void compact(struct watch_test *test, int64_t revision)
 	Etcdserverpb__CompactionRequest request = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
 
 	request.revision = revision;
-	protobuf_c_message_free_unpacked(etcd_server_ask(&test->fixture, NULL, "/etcdserverpb.KV/Compact", &request.base,
+	protobuf_c_message_free_unpacked(etcd_server_ask(&test->fixture, NULL, "/etcdserverpb.KV/Compact",
+							 &request.base,
 							 &etcdserverpb__compaction_response__descriptor),
 					 NULL);
 }
 
 static inline void describe_event(char *text, size_t size, const Mvccpb__Event *event)
 {
-	(void) snprintf(text + strlen(text), size - strlen(text), " %s %.*s", event->type == MVCCPB__EVENT__EVENT_TYPE__DELETE ? "DELETE" : "PUT",
+	(void) snprintf(text + strlen(text), size - strlen(text), " %s %.*s",
+			event->type == MVCCPB__EVENT__EVENT_TYPE__DELETE ? "DELETE" : "PUT",
 			(int) event->kv->key.len, (const char *) event->kv->key.data);
 	if (event->kv->value.len && event->kv->value.len < 20)
-		(void) snprintf(text + strlen(text), size - strlen(text), "=%.*s", (int) event->kv->value.len, (const char *) event->kv->value.data);
+		(void) snprintf(text + strlen(text), size - strlen(text), "=%.*s", (int) event->kv->value.len,
+				(const char *) event->kv->value.data);
 	(void) snprintf(text + strlen(text), size - strlen(text), "@%d", (int) event->kv->mod_revision);
 	if (event->prev_kv)
-		(void) snprintf(text + strlen(text), size - strlen(text), "(was %.*s@%d)", (int) VDI_MIN(event->prev_kv->value.len, 20), (const char *) event->prev_kv->value.data,
+		(void) snprintf(text + strlen(text), size - strlen(text), "(was %.*s@%d)",
+				(int) VDI_MIN(event->prev_kv->value.len, 20),
+				(const char *) event->prev_kv->value.data,
 				(int) event->prev_kv->mod_revision);
 }
 
@@ -135,14 +142,18 @@ static inline const char *next(struct watch_test *test)
 		return "nothing";
 	assert_non_null(response->header);
 	assert_int_equal(response->header->cluster_id, test->fixture.server->cluster_id);
-	(void) snprintf(text, sizeof text, "h%d id%d%s%s%s", (int) response->header->revision, (int) response->watch_id, response->created ? " created" : "",
+	(void) snprintf(text, sizeof text, "h%d id%d%s%s%s", (int) response->header->revision,
+			(int) response->watch_id, response->created ? " created" : "",
 			response->canceled ? " canceled" : "", response->fragment ? " fragment" : "");
 	if (response->compact_revision)
-		(void) snprintf(text + strlen(text), sizeof text - strlen(text), " compacted %d", (int) response->compact_revision);
+		(void) snprintf(text + strlen(text), sizeof text - strlen(text), " compacted %d",
+				(int) response->compact_revision);
 	if (response->cancel_reason && *response->cancel_reason)
-		(void) snprintf(text + strlen(text), sizeof text - strlen(text), " reason %s", response->cancel_reason);
+		(void) snprintf(text + strlen(text), sizeof text - strlen(text), " reason %s",
+				response->cancel_reason);
 	if (response->n_events > 5)
-		(void) snprintf(text + strlen(text), sizeof text - strlen(text), " %zu events @%d..%d", response->n_events, (int) response->events[0]->kv->mod_revision,
+		(void) snprintf(text + strlen(text), sizeof text - strlen(text), " %zu events @%d..%d",
+				response->n_events, (int) response->events[0]->kv->mod_revision,
 				(int) response->events[response->n_events - 1]->kv->mod_revision);
 	for (size_t i = 0; response->n_events <= 5 && i < response->n_events; i++)
 		describe_event(text, sizeof text, response->events[i]);

@@ -65,14 +65,22 @@ void http_fixture_put(struct http_fixture *fixture, const char *name, size_t siz
 	size_t		used;
 
 	assert_non_null(body);
-	used = (size_t) snprintf(body, 300, "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\"},\"data\":{\"x\":\"", name);
+	used = (size_t) snprintf(body, 300,
+				 "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%"
+				 "s\",\"namespace\":\"default\"},\"data\":{\"x\":\"",
+				 name);
 	for (size_t i = 0; i < size; i++) {
 		seed = seed * 1664525 + 1013904223;
-		body[used++] = random ? "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[seed >> 26] : 'x';
+		body[used++] =
+			random ? "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[seed >>
+												    26] :
+				 'x';
 	}
 	used += (size_t) sprintf(body + used, "\"}}");
 	(void) snprintf(key, sizeof key, "/registry/configmaps/default/%s", name);
-	assert_status(vd_store_put_wait(fixture->store, vd_bytes_of(key), (struct vd_bytes) { body, used }, NULL, NULL), VD_OK);
+	assert_status(vd_store_put_wait(fixture->store, vd_bytes_of(key), (struct vd_bytes) { body, used },
+					NULL, NULL),
+		      VD_OK);
 	free(body);
 }
 
@@ -80,12 +88,15 @@ void http_fixture_put(struct http_fixture *fixture, const char *name, size_t siz
 
 int http_open(uint16_t port, int receive_bytes)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons(port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int		   fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
 	if (receive_bytes)
-		assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes), 0);
+		assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes),
+				 0);
 	assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address), 0);
 	return fd;
 }
@@ -101,10 +112,12 @@ void http_send_bytes(int fd, const void *bytes, size_t size)
 	}
 }
 
-void http_send_kept_request(int fd, const char *method, const char *path, const char *headers, const char *body)
+void http_send_kept_request(int fd, const char *method, const char *path, const char *headers,
+			    const char *body)
 {
 	char *text;
-	int   size = asprintf(&text, "%s %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s", method, path, headers, strlen(body), body);
+	int   size = asprintf(&text, "%s %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s",
+			      method, path, headers, strlen(body), body);
 
 	assert_true(size > 0);
 	http_send_bytes(fd, text, (size_t) size);
@@ -152,7 +165,8 @@ int http_code_of(const char *text)
 	return strncmp(text, "HTTP/1.1 ", 9) == 0 ? atoi(text + 9) : 0;
 }
 
-char *http_ask(uint16_t port, const char *method, const char *path, const char *headers, const char *body, int *ret_code)
+char *http_ask(uint16_t port, const char *method, const char *path, const char *headers, const char *body,
+	       int *ret_code)
 {
 	int   fd = http_open(port, 0);
 	char *text;
@@ -164,7 +178,8 @@ char *http_ask(uint16_t port, const char *method, const char *path, const char *
 	return text;
 }
 
-void http_expect(uint16_t port, const char *method, const char *path, const char *headers, const char *body, int code, const char *part)
+void http_expect(uint16_t port, const char *method, const char *path, const char *headers, const char *body,
+		 int code, const char *part)
 {
 	int   got;
 	char *text = http_ask(port, method, path, headers, body, &got);

@@ -1,5 +1,5 @@
-/* One end of an HTTP/2 connection, frame by frame, as no library would write it: for tests of what the server does with peers of all kinds. The socket blocks; waiting ends the test
- * after minutes. */
+/* One end of an HTTP/2 connection, frame by frame, as no library would write it: for tests of what the server
+ * does with peers of all kinds. The socket blocks; waiting ends the test after minutes. */
 #ifndef H2_PEER_H
 #define H2_PEER_H
 
@@ -14,7 +14,7 @@
 #include "vdtest.h"
 
 #define PEER_PATIENCE_MS 300000
-#define MAYBE_UNUSED	 __attribute__((unused))
+#define MAYBE_UNUSED __attribute__((unused))
 
 struct peer {
 	int		     fd;
@@ -88,15 +88,23 @@ static bool peer_write(struct peer *peer, const void *bytes, size_t size)
 
 static size_t frame_head(uint8_t *room, uint8_t type, uint8_t flags, uint32_t stream, size_t size)
 {
-	const uint8_t head[9] = { (uint8_t) (size >> 16), (uint8_t) (size >> 8),   (uint8_t) size,	   type,	    flags,
-				  (uint8_t) (stream >> 24), (uint8_t) (stream >> 16), (uint8_t) (stream >> 8), (uint8_t) stream };
+	const uint8_t head[9] = { (uint8_t) (size >> 16),
+				  (uint8_t) (size >> 8),
+				  (uint8_t) size,
+				  type,
+				  flags,
+				  (uint8_t) (stream >> 24),
+				  (uint8_t) (stream >> 16),
+				  (uint8_t) (stream >> 8),
+				  (uint8_t) stream };
 
 	memcpy(room, head, sizeof head);
 	return sizeof head;
 }
 
 /* False when the other side is gone. */
-static bool peer_frame(struct peer *peer, uint8_t type, uint8_t flags, uint32_t stream, const void *payload, size_t size)
+static bool peer_frame(struct peer *peer, uint8_t type, uint8_t flags, uint32_t stream, const void *payload,
+		       size_t size)
 {
 	uint8_t *room = malloc(9 + size);
 	bool	 is_written;
@@ -113,7 +121,12 @@ static bool peer_frame(struct peer *peer, uint8_t type, uint8_t flags, uint32_t 
 /* Preface and SETTINGS, with the initial window of streams when it is not -1. */
 static void peer_begin(struct peer *peer, int64_t window)
 {
-	const uint8_t setting[6] = { 0, 4, (uint8_t) (window >> 24), (uint8_t) (window >> 16), (uint8_t) (window >> 8), (uint8_t) window };
+	const uint8_t setting[6] = { 0,
+				     4,
+				     (uint8_t) (window >> 24),
+				     (uint8_t) (window >> 16),
+				     (uint8_t) (window >> 8),
+				     (uint8_t) window };
 
 	assert_true(peer_write(peer, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24));
 	assert_true(peer_frame(peer, NGHTTP2_SETTINGS, 0, 0, setting, window < 0 ? 0 : sizeof setting));
@@ -134,10 +147,15 @@ static size_t put_header(uint8_t *block, const char *name, const char *value)
 	return used + value_size;
 }
 
-/* The block of a request; extra: pairs of name and value, NULL at the end. One of a usual name stands instead of that; "" leaves it out. */
+/* The block of a request; extra: pairs of name and value, NULL at the end. One of a usual name stands instead
+ * of that; "" leaves it out. */
 static size_t put_request(uint8_t *block, const char *path, const char *const *extra)
 {
-	const char *usual[][2] = { { ":method", "POST" }, { ":scheme", "http" }, { ":path", path }, { ":authority", "test" }, { "content-type", "application/grpc" },
+	const char *usual[][2] = { { ":method", "POST" },
+				   { ":scheme", "http" },
+				   { ":path", path },
+				   { ":authority", "test" },
+				   { "content-type", "application/grpc" },
 				   { "te", "trailers" } };
 	size_t	    used = 0;
 
@@ -161,11 +179,13 @@ static size_t put_request(uint8_t *block, const char *path, const char *const *e
 	return used;
 }
 
-static bool peer_request(struct peer *peer, uint32_t stream, const char *path, uint8_t flags, const char *const *extra)
+static bool peer_request(struct peer *peer, uint32_t stream, const char *path, uint8_t flags,
+			 const char *const *extra)
 {
 	uint8_t block[4096];
 
-	return peer_frame(peer, NGHTTP2_HEADERS, flags | NGHTTP2_FLAG_END_HEADERS, stream, block, put_request(block, path, extra));
+	return peer_frame(peer, NGHTTP2_HEADERS, flags | NGHTTP2_FLAG_END_HEADERS, stream, block,
+			  put_request(block, path, extra));
 }
 
 /* gRPC's prefix and the bytes in one DATA frame. */
@@ -183,7 +203,8 @@ MAYBE_UNUSED static bool peer_message(struct peer *peer, uint32_t stream, const 
 
 MAYBE_UNUSED static bool peer_number(struct peer *peer, uint8_t type, uint32_t stream, uint32_t number)
 {
-	const uint8_t payload[4] = { (uint8_t) (number >> 24), (uint8_t) (number >> 16), (uint8_t) (number >> 8), (uint8_t) number };
+	const uint8_t payload[4] = { (uint8_t) (number >> 24), (uint8_t) (number >> 16),
+				     (uint8_t) (number >> 8), (uint8_t) number };
 
 	return peer_frame(peer, type, 0, stream, payload, sizeof payload);
 }
@@ -233,8 +254,10 @@ static bool peer_next(struct peer *peer, struct frame *frame)
 	frame->stream = number_of(head + 5);
 	frame->payload = head + 9;
 	peer->got_used += 9 + frame->size;
-	if ((frame->type == NGHTTP2_SETTINGS || frame->type == NGHTTP2_PING) && !(frame->flags & NGHTTP2_FLAG_ACK))
-		(void) peer_frame(peer, frame->type, NGHTTP2_FLAG_ACK, 0, frame->payload, frame->type == NGHTTP2_PING ? 8 : 0);
+	if ((frame->type == NGHTTP2_SETTINGS || frame->type == NGHTTP2_PING) &&
+	    !(frame->flags & NGHTTP2_FLAG_ACK))
+		(void) peer_frame(peer, frame->type, NGHTTP2_FLAG_ACK, 0, frame->payload,
+				  frame->type == NGHTTP2_PING ? 8 : 0);
 	return true;
 }
 
@@ -284,18 +307,17 @@ static void hear_frame(struct peer *peer, const struct frame *frame, struct hear
 		break;
 	case NGHTTP2_DATA:
 		if (heard->data_size < sizeof heard->data)
-			memcpy(heard->data + heard->data_size, frame->payload, VDI_MIN(frame->size, sizeof heard->data - heard->data_size));
+			memcpy(heard->data + heard->data_size, frame->payload,
+			       VDI_MIN(frame->size, sizeof heard->data - heard->data_size));
 		heard->data_size += frame->size;
 		break;
-	case NGHTTP2_RST_STREAM:
-		heard->reset = number_of(frame->payload);
-		break;
-	default:
-		break;
+	case NGHTTP2_RST_STREAM: heard->reset = number_of(frame->payload); break;
+	default: break;
 	}
 }
 
-/* Reads until the stream has ended, or the connection; frames of others are passed over, of PUT ones the headers are read. */
+/* Reads until the stream has ended, or the connection; frames of others are passed over, of PUT ones the
+ * headers are read. */
 static struct heard peer_hear(struct peer *peer, uint32_t stream)
 {
 	struct heard heard = { .status = -1, .reset = -1 };
@@ -304,7 +326,9 @@ static struct heard peer_hear(struct peer *peer, uint32_t stream)
 
 	while (!heard.is_whole && heard.reset < 0 && peer_next(peer, &frame)) {
 		hear_frame(peer, &frame, frame.stream == stream ? &heard : &other);
-		heard.is_whole = frame.stream == stream && (frame.type == NGHTTP2_HEADERS || frame.type == NGHTTP2_DATA) && frame.flags & NGHTTP2_FLAG_END_STREAM;
+		heard.is_whole = frame.stream == stream &&
+				 (frame.type == NGHTTP2_HEADERS || frame.type == NGHTTP2_DATA) &&
+				 frame.flags & NGHTTP2_FLAG_END_STREAM;
 	}
 	return heard;
 }
@@ -322,7 +346,8 @@ MAYBE_UNUSED static int64_t peer_hear_end(struct peer *peer, char *text, size_t 
 			continue;
 		code = number_of(frame.payload + 4);
 		if (size)
-			snprintf(text, size, "%.*s", (int) (frame.size - 8), (const char *) frame.payload + 8);
+			snprintf(text, size, "%.*s", (int) (frame.size - 8),
+				 (const char *) frame.payload + 8);
 	}
 	return code;
 }

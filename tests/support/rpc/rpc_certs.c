@@ -5,7 +5,9 @@ static bool run(const struct rpc_certs *certs, const char *arguments)
 {
 	char command[1024];
 
-	snprintf(command, sizeof command, "cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 %s >/dev/null 2>&1",
+	snprintf(command, sizeof command,
+		 "cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days "
+		 "30 %s >/dev/null 2>&1",
 		 certs->directory, arguments);
 	return system(command) == 0;
 }
@@ -16,12 +18,16 @@ bool rpc_certs_make(struct rpc_certs *certs)
 	if (mkdtemp(certs->directory) == NULL)
 		return false;
 	return run(certs, "-keyout ca.key -out ca.pem -subj /CN=ca") &&
-	       run(certs, "-keyout server.key -out server.pem -subj /CN=server -CA ca.pem -CAkey ca.key -addext basicConstraints=critical,CA:FALSE "
+	       run(certs, "-keyout server.key -out server.pem -subj /CN=server -CA ca.pem -CAkey ca.key "
+			  "-addext basicConstraints=critical,CA:FALSE "
 			  "-addext subjectAltName=DNS:localhost,IP:127.0.0.1") &&
-	       run(certs, "-keyout elsewhere.key -out elsewhere.pem -subj /CN=elsewhere -CA ca.pem -CAkey ca.key -addext basicConstraints=critical,CA:FALSE "
+	       run(certs, "-keyout elsewhere.key -out elsewhere.pem -subj /CN=elsewhere -CA ca.pem -CAkey "
+			  "ca.key -addext basicConstraints=critical,CA:FALSE "
 			  "-addext subjectAltName=DNS:elsewhere.example") &&
-	       run(certs, "-keyout client.key -out client.pem -subj /CN=alice -CA ca.pem -CAkey ca.key -addext basicConstraints=critical,CA:FALSE") &&
-	       run(certs, "-keyout stranger.key -out stranger.pem -subj /CN=mallory -addext subjectAltName=DNS:localhost");
+	       run(certs, "-keyout client.key -out client.pem -subj /CN=alice -CA ca.pem -CAkey ca.key "
+			  "-addext basicConstraints=critical,CA:FALSE") &&
+	       run(certs, "-keyout stranger.key -out stranger.pem -subj /CN=mallory -addext "
+			  "subjectAltName=DNS:localhost");
 }
 
 bool rpc_certs_revoke(const struct rpc_certs *certs, const char *certificate, const char *out)
@@ -29,8 +35,11 @@ bool rpc_certs_revoke(const struct rpc_certs *certs, const char *certificate, co
 	char command[1024];
 
 	snprintf(command, sizeof command,
-		 "cd %s && rm -f index && : >index && printf '[ca]\ndefault_ca=d\n[d]\ndatabase=index\ndefault_md=sha256\ndefault_crl_days=30\n' >ca.cnf && "
-		 "{ [ -z '%s' ] || openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -revoke '%s'; } >/dev/null 2>&1 && "
+		 "cd %s && rm -f index && : >index && printf "
+		 "'[ca]\ndefault_ca=d\n[d]\ndatabase=index\ndefault_md=sha256\ndefault_crl_days=30\n' "
+		 ">ca.cnf && "
+		 "{ [ -z '%s' ] || openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -revoke '%s'; } "
+		 ">/dev/null 2>&1 && "
 		 "openssl ca -config ca.cnf -cert ca.pem -keyfile ca.key -gencrl -out %s >/dev/null 2>&1",
 		 certs->directory, certificate ? certificate : "", certificate ? certificate : "", out);
 	return system(command) == 0;

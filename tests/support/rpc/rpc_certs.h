@@ -19,7 +19,7 @@ bool rpc_certs_make(struct rpc_certs *certs);
 /* Lent until the eighth call after this one. */
 const char *rpc_certs_path(const struct rpc_certs *certs, const char *name);
 /* Makes the list `out` of ca's revoked certificates, with the certificate in it or (NULL) with none. */
-bool	    rpc_certs_revoke(const struct rpc_certs *certs, const char *certificate, const char *out);
-void	    rpc_certs_remove(struct rpc_certs *certs);
+bool rpc_certs_revoke(const struct rpc_certs *certs, const char *certificate, const char *out);
+void rpc_certs_remove(struct rpc_certs *certs);
 
 #endif

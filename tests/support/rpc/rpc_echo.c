@@ -13,8 +13,8 @@ struct echo_call {
 	const char		   *method;
 	struct vdi_rpc_blob	   *blob; /* of Count */
 	unsigned		    left;
-	bool			    is_busy; /* with one message: it is answered before the next one is asked for */
-	struct vdi_rpc_message	    pending; /* of Chat, when it could not be sent */
+	bool is_busy; /* with one message: it is answered before the next one is asked for */
+	struct vdi_rpc_message pending; /* of Chat, when it could not be sent */
 };
 
 static struct vdi_rpc_blob *blob_of(struct vd_bytes bytes)
@@ -81,7 +81,7 @@ static void count_on(struct echo_call *mine)
 static void chat_on(struct echo_call *mine)
 {
 	struct vdi_rpc_blob *blob = blob_of(mine->pending.bytes);
-	vd_status	     status = blob ? vdi_rpc_server_send(mine->call, vd_bytes_of("re: "), blob) : VD_NOMEM;
+	vd_status status = blob ? vdi_rpc_server_send(mine->call, vd_bytes_of("re: "), blob) : VD_NOMEM;
 
 	vdi_rpc_blob_unref(blob);
 	if (status == VD_FULL)
@@ -99,7 +99,8 @@ static void unary(struct echo_call *mine, struct vd_bytes request)
 	char		text[256];
 	struct vd_bytes value;
 
-	snprintf(text, sizeof text, "%.*s", (int) VDI_MIN(request.size, sizeof text - 1), (const char *) request.data);
+	snprintf(text, sizeof text, "%.*s", (int) VDI_MIN(request.size, sizeof text - 1),
+		 (const char *) request.data);
 	if (strcmp(name, "Echo") == 0)
 		answer(mine->call, request);
 	else if (strcmp(name, "Size") == 0) {
@@ -144,7 +145,8 @@ static void message(void *arg, struct vdi_rpc_server_call *call, struct vdi_rpc_
 		return;
 	}
 	if (strcmp(mine->method, "/test.Echo/Count") == 0) {
-		snprintf(text, sizeof text, "%.*s", (int) VDI_MIN(taken->bytes.size, sizeof text - 1), (const char *) taken->bytes.data);
+		snprintf(text, sizeof text, "%.*s", (int) VDI_MIN(taken->bytes.size, sizeof text - 1),
+			 (const char *) taken->bytes.data);
 		mine->left = (unsigned) strtoul(text, &room, 10);
 		size = strtoul(room, NULL, 10);
 		if (vdi_rpc_blob_new(size, &mine->blob, &room) == VD_OK) {
@@ -186,8 +188,8 @@ static void ended(void *arg, struct vdi_rpc_server_call *call, bool cancelled)
 		vdi_rpc_server_call_free(call);
 }
 
-vd_status rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const char *listen, const struct vdi_rpc_server_options *options,
-			 struct vd_error *reterr)
+vd_status rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const char *listen,
+			 const struct vdi_rpc_server_options *options, struct vd_error *reterr)
 {
 	static const struct vdi_rpc_server_handlers handlers = { accepted, message, writable, ended };
 	static const char *const		    streams[] = { "/test.Echo/Chat", "/test.Echo/Count" };
@@ -263,7 +265,8 @@ static void take_answer(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc
 	vdi_wait_signal(&asked->wait);
 }
 
-struct rpc_answer rpc_ask(const struct vd_env *env, struct vdi_rpc_client *client, const struct vdi_rpc_request *request)
+struct rpc_answer rpc_ask(const struct vd_env *env, struct vdi_rpc_client *client,
+			  const struct vdi_rpc_request *request)
 {
 	struct rpc_asked asked = { 0 };
 
@@ -274,16 +277,22 @@ struct rpc_answer rpc_ask(const struct vd_env *env, struct vdi_rpc_client *clien
 	return asked.answer;
 }
 
-struct rpc_answer rpc_ask_simply(const struct vd_env *env, struct vdi_rpc_client *client, const char *method, struct vd_bytes bytes, vd_dur timeout)
+struct rpc_answer rpc_ask_simply(const struct vd_env *env, struct vdi_rpc_client *client, const char *method,
+				 struct vd_bytes bytes, vd_dur timeout)
 {
-	struct vdi_rpc_request request = { .method = method, .message = bytes, .timeout = timeout, .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct vdi_rpc_request request = {
+		.method = method, .message = bytes, .timeout = timeout, .endpoint = VDI_RPC_ANY_ENDPOINT
+	};
 
 	return rpc_ask(env, client, &request);
 }
 
-struct rpc_asked *rpc_ask_begin(const struct vd_env *env, struct vdi_rpc_client *client, const char *method, struct vd_bytes bytes)
+struct rpc_asked *rpc_ask_begin(const struct vd_env *env, struct vdi_rpc_client *client, const char *method,
+				struct vd_bytes bytes)
 {
-	struct vdi_rpc_request request = { .method = method, .message = bytes, .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct vdi_rpc_request request = { .method = method,
+					   .message = bytes,
+					   .endpoint = VDI_RPC_ANY_ENDPOINT };
 	struct rpc_asked      *asked = VDI_NEW(struct rpc_asked);
 
 	assert_non_null(asked);
@@ -328,7 +337,9 @@ static void record_message(void *arg, struct vdi_rpc_message *taken)
 	assert_true(recorder->is_opened && !recorder->is_ended);
 	recorder->messages++;
 	recorder->bytes += taken->bytes.size;
-	snprintf(recorder->last, sizeof recorder->last, "%.*s", (int) VDI_MIN(taken->bytes.size, sizeof recorder->last - 1), (const char *) taken->bytes.data);
+	snprintf(recorder->last, sizeof recorder->last, "%.*s",
+		 (int) VDI_MIN(taken->bytes.size, sizeof recorder->last - 1),
+		 (const char *) taken->bytes.data);
 	vdi_condition_broadcast(&recorder->changed);
 	vdi_lock_release(&recorder->lock);
 	vdi_rpc_message_release(taken);
@@ -351,7 +362,8 @@ static void record_ended(void *arg, const struct vdi_rpc_end *end)
 	vdi_lock_release(&recorder->lock);
 }
 
-void rpc_recorder_init(struct rpc_recorder *recorder, const struct vd_env *env, struct vdi_rpc_client *client, bool asks_again)
+void rpc_recorder_init(struct rpc_recorder *recorder, const struct vd_env *env, struct vdi_rpc_client *client,
+		       bool asks_again)
 {
 	memset(recorder, 0, sizeof *recorder);
 	recorder->env = env;
@@ -363,8 +375,10 @@ void rpc_recorder_init(struct rpc_recorder *recorder, const struct vd_env *env, 
 
 vd_status rpc_recorder_open(struct rpc_recorder *recorder, const struct vdi_rpc_request *request)
 {
-	static const struct vdi_rpc_stream_handlers handlers = { record_opened, record_message, record_ended };
-	vd_status status = recorder->client->ops->stream_open(recorder->client, request, &handlers, recorder, &recorder->stream);
+	static const struct vdi_rpc_stream_handlers handlers = { record_opened, record_message,
+								 record_ended };
+	vd_status status = recorder->client->ops->stream_open(recorder->client, request, &handlers, recorder,
+							      &recorder->stream);
 
 	/* It may have ended already; one that is freed then cannot be asked. */
 	if (status == VD_OK && recorder->asks_again && (recorder->keeps_stream || request->timeout.ns == 0))
@@ -413,11 +427,14 @@ void rpc_recorder_fini(struct rpc_recorder *recorder)
 	vdi_lock_fini(&recorder->lock);
 }
 
-struct vdi_rpc_client *rpc_connect(const struct vd_env *env, const char *const *endpoints, size_t count, const struct vdi_rpc_tls *tls)
+struct vdi_rpc_client *rpc_connect(const struct vd_env *env, const char *const *endpoints, size_t count,
+				   const struct vdi_rpc_tls *tls)
 {
-	struct vdi_rpc_client_options options = { .endpoints = endpoints, .endpoint_count = count, .tls = tls };
-	struct vdi_rpc_client	      *client;
-	struct vd_error		       error = { 0 };
+	struct vdi_rpc_client_options options = { .endpoints = endpoints,
+						  .endpoint_count = count,
+						  .tls = tls };
+	struct vdi_rpc_client	     *client;
+	struct vd_error		      error = { 0 };
 
 	if (rpc_under_test()->client_new(env, &options, &client, &error) != VD_OK)
 		fail_msg("%s", error.message);

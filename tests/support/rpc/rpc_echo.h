@@ -1,4 +1,5 @@
-/* A small service on the server of the transport under test, and what tests want of a client: answers waited for, streams recorded. Real threads, real sockets. */
+/* A small service on the server of the transport under test, and what tests want of a client: answers waited
+ * for, streams recorded. Real threads, real sockets. */
 #ifndef RPC_ECHO_H
 #define RPC_ECHO_H
 
@@ -32,9 +33,10 @@ struct rpc_echo {
 	_Atomic uint64_t       fulls;
 };
 
-/* listen NULL: a free port of 127.0.0.1. options may be NULL; handlers and methods are filled in. Anything but VD_OK comes from the transport. */
-vd_status rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const char *listen, const struct vdi_rpc_server_options *options,
-			 struct vd_error *reterr);
+/* listen NULL: a free port of 127.0.0.1. options may be NULL; handlers and methods are filled in. Anything
+ * but VD_OK comes from the transport. */
+vd_status   rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, const char *listen,
+			   const struct vdi_rpc_server_options *options, struct vd_error *reterr);
 const char *rpc_echo_address(const struct rpc_echo *echo);
 void	    rpc_echo_stop(struct rpc_echo *echo, const struct vd_env *env);
 
@@ -52,12 +54,15 @@ struct rpc_answer {
 	struct vdi_rpc_message message;
 };
 /* Waits for the answer; the call itself must succeed. */
-struct rpc_answer rpc_ask(const struct vd_env *env, struct vdi_rpc_client *client, const struct vdi_rpc_request *request);
+struct rpc_answer rpc_ask(const struct vd_env *env, struct vdi_rpc_client *client,
+			  const struct vdi_rpc_request *request);
 /* Any endpoint, that message. */
-struct rpc_answer rpc_ask_simply(const struct vd_env *env, struct vdi_rpc_client *client, const char *method, struct vd_bytes message, vd_dur timeout);
+struct rpc_answer rpc_ask_simply(const struct vd_env *env, struct vdi_rpc_client *client, const char *method,
+				 struct vd_bytes message, vd_dur timeout);
 /* In two steps: any endpoint, no timeout. */
 struct rpc_asked;
-struct rpc_asked *rpc_ask_begin(const struct vd_env *env, struct vdi_rpc_client *client, const char *method, struct vd_bytes message);
+struct rpc_asked *rpc_ask_begin(const struct vd_env *env, struct vdi_rpc_client *client, const char *method,
+				struct vd_bytes message);
 struct rpc_answer rpc_ask_end(struct rpc_asked *asked);
 void		  rpc_answer_release(struct rpc_answer *answer);
 
@@ -66,7 +71,7 @@ struct rpc_recorder {
 	const struct vd_env   *env;
 	struct vdi_rpc_client *client;
 	struct vdi_rpc_stream *stream;
-	bool		       asks_again; /* receive after each message */
+	bool		       asks_again;   /* receive after each message */
 	bool		       keeps_stream; /* the test frees it; else that is done at the end */
 	struct vdi_lock	       lock;
 	struct vdi_condition   changed;
@@ -81,7 +86,8 @@ struct rpc_recorder {
 	struct vdi_rpc_end end;
 	char		   text[512];
 };
-void rpc_recorder_init(struct rpc_recorder *recorder, const struct vd_env *env, struct vdi_rpc_client *client, bool asks_again);
+void rpc_recorder_init(struct rpc_recorder *recorder, const struct vd_env *env, struct vdi_rpc_client *client,
+		       bool asks_again);
 /* Asks for the first message when it asks again. */
 vd_status rpc_recorder_open(struct rpc_recorder *recorder, const struct vdi_rpc_request *request);
 /* Each fails the test after 20 s. */
@@ -91,7 +97,8 @@ void rpc_recorder_wait_ended(struct rpc_recorder *recorder);
 /* After the end. */
 void rpc_recorder_fini(struct rpc_recorder *recorder);
 
-struct vdi_rpc_client *rpc_connect(const struct vd_env *env, const char *const *endpoints, size_t count, const struct vdi_rpc_tls *tls);
+struct vdi_rpc_client *rpc_connect(const struct vd_env *env, const char *const *endpoints, size_t count,
+				   const struct vdi_rpc_tls *tls);
 void		       rpc_close(const struct vd_env *env, struct vdi_rpc_client *client);
 
 #endif

@@ -6,8 +6,12 @@
 struct vd_env *env;
 static int64_t live_before;
 
-const struct vdi_rpc_request echo_request = { .method = "/test.Echo/Echo", .message = { "x", 1 }, .endpoint = VDI_RPC_ANY_ENDPOINT };
-const struct vdi_rpc_request hang_request = { .method = "/test.Echo/Hang", .message = { "x", 1 }, .endpoint = VDI_RPC_ANY_ENDPOINT };
+const struct vdi_rpc_request echo_request = { .method = "/test.Echo/Echo",
+					      .message = { "x", 1 },
+					      .endpoint = VDI_RPC_ANY_ENDPOINT };
+const struct vdi_rpc_request hang_request = { .method = "/test.Echo/Hang",
+					      .message = { "x", 1 },
+					      .endpoint = VDI_RPC_ANY_ENDPOINT };
 const struct vdi_rpc_request chat_request = { .method = "/test.Echo/Chat", .endpoint = VDI_RPC_ANY_ENDPOINT };
 
 int rpc_fixture_start(void **state)
@@ -60,7 +64,8 @@ struct vdi_rpc_endpoint_state rpc_wait_for_cause(struct vdi_rpc_client *client, 
 	return state;
 }
 
-void rpc_recorder_start(struct rpc_recorder *recorder, struct vdi_rpc_client *client, bool asks_again, const struct vdi_rpc_request *request)
+void rpc_recorder_start(struct rpc_recorder *recorder, struct vdi_rpc_client *client, bool asks_again,
+			const struct vdi_rpc_request *request)
 {
 	rpc_recorder_init(recorder, env, client, asks_again);
 	assert_status(rpc_recorder_open(recorder, request), VD_OK);
@@ -75,7 +80,8 @@ void rpc_recorder_finish(struct rpc_recorder *recorder, int code)
 
 void rpc_expect_echo(struct vdi_rpc_client *client)
 {
-	struct rpc_answer answer = rpc_ask_simply(env, client, "/test.Echo/Echo", vd_bytes_of("still here"), VD_SECONDS(60));
+	struct rpc_answer answer =
+		rpc_ask_simply(env, client, "/test.Echo/Echo", vd_bytes_of("still here"), VD_SECONDS(60));
 
 	assert_int_equal(answer.end.code, VDI_RPC_OK);
 	assert_true(vd_bytes_equal(answer.message.bytes, vd_bytes_of("still here")));

@@ -1,4 +1,5 @@
-/* What the tests of remote calls share: an environment of real threads for each test, and what they wait for in a client. */
+/* What the tests of remote calls share: an environment of real threads for each test, and what they wait for
+ * in a client. */
 #ifndef RPC_FIXTURE_H
 #define RPC_FIXTURE_H
 
@@ -19,7 +20,8 @@ void rpc_wait_until_ready(struct vdi_rpc_client *client, size_t index, bool read
 /* Until it is known why that endpoint cannot be reached; its state then. */
 struct vdi_rpc_endpoint_state rpc_wait_for_cause(struct vdi_rpc_client *client, size_t index);
 /* Init and open. */
-void rpc_recorder_start(struct rpc_recorder *recorder, struct vdi_rpc_client *client, bool asks_again, const struct vdi_rpc_request *request);
+void rpc_recorder_start(struct rpc_recorder *recorder, struct vdi_rpc_client *client, bool asks_again,
+			const struct vdi_rpc_request *request);
 /* Waits for the end, which must have that code; fini. */
 void rpc_recorder_finish(struct rpc_recorder *recorder, int code);
 

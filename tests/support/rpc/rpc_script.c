@@ -1,5 +1,6 @@
-/* How: a call is two queues of things with a due time, one each way, and the state at either end. The one actor looks at all live calls, hands over
- * what is due, and sets its timer to what comes next. A message waits, after its time has come, until the client asks for it; an end waits behind it.
+/* How: a call is two queues of things with a due time, one each way, and the state at either end. The one
+ * actor looks at all live calls, hands over what is due, and sets its timer to what comes next. A message
+ * waits, after its time has come, until the client asks for it; an end waits behind it.
  *
  *   client                         script                              peer (the test)
  *   call/stream_open -> WAITING --an endpoint is up--> OPEN
@@ -37,20 +38,20 @@ struct item_queue {
 enum call_state { CALL_WAITING, CALL_OPEN, CALL_OVER };
 
 struct rpc_script_call {
-	struct rpc_script     *script;
-	struct vdi_rpc_call    call;
-	struct vdi_rpc_stream  stream;
-	bool		       is_stream;
-	enum call_state	       state;
-	const char	      *method;
+	struct rpc_script	*script;
+	struct vdi_rpc_call	 call;
+	struct vdi_rpc_stream	 stream;
+	bool			 is_stream;
+	enum call_state		 state;
+	const char		*method;
 	struct vdi_rpc_metadata *metadata;
-	size_t		       metadata_count;
-	vd_dur		       timeout;
-	vd_mono		       deadline;
-	int		       endpoint_wanted;
-	size_t		       endpoint;
-	struct item_queue      to_peer;
-	struct item_queue      to_client;
+	size_t			 metadata_count;
+	vd_dur			 timeout;
+	vd_mono			 deadline;
+	int			 endpoint_wanted;
+	size_t			 endpoint;
+	struct item_queue	 to_peer;
+	struct item_queue	 to_client;
 
 	/* The end, once decided. */
 	bool	has_end;
@@ -132,7 +133,8 @@ static char *peer_text(const char *text)
 	return copy;
 }
 
-static void peer_push(struct rpc_script_call ***array, size_t *count, size_t *capacity, struct rpc_script_call *call)
+static void peer_push(struct rpc_script_call ***array, size_t *count, size_t *capacity,
+		      struct rpc_script_call *call)
 {
 	for (int i = 0; !vdi_grow((void **) array, capacity, *count + 1, sizeof **array); i++)
 		VDI_CHECK(i < 1000);
@@ -146,7 +148,9 @@ static vd_mono now(const struct rpc_script *script)
 
 static vd_mono arrival(struct rpc_script *script)
 {
-	vd_dur delay = { script->delay_max.ns > 0 ? (int64_t) vdi_rand_below(&script->rand, (uint64_t) script->delay_max.ns) : 0 };
+	vd_dur delay = { script->delay_max.ns > 0 ?
+				 (int64_t) vdi_rand_below(&script->rand, (uint64_t) script->delay_max.ns) :
+				 0 };
 
 	return vd_mono_add(now(script), delay);
 }
@@ -243,7 +247,8 @@ static void decide_end(struct rpc_script_call *call, vd_mono due, int code, cons
 	wake(call->script);
 }
 
-/* An end that overtakes everything: what was on its way to the client is lost, the other way perhaps; the peer learns of it. */
+/* An end that overtakes everything: what was on its way to the client is lost, the other way perhaps; the
+ * peer learns of it. */
 static void break_call(struct rpc_script_call *call, int code, const char *text, bool is_local)
 {
 	if (call->state == CALL_OVER)
@@ -273,9 +278,12 @@ static vd_status copy_metadata(struct rpc_script_call *call, const struct vdi_rp
 		return VD_NOMEM;
 	for (size_t i = 0; i < request->metadata_count; i++) {
 		char *key = vdi_strdup(request->metadata[i].key);
-		char *value = vdi_strndup(request->metadata[i].value.data ? request->metadata[i].value.data : "", request->metadata[i].value.size);
+		char *value =
+			vdi_strndup(request->metadata[i].value.data ? request->metadata[i].value.data : "",
+				    request->metadata[i].value.size);
 
-		call->metadata[call->metadata_count++] = (struct vdi_rpc_metadata) { key, { value, request->metadata[i].value.size } };
+		call->metadata[call->metadata_count++] =
+			(struct vdi_rpc_metadata) { key, { value, request->metadata[i].value.size } };
 		if (key == NULL || value == NULL)
 			return VD_NOMEM;
 	}
@@ -284,19 +292,23 @@ static vd_status copy_metadata(struct rpc_script_call *call, const struct vdi_rp
 
 static bool is_refused(struct rpc_script *script, const char *method)
 {
-	return script->refusal.count > 0 && (script->refusal.method == NULL || strcmp(script->refusal.method, method) == 0);
+	return script->refusal.count > 0 &&
+	       (script->refusal.method == NULL || strcmp(script->refusal.method, method) == 0);
 }
 
-static vd_status call_new(struct rpc_script *script, const struct vdi_rpc_request *request, bool is_stream, struct rpc_script_call **ret_call)
+static vd_status call_new(struct rpc_script *script, const struct vdi_rpc_request *request, bool is_stream,
+			  struct rpc_script_call **ret_call)
 {
 	struct rpc_script_call *call;
 	struct item	       *open, *first = NULL, *close = NULL;
 
 	if (script->is_closing)
 		return VD_CLOSED;
-	if (request->endpoint != VDI_RPC_ANY_ENDPOINT && (request->endpoint < 0 || (size_t) request->endpoint >= script->endpoint_count))
+	if (request->endpoint != VDI_RPC_ANY_ENDPOINT &&
+	    (request->endpoint < 0 || (size_t) request->endpoint >= script->endpoint_count))
 		return VD_INVALID_ARGUMENT;
-	if (!vdi_grow((void **) &script->live, &script->live_capacity, script->live_count + 1, sizeof *script->live))
+	if (!vdi_grow((void **) &script->live, &script->live_capacity, script->live_count + 1,
+		      sizeof *script->live))
 		return VD_NOMEM;
 	call = VDI_NEW(struct rpc_script_call);
 	if (call == NULL)
@@ -315,7 +327,8 @@ static vd_status call_new(struct rpc_script *script, const struct vdi_rpc_reques
 		first = item_new(ITEM_MESSAGE, request->message);
 		close = item_new(ITEM_HALF_CLOSE, VD_BYTES_NONE);
 	}
-	if (open == NULL || ((!is_stream || request->half_close) && (first == NULL || close == NULL)) || copy_metadata(call, request) != VD_OK) {
+	if (open == NULL || ((!is_stream || request->half_close) && (first == NULL || close == NULL)) ||
+	    copy_metadata(call, request) != VD_OK) {
 		vdi_free(open);
 		vdi_free(first);
 		vdi_free(close);
@@ -345,8 +358,8 @@ static struct rpc_script_call *call_of(struct vdi_rpc_stream *stream)
 	return VDI_CONTAINER_OF(stream, struct rpc_script_call, stream);
 }
 
-static vd_status client_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, vdi_rpc_done_fn done, void *arg,
-			     struct vdi_rpc_call **ret_call)
+static vd_status client_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
+			     vdi_rpc_done_fn done, void *arg, struct vdi_rpc_call **ret_call)
 {
 	struct rpc_script_call *call;
 
@@ -384,7 +397,8 @@ static void client_call_cancel(struct vdi_rpc_call *call)
 }
 
 static vd_status client_stream_open(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
-				    const struct vdi_rpc_stream_handlers *handlers, void *arg, struct vdi_rpc_stream **ret_stream)
+				    const struct vdi_rpc_stream_handlers *handlers, void *arg,
+				    struct vdi_rpc_stream **ret_stream)
 {
 	struct rpc_script_call *call;
 
@@ -452,13 +466,15 @@ static size_t client_endpoint_count(struct vdi_rpc_client *client)
 	return script_of(client)->endpoint_count;
 }
 
-static bool client_endpoint_state(struct vdi_rpc_client *client, size_t index, struct vdi_rpc_endpoint_state *ret_state)
+static bool client_endpoint_state(struct vdi_rpc_client *client, size_t index,
+				  struct vdi_rpc_endpoint_state *ret_state)
 {
 	struct rpc_script *script = script_of(client);
 
 	if (index >= script->endpoint_count)
 		return false;
-	*ret_state = (struct vdi_rpc_endpoint_state) { .endpoint = script->endpoints[index], .ready = script->up[index] };
+	*ret_state = (struct vdi_rpc_endpoint_state) { .endpoint = script->endpoints[index],
+						       .ready = script->up[index] };
 	memcpy(ret_state->last_error, script->last_errors[index], sizeof ret_state->last_error);
 	return true;
 }
@@ -471,7 +487,8 @@ static size_t find_endpoint(const char *const *endpoints, size_t count, const ch
 	return SIZE_MAX;
 }
 
-static vd_status client_set_endpoints(struct vdi_rpc_client *client, const char *const *endpoints, size_t count, struct vd_error *reterr)
+static vd_status client_set_endpoints(struct vdi_rpc_client *client, const char *const *endpoints,
+				      size_t count, struct vd_error *reterr)
 {
 	struct rpc_script *script = script_of(client);
 	bool		   up[ENDPOINTS_MAX];
@@ -480,7 +497,8 @@ static vd_status client_set_endpoints(struct vdi_rpc_client *client, const char 
 	if (count == 0 || count > ENDPOINTS_MAX)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: no available endpoints");
 	for (size_t i = 0; i < count; i++) {
-		size_t old = find_endpoint((const char *const *) script->endpoints, script->endpoint_count, endpoints[i]);
+		size_t old = find_endpoint((const char *const *) script->endpoints, script->endpoint_count,
+					   endpoints[i]);
 
 		copies[i] = peer_text(endpoints[i]);
 		up[i] = old == SIZE_MAX || script->up[old];
@@ -536,7 +554,8 @@ static const struct vdi_rpc_client_ops script_ops = {
 
 /* ---- The transport's actor ---- */
 
-static bool choose_endpoint(struct rpc_script *script, const struct rpc_script_call *call, size_t *ret_endpoint)
+static bool choose_endpoint(struct rpc_script *script, const struct rpc_script_call *call,
+			    size_t *ret_endpoint)
 {
 	if (call->endpoint_wanted != VDI_RPC_ANY_ENDPOINT) {
 		*ret_endpoint = (size_t) call->endpoint_wanted;
@@ -584,12 +603,15 @@ static void reach_peer(struct rpc_script *script, struct rpc_script_call *call)
 			script->peer.opened(script->peer.arg, call);
 		break;
 	case ITEM_MESSAGE:
-		for (int i = 0; !vdi_grow((void **) &call->messages, &call->message_capacity, call->message_count + 1, sizeof *call->messages); i++)
+		for (int i = 0; !vdi_grow((void **) &call->messages, &call->message_capacity,
+					  call->message_count + 1, sizeof *call->messages);
+		     i++)
 			VDI_CHECK(i < 1000);
 		call->messages[call->message_count++] = item;
 		if (script->peer.message) {
 			call->message_taken = call->message_count;
-			script->peer.message(script->peer.arg, call, (struct vd_bytes) { item->data, item->size });
+			script->peer.message(script->peer.arg, call,
+					     (struct vd_bytes) { item->data, item->size });
 		}
 		return;
 	case ITEM_HALF_CLOSE:
@@ -618,8 +640,10 @@ static struct vdi_rpc_message message_of(struct item *item)
 
 static void end_call(struct rpc_script *script, struct rpc_script_call *call)
 {
-	const char	  *endpoint = call->state == CALL_OPEN && !call->is_refused ? script->endpoints[call->endpoint] : "";
-	struct vdi_rpc_end end = { call->end_code, call->end_text, endpoint, call->end_unsent, call->end_local };
+	const char *endpoint =
+		call->state == CALL_OPEN && !call->is_refused ? script->endpoints[call->endpoint] : "";
+	struct vdi_rpc_end end = { call->end_code, call->end_text, endpoint, call->end_unsent,
+				   call->end_local };
 
 	if (call->is_stream) {
 		call->state = CALL_OVER;
@@ -654,7 +678,8 @@ static bool serve_call(struct rpc_script *script, struct rpc_script_call *call)
 {
 	bool did = false;
 
-	if (call->deadline.ns <= now(script).ns && call->state != CALL_OVER && !(call->has_end && call->end_due.ns <= now(script).ns)) {
+	if (call->deadline.ns <= now(script).ns && call->state != CALL_OVER &&
+	    !(call->has_end && call->end_due.ns <= now(script).ns)) {
 		break_call(call, VDI_RPC_DEADLINE_EXCEEDED, "context deadline exceeded", true);
 		did = true;
 	}
@@ -724,7 +749,8 @@ static vd_mono next_due(const struct rpc_script *script)
 		note_due(&due, call->deadline, present);
 		if (call->to_client.first && call->is_asked)
 			note_due(&due, call->to_client.first->due, present);
-		if (call->has_end && (!call->is_stream || call->is_canceling || call->to_client.first == NULL))
+		if (call->has_end &&
+		    (!call->is_stream || call->is_canceling || call->to_client.first == NULL))
 			note_due(&due, call->end_due, present);
 	}
 	return due;
@@ -765,7 +791,8 @@ static void run(void *arg)
 
 /* ---- The script ---- */
 
-struct rpc_script *rpc_script_new(struct vd_env *env, uint64_t seed, const char *const *endpoints, size_t endpoint_count)
+struct rpc_script *rpc_script_new(struct vd_env *env, uint64_t seed, const char *const *endpoints,
+				  size_t endpoint_count)
 {
 	struct rpc_script      *script = peer_alloc(sizeof *script);
 	struct vd_actor_options options = { .name = "rpc_script", .run = run, .arg = script };
@@ -814,7 +841,8 @@ void rpc_script_set_delay(struct rpc_script *script, vd_dur max)
 static void break_endpoint(struct rpc_script *script, size_t endpoint, const char *text)
 {
 	for (size_t i = 0; i < script->live_count; i++)
-		if (script->live[i]->state == CALL_OPEN && script->live[i]->endpoint == endpoint && !script->live[i]->is_refused)
+		if (script->live[i]->state == CALL_OPEN && script->live[i]->endpoint == endpoint &&
+		    !script->live[i]->is_refused)
 			break_call(script->live[i], VDI_RPC_UNAVAILABLE, text, false);
 }
 
@@ -822,7 +850,8 @@ void rpc_script_set_up(struct rpc_script *script, size_t endpoint, bool up)
 {
 	VDI_CHECK(endpoint < script->endpoint_count);
 	script->up[endpoint] = up;
-	snprintf(script->last_errors[endpoint], sizeof script->last_errors[endpoint], "%s", up ? "" : "connection refused");
+	snprintf(script->last_errors[endpoint], sizeof script->last_errors[endpoint], "%s",
+		 up ? "" : "connection refused");
 	if (!up)
 		break_endpoint(script, endpoint, "Socket closed");
 	wake(script);
@@ -838,7 +867,8 @@ void rpc_script_cut_call(struct rpc_script_call *call, int code, const char *tex
 	break_call(call, code, text, false);
 }
 
-void rpc_script_refuse(struct rpc_script *script, const char *method, size_t count, int code, const char *text)
+void rpc_script_refuse(struct rpc_script *script, const char *method, size_t count, int code,
+		       const char *text)
 {
 	script->refusal = (struct refusal) { method, count, code, text };
 }
@@ -856,7 +886,8 @@ void rpc_script_send_later(struct rpc_script_call *call, struct vd_bytes message
 
 	if (call->state == CALL_OVER || call->has_end || call->is_peer_ended)
 		return;
-	queue_put(&call->to_client, peer_item_new(ITEM_MESSAGE, message), vd_mono_add(arrival(script), delay));
+	queue_put(&call->to_client, peer_item_new(ITEM_MESSAGE, message),
+		  vd_mono_add(arrival(script), delay));
 	wake(script);
 }
 

@@ -1,18 +1,21 @@
 /* A scripted peer: lib/rpc/rpc_client.h without a network, inside the simulator.
  *
- * The test is the server. It sees each call and stream that was opened (method, metadata, messages) and answers with messages and ends, in any order and at
- * any simulated time; it cuts connections, takes endpoints down and refuses calls. Either it looks on, between runs of the simulator:
+ * The test is the server. It sees each call and stream that was opened (method, metadata, messages) and
+ * answers with messages and ends, in any order and at any simulated time; it cuts connections, takes
+ * endpoints down and refuses calls. Either it looks on, between runs of the simulator:
  *
- *	struct rpc_script_call *stream = rpc_script_expect_call(script, "/etcdserverpb.Watch/Watch");
- *	struct vd_bytes request = rpc_script_expect_message(stream);
- *	rpc_script_send(stream, answer);
- *	vdi_sim_run_until_idle(env);
+ * 	struct rpc_script_call *stream = rpc_script_expect_call(script, "/etcdserverpb.Watch/Watch");
+ * 	struct vd_bytes request = rpc_script_expect_message(stream);
+ * 	rpc_script_send(stream, answer);
+ * 	vdi_sim_run_until_idle(env);
  *
- * or it is programmed with rpc_script_set_peer and answers from inside the handlers. Both may be mixed: what a handler saw counts as taken.
+ * or it is programmed with rpc_script_set_peer and answers from inside the handlers. Both may be mixed: what
+ * a handler saw counts as taken.
  *
- * One actor is the transport's thread: everything reaches either side through it, never inside the call that caused it. With a delay set
- * (rpc_script_set_delay) each thing takes a seeded time on its way; what goes one way on one call keeps its order. A call cut off loses what
- * was on its way. Only memory that the contract lets fail can fail under vdi_alloc_fail_nth: the client's calls, never the peer's.
+ * One actor is the transport's thread: everything reaches either side through it, never inside the call that
+ * caused it. With a delay set (rpc_script_set_delay) each thing takes a seeded time on its way; what goes one
+ * way on one call keeps its order. A call cut off loses what was on its way. Only memory that the contract
+ * lets fail can fail under vdi_alloc_fail_nth: the client's calls, never the peer's.
  *
  * For one thread: the simulator's.
  */
@@ -23,27 +26,33 @@
 #include "rpc_client.h"
 
 struct rpc_script;
-struct rpc_script_call; /* one call or stream, as the peer sees it; good until rpc_script_free or rpc_script_forget_ended */
+/* one call or stream, as the peer sees it; good until rpc_script_free or rpc_script_forget_ended */
+struct rpc_script_call;
 
 /* All endpoints are up, nothing is delayed. The seed decides delays and who comes first. */
-struct rpc_script *rpc_script_new(struct vd_env *env, uint64_t seed, const char *const *endpoints, size_t endpoint_count);
-/* For code under test. Owned by the script; its close is to be called once and answered before rpc_script_free. */
+struct rpc_script *rpc_script_new(struct vd_env *env, uint64_t seed, const char *const *endpoints,
+				  size_t endpoint_count);
+/* For code under test. Owned by the script; its close is to be called once and answered before
+ * rpc_script_free. */
 struct vdi_rpc_client *rpc_script_client(struct rpc_script *script);
-/* After the client's close was done (a client that nobody used needs none). Checks that every stream was freed. */
+/* After the client's close was done (a client that nobody used needs none). Checks that every stream was
+ * freed. */
 void rpc_script_free(struct rpc_script *script);
 
 /* ---- The network ---- */
 
 /* Everything takes a random time below max, each way. */
 void rpc_script_set_delay(struct rpc_script *script, vd_dur max);
-/* Down: its calls end with VDI_RPC_UNAVAILABLE at once, whatever was on its way is lost, and new ones go elsewhere or wait. index as in the list. */
+/* Down: its calls end with VDI_RPC_UNAVAILABLE at once, whatever was on its way is lost, and new ones go
+ * elsewhere or wait. index as in the list. */
 void rpc_script_set_up(struct rpc_script *script, size_t endpoint, bool up);
 /* As down and up again. */
 void rpc_script_cut(struct rpc_script *script, size_t endpoint);
 /* Cuts one call: it ends with code and text at the client, and at the peer as canceled. */
 void rpc_script_cut_call(struct rpc_script_call *call, int code, const char *text);
 /* The next count calls of that method (NULL: any) end so and are never seen by a peer. count 0 stops it. */
-void rpc_script_refuse(struct rpc_script *script, const char *method, size_t count, int code, const char *text);
+void rpc_script_refuse(struct rpc_script *script, const char *method, size_t count, int code,
+		       const char *text);
 
 /* ---- The peer, programmed ---- */
 
@@ -85,8 +94,9 @@ size_t	    rpc_script_call_endpoint(const struct rpc_script_call *call);
 vd_dur	    rpc_script_call_timeout(const struct rpc_script_call *call);
 bool	    rpc_script_call_is_stream(const struct rpc_script_call *call);
 bool	    rpc_script_call_is_half_closed(const struct rpc_script_call *call); /* seen by the peer */
-bool	    rpc_script_call_is_canceled(const struct rpc_script_call *call);	/* the peer knows that the client has gone */
-bool	    rpc_script_call_is_over(const struct rpc_script_call *call);	/* ended at the client */
+bool	    rpc_script_call_is_canceled(
+	       const struct rpc_script_call *call); /* the peer knows that the client has gone */
+bool rpc_script_call_is_over(const struct rpc_script_call *call); /* ended at the client */
 /* Lent as long as the call; data NULL: no such key. */
 struct vd_bytes rpc_script_call_metadata(const struct rpc_script_call *call, const char *key);
 size_t		rpc_script_call_metadata_count(const struct rpc_script_call *call);

@@ -1,4 +1,5 @@
-/* The transport that a test of the seam runs over. Tests are built twice where gRPC C core is: NAME over our own HTTP/2, NAME-grpc over core (tests/support/rpc/choose_grpc.c). */
+/* The transport that a test of the seam runs over. Tests are built twice where gRPC C core is: NAME over our
+ * own HTTP/2, NAME-grpc over core (tests/support/rpc/choose_grpc.c). */
 #ifndef RPC_UNDER_TEST_H
 #define RPC_UNDER_TEST_H
 

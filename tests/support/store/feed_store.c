@@ -6,25 +6,25 @@
 struct feed_watch {
 	struct vd_store_watch base;
 	void (*ready)(void *arg);
-	void	       *ready_arg;
-	vd_rev		delivered;
-	bool		progress_wanted;
-	vd_status	broken;
+	void		     *ready_arg;
+	vd_rev		      delivered;
+	bool		      progress_wanted;
+	vd_status	      broken;
 	struct vd_store_event taken[128];
-	size_t		taken_count;
+	size_t		      taken_count;
 };
 
 struct feed_store {
-	struct vd_store	      base;
-	struct vdi_lock	      lock;
-	vd_rev		      revision;
-	bool		      has_progress, holds_progress, omits_previous, was_set_back;
-	uint64_t	      progress_requests, watches;
-	struct vd_kv	    **kvs;
-	size_t		      kv_count, kv_capacity;
+	struct vd_store	       base;
+	struct vdi_lock	       lock;
+	vd_rev		       revision;
+	bool		       has_progress, holds_progress, omits_previous, was_set_back;
+	uint64_t	       progress_requests, watches;
+	struct vd_kv	     **kvs;
+	size_t		       kv_count, kv_capacity;
 	struct vd_store_event *events; /* [event_start, event_count) are not taken */
-	size_t		      event_start, event_count, event_capacity;
-	struct feed_watch    *watch;
+	size_t		       event_start, event_count, event_capacity;
+	struct feed_watch     *watch;
 };
 
 static struct feed_store *feed_of(struct vd_store *store)
@@ -37,7 +37,8 @@ static bool in_range(const struct vd_range_request *request, struct vd_bytes key
 	if (request->range_end.size == 0)
 		return vd_bytes_equal(key, request->key);
 	return vd_bytes_compare(key, request->key) >= 0 &&
-	       ((request->range_end.size == 1 && *(const char *) request->range_end.data == 0) || vd_bytes_compare(key, request->range_end) < 0);
+	       ((request->range_end.size == 1 && *(const char *) request->range_end.data == 0) ||
+		vd_bytes_compare(key, request->range_end) < 0);
 }
 
 static size_t place_of(const struct feed_store *feed, struct vd_bytes key)
@@ -56,14 +57,16 @@ static size_t place_of(const struct feed_store *feed, struct vd_bytes key)
 	return low;
 }
 
-static vd_status feed_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status feed_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			    void *arg)
 {
 	struct feed_store     *feed = feed_of(store);
 	struct vd_range_result result = { 0 };
 	size_t		       first = place_of(feed, request->key);
 
 	result.kvs = feed->kvs + first;
-	while (first + (size_t) result.count < feed->kv_count && in_range(request, vd_kv_key(feed->kvs[first + (size_t) result.count])))
+	while (first + (size_t) result.count < feed->kv_count &&
+	       in_range(request, vd_kv_key(feed->kvs[first + (size_t) result.count])))
 		result.count++;
 	result.kv_count = request->count_only ? 0 : (size_t) result.count;
 	if (request->limit && result.kv_count > (size_t) request->limit) {
@@ -77,8 +80,8 @@ static vd_status feed_range(struct vd_store *store, const struct vd_range_reques
 	return VD_OK;
 }
 
-static vd_status feed_watch_open(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
-				 struct vd_error *reterr)
+static vd_status feed_watch_open(struct vd_store *store, const struct vd_store_watch_request *request,
+				 struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	struct feed_store *feed = feed_of(store);
 	struct feed_watch *watch = VDI_NEW(struct feed_watch);
@@ -110,7 +113,8 @@ static void drop_taken(struct feed_watch *watch)
 	watch->taken_count = 0;
 }
 
-static vd_status feed_watch_next(struct vd_store_watch *base, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static vd_status feed_watch_next(struct vd_store_watch *base, size_t event_count_max,
+				 struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct feed_watch *watch = VDI_CONTAINER_OF(base, struct feed_watch, base);
 	struct feed_store *feed = feed_of(base->store);
@@ -118,7 +122,8 @@ static vd_status feed_watch_next(struct vd_store_watch *base, size_t event_count
 
 	drop_taken(watch);
 	vdi_lock_acquire(&feed->lock);
-	while (watch->taken_count < VDI_MIN(event_count_max, VDI_ARRAY_SIZE(watch->taken)) && feed->event_start < feed->event_count) {
+	while (watch->taken_count < VDI_MIN(event_count_max, VDI_ARRAY_SIZE(watch->taken)) &&
+	       feed->event_start < feed->event_count) {
 		struct vd_store_event event = feed->events[feed->event_start++];
 
 		if (event.kv->mod_rev > watch->delivered || feed->was_set_back)
@@ -180,7 +185,9 @@ static vd_status feed_status(struct vd_store *store, struct vd_store_status *ret
 	struct feed_store *feed = feed_of(store);
 
 	vdi_lock_acquire(&feed->lock);
-	*ret_status = (struct vd_store_status) { .current = feed->revision, .compacted = -1, .progress = feed->has_progress };
+	*ret_status = (struct vd_store_status) { .current = feed->revision,
+						 .compacted = -1,
+						 .progress = feed->has_progress };
 	vdi_lock_release(&feed->lock);
 	return VD_OK;
 }
@@ -221,7 +228,8 @@ void feed_load(struct vd_store *store, const char *key, struct vd_bytes value)
 }
 
 /* The present record moves to *ret_previous (or NULL); kv NULL removes. */
-static void replace_locked(struct feed_store *feed, struct vd_bytes key, struct vd_kv *kv, struct vd_kv **ret_previous)
+static void replace_locked(struct feed_store *feed, struct vd_bytes key, struct vd_kv *kv,
+			   struct vd_kv **ret_previous)
 {
 	size_t place = place_of(feed, key);
 	bool   exists = place < feed->kv_count && vd_bytes_equal(vd_kv_key(feed->kvs[place]), key);
@@ -231,9 +239,11 @@ static void replace_locked(struct feed_store *feed, struct vd_bytes key, struct 
 	if (kv && !exists) {
 		VDI_CHECK(vdi_grow(&kvs, &feed->kv_capacity, feed->kv_count + 1, sizeof *feed->kvs));
 		feed->kvs = kvs;
-		memmove(feed->kvs + place + 1, feed->kvs + place, (feed->kv_count++ - place) * sizeof *feed->kvs);
+		memmove(feed->kvs + place + 1, feed->kvs + place,
+			(feed->kv_count++ - place) * sizeof *feed->kvs);
 	} else if (!kv && exists) {
-		memmove(feed->kvs + place, feed->kvs + place + 1, (--feed->kv_count - place) * sizeof *feed->kvs);
+		memmove(feed->kvs + place, feed->kvs + place + 1,
+			(--feed->kv_count - place) * sizeof *feed->kvs);
 	}
 	if (kv)
 		feed->kvs[place] = vd_kv_ref(kv);
@@ -259,7 +269,8 @@ static vd_rev append(struct feed_store *feed, const char *key, const char *value
 	}
 	if (feed->omits_previous)
 		previous = vd_kv_unref(previous);
-	feed->events[feed->event_count++] = (struct vd_store_event) { .is_delete = is_delete, .kv = kv, .previous = previous };
+	feed->events[feed->event_count++] =
+		(struct vd_store_event) { .is_delete = is_delete, .kv = kv, .previous = previous };
 	call_ready(feed->watch);
 	vdi_lock_release(&feed->lock);
 	return revision;

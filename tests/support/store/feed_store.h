@@ -1,5 +1,6 @@
-/* The cheapest store that can feed a cacher: a sorted array, and events that are handed out once, as they were put. For tests and benches of
- * what lies above a store: it costs next to nothing and remembers no event. Any thread, lists only while nobody puts; one watch at a time. */
+/* The cheapest store that can feed a cacher: a sorted array, and events that are handed out once, as they
+ * were put. For tests and benches of what lies above a store: it costs next to nothing and remembers no
+ * event. Any thread, lists only while nobody puts; one watch at a time. */
 #ifndef FEED_STORE_H
 #define FEED_STORE_H
 
@@ -25,9 +26,9 @@ void feed_break(struct vd_store *store, vd_status status);
 /* Whether the store says that it can prove progress; true at first. */
 void feed_set_progress(struct vd_store *store, bool progress);
 /* While true, requests for progress go unanswered. */
-void feed_hold_progress(struct vd_store *store, bool hold);
+void	 feed_hold_progress(struct vd_store *store, bool hold);
 uint64_t feed_progress_requests(struct vd_store *store);
 uint64_t feed_watches(struct vd_store *store);
-void feed_store_free(struct vd_store *store);
+void	 feed_store_free(struct vd_store *store);
 
 #endif

@@ -6,7 +6,12 @@
 
 void history_world_init(struct history_world *w, uint64_t seed)
 {
-	*w = (struct history_world) { .bytes_max = 1 << 20, .store_id = HISTORY_STORE_ID, .prefix = "/registry/", .now = { INT64_C(1700000000) * 1000000000 }, .revision = 4, .value_size = 40 };
+	*w = (struct history_world) { .bytes_max = 1 << 20,
+				      .store_id = HISTORY_STORE_ID,
+				      .prefix = "/registry/",
+				      .now = { INT64_C(1700000000) * 1000000000 },
+				      .revision = 4,
+				      .value_size = 40 };
 	vdi_rand_init(&w->rand, seed);
 	assert_status(vdi_disk_sim_new(seed, &w->disk), VD_OK);
 	assert_status(vdi_dir_open(w->disk, "/data", &w->dir, NULL), VD_OK);
@@ -14,7 +19,12 @@ void history_world_init(struct history_world *w, uint64_t seed)
 
 vd_status history_try_open(struct history_world *w, struct vd_error *error)
 {
-	struct vdi_history_files_options options = { .dir = w->dir, .store_id = w->store_id, .prefix = K(w->prefix), .seed = 5, .bytes_max = w->bytes_max, .window = w->window };
+	struct vdi_history_files_options options = { .dir = w->dir,
+						     .store_id = w->store_id,
+						     .prefix = K(w->prefix),
+						     .seed = 5,
+						     .bytes_max = w->bytes_max,
+						     .window = w->window };
 	vd_status			 status;
 
 	w->lost = (struct vd_error) { .code = VD_OK };
@@ -56,7 +66,8 @@ void history_world_fini(struct history_world *w)
 	vdi_disk_sim_free(w->disk);
 }
 
-struct vd_kv *history_record_of(unsigned key, struct vd_kv *previous, vd_rev revision, bool is_delete, size_t value_size, uint64_t noise)
+struct vd_kv *history_record_of(unsigned key, struct vd_kv *previous, vd_rev revision, bool is_delete,
+				size_t value_size, uint64_t noise)
 {
 	char		name[32], value[4096];
 	struct vd_kv   *kv;
@@ -77,16 +88,19 @@ struct vd_kv *history_record_of(unsigned key, struct vd_kv *previous, vd_rev rev
 size_t history_make_revision(struct history_world *w)
 {
 	size_t	 first = w->count;
-	unsigned changes = 1 + (unsigned) vdi_rand_below(&w->rand, 3), key = (unsigned) vdi_rand_below(&w->rand, HISTORY_KEYS - 3);
+	unsigned changes = 1 + (unsigned) vdi_rand_below(&w->rand, 3),
+		 key = (unsigned) vdi_rand_below(&w->rand, HISTORY_KEYS - 3);
 
 	w->revision += 1 + (vd_rev) vdi_rand_below(&w->rand, 3);
 	for (unsigned i = 0; i < changes; i++, key++) {
 		struct vd_kv *previous = w->live[key];
 		bool	      is_delete = previous && vdi_rand_once_in(&w->rand, 4);
-		struct vd_kv *kv = history_record_of(key, previous, w->revision, is_delete, w->value_size, vdi_rand_next(&w->rand));
+		struct vd_kv *kv = history_record_of(key, previous, w->revision, is_delete, w->value_size,
+						     vdi_rand_next(&w->rand));
 
 		assert_true(vdi_grow((void **) &w->events, &w->capacity, w->count + 1, sizeof *w->events));
-		w->events[w->count++] = (struct vd_store_event) { .is_delete = is_delete, .kv = kv, .previous = previous };
+		w->events[w->count++] =
+			(struct vd_store_event) { .is_delete = is_delete, .kv = kv, .previous = previous };
 		w->live[key] = is_delete ? NULL : vd_kv_ref(kv);
 	}
 	return first;
@@ -98,7 +112,8 @@ void history_record_some(struct history_world *w, unsigned revisions)
 		size_t first = history_make_revision(w);
 
 		assert_status(vdi_history_files_prepare(w->files, w->now, NULL), VD_OK);
-		assert_status(vdi_history_files_append(w->files, w->events + first, w->count - first, w->now), VD_OK);
+		assert_status(vdi_history_files_append(w->files, w->events + first, w->count - first, w->now),
+			      VD_OK);
 		if (vdi_rand_once_in(&w->rand, 2))
 			assert_status(vdi_history_files_flush(w->files, NULL), VD_OK);
 		if (vdi_rand_once_in(&w->rand, 5)) {

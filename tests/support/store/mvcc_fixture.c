@@ -19,7 +19,8 @@ struct vd_store *mvcc_store_new(struct vd_env *env, const struct vd_mvcc_options
 	return store;
 }
 
-void mvcc_got_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+void mvcc_got_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		  const struct vd_error *error)
 {
 	struct mvcc_call *call = arg;
 
@@ -43,7 +44,8 @@ void mvcc_got_done(void *arg, vd_status status, vd_rev revision, const struct vd
 	call->revision = revision;
 }
 
-void mvcc_got_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+void mvcc_got_lease(void *arg, vd_status status, const struct vd_lease_result *result,
+		    const struct vd_error *error)
 {
 	struct mvcc_call *call = arg;
 
@@ -68,7 +70,8 @@ void mvcc_put(struct vd_store *store, const char *key, const char *value)
 	assert_status(vd_store_put_wait(store, K(key), K(value), NULL, NULL), VD_OK);
 }
 
-void mvcc_got_text(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+void mvcc_got_text(void *arg, vd_status status, const struct vd_range_result *result,
+		   const struct vd_error *error)
 {
 	struct mvcc_text *text = arg;
 
@@ -79,16 +82,18 @@ void mvcc_got_text(void *arg, vd_status status, const struct vd_range_result *re
 		struct vd_bytes key = vd_kv_key(result->kvs[i]);
 		struct vd_bytes value = vd_kv_value(result->kvs[i]);
 
-		text->size += (size_t) snprintf(text->bytes + text->size, sizeof text->bytes - text->size, "%s%.*s=%.*s@%d/%d",
-						i ? " " : "", (int) key.size, (const char *) key.data, (int) value.size,
-						(const char *) value.data, (int) result->kvs[i]->mod_rev, (int) result->kvs[i]->lease);
+		text->size += (size_t) snprintf(text->bytes + text->size, sizeof text->bytes - text->size,
+						"%s%.*s=%.*s@%d/%d", i ? " " : "", (int) key.size,
+						(const char *) key.data, (int) value.size,
+						(const char *) value.data, (int) result->kvs[i]->mod_rev,
+						(int) result->kvs[i]->lease);
 	}
 }
 
 struct mvcc_text mvcc_all_text(struct vd_store *store, vd_rev revision)
 {
 	struct vd_range_request request = { .key = ZERO_END, .range_end = ZERO_END, .revision = revision };
-	struct mvcc_text		text = { 0 };
+	struct mvcc_text	text = { 0 };
 
 	assert_status(vd_store_range(store, &request, mvcc_got_text, &text), VD_OK);
 	return text;

@@ -43,7 +43,8 @@ static void release(struct vd_kv **kvs, size_t count)
 	vdi_free(kvs);
 }
 
-static void on_page(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void on_page(void *arg, vd_status status, const struct vd_range_result *result,
+		    const struct vd_error *error)
 {
 	struct part_stream *stream = arg;
 
@@ -79,7 +80,7 @@ static void read_page(struct part_stream *stream)
 					    .range_end = { stream->end, stream->end_size },
 					    .revision = stream->revision,
 					    .limit = (int64_t) stream->store->options.part_len };
-	vd_status		status = vd_store_range(stream->store->front.inner, &request, on_page, stream);
+	vd_status status = vd_store_range(stream->store->front.inner, &request, on_page, stream);
 
 	if (status != VD_OK)
 		on_page(stream, status, NULL, NULL);
@@ -97,7 +98,8 @@ static void stream_run(void *arg)
 	}
 }
 
-static vd_status part_stream_open(struct vd_store *base, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
+static vd_status part_stream_open(struct vd_store *base, const struct vd_store_stream_request *request,
+				  struct vd_store_stream **ret_stream)
 {
 	struct part_store      *store = part_of(base);
 	struct part_stream     *stream;
@@ -129,7 +131,8 @@ static vd_status part_stream_open(struct vd_store *base, const struct vd_store_s
 	return VD_OK;
 }
 
-static vd_status part_stream_next(struct vd_store_stream *base, struct vd_store_part *ret_part, struct vd_error *reterr)
+static vd_status part_stream_next(struct vd_store_stream *base, struct vd_store_part *ret_part,
+				  struct vd_error *reterr)
 {
 	struct part_stream *stream = VDI_CONTAINER_OF(base, struct part_stream, base);
 	struct part_store  *store = stream->store;
@@ -140,7 +143,8 @@ static vd_status part_stream_next(struct vd_store_stream *base, struct vd_store_
 	if (stream->is_over)
 		return VD_CLOSED;
 	if (store->options.fail_with != VD_OK && stream->given >= store->options.fail_after)
-		return vd_error_set(reterr, store->options.fail_with, "%s", vd_status_sentence(store->options.fail_with));
+		return vd_error_set(reterr, store->options.fail_with, "%s",
+				    vd_status_sentence(store->options.fail_with));
 	if (!stream->has_page && !store->options.is_lazy)
 		read_page(stream);
 	if (!stream->has_page) {
@@ -150,7 +154,10 @@ static vd_status part_stream_next(struct vd_store_stream *base, struct vd_store_
 	}
 	if (stream->status != VD_OK)
 		return vd_error_set(reterr, stream->status, "%s", vd_status_sentence(stream->status));
-	*ret_part = (struct vd_store_part) { .range = { .revision = stream->revision, .kvs = stream->kvs, .kv_count = stream->kv_count }, .last = !stream->more };
+	*ret_part = (struct vd_store_part) {
+		.range = { .revision = stream->revision, .kvs = stream->kvs, .kv_count = stream->kv_count },
+		.last = !stream->more
+	};
 	ret_part->range.more = ret_part->last && store->options.is_cut;
 	stream->lent = stream->kvs;
 	stream->lent_count = stream->kv_count;
@@ -212,7 +219,8 @@ static const struct vd_store_ops part_ops = {
 	.stream_close = part_stream_close,
 };
 
-struct vd_store *part_store_new(const struct vd_env *env, struct vd_store *inner, const struct part_options *options)
+struct vd_store *part_store_new(const struct vd_env *env, struct vd_store *inner,
+				const struct part_options *options)
 {
 	struct part_store *store = VDI_NEW(struct part_store);
 

@@ -1,5 +1,6 @@
-/* A store in front of a real one that offers long reads (vd_store_stream_open), in parts as small as a test wants, and ends them as it says. Everything else goes
- * to the real store. For one thread: the simulator's. */
+/* A store in front of a real one that offers long reads (vd_store_stream_open), in parts as small as a test
+ * wants, and ends them as it says. Everything else goes to the real store. For one thread: the
+ * simulator's. */
 #ifndef PART_STORE_H
 #define PART_STORE_H
 
@@ -8,21 +9,23 @@
 #include "base.h"
 
 struct part_options {
-	size_t	  part_len;    /* records in a part; at least 1 */
-	bool	  is_lazy;     /* a part comes some time after it was asked for */
-	bool	  is_remote;   /* it says so */
-	uint64_t  id;	       /* and that it is this one */
-	bool	  is_refused;  /* the open answers VD_UNSUPPORTED */
-	bool	  is_cut;      /* the last part says that there is more */
-	size_t	  fail_after;  /* parts, then the end is fail_with; with VD_OK it never fails */
+	size_t	  part_len;   /* records in a part; at least 1 */
+	bool	  is_lazy;    /* a part comes some time after it was asked for */
+	bool	  is_remote;  /* it says so */
+	uint64_t  id;	      /* and that it is this one */
+	bool	  is_refused; /* the open answers VD_UNSUPPORTED */
+	bool	  is_cut;     /* the last part says that there is more */
+	size_t	  fail_after; /* parts, then the end is fail_with; with VD_OK it never fails */
 	vd_status fail_with;
 };
 
-struct vd_store *part_store_new(const struct vd_env *env, struct vd_store *inner, const struct part_options *options);
+struct vd_store *part_store_new(const struct vd_env *env, struct vd_store *inner,
+				const struct part_options *options);
 /* Long reads that were opened, and parts that were given. */
 uint64_t part_store_streams(struct vd_store *store);
 uint64_t part_store_parts(struct vd_store *store);
-/* Nothing may be open. The inner store is left alone, as it is by vd_store_close, which does nothing else either: what takes a store over may come and go. */
+/* Nothing may be open. The inner store is left alone, as it is by vd_store_close, which does nothing else
+ * either: what takes a store over may come and go. */
 void part_store_free(struct vd_store *store);
 
 #endif

@@ -1,4 +1,5 @@
-/* A slow and obvious model of what a persist must give back, and a source of random commits. For tests of storage/mvcc. */
+/* A slow and obvious model of what a persist must give back, and a source of random commits. For tests of
+ * storage/mvcc. */
 #ifndef PERSIST_MODEL_H
 #define PERSIST_MODEL_H
 
@@ -91,7 +92,8 @@ struct model_draft {
 	struct model_commit	state;
 };
 
-static inline void model_draft_change(struct model *model, struct model_draft *draft, unsigned key_number, bool wants_delete)
+static inline void model_draft_change(struct model *model, struct model_draft *draft, unsigned key_number,
+				      bool wants_delete)
 {
 	struct vdi_change	  *change = &draft->changes[draft->commit.change_count];
 	char			   key[32];
@@ -107,7 +109,10 @@ static inline void model_draft_change(struct model *model, struct model_draft *d
 		wants_delete = false;
 	for (size_t i = 0; i < size; i++)
 		value[i] = (char) vdi_rand_next(&model->rand);
-	assert_status(vd_kv_new(vd_bytes_of(key), wants_delete ? VD_BYTES_NONE : (struct vd_bytes) { value, size }, &change->kv), VD_OK);
+	assert_status(vd_kv_new(vd_bytes_of(key),
+				wants_delete ? VD_BYTES_NONE : (struct vd_bytes) { value, size },
+				&change->kv),
+		      VD_OK);
 	change->is_delete = wants_delete;
 	change->previous = previous;
 	change->kv->sub = (uint32_t) draft->commit.change_count;
@@ -115,7 +120,8 @@ static inline void model_draft_change(struct model *model, struct model_draft *d
 	if (!wants_delete) {
 		change->kv->create_rev = previous ? previous->create_rev : draft->state.revision;
 		change->kv->version = previous ? previous->version + 1 : 1;
-		change->kv->lease = vdi_rand_once_in(&model->rand, 4) ? -(int64_t) vdi_rand_below(&model->rand, 1000) : 0;
+		change->kv->lease =
+			vdi_rand_once_in(&model->rand, 4) ? -(int64_t) vdi_rand_below(&model->rand, 1000) : 0;
 	}
 	draft->commit.change_count++;
 }
@@ -133,30 +139,38 @@ static inline void model_draft(struct model *model, struct model_draft *draft)
 	if (choice == 0) {
 		unsigned	    id = (unsigned) vdi_rand_below(&model->rand, MODEL_LEASES);
 		struct model_lease *lease = &draft->state.leases[id];
-		int		    kind = lease->is_alive ? (int) vdi_rand_below(&model->rand, 2) + VDI_LEASE_REVOKED : VDI_LEASE_GRANTED;
+		int kind = lease->is_alive ? (int) vdi_rand_below(&model->rand, 2) + VDI_LEASE_REVOKED :
+					     VDI_LEASE_GRANTED;
 
-		draft->leases[0] = (struct vdi_lease_change) { (enum vdi_lease_change_kind) kind, (int64_t) id + 1,
-							       (int64_t) vdi_rand_below(&model->rand, 100), { (int64_t) vdi_rand_next(&model->rand) } };
+		draft->leases[0] = (struct vdi_lease_change) { (enum vdi_lease_change_kind) kind,
+							       (int64_t) id + 1,
+							       (int64_t) vdi_rand_below(&model->rand, 100),
+							       { (int64_t) vdi_rand_next(&model->rand) } };
 		draft->commit.lease_count = 1;
 		if (kind == VDI_LEASE_GRANTED)
-			*lease = (struct model_lease) { true, draft->leases[0].ttl_s, draft->leases[0].deadline };
+			*lease = (struct model_lease) { true, draft->leases[0].ttl_s,
+							draft->leases[0].deadline };
 		else if (kind == VDI_LEASE_RENEWED)
 			lease->deadline = draft->leases[0].deadline;
 		else
 			memset(lease, 0, sizeof *lease);
 		return;
 	}
-	if (choice == 1 && model->has_compaction && draft->state.revision > VDI_MAX(draft->state.compacted, 1)) {
+	if (choice == 1 && model->has_compaction &&
+	    draft->state.revision > VDI_MAX(draft->state.compacted, 1)) {
 		vd_rev from = VDI_MAX(draft->state.compacted, 0);
 
-		draft->commit.compact = from + 1 + (vd_rev) vdi_rand_below(&model->rand, (uint64_t) (draft->state.revision - from));
+		draft->commit.compact =
+			from + 1 +
+			(vd_rev) vdi_rand_below(&model->rand, (uint64_t) (draft->state.revision - from));
 		draft->state.compacted = draft->commit.compact;
 		return;
 	}
 	draft->commit.revision = ++draft->state.revision;
 	first = (unsigned) vdi_rand_below(&model->rand, MODEL_KEYS);
 	for (uint64_t i = 0, count = 1 + vdi_rand_below(&model->rand, MODEL_CHANGES); i < count; i++)
-		model_draft_change(model, draft, (first + (unsigned) i) % MODEL_KEYS, vdi_rand_once_in(&model->rand, 3));
+		model_draft_change(model, draft, (first + (unsigned) i) % MODEL_KEYS,
+				   vdi_rand_once_in(&model->rand, 3));
 }
 
 static inline void model_drop(struct model_draft *draft)
@@ -167,10 +181,14 @@ static inline void model_drop(struct model_draft *draft)
 
 static inline void model_keep(struct model *model, struct model_draft *draft)
 {
-	assert_true(vdi_grow((void **) &model->records, &model->record_capacity, model->record_count + MODEL_CHANGES, sizeof *model->records));
-	assert_true(vdi_grow((void **) &model->commits, &model->commit_capacity, model->commit_count + 1, sizeof *model->commits));
+	assert_true(vdi_grow((void **) &model->records, &model->record_capacity,
+			     model->record_count + MODEL_CHANGES, sizeof *model->records));
+	assert_true(vdi_grow((void **) &model->commits, &model->commit_capacity, model->commit_count + 1,
+			     sizeof *model->commits));
 	for (size_t i = 0; i < draft->commit.change_count; i++)
-		model->records[model->record_count++] = (struct model_record) { draft->changes[i].kv, draft->changes[i].is_delete, model->commit_count };
+		model->records[model->record_count++] =
+			(struct model_record) { draft->changes[i].kv, draft->changes[i].is_delete,
+						model->commit_count };
 	model->commits[model->commit_count++] = draft->state;
 }
 
@@ -191,46 +209,55 @@ static inline bool model_keeps(const struct model *model, size_t place, size_t c
 	if (record->kv->mod_rev > compacted)
 		return true;
 	for (size_t i = place + 1; i < model->record_count && model->records[i].commit < commit_count; i++)
-		if (model->records[i].kv->mod_rev <= compacted && vd_bytes_equal(vd_kv_key(model->records[i].kv), vd_kv_key(record->kv)))
+		if (model->records[i].kv->mod_rev <= compacted &&
+		    vd_bytes_equal(vd_kv_key(model->records[i].kv), vd_kv_key(record->kv)))
 			return false;
 	return !record->is_delete || record->kv->mod_rev == compacted;
 }
 
 static inline bool model_same_record(const struct model_record *a, const struct model_record *b)
 {
-	return a->is_delete == b->is_delete && a->kv->mod_rev == b->kv->mod_rev && a->kv->sub == b->kv->sub && a->kv->create_rev == b->kv->create_rev &&
-	       a->kv->version == b->kv->version && a->kv->lease == b->kv->lease && vd_bytes_equal(vd_kv_key(a->kv), vd_kv_key(b->kv)) &&
+	return a->is_delete == b->is_delete && a->kv->mod_rev == b->kv->mod_rev && a->kv->sub == b->kv->sub &&
+	       a->kv->create_rev == b->kv->create_rev && a->kv->version == b->kv->version &&
+	       a->kv->lease == b->kv->lease && vd_bytes_equal(vd_kv_key(a->kv), vd_kv_key(b->kv)) &&
 	       vd_bytes_equal(vd_kv_value(a->kv), vd_kv_value(b->kv));
 }
 
 /* Whether what was loaded is exactly the first commit_count commits. */
-static inline bool model_equals(const struct model *model, size_t commit_count, const struct model_loaded *loaded)
+static inline bool model_equals(const struct model *model, size_t commit_count,
+				const struct model_loaded *loaded)
 {
 	struct model_commit state = model_state(model, commit_count);
 	size_t		    next = 0;
 
-	if (loaded->compacted != state.compacted || memcmp(loaded->leases, state.leases, sizeof state.leases) != 0)
+	if (loaded->compacted != state.compacted ||
+	    memcmp(loaded->leases, state.leases, sizeof state.leases) != 0)
 		return false;
-	if (loaded->revision_min > state.revision || (commit_count && state.revision > 1 && loaded->revision_min < state.revision))
+	if (loaded->revision_min > state.revision ||
+	    (commit_count && state.revision > 1 && loaded->revision_min < state.revision))
 		return false;
 	for (size_t i = 0; i < model->record_count && model->records[i].commit < commit_count; i++) {
 		if (!model_keeps(model, i, commit_count, state.compacted))
 			continue;
-		if (next == loaded->record_count || !model_same_record(&loaded->records[next], &model->records[i]))
+		if (next == loaded->record_count ||
+		    !model_same_record(&loaded->records[next], &model->records[i]))
 			return false;
 		next++;
 	}
 	return next == loaded->record_count;
 }
 
-/* The number of commits that came back: the acknowledged ones and perhaps more, never a part of one. Fails the test when nothing fits. */
+/* The number of commits that came back: the acknowledged ones and perhaps more, never a part of one. Fails
+ * the test when nothing fits. */
 static inline size_t model_match(const struct model *model, const struct model_loaded *loaded)
 {
 	for (size_t count = model->commit_count + 1; count-- > model->durable;)
 		if (model_equals(model, count, loaded))
 			return count;
-	fail_msg("what came back is no prefix of %zu commits that holds the %zu acknowledged ones (%zu records, revision %lld, compacted %lld)",
-		 model->commit_count, model->durable, loaded->record_count, (long long) loaded->revision_min, (long long) loaded->compacted);
+	fail_msg("what came back is no prefix of %zu commits that holds the %zu acknowledged ones (%zu "
+		 "records, revision %lld, compacted %lld)",
+		 model->commit_count, model->durable, loaded->record_count, (long long) loaded->revision_min,
+		 (long long) loaded->compacted);
 	return 0;
 }
 
@@ -253,7 +280,8 @@ static inline vd_status model_loaded_change(void *arg, struct vd_kv *kv, bool is
 	struct model_loaded *loaded = arg;
 
 	assert_true(loaded->has_begun);
-	if (!vdi_grow((void **) &loaded->records, &loaded->record_capacity, loaded->record_count + 1, sizeof *loaded->records)) {
+	if (!vdi_grow((void **) &loaded->records, &loaded->record_capacity, loaded->record_count + 1,
+		      sizeof *loaded->records)) {
 		vd_kv_unref(kv);
 		return VD_NOMEM;
 	}
@@ -273,7 +301,8 @@ static inline vd_status model_loaded_lease(void *arg, int64_t id, int64_t ttl_s,
 static inline struct vdi_persist_sink model_sink(struct model_loaded *loaded)
 {
 	memset(loaded, 0, sizeof *loaded);
-	return (struct vdi_persist_sink) { model_loaded_begin, model_loaded_change, model_loaded_lease, loaded };
+	return (struct vdi_persist_sink) { model_loaded_begin, model_loaded_change, model_loaded_lease,
+					   loaded };
 }
 
 static inline void model_loaded_fini(struct model_loaded *loaded)

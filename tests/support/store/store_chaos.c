@@ -1,5 +1,5 @@
-/* How: a delayed call is a copy of its request with an actor whose timer issues it. A watch is a thin wrapper that may turn VD_UNAVAILABLE for
- * good, and whose news may pass through a timer. */
+/* How: a delayed call is a copy of its request with an actor whose timer issues it. A watch is a thin wrapper
+ * that may turn VD_UNAVAILABLE for good, and whose news may pass through a timer. */
 #include "store_chaos.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ struct chaos_watch {
 	bool		       cut;
 	struct chaos_watch    *next;
 	void (*ready)(void *arg);
-	void *ready_arg;
+	void		      *ready_arg;
 	struct vd_store_event *lent; /* a copy: the inner watch may be closed while the batch is in use */
 	size_t		       lent_count;
 };
@@ -56,7 +56,8 @@ static vd_mono later(struct chaos *chaos)
 {
 	int64_t max = chaos->options.delay_max.ns > 0 ? chaos->options.delay_max.ns : 1;
 
-	return vd_mono_add(vd_env_now(chaos->store.env), (vd_dur) { (int64_t) vd_env_random_below(chaos->store.env, (uint64_t) max) });
+	return vd_mono_add(vd_env_now(chaos->store.env),
+			   (vd_dur) { (int64_t) vd_env_random_below(chaos->store.env, (uint64_t) max) });
 }
 
 static void refused(struct vd_error *error)
@@ -87,7 +88,8 @@ static size_t ops_size(const struct vd_op *ops, size_t count)
 	size_t size = 0;
 
 	for (size_t i = 0; i < count; i++)
-		size += ops[i].key.size + ops[i].range_end.size + ops[i].value.size + ops[i].range.key.size + ops[i].range.range_end.size;
+		size += ops[i].key.size + ops[i].range_end.size + ops[i].value.size + ops[i].range.key.size +
+			ops[i].range.range_end.size;
 	return size;
 }
 
@@ -133,7 +135,8 @@ static void call_free(void *arg)
 
 /* ---- Calls ---- */
 
-static void on_range(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void on_range(void *arg, vd_status status, const struct vd_range_result *result,
+		     const struct vd_error *error)
 {
 	struct call *call = arg;
 
@@ -142,7 +145,8 @@ static void on_range(void *arg, vd_status status, const struct vd_range_result *
 		call_free(call);
 }
 
-static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		   const struct vd_error *error)
 {
 	struct call    *call = arg;
 	struct vd_error lost = { 0 };
@@ -198,8 +202,10 @@ static vd_status call_start(struct call *call)
 	struct vd_actor_options options = { .name = "chaos", .run = issue_late, .arg = call };
 
 	call->refuse = happens(chaos, chaos->options.refuse);
-	call->lose_answer = !call->refuse && call->kind == CALL_TXN && happens(chaos, chaos->options.lose_answer);
-	if (happens(chaos, chaos->options.delay) && vd_actor_new(chaos->store.env, &options, &call->actor) == VD_OK) {
+	call->lose_answer =
+		!call->refuse && call->kind == CALL_TXN && happens(chaos, chaos->options.lose_answer);
+	if (happens(chaos, chaos->options.delay) &&
+	    vd_actor_new(chaos->store.env, &options, &call->actor) == VD_OK) {
 		chaos->marks.delays++;
 		chaos->pending++;
 		vd_actor_set_timer(call->actor, later(chaos));
@@ -220,7 +226,8 @@ static struct call *call_new(struct vd_store *store, enum call_kind kind, size_t
 	return call;
 }
 
-static vd_status chaos_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status chaos_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			     void *arg)
 {
 	struct call *call = call_new(store, CALL_RANGE, request->key.size + request->range_end.size, arg);
 
@@ -231,13 +238,16 @@ static vd_status chaos_range(struct vd_store *store, const struct vd_range_reque
 	return call_start(call);
 }
 
-static vd_status chaos_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status chaos_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+			   void *arg)
 {
-	size_t	     size = ops_size(request->success, request->success_count) + ops_size(request->failure, request->failure_count);
+	size_t size = ops_size(request->success, request->success_count) +
+		      ops_size(request->failure, request->failure_count);
 	struct call *call;
 
 	for (size_t i = 0; i < request->compare_count; i++)
-		size += request->compares[i].key.size + request->compares[i].range_end.size + request->compares[i].value.size;
+		size += request->compares[i].key.size + request->compares[i].range_end.size +
+			request->compares[i].value.size;
 	call = call_new(store, CALL_TXN, size, arg);
 	call->txn = *request;
 	call->txn.compares = keep_compares(call, request->compares, request->compare_count);
@@ -247,29 +257,39 @@ static vd_status chaos_txn(struct vd_store *store, const struct vd_txn_request *
 	return call_start(call);
 }
 
-static vd_status chaos_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
+static vd_status chaos_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done,
+			       void *arg)
 {
-	return chaos_of(store)->inner ? vd_store_compact(chaos_of(store)->inner, revision, physical, done, arg) : VD_UNAVAILABLE;
+	return chaos_of(store)->inner ?
+		       vd_store_compact(chaos_of(store)->inner, revision, physical, done, arg) :
+		       VD_UNAVAILABLE;
 }
 
-static vd_status chaos_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done, void *arg)
+static vd_status chaos_lease_grant(struct vd_store *store, int64_t id, int64_t ttl_s, vd_lease_fn done,
+				   void *arg)
 {
-	return chaos_of(store)->inner ? vd_store_lease_grant(chaos_of(store)->inner, id, ttl_s, done, arg) : VD_UNAVAILABLE;
+	return chaos_of(store)->inner ? vd_store_lease_grant(chaos_of(store)->inner, id, ttl_s, done, arg) :
+					VD_UNAVAILABLE;
 }
 
 static vd_status chaos_lease_revoke(struct vd_store *store, int64_t id, vd_done_fn done, void *arg)
 {
-	return chaos_of(store)->inner ? vd_store_lease_revoke(chaos_of(store)->inner, id, done, arg) : VD_UNAVAILABLE;
+	return chaos_of(store)->inner ? vd_store_lease_revoke(chaos_of(store)->inner, id, done, arg) :
+					VD_UNAVAILABLE;
 }
 
 static vd_status chaos_lease_keep_alive(struct vd_store *store, int64_t id, vd_lease_fn done, void *arg)
 {
-	return chaos_of(store)->inner ? vd_store_lease_keep_alive(chaos_of(store)->inner, id, done, arg) : VD_UNAVAILABLE;
+	return chaos_of(store)->inner ? vd_store_lease_keep_alive(chaos_of(store)->inner, id, done, arg) :
+					VD_UNAVAILABLE;
 }
 
-static vd_status chaos_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done, void *arg)
+static vd_status chaos_lease_time_to_live(struct vd_store *store, int64_t id, bool keys, vd_lease_fn done,
+					  void *arg)
 {
-	return chaos_of(store)->inner ? vd_store_lease_time_to_live(chaos_of(store)->inner, id, keys, done, arg) : VD_UNAVAILABLE;
+	return chaos_of(store)->inner ?
+		       vd_store_lease_time_to_live(chaos_of(store)->inner, id, keys, done, arg) :
+		       VD_UNAVAILABLE;
 }
 
 /* ---- Watches ---- */
@@ -294,8 +314,8 @@ static void on_news(void *arg)
 	}
 }
 
-static vd_status chaos_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
-			     struct vd_error *reterr)
+static vd_status chaos_watch(struct vd_store *store, const struct vd_store_watch_request *request,
+			     struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	struct chaos		     *chaos = chaos_of(store);
 	struct vd_store_watch_request inner = *request;
@@ -355,7 +375,8 @@ static void lend_copy(struct chaos_watch *watch, struct vd_store_batch *batch)
 	batch->events = watch->lent;
 }
 
-static vd_status chaos_watch_next(struct vd_store_watch *base, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static vd_status chaos_watch_next(struct vd_store_watch *base, size_t event_count_max,
+				  struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct chaos_watch *watch = VDI_CONTAINER_OF(base, struct chaos_watch, base);
 	struct chaos	   *chaos = chaos_of(base->store);
@@ -398,7 +419,8 @@ static void chaos_watch_close(struct vd_store_watch *base)
 
 static vd_status chaos_status(struct vd_store *store, struct vd_store_status *ret_status)
 {
-	return chaos_of(store)->inner ? vd_store_status_get(chaos_of(store)->inner, ret_status) : VD_UNAVAILABLE;
+	return chaos_of(store)->inner ? vd_store_status_get(chaos_of(store)->inner, ret_status) :
+					VD_UNAVAILABLE;
 }
 
 static void chaos_close(struct vd_store *store, void (*done)(void *arg), void *arg)
@@ -424,7 +446,8 @@ static const struct vd_store_ops chaos_ops = {
 	.close = chaos_close,
 };
 
-struct vd_store *chaos_store_new(const struct vd_env *env, struct vd_store *inner, const struct chaos_options *options)
+struct vd_store *chaos_store_new(const struct vd_env *env, struct vd_store *inner,
+				 const struct chaos_options *options)
 {
 	struct chaos *chaos = calloc(1, sizeof *chaos);
 

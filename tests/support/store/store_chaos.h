@@ -1,7 +1,9 @@
-/* A store between the code under test and a real store that delays, cuts, refuses and loses answers, as a network and a dying peer do.
+/* A store between the code under test and a real store that delays, cuts, refuses and loses answers, as a
+ * network and a dying peer do.
  *
- * What it never does is lie: an answer that arrives is the inner store's, and the events of a watch are the inner watch's up to the cut. A refused
- * transaction was either not made or made and not answered (VD_UNAVAILABLE both ways), as over a real network.
+ * What it never does is lie: an answer that arrives is the inner store's, and the events of a watch are the
+ * inner watch's up to the cut. A refused transaction was either not made or made and not answered
+ * (VD_UNAVAILABLE both ways), as over a real network.
  *
  * For one thread: the simulator's.
  */
@@ -29,14 +31,17 @@ struct chaos_marks {
 	uint64_t refused_ranges; /* of the refusals */
 };
 
-struct vd_store *chaos_store_new(const struct vd_env *env, struct vd_store *inner, const struct chaos_options *options);
+struct vd_store *chaos_store_new(const struct vd_env *env, struct vd_store *inner,
+				 const struct chaos_options *options);
 /* All zero: a calm sea. */
 void			  chaos_set(struct vd_store *chaos, const struct chaos_options *options);
 const struct chaos_marks *chaos_marks(struct vd_store *chaos);
-/* The peer dies (NULL): its watches break, calls are refused; or it comes back as another store. From now on the death of the inner store (VD_CLOSED,
- * VD_IO) reads as VD_UNAVAILABLE, as it does over a network. The old one may be closed afterwards. */
+/* The peer dies (NULL): its watches break, calls are refused; or it comes back as another store. From now on
+ * the death of the inner store (VD_CLOSED, VD_IO) reads as VD_UNAVAILABLE, as it does over a network. The old
+ * one may be closed afterwards. */
 void chaos_set_inner(struct vd_store *chaos, struct vd_store *inner);
-/* Replaces the inner store without hiding anything: for those who were closed before it. Nothing may be open. */
+/* Replaces the inner store without hiding anything: for those who were closed before it. Nothing may be
+ * open. */
 void chaos_replace_inner(struct vd_store *chaos, struct vd_store *inner);
 /* Breaks every watch now. */
 void chaos_cut(struct vd_store *chaos);

@@ -31,7 +31,8 @@ static void the_history_begins_where_the_stores_does(void **state)
 			if (i == 15)
 				at = revision;
 			if (i == 20)
-				(void) delete_pod(&f, "ns", "x"); /* its state before lies before the compaction */
+				(void) delete_pod(&f, "ns",
+						  "x"); /* its state before lies before the compaction */
 		}
 		last = put_pod(&f, "ns", "z", NULL, NULL);
 		if (seed % 2) {
@@ -40,7 +41,8 @@ static void the_history_begins_where_the_stores_does(void **state)
 		}
 		cacher_fixture_open(&f, NULL);
 		assert_int_equal(floor_of(&f), seed % 2 ? at : 1);
-		assert_int_equal(f.cacher->watch_cache.history.end - f.cacher->watch_cache.history.start, last - floor_of(&f));
+		assert_int_equal(f.cacher->watch_cache.history.end - f.cacher->watch_cache.history.start,
+				 last - floor_of(&f));
 		assert_int_equal(vd_cacher_revision(f.cacher), last);
 		assert_null(f.cacher->reflector.backfill);
 		cacher_fixture_teardown(&f);
@@ -65,9 +67,11 @@ static void the_history_shares_the_listed_objects(void **state)
 	assert_int_equal(cache->history.end - cache->history.start, 3);
 	assert_ptr_equal(last->object, vdi_object_store_get(&cache->store, vd_object_key(last->object)));
 	assert_ptr_not_equal(first->object, last->object);
-	assert_ptr_not_equal(first->object, vdi_object_store_get(&cache->store, vd_object_key(first->object)));
+	assert_ptr_not_equal(first->object,
+			     vdi_object_store_get(&cache->store, vd_object_key(first->object)));
 	second = vdi_history_at(&cache->history, cache->history.start + 1);
-	assert_int_equal(cache->store.bytes, vdi_object_store_size_of(second->object) + vdi_object_store_size_of(last->object));
+	assert_int_equal(cache->store.bytes,
+			 vdi_object_store_size_of(second->object) + vdi_object_store_size_of(last->object));
 	cacher_fixture_teardown(&f);
 }
 
@@ -105,10 +109,13 @@ static vd_status say_what_is_kept(struct vd_store *store, struct vd_store_status
 	return status;
 }
 
-/* A store that answers part of the past out of memory is asked for no more than that, and for no more than it keeps. */
+/* A store that answers part of the past out of memory is asked for no more than that, and for no more than it
+ * keeps. */
 static void what_the_store_keeps_in_memory_is_asked_for(void **state)
 {
-	static const struct { vd_rev kept, history, floor; } rows[] = { { 0, 12, 12 }, { 5, 12, 12 }, { 14, 12, 14 } };
+	static const struct {
+		vd_rev kept, history, floor;
+	} rows[] = { { 0, 12, 12 }, { 5, 12, 12 }, { 14, 12, 14 } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vd_store_ops   ops;
@@ -134,14 +141,16 @@ static void what_the_store_keeps_in_memory_is_asked_for(void **state)
 static struct vd_store_watch_request asked[4];
 static size_t			     asked_count;
 
-static vd_status note_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch, struct vd_error *reterr)
+static vd_status note_watch(struct vd_store *store, const struct vd_store_watch_request *request,
+			    struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	if (asked_count < VDI_ARRAY_SIZE(asked))
 		asked[asked_count++] = *request;
 	return honest->watch(store, request, ret_watch, reterr);
 }
 
-/* The watch of the past hears of progress by itself, too, and knows the states before; it begins where the history does. */
+/* The watch of the past hears of progress by itself, too, and knows the states before (R-219); it begins
+ * where the history does. */
 static void the_watch_of_the_past(void **state)
 {
 	struct vd_store_ops   ops;
@@ -175,12 +184,14 @@ static void a_silent_store_delays_the_start_by_five_seconds_only(void **state)
 
 	cacher_fixture_init(&f, 2);
 	feed = feed_store_new(f.env);
-	feed_load(feed, "/registry/pods/ns/x", vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"ns\"}}"));
+	feed_load(feed, "/registry/pods/ns/x",
+		  vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"ns\"}}"));
 	feed_hold_progress(feed, true);
 	before = vd_env_now(f.env);
 	cacher_fixture_open(&f, feed);
 	assert_in_range(vd_mono_since(vd_env_now(f.env), before).ns, VD_SECONDS(5).ns, VD_MS(5100).ns);
-	/* E-317: an etcd does not answer a request that comes while the watch is behind, so one is not enough. */
+	/* E-317: an etcd does not answer a request that comes while the watch is behind, so one is not
+	 * enough. */
 	assert_in_range(feed_progress_requests(feed), 45, 55);
 	assert_int_equal(floor_of(&f), vd_cacher_revision(f.cacher));
 	f.cacher = vd_cacher_close_wait(f.cacher);
@@ -195,7 +206,8 @@ static void a_store_without_progress_is_not_asked(void **state)
 
 	cacher_fixture_init(&f, 3);
 	feed = feed_store_new(f.env);
-	feed_load(feed, "/registry/pods/ns/x", vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"ns\"}}"));
+	feed_load(feed, "/registry/pods/ns/x",
+		  vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"ns\"}}"));
 	feed_set_progress(feed, false);
 	cacher_fixture_open(&f, feed);
 	assert_int_equal(feed_watches(feed), 1);
@@ -222,7 +234,11 @@ static void a_broken_backfill_leaves_no_hole(void **state)
 			first = first ? first : last;
 		}
 		chaos = chaos_store_new(f.env, f.store,
-					&(struct chaos_options) { .delay = 200, .delay_max = VD_MS(20), .cut = 200, .stall = 200, .refuse_watch = 200 });
+					&(struct chaos_options) { .delay = 200,
+								  .delay_max = VD_MS(20),
+								  .cut = 200,
+								  .stall = 200,
+								  .refuse_watch = 200 });
 		cacher_fixture_open(&f, chaos);
 		floor = floor_of(&f);
 		history = &f.cacher->watch_cache.history;
@@ -230,7 +246,8 @@ static void a_broken_backfill_leaves_no_hole(void **state)
 		none += floor == last;
 		assert_true(floor < first || floor == last);
 		for (uint64_t i = history->start; i < history->end; i++)
-			assert_int_equal(vdi_history_at(history, i)->revision, floor + 1 + (vd_rev) (i - history->start));
+			assert_int_equal(vdi_history_at(history, i)->revision,
+					 floor + 1 + (vd_rev) (i - history->start));
 		chaos_set(chaos, &(struct chaos_options) { 0 });
 		f.cacher = vd_cacher_close_wait(f.cacher);
 		chaos_store_free(chaos);

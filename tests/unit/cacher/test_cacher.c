@@ -22,13 +22,15 @@ static void t050_add_modify_delete(void **state)
 			vd_rev			a, b, c;
 
 			cacher_fixture_setup(&f, seed);
-			assert_status(recorder_open(&f, r, &options, kind ? vdi_env_runner(f.env) : NULL), VD_OK);
+			assert_status(recorder_open(&f, r, &options, kind ? vdi_env_runner(f.env) : NULL),
+				      VD_OK);
 			cacher_fixture_settle(&f);
 			a = put_pod(&f, "ns", "x", "one", NULL);
 			b = put_pod(&f, "ns", "x", "two", NULL);
 			c = delete_pod(&f, "ns", "x");
 			cacher_fixture_settle(&f);
-			snprintf(expected, sizeof expected, "+ns/x@%lld ~ns/x@%lld -ns/x@%lld", (long long) a, (long long) b, (long long) c);
+			snprintf(expected, sizeof expected, "+ns/x@%lld ~ns/x@%lld -ns/x@%lld", (long long) a,
+				 (long long) b, (long long) c);
 			assert_string_equal(r->events[1].old_app, "one");
 			assert_string_equal(r->events[2].old_app, "two");
 			assert_string_equal(recorder_text(r), expected);
@@ -56,16 +58,17 @@ static void r552_selectors_turn_changes_into_additions_and_deletions(void **stat
 	out = put_pod(&f, "ns", "x", "db", NULL);
 	delete_pod(&f, "ns", "x");
 	cacher_fixture_settle(&f);
-	snprintf(expected, sizeof expected, "+ns/x@%lld ~ns/x@%lld -ns/x@%lld", (long long) in, (long long) inside, (long long) out);
+	snprintf(expected, sizeof expected, "+ns/x@%lld ~ns/x@%lld -ns/x@%lld", (long long) in,
+		 (long long) inside, (long long) out);
 	assert_string_equal(recorder_text(r), expected);
 	recorder_close(&f, r);
 	cacher_fixture_teardown(&f);
 	free(r);
 }
 
-
 /* Opens, lets it run, and compares what came. */
-static void assert_opens(struct cacher_fixture *f, const struct vd_watch_options *options, const char *format, ...)
+static void assert_opens(struct cacher_fixture *f, const struct vd_watch_options *options, const char *format,
+			 ...)
 {
 	struct recorder *r = calloc(1, sizeof *r);
 	char		 expected[512];
@@ -142,7 +145,8 @@ static void t116_r483_too_old_is_an_error_event(void **state)
 	cacher_fixture_settle(&f);
 	assert_int_equal(r->count, 1);
 	assert_status(r->events[0].code, VD_EXPIRED);
-	snprintf(message, sizeof message, "too old resource version: %lld (%lld)", (long long) options.revision, (long long) options.revision + 1);
+	snprintf(message, sizeof message, "too old resource version: %lld (%lld)",
+		 (long long) options.revision, (long long) options.revision + 1);
 	assert_string_equal(r->events[0].message, message);
 	assert_int_equal(r->ended, 1);
 	assert_status(r->reason, VD_EXPIRED);
@@ -174,7 +178,8 @@ static void history_from_before_the_start_is_resumable(void **state)
 		e = put_pod(&f, "ns", "z", "web", NULL);
 		cacher_fixture_settle(&f);
 		options.revision = a;
-		snprintf(expected, sizeof expected, "~ns/x@%lld +ns/y@%lld -ns/y@%lld +ns/z@%lld", b, c, d, e);
+		snprintf(expected, sizeof expected, "~ns/x@%lld +ns/y@%lld -ns/y@%lld +ns/z@%lld", b, c, d,
+			 e);
 		assert_status(recorder_open(&f, r, &options, vdi_env_runner(f.env)), VD_OK);
 		cacher_fixture_settle(&f);
 		assert_string_equal(r->events[0].old_app, "web");
@@ -182,7 +187,8 @@ static void history_from_before_the_start_is_resumable(void **state)
 		recorder_close(&f, r);
 		memset(r, 0, sizeof *r);
 		options.label_selector = vd_bytes_of("app=web");
-		snprintf(expected, sizeof expected, "-ns/x@%lld +ns/y@%lld -ns/y@%lld +ns/z@%lld", b, c, d, e);
+		snprintf(expected, sizeof expected, "-ns/x@%lld +ns/y@%lld -ns/y@%lld +ns/z@%lld", b, c, d,
+			 e);
 		assert_opens(&f, &options, "%s", expected);
 		cacher_fixture_teardown(&f);
 		free(r);
@@ -209,7 +215,8 @@ static void t127_r551_a_future_revision_is_waited_for_in_silence(void **state)
 		later = put_pod(&f, "ns", "x", NULL, NULL);
 		put_pod(&f, "ns", "x", NULL, NULL);
 		cacher_fixture_settle(&f);
-		snprintf(expected, sizeof expected, "~ns/x@%lld ~ns/x@%lld", (long long) later, (long long) later + 1);
+		snprintf(expected, sizeof expected, "~ns/x@%lld ~ns/x@%lld", (long long) later,
+			 (long long) later + 1);
 		assert_string_equal(recorder_text(r), expected);
 		recorder_close(&f, r);
 		cacher_fixture_teardown(&f);
@@ -234,7 +241,8 @@ static void t131_r520_a_state_newer_than_the_store_times_out(void **state)
 	assert_int_equal(r->count, 1);
 	assert_status(r->events[0].code, VD_TOO_LARGE_REVISION);
 	assert_status(r->reason, VD_TOO_LARGE_REVISION);
-	snprintf(message, sizeof message, "Too large resource version: %lld, current: %lld", (long long) options.revision, (long long) options.revision - 10);
+	snprintf(message, sizeof message, "Too large resource version: %lld, current: %lld",
+		 (long long) options.revision, (long long) options.revision - 10);
 	assert_string_equal(r->events[0].message, message);
 	recorder_close(&f, r);
 	cacher_fixture_teardown(&f);
@@ -244,7 +252,8 @@ static void t131_r520_a_state_newer_than_the_store_times_out(void **state)
 static const struct vd_store_ops *honest;
 static vd_status		  answer_with, refuse_with;
 
-static vd_status refuse_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status refuse_range(struct vd_store *store, const struct vd_range_request *request,
+			      vd_range_fn done, void *arg)
 {
 	struct vd_error error;
 
@@ -255,7 +264,9 @@ static vd_status refuse_range(struct vd_store *store, const struct vd_range_requ
 	return VD_OK;
 }
 
-/* The state of now needs the store's revision: when that cannot be read, the error is the only event, and nothing is left under way. rules: R-521 */
+/* The state of now needs the store's revision: when that cannot be read, the error is the only event, and
+ * nothing is left under way.
+ * rules: R-521 */
 static void r520_a_state_whose_revision_cannot_be_read(void **state)
 {
 	for (int i = 0; i < 3; i++) {
@@ -281,7 +292,8 @@ static void r520_a_state_whose_revision_cannot_be_read(void **state)
 		assert_int_equal(r->count, 1);
 		assert_int_equal(r->events[0].type, VD_WATCH_ERROR);
 		assert_status(r->events[0].code, i == 1 ? VD_NOMEM : VD_UNAVAILABLE);
-		assert_string_equal(r->events[0].message, i == 2 ? "no route" : vd_status_sentence(r->events[0].code));
+		assert_string_equal(r->events[0].message,
+				    i == 2 ? "no route" : vd_status_sentence(r->events[0].code));
 		assert_int_equal(r->ended, 1);
 		assert_status(r->reason, r->events[0].code);
 		assert_int_equal(f.cacher->call_count, 1); /* the stream of the cache itself */
@@ -359,7 +371,9 @@ static void r541_the_bookmark_of_an_idle_resource_moves(void **state)
 		options.deadline = vd_mono_add(vd_env_now(f.env), VD_SECONDS(4));
 		assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
 		cacher_fixture_settle(&f);
-		assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/secrets/ns/s"), vd_bytes_of("{}"), &elsewhere, NULL), VD_OK);
+		assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/secrets/ns/s"),
+						vd_bytes_of("{}"), &elsewhere, NULL),
+			      VD_OK);
 		vdi_sim_advance(f.env, VD_MS(3900));
 		assert_true(r->count >= 1);
 		assert_int_equal(r->events[r->count - 1].type, VD_WATCH_BOOKMARK);
@@ -404,7 +418,8 @@ static void t128_a_stuck_watcher_is_ended_and_delays_nobody(void **state)
 	free(well);
 }
 
-/* At any step of its beginning, whatever it asks for: it is told nothing after the close, and nothing of it is left. */
+/* At any step of its beginning, whatever it asks for: it is told nothing after the close, and nothing of it
+ * is left. */
 static void r560_closing_before_it_has_begun(void **state)
 {
 	for (unsigned steps = 0; steps < 40; steps++) {
@@ -418,7 +433,8 @@ static void r560_closing_before_it_has_begun(void **state)
 		options.send_initial_events = steps % 2 ? VD_TRUE : VD_UNSET;
 		options.allow_bookmarks = steps % 3 == 0;
 		options.revision = steps % 2 ? VD_REVISION_UNSET : vd_cacher_revision(f.cacher) + steps % 4;
-		assert_status(recorder_open(&f, r, &options, steps % 5 ? vdi_env_runner(f.env) : NULL), VD_OK);
+		assert_status(recorder_open(&f, r, &options, steps % 5 ? vdi_env_runner(f.env) : NULL),
+			      VD_OK);
 		for (unsigned step = 0; step < steps / 2; step++)
 			(void) vdi_sim_step(f.env);
 		recorder_close(&f, r);
@@ -581,7 +597,8 @@ static void t121_nothing_is_left_of_many_watchers(void **state)
 
 		snprintf(label, sizeof label, "app=a%u", i % 10);
 		options.label_selector = vd_bytes_of(label);
-		assert_status(recorder_open(&f, &many[i], &options, i % 2 ? NULL : vdi_env_runner(f.env)), VD_OK);
+		assert_status(recorder_open(&f, &many[i], &options, i % 2 ? NULL : vdi_env_runner(f.env)),
+			      VD_OK);
 	}
 	cacher_fixture_settle(&f);
 	assert_int_equal(f.cacher->watcher_index.group_count, 10);

@@ -1,4 +1,5 @@
-/* The last words of a cacher: nobody's watch ends before it has been told everything, however slow its reader is; and nothing else can hold the end up. */
+/* The last words of a cacher: nobody's watch ends before it has been told everything, however slow its reader
+ * is; and nothing else can hold the end up. */
 #include <poll.h>
 
 #include "cacher.h"
@@ -42,15 +43,16 @@ static void a_watch_ends_behind_its_last_event(void **state)
 {
 	struct cacher_fixture	f;
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
-	struct recorder	       *quick = calloc(1, sizeof *quick), *slow = calloc(1, sizeof *slow), *late = calloc(1, sizeof *late);
-	struct recorder	       *stuck = calloc(1, sizeof *stuck), *early = calloc(1, sizeof *early);
-	struct vd_watcher      *pulled;
-	struct vd_watch_event	event;
-	struct vd_error		error;
-	unsigned		drained = 0;
-	int64_t			deleted = 0;
-	char			name[16];
-	vd_rev			before, last = 0;
+	struct recorder	       *quick = calloc(1, sizeof *quick), *slow = calloc(1, sizeof *slow),
+			*late = calloc(1, sizeof *late);
+	struct recorder	     *stuck = calloc(1, sizeof *stuck), *early = calloc(1, sizeof *early);
+	struct vd_watcher    *pulled;
+	struct vd_watch_event event;
+	struct vd_error	      error;
+	unsigned	      drained = 0;
+	int64_t		      deleted = 0;
+	char		      name[16];
+	vd_rev		      before, last = 0;
 
 	cacher_fixture_setup(&f, 1);
 	for (int i = 0; i < MANY; i++) {
@@ -66,7 +68,9 @@ static void a_watch_ends_behind_its_last_event(void **state)
 	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &pulled, &error), VD_OK);
 	cacher_fixture_settle(&f);
 	vdi_cacher_drain(f.cacher, last + 1, count_call, &drained);
-	assert_status(vd_store_delete_wait(f.store, vd_bytes_of(KEY("p")), vd_bytes_of(KEY("q")), &deleted, &last, &error), VD_OK);
+	assert_status(vd_store_delete_wait(f.store, vd_bytes_of(KEY("p")), vd_bytes_of(KEY("q")), &deleted,
+					   &last, &error),
+		      VD_OK);
 	assert_int_equal(deleted, MANY);
 	open_from(&f, early, last + 100, SIZE_MAX); /* it waits for what does not come */
 	cacher_fixture_settle(&f);
@@ -149,7 +153,8 @@ static void the_cache_comes_up_to_the_revision_first(void **state)
 		feed_delete(feed, KEY("x"));
 		vdi_sim_advance(f.env, VD_SECONDS(1));
 		assert_int_equal(r->count, 1);
-		assert_int_equal(r->ended, !proves); /* where nothing can be proved an empty cache is enough */
+		assert_int_equal(r->ended,
+				 !proves); /* where nothing can be proved an empty cache is enough */
 		feed_progress(feed);
 		feed_hold_progress(feed, false);
 		vdi_sim_advance(f.env, VD_SECONDS(1));
@@ -164,7 +169,8 @@ static void the_cache_comes_up_to_the_revision_first(void **state)
 	free(r);
 }
 
-/* The end of the server cannot wait for slow readers. And without watches there is nothing to wait for, not even a revision. */
+/* The end of the server cannot wait for slow readers. And without watches there is nothing to wait for, not
+ * even a revision. */
 static void the_end_cuts_it_short(void **state)
 {
 	struct cacher_fixture f;

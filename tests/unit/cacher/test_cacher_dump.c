@@ -1,4 +1,5 @@
-/* The dump of a cacher: valid JSON whatever happens meanwhile, rows of those who lag, undecodable keys, and no leak when memory fails. */
+/* The dump of a cacher: valid JSON whatever happens meanwhile, rows of those who lag, undecodable keys, and
+ * no leak when memory fails. */
 #include "cacher_fixture.h"
 
 #include "cacher.h"
@@ -64,7 +65,8 @@ static void the_dump_names_who_lags(void **state)
 	assert_non_null(strstr(dump->text, "\"reflector\":{\"phase\":\"watching\",\"relists\":"));
 	assert_non_null(strstr(dump->text, "\"objects\":1,"));
 	assert_non_null(strstr(dump->text, "\"live\":2,\"behind\":1,\"blocked\":1"));
-	assert_non_null(strstr(dump->text, "\"slowest\":[{\"state\":\"blocked\",\"watchers\":1,\"lagEvents\":4,"));
+	assert_non_null(
+		strstr(dump->text, "\"slowest\":[{\"state\":\"blocked\",\"watchers\":1,\"lagEvents\":4,"));
 	assert_non_null(strstr(dump->text, "\"labelSelector\":\"app=web\""));
 	{
 		char newest[64];
@@ -119,7 +121,7 @@ static void the_dump_sorts_by_what_is_held(void **state)
 		assert_non_null(strstr(dump->text, "\"events\":9,\"bookmarks\":"));
 		few = strstr(dump->text, "\"lagEvents\":3,");
 		many = strstr(dump->text, "\"lagEvents\":4,");
-	assert_true(few && many && few < many);
+		assert_true(few && many && few < many);
 		for (size_t i = 0; i < 2; i++)
 			recorder_close(&f, &recorders[i]);
 		cacher_fixture_teardown(&f);
@@ -138,7 +140,8 @@ static void o20_undecodable_keys_are_listed_until_they_are_readable(void **state
 	f.options.skip_undecodable = true;
 	cacher_fixture_open(&f, NULL);
 	snprintf(key, sizeof key, "%sa/bad", f.options.key_prefix);
-	assert_int_equal(vd_store_put_wait(f.store, vd_bytes_of(key), vd_bytes_of("{"), &revision, NULL), VD_OK);
+	assert_int_equal(vd_store_put_wait(f.store, vd_bytes_of(key), vd_bytes_of("{"), &revision, NULL),
+			 VD_OK);
 	cacher_fixture_settle(&f);
 	dump_of(&f, dump);
 	assert_non_null(strstr(dump->text, "\"quarantined\":{\"count\":1,\"total\":1,\"keys\":[{\"key\":\""));
@@ -163,7 +166,8 @@ static void o20_undecodable_keys_leave_one_by_one(void **state)
 		for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(keys); i++)
 			vdi_quarantine_add(&quarantine, vd_bytes_of(keys[i % 3]), (vd_rev) i, "torn");
 		assert_int_equal(vdi_quarantine_count(&quarantine), VDI_ARRAY_SIZE(keys));
-		vdi_quarantine_remove(&quarantine, vd_bytes_of(keys[gone]), 0); /* an older state: what came later cannot be read */
+		vdi_quarantine_remove(&quarantine, vd_bytes_of(keys[gone]),
+				      0); /* an older state: what came later cannot be read */
 		assert_int_equal(vdi_quarantine_count(&quarantine), VDI_ARRAY_SIZE(keys));
 		vdi_quarantine_remove(&quarantine, vd_bytes_of(keys[gone]), 10);
 		vdi_quarantine_remove(&quarantine, vd_bytes_of("/never"), 10);
@@ -203,9 +207,9 @@ static void r717_stages_and_r703_returned_objects_are_counted(void **state)
 
 static void torture_a_dump_without_memory_answers_all_the_same(void **state)
 {
-	struct cacher_fixture f;
+	struct cacher_fixture  f;
 	static struct recorder slow;
-	struct dumped	     *dump = malloc(sizeof *dump);
+	struct dumped	      *dump = malloc(sizeof *dump);
 
 	cacher_fixture_setup(&f, 8);
 	open_blocked(&f, &slow, "app=web");

@@ -1,4 +1,5 @@
-/* The life of a cacher: what it refuses to be made of, when it is ready, what its end and its new beginnings do to those who read and watch. */
+/* The life of a cacher: what it refuses to be made of, when it is ready, what its end and its new beginnings
+ * do to those who read and watch. */
 #include "cacher.h"
 #include "cacher_fixture.h"
 #include "env.h"
@@ -32,7 +33,8 @@ static void r501_what_cannot_be_a_cacher(void **state)
 		f.options.key_prefix = rows[i].prefix;
 		f.options.trigger = rows[i].trigger;
 		f.options.history_window = VD_SECONDS(rows[i].window_s);
-		assert_status(vd_cacher_new(f.env, f.store, &f.options, &cacher, &error), VD_INVALID_ARGUMENT);
+		assert_status(vd_cacher_new(f.env, f.store, &f.options, &cacher, &error),
+			      VD_INVALID_ARGUMENT);
 		if (strstr(error.message, rows[i].why) == NULL)
 			fail_msg("%s", error.message);
 	}
@@ -43,7 +45,8 @@ static void r501_what_cannot_be_a_cacher(void **state)
 static void r501_the_borders_of_the_options(void **state)
 {
 	static const char positive[] = "history_bytes, lag_bytes_max and watcher_count_max must be positive";
-	static const char interval[] = "consistency_interval (-1 ms) must not be negative, and on_inconsistency (0) one of its enum";
+	static const char interval[] =
+		"consistency_interval (-1 ms) must not be negative, and on_inconsistency (0) one of its enum";
 	static const struct {
 		int64_t	    history, lag, interval_ms;
 		unsigned    watchers, on_inconsistency;
@@ -80,7 +83,8 @@ static void r501_the_borders_of_the_options(void **state)
 			options.on_inconsistency = rows[i].on_inconsistency;
 			options.resource = rows[i].resource;
 		}
-		assert_status(vd_cacher_new(f.env, f.store, &options, &cacher, &error), why ? VD_INVALID_ARGUMENT : VD_OK);
+		assert_status(vd_cacher_new(f.env, f.store, &options, &cacher, &error),
+			      why ? VD_INVALID_ARGUMENT : VD_OK);
 		assert_int_equal(cacher == NULL, why != NULL);
 		if (why ? strstr(error.message, why) == NULL : error.message[0])
 			fail_msg("%zu: %s", i, error.message);
@@ -132,8 +136,9 @@ static bool is_pending(void *arg)
 	return vd_cacher_ready(arg, NULL) != VD_OK;
 }
 
-/* Relist: watches end without an error event, who comes meanwhile is refused, and from the last revision nothing is missing where the history reaches, or it is
- * Expired: never a gap. rules: R-436, R-503, R-562, T-120 */
+/* Relist: watches end without an error event, who comes meanwhile is refused, and from the last revision
+ * nothing is missing where the history reaches, or it is Expired: never a gap.
+ * rules: R-436, R-503, R-562, T-120 */
 static void r503_r504_t120_a_new_beginning_makes_no_gap(void **state)
 {
 	struct cacher_fixture	f;
@@ -202,7 +207,8 @@ struct answer {
 	vd_status status;
 };
 
-static void note_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void note_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			const struct vd_error *error)
 {
 	struct answer *answer = arg;
 
@@ -224,7 +230,8 @@ static void note_closed(void *arg)
 	*(bool *) arg = true;
 }
 
-/* After the end watches and lists are refused; those that waited are answered, once. rules */
+/* After the end watches and lists are refused; those that waited are answered, once.
+ * rules: R-562, R-563, R-564 */
 static void t119_r564_the_end_answers_everybody(void **state)
 {
 	struct cacher_fixture	f;
@@ -241,7 +248,9 @@ static void t119_r564_the_end_answers_everybody(void **state)
 	cacher_fixture_settle(&f);
 	/* Both wait for a revision of the future. */
 	list.revision = vd_cacher_revision(f.cacher) + 10;
-	assert_status(vd_cacher_get(f.cacher, vd_bytes_of("ns"), vd_bytes_of("x"), list.revision, note_object, &get), VD_OK);
+	assert_status(vd_cacher_get(f.cacher, vd_bytes_of("ns"), vd_bytes_of("x"), list.revision, note_object,
+				    &get),
+		      VD_OK);
 	assert_status(vd_cacher_list(f.cacher, &list, note_list, &listed, &error), VD_OK);
 	vdi_sim_advance(f.env, VD_MS(100));
 	assert_int_equal(get.count + listed.count, 0);
@@ -250,7 +259,8 @@ static void t119_r564_the_end_answers_everybody(void **state)
 	assert_status(vd_cacher_watch(f.cacher, &watch, NULL, &watcher, &error), VD_CLOSED);
 	assert_string_equal(error.message, "apiserver cacher is stopped");
 	assert_status(vd_cacher_list(f.cacher, &list, note_list, &late, &error), VD_CLOSED);
-	assert_status(vd_cacher_get(f.cacher, vd_bytes_of("ns"), vd_bytes_of("x"), 0, note_object, &late), VD_CLOSED);
+	assert_status(vd_cacher_get(f.cacher, vd_bytes_of("ns"), vd_bytes_of("x"), 0, note_object, &late),
+		      VD_CLOSED);
 	vdi_sim_advance(f.env, VD_MS(50));
 	assert_int_equal(get.count, 1);
 	assert_status(get.status, VD_CLOSED);
@@ -268,7 +278,8 @@ static void t119_r564_the_end_answers_everybody(void **state)
 	free(r);
 }
 
-/* ..R-464: nobody waits longer than 3 s, however often the revision moves below what is asked; only real waits are measured. */
+/* R-460, R-462..R-464: nobody waits longer than 3 s, however often the revision moves below what is asked;
+ * only real waits are measured. */
 static void t168_r462_r463_r464_waiting_for_a_revision(void **state)
 {
 	struct cacher_fixture f;
@@ -281,11 +292,17 @@ static void t168_r462_r463_r464_waiting_for_a_revision(void **state)
 	cacher_fixture_settle(&f);
 	revision = vd_cacher_revision(f.cacher);
 	started = vd_env_now(f.env);
-	assert_status(vd_cacher_get(f.cacher, vd_bytes_of("ns"), vd_bytes_of("x"), revision, note_object, &now), VD_OK);
+	assert_status(
+		vd_cacher_get(f.cacher, vd_bytes_of("ns"), vd_bytes_of("x"), revision, note_object, &now),
+		VD_OK);
 	assert_int_equal(now.count, 1); /* at once */
 	assert_int_equal(vdi_metric_value(f.cacher->metrics.read_wait), 0);
-	assert_status(vd_cacher_get(f.cacher, vd_bytes_of("ns"), vd_bytes_of("x"), revision + 3, note_object, &soon), VD_OK);
-	assert_status(vd_cacher_get(f.cacher, vd_bytes_of("ns"), vd_bytes_of("x"), revision + 100, note_object, &never), VD_OK);
+	assert_status(vd_cacher_get(f.cacher, vd_bytes_of("ns"), vd_bytes_of("x"), revision + 3, note_object,
+				    &soon),
+		      VD_OK);
+	assert_status(vd_cacher_get(f.cacher, vd_bytes_of("ns"), vd_bytes_of("x"), revision + 100,
+				    note_object, &never),
+		      VD_OK);
 	for (unsigned i = 0; i < 3; i++) {
 		vdi_sim_advance(f.env, VD_MS(500));
 		assert_int_equal(soon.count, 0);
@@ -298,12 +315,15 @@ static void t168_r462_r463_r464_waiting_for_a_revision(void **state)
 	while (never.count == 0)
 		vdi_sim_advance(f.env, VD_MS(10));
 	assert_status(never.status, VD_TOO_LARGE_REVISION);
-	assert_in_range((uint64_t) vd_mono_since(vd_env_now(f.env), started).ns, VD_SECONDS(3).ns, VD_MS(3030).ns);
+	assert_in_range((uint64_t) vd_mono_since(vd_env_now(f.env), started).ns, VD_SECONDS(3).ns,
+			VD_MS(3030).ns);
 	assert_int_equal(vdi_metric_value(f.cacher->metrics.read_wait), 2);
 	cacher_fixture_teardown(&f);
 }
 
-/* a DELETED event and its object carry the revision of the deletion. R-450: a bookmark of the store moves the revision and keeps no snapshot. rules: R-407 */
+/* R-130, R-434: a DELETED event and its object carry the revision of the deletion. R-450: a bookmark of the
+ * store moves the revision and keeps no snapshot.
+ * rules: R-407 */
 static void t061_t126_r434_r437_r450_revisions_move_on(void **state)
 {
 	struct cacher_fixture	f;
@@ -332,7 +352,8 @@ static void t061_t126_r434_r437_r450_revisions_move_on(void **state)
 	vdi_sim_advance(f.env, VD_SECONDS(65));
 	assert_int_equal(vd_cacher_revision(f.cacher), later);
 	assert_int_equal(f.cacher->watch_cache.store.retained_count, 0);
-	assert_int_equal(f.cacher->watch_cache.history.end - f.cacher->watch_cache.history.start, 2); /* */
+	assert_int_equal(f.cacher->watch_cache.history.end - f.cacher->watch_cache.history.start,
+			 2); /* */
 	snprintf(expected, sizeof expected, "*@%lld", (long long) later);
 	assert_string_equal(recorder_text(r), expected);
 	/* The newest snapshot stays good for the higher revision. */
@@ -344,8 +365,10 @@ static void t061_t126_r434_r437_r450_revisions_move_on(void **state)
 	free(r);
 }
 
-/* several events of one revision; who reads at it sees the last state only, who watches sees all of them (E-459). */
-static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+/* R-446: several events of one revision; who reads at it sees the last state only, who watches sees all of
+ * them (E-459). */
+static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		   const struct vd_error *error)
 {
 	assert_status(status, VD_OK);
 	*(vd_rev *) arg = result->revision;
@@ -356,14 +379,16 @@ static void r446_r484_one_revision_many_events(void **state)
 	struct cacher_fixture	f;
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 	struct recorder	       *r = calloc(1, sizeof *r);
-	struct vd_op		ops[] = { { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY("x")), .value = vd_bytes_of(POD("x")) },
-					  { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY("y")), .value = vd_bytes_of(POD("y")) },
-					  { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY("z")), .value = vd_bytes_of(POD("z")) } };
-	struct vd_txn_request	txn = { .success = ops, .success_count = 3 };
-	struct vd_list_options	list = VD_LIST_OPTIONS_INIT;
-	struct vd_list	       *listed;
-	vd_rev			before, revision = 0;
-	char			expected[96];
+	struct vd_op		ops[] = {
+			   { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY("x")), .value = vd_bytes_of(POD("x")) },
+			   { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY("y")), .value = vd_bytes_of(POD("y")) },
+			   { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY("z")), .value = vd_bytes_of(POD("z")) }
+	};
+	struct vd_txn_request  txn = { .success = ops, .success_count = 3 };
+	struct vd_list_options list = VD_LIST_OPTIONS_INIT;
+	struct vd_list	      *listed;
+	vd_rev		       before, revision = 0;
+	char		       expected[96];
 
 	cacher_fixture_setup(&f, 8);
 	before = put_pod(&f, "ns", "a", NULL, NULL);
@@ -373,7 +398,8 @@ static void r446_r484_one_revision_many_events(void **state)
 	options.revision = before;
 	assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
 	cacher_fixture_settle(&f);
-	snprintf(expected, sizeof expected, "+ns/x@%lld +ns/y@%lld +ns/z@%lld", (long long) revision, (long long) revision, (long long) revision);
+	snprintf(expected, sizeof expected, "+ns/x@%lld +ns/y@%lld +ns/z@%lld", (long long) revision,
+		 (long long) revision, (long long) revision);
 	assert_string_equal(recorder_text(r), expected);
 	recorder_close(&f, r);
 	*r = (struct recorder) { 0 };
@@ -483,7 +509,8 @@ static void torture_construction(void **state)
 	}
 }
 
-/* an idle cache follows the store by the progress that comes by itself, every ten minutes here; nobody has to wait for it. */
+/* R-211, R-307: an idle cache follows the store by the progress that comes by itself, every ten minutes here;
+ * nobody has to wait for it. */
 static void r211_an_idle_cache_follows_by_itself(void **state)
 {
 	struct cacher_fixture f;
@@ -491,7 +518,9 @@ static void r211_an_idle_cache_follows_by_itself(void **state)
 	vd_rev		      revision;
 
 	cacher_fixture_setup(&f, 11);
-	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/other/x"), vd_bytes_of("{}"), &revision, &error), VD_OK);
+	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/other/x"), vd_bytes_of("{}"),
+					&revision, &error),
+		      VD_OK);
 	cacher_fixture_settle(&f);
 	assert_true(vd_cacher_revision(f.cacher) < revision);
 	vdi_sim_advance(f.env, VD_SECONDS(21 * 60));

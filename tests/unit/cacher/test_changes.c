@@ -22,9 +22,11 @@ static const char *text_of(struct cacher_fixture *f, const struct vd_changes_opt
 		if (change.old_object)
 			(void) vd_object_label_get(change.old_object, vd_bytes_of("app"), &before);
 		(void) vd_object_label_get(change.object, vd_bytes_of("app"), &after);
-		size += (size_t) snprintf(text + size, sizeof text - size, "%s%c%.*s@%lld:%.*s>%.*s", size ? " " : "", "+~-"[change.type], (int) name.size,
-					  (const char *) name.data, (long long) change.revision, (int) before.size, (const char *) before.data,
-					  change.type == VD_WATCH_DELETED ? 0 : (int) after.size, (const char *) after.data);
+		size += (size_t) snprintf(
+			text + size, sizeof text - size, "%s%c%.*s@%lld:%.*s>%.*s", size ? " " : "",
+			"+~-"[change.type], (int) name.size, (const char *) name.data,
+			(long long) change.revision, (int) before.size, (const char *) before.data,
+			change.type == VD_WATCH_DELETED ? 0 : (int) after.size, (const char *) after.data);
 		assert_int_equal(change.old_object == NULL, change.type == VD_WATCH_ADDED);
 	}
 	vd_changes_free(changes);
@@ -43,11 +45,11 @@ static struct vd_changes_options of(const char *name, vd_rev after, vd_rev until
 	return options;
 }
 
-#define assert_changes(f, options, ...)                                                                                          \
-	do {                                                                                                                     \
-		char expected_[512];                                                                                             \
-		snprintf(expected_, sizeof expected_, __VA_ARGS__);                                                              \
-		assert_string_equal(text_of(f, options), expected_);                                                             \
+#define assert_changes(f, options, ...)                                                                      \
+	do {                                                                                                 \
+		char expected_[512];                                                                         \
+		snprintf(expected_, sizeof expected_, __VA_ARGS__);                                          \
+		assert_string_equal(text_of(f, options), expected_);                                         \
 	} while (0)
 
 /* Of one object, through its deletion and its second life; from before the cacher was there. */
@@ -67,7 +69,9 @@ static void the_history_of_one_object(void **state)
 	r4 = put_pod(&f, "a", "x", "three", NULL);
 	r5 = put_pod(&f, "a", "x", "four", NULL);
 	cacher_fixture_settle(&f);
-	assert_changes(&f, &options, "+x@%lld:>one ~x@%lld:one>two -x@%lld:two> +x@%lld:>three ~x@%lld:three>four", r1, r2, r3, r4, r5);
+	assert_changes(&f, &options,
+		       "+x@%lld:>one ~x@%lld:one>two -x@%lld:two> +x@%lld:>three ~x@%lld:three>four", r1, r2,
+		       r3, r4, r5);
 	options.after = r2;
 	assert_changes(&f, &options, "-x@%lld:two> +x@%lld:>three ~x@%lld:three>four", r3, r4, r5);
 	options.until = r4;
@@ -99,12 +103,15 @@ static void the_difference_between_two_revisions(void **state)
 	last = z = put_pod(&f, "a", "z", "two", NULL);
 	cacher_fixture_settle(&f);
 	options = of("", start, 0, true);
-	assert_changes(&f, &options, "-gone@%lld:one> ~keep@%lld:one>one ~x@%lld:one>three +z@%lld:>two", gone, back, x, z);
+	assert_changes(&f, &options, "-gone@%lld:one> ~keep@%lld:one>one ~x@%lld:one>three +z@%lld:>two",
+		       gone, back, x, z);
 	/* For a selector: who leaves it is gone, with the state that it had at first. */
 	options.label_selector = vd_bytes_of("app=one");
-	assert_changes(&f, &options, "-gone@%lld:one> ~keep@%lld:one>one -x@%lld:one>", gone - 1, back, (long long) start + 1);
+	assert_changes(&f, &options, "-gone@%lld:one> ~keep@%lld:one>one -x@%lld:one>", gone - 1, back,
+		       (long long) start + 1);
 	options.label_selector = vd_bytes_of("app in (one,two)");
-	assert_changes(&f, &options, "-gone@%lld:one> ~keep@%lld:one>one -x@%lld:one> +z@%lld:>two", gone, back, x, z);
+	assert_changes(&f, &options, "-gone@%lld:one> ~keep@%lld:one>one -x@%lld:one> +z@%lld:>two", gone,
+		       back, x, z);
 	options = of("", last, 0, true);
 	assert_changes(&f, &options, "%s", "");
 	cacher_fixture_teardown(&f);
@@ -120,11 +127,14 @@ static void random_differences_agree_with_lists(void **state)
 	cacher_fixture_setup(&f, 3);
 	for (unsigned i = 0; i < 200; i++) {
 		snprintf(name, sizeof name, "p%u", (unsigned) vd_env_random_below(f.env, 12));
-		revisions[i] = vd_env_random_below(f.env, 3) ? put_pod(&f, "a", name, i % 2 ? "web" : "db", NULL) : delete_pod(&f, "a", name);
+		revisions[i] = vd_env_random_below(f.env, 3) ?
+				       put_pod(&f, "a", name, i % 2 ? "web" : "db", NULL) :
+				       delete_pod(&f, "a", name);
 	}
 	cacher_fixture_settle(&f);
 	for (unsigned round = 0; round < 300; round++) {
-		vd_rev			  a = revisions[vd_env_random_below(f.env, 200)], b = revisions[vd_env_random_below(f.env, 200)];
+		vd_rev a = revisions[vd_env_random_below(f.env, 200)],
+		       b = revisions[vd_env_random_below(f.env, 200)];
 		struct vd_changes_options options = of("", VDI_MIN(a, b), VDI_MAX(a, b), true);
 		struct vd_list_options	  lists = VD_LIST_OPTIONS_INIT;
 		struct vd_list		 *before, *after;
@@ -143,7 +153,10 @@ static void random_differences_agree_with_lists(void **state)
 		old_object = vd_list_next(before);
 		object = vd_list_next(after);
 		while (old_object || object) {
-			int		 order = old_object == NULL ? 1 : object == NULL ? -1 : vd_bytes_compare(vd_object_key(old_object), vd_object_key(object));
+			int		 order = old_object == NULL ? 1 :
+						 object == NULL	    ? -1 :
+								  vd_bytes_compare(vd_object_key(old_object),
+										   vd_object_key(object));
 			struct vd_change change;
 
 			if (order == 0 && vd_object_revision(old_object) == vd_object_revision(object)) {
@@ -153,13 +166,17 @@ static void random_differences_agree_with_lists(void **state)
 			}
 			assert_true(at < vd_changes_count(changes));
 			change = vd_changes_at(changes, at++);
-			assert_int_equal(change.type, order > 0 ? VD_WATCH_ADDED : order < 0 ? VD_WATCH_DELETED : VD_WATCH_MODIFIED);
+			assert_int_equal(change.type, order > 0 ? VD_WATCH_ADDED :
+						      order < 0 ? VD_WATCH_DELETED :
+								  VD_WATCH_MODIFIED);
 			if (order <= 0) {
-				assert_int_equal(vd_object_revision(change.old_object), vd_object_revision(old_object));
+				assert_int_equal(vd_object_revision(change.old_object),
+						 vd_object_revision(old_object));
 				old_object = vd_list_next(before);
 			}
 			if (order >= 0) {
-				assert_int_equal(vd_object_revision(change.object), vd_object_revision(object));
+				assert_int_equal(vd_object_revision(change.object),
+						 vd_object_revision(object));
 				assert_int_equal(change.revision, vd_object_revision(object));
 				object = vd_list_next(after);
 			}
@@ -202,7 +219,8 @@ static void what_cannot_be_told(void **state)
 	options = of("", first - 1, 0, false);
 	assert_changes(&f, &options, "expired: too old resource version: %lld (%lld)", first - 1, first);
 	options = of("", first, first + 10, false);
-	assert_changes(&f, &options, "too_large_revision: Too large resource version: %lld, current: %lld", first + 10, first);
+	assert_changes(&f, &options, "too_large_revision: Too large resource version: %lld, current: %lld",
+		       first + 10, first);
 	options = of("", 0, 0, true);
 	assert_changes(&f, &options, "%s", "");
 	options.label_selector = vd_bytes_of("(");
@@ -228,7 +246,8 @@ static void a_long_history_is_told_whole(void **state)
 		cacher_fixture_settle(&f);
 		assert_status(vd_cacher_changes(f.cacher, &options, &changes, NULL), VD_OK);
 		assert_int_equal(vd_changes_count(changes), count);
-		assert_int_equal(vd_changes_after(changes), vdi_history_floor(&f.cacher->watch_cache.history));
+		assert_int_equal(vd_changes_after(changes),
+				 vdi_history_floor(&f.cacher->watch_cache.history));
 		assert_int_equal(vd_changes_until(changes), first + count - 1);
 		for (unsigned i = 0; i < count; i++)
 			assert_int_equal(vd_changes_at(changes, i).revision, first + i);
@@ -266,8 +285,11 @@ static void torture(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_history_of_one_object), cmocka_unit_test(the_difference_between_two_revisions),
-		cmocka_unit_test(random_differences_agree_with_lists), cmocka_unit_test(what_cannot_be_told), cmocka_unit_test(torture),
+		cmocka_unit_test(the_history_of_one_object),
+		cmocka_unit_test(the_difference_between_two_revisions),
+		cmocka_unit_test(random_differences_agree_with_lists),
+		cmocka_unit_test(what_cannot_be_told),
+		cmocka_unit_test(torture),
 		cmocka_unit_test(a_long_history_is_told_whole),
 	};
 

@@ -13,7 +13,8 @@
 
 static uint64_t count_of(const struct cacher_fixture *f, enum vdi_consistency_verdict verdict)
 {
-	assert_int_equal(vdi_metric_value(f->cacher->metrics.consistency_checks[verdict]), f->cacher->consistency.counts[verdict]);
+	assert_int_equal(vdi_metric_value(f->cacher->metrics.consistency_checks[verdict]),
+			 f->cacher->consistency.counts[verdict]);
 	return f->cacher->consistency.counts[verdict];
 }
 
@@ -29,7 +30,9 @@ static void corrupt(struct cacher_fixture *f, struct vd_object *old_object, stru
 	struct vd_object       *replaced;
 
 	vdi_lock_acquire(&cache->lock);
-	assert_status(vdi_object_store_change(&cache->store, vd_object_key(object ? object : old_object), object, &replaced), VD_OK);
+	assert_status(vdi_object_store_change(&cache->store, vd_object_key(object ? object : old_object),
+					      object, &replaced),
+		      VD_OK);
 	vdi_lock_release(&cache->lock);
 	vd_object_unref(replaced);
 }
@@ -55,8 +58,8 @@ static void r5a0_it_runs_every_five_minutes_and_something(void **state)
 		before = (uint64_t) f.cacher->consistency.checked.ns;
 		pass(&f, PERIOD * 3 / 2 + 1);
 		assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 2);
-		assert_in_range((uint64_t) f.cacher->consistency.checked.ns - before, (uint64_t) PERIOD * 1000000000,
-				(uint64_t) (PERIOD * 3 / 2 + 1) * 1000000000);
+		assert_in_range((uint64_t) f.cacher->consistency.checked.ns - before,
+				(uint64_t) PERIOD * 1000000000, (uint64_t) (PERIOD * 3 / 2 + 1) * 1000000000);
 		assert_int_equal(f.cacher->consistency.verdict, VDI_CONSISTENCY_SUCCESS);
 		cacher_fixture_teardown(&f);
 	}
@@ -75,7 +78,8 @@ static void r5a0_it_can_be_switched_off(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* The digest is upstream's: FNV-1 over namespace/name/revision of every item, nothing between items. rules: T-151 */
+/* The digest is upstream's: FNV-1 over namespace/name/revision of every item, nothing between items.
+ * rules: T-151 */
 static void r5a1_the_digest_is_upstreams(void **state)
 {
 	struct cacher_fixture f;
@@ -123,9 +127,11 @@ static void r5a1_pages_are_read_at_one_revision(void **state)
 
 static void r5a2_r5a3_every_kind_of_difference_is_found(void **state)
 {
-	static const char *const expected[] = { "only in the cache: /registry/pods/a/extra", "only in storage: /registry/pods/a/x",
-						"another revision: /registry/pods/a/x", "another content: /registry/pods/a/x",
-						"only in the cache: /registry/pods/a/z", "only in the cache: /registry/pods/A/a" };
+	static const char *const expected[] = {
+		"only in the cache: /registry/pods/a/extra", "only in storage: /registry/pods/a/x",
+		"another revision: /registry/pods/a/x",	     "another content: /registry/pods/a/x",
+		"only in the cache: /registry/pods/a/z",     "only in the cache: /registry/pods/A/a"
+	};
 
 	for (int kind = 0; kind < 6; kind++) {
 		struct cacher_fixture f;
@@ -140,7 +146,8 @@ static void r5a2_r5a3_every_kind_of_difference_is_found(void **state)
 		if (kind == 0)
 			forged = pod_new(f.codec, "a", "extra", NULL, NULL, 2);
 		else if (kind >= 4) /* behind the last key of the store, and before its first */
-			forged = kind == 4 ? pod_new(f.codec, "a", "z", NULL, NULL, 2) : pod_new(f.codec, "A", "a", NULL, NULL, 2);
+			forged = kind == 4 ? pod_new(f.codec, "a", "z", NULL, NULL, 2) :
+					     pod_new(f.codec, "A", "a", NULL, NULL, 2);
 		else if (kind > 1)
 			forged = pod_new(f.codec, "a", "x", "web", NULL, kind == 2 ? revision - 1 : revision);
 		corrupt(&f, kind && kind < 4 ? cached(&f, "/registry/pods/a/x") : NULL, forged);
@@ -183,7 +190,8 @@ static void give_a_page(struct cacher_fixture *f)
 	vd_list_free(list);
 }
 
-/* R-447, R-452: a failure drops the snapshots and sends exact reads to the store; a success gives them back. No event between makes a new one (W-25).
+/* R-447, R-452: a failure drops the snapshots and sends exact reads to the store; a success gives them back.
+ * No event between makes a new one (W-25).
  * rules: T-140, W-25 */
 static void r447_r452_r5a2_exact_reads_need_a_consistent_cache(void **state)
 {
@@ -325,11 +333,13 @@ static struct asked {
 } asked[8];
 static unsigned asked_count;
 
-static vd_status note_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status note_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			    void *arg)
 {
 	struct asked *ask = &asked[asked_count % VDI_ARRAY_SIZE(asked)];
 
-	snprintf(ask->key, sizeof ask->key, "%.*s", (int) request->key.size, (const char *) request->key.data);
+	snprintf(ask->key, sizeof ask->key, "%.*s", (int) request->key.size,
+		 (const char *) request->key.data);
 	ask->revision = request->revision;
 	ask->limit = request->limit;
 	ask->ends = vd_bytes_equal(request->range_end, vd_bytes_of("/registry/pods0"));
@@ -337,7 +347,8 @@ static vd_status note_range(struct vd_store *store, const struct vd_range_reques
 	return honest->range(store, request, done, arg);
 }
 
-/* One page after the other, each from behind the last key of the one before, all at the revision of the cache; and again from the start at the next check. */
+/* One page after the other, each from behind the last key of the one before, all at the revision of the
+ * cache; and again from the start at the next check. */
 static void r5a1_the_pages_that_are_asked_for(void **state)
 {
 	struct cacher_fixture f;
@@ -390,7 +401,8 @@ static void r5a2_the_first_difference_is_named(void **state)
 	corrupt(&f, y, NULL);
 	while (count_of(&f, VDI_CONSISTENCY_FAILURE) < 1)
 		pass(&f, 1);
-	assert_memory_equal(f.cacher->consistency.difference, "only in storage: /registry/pods/a/x (revision 0 in the cache, ", 62);
+	assert_memory_equal(f.cacher->consistency.difference,
+			    "only in storage: /registry/pods/a/x (revision 0 in the cache, ", 62);
 	assert_int_equal(f.cacher->consistency.verdict, VDI_CONSISTENCY_FAILURE);
 	corrupt(&f, NULL, x);
 	corrupt(&f, NULL, y);
@@ -404,7 +416,8 @@ static void r5a2_the_first_difference_is_named(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request,
+				   vd_range_fn done, void *arg)
 {
 	struct vd_range_result result = { .revision = 9, .count = 5, .more = true };
 
@@ -445,8 +458,12 @@ static void r5a1_what_cannot_be_decoded_is_no_difference(void **state)
 	f.options.skip_undecodable = true;
 	cacher_fixture_open(&f, NULL);
 	put_pod(&f, "a", "x", NULL, NULL);
-	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/pods/a/bad"), vd_bytes_of("nonsense"), &revision, &error), VD_OK);
-	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/pods/z/bad"), vd_bytes_of("nonsense"), &revision, &error), VD_OK);
+	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/pods/a/bad"), vd_bytes_of("nonsense"),
+					&revision, &error),
+		      VD_OK);
+	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/pods/z/bad"), vd_bytes_of("nonsense"),
+					&revision, &error),
+		      VD_OK);
 	pass(&f, PERIOD * 3 / 2 + 1);
 	assert_int_equal(count_of(&f, VDI_CONSISTENCY_SUCCESS), 1);
 	cacher_fixture_teardown(&f);

@@ -22,12 +22,14 @@ static const char *names_of(struct vd_list *list)
 
 	text[0] = 0;
 	while ((object = vd_list_next(list)))
-		size += (size_t) snprintf(text + size, sizeof text - size, "%s%.*s", size ? " " : "", (int) vd_object_name(object).size,
+		size += (size_t) snprintf(text + size, sizeof text - size, "%s%.*s", size ? " " : "",
+					  (int) vd_object_name(object).size,
 					  (const char *) vd_object_name(object).data);
 	return text;
 }
 
-static void assert_list(struct cacher_fixture *f, const struct vd_list_options *options, vd_rev revision, const char *names)
+static void assert_list(struct cacher_fixture *f, const struct vd_list_options *options, vd_rev revision,
+			const char *names)
 {
 	struct vd_list *list = NULL;
 	struct vd_error error;
@@ -71,7 +73,8 @@ static void r471_r475_lists_and_pages(void **state)
 	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_OK);
 	assert_int_equal(vd_list_remaining(list), 1);
 	assert_string_equal(names_of(list), "p1 p2 p3");
-	snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size, (const char *) vd_list_continue(list).data);
+	snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size,
+		 (const char *) vd_list_continue(list).data);
 	vd_list_free(list);
 	delete_pod(&f, "c", "p4");
 	put_pod(&f, "d", "p5", "web", NULL);
@@ -90,10 +93,14 @@ static void r471_r475_lists_and_pages(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* A field selector narrows the scope: nobody else's objects are looked at, as long as no page has to go on from there. */
+/* A field selector narrows the scope: nobody else's objects are looked at, as long as no page has to go on
+ * from there. */
 static void r525_what_a_list_looks_at(void **state)
 {
-	static const struct { int64_t limit; uint64_t looked; } rows[] = { { 0, 2 }, { 10, 5 } };
+	static const struct {
+		int64_t	 limit;
+		uint64_t looked;
+	} rows[] = { { 0, 2 }, { 10, 5 } };
 	struct cacher_fixture f;
 	struct vd_list	     *list;
 
@@ -167,16 +174,24 @@ static void r124_r460_a_future_revision_waits_three_seconds(void **state)
 	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_TOO_LARGE_REVISION);
 	assert_true(vd_mono_since(vd_env_now(f.env), before).ns >= VD_SECONDS(3).ns);
 	assert_true(vd_mono_since(vd_env_now(f.env), before).ns < VD_MS(3200).ns);
-	snprintf(message, sizeof message, "Too large resource version: %lld, current: %lld", (long long) options.revision,
-		 (long long) options.revision - 5);
+	snprintf(message, sizeof message, "Too large resource version: %lld, current: %lld",
+		 (long long) options.revision, (long long) options.revision - 5);
 	assert_string_equal(error.message, message);
 	assert_int_equal(error.retry_after_s, 1);
-	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), options.revision, &object, &error), VD_TOO_LARGE_REVISION);
-	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_ANY, &object, &error), VD_OK);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), options.revision,
+					 &object, &error),
+		      VD_TOO_LARGE_REVISION);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_ANY,
+					 &object, &error),
+		      VD_OK);
 	vd_object_unref(object);
-	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_UNSET, &object, &error), VD_OK);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_UNSET,
+					 &object, &error),
+		      VD_OK);
 	vd_object_unref(object);
-	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p9"), VD_REVISION_ANY, &object, &error), VD_NOT_FOUND);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p9"), VD_REVISION_ANY,
+					 &object, &error),
+		      VD_NOT_FOUND);
 	assert_int_equal(error.current, vd_cacher_revision(f.cacher));
 	cacher_fixture_teardown(&f);
 }
@@ -220,8 +235,10 @@ static void t110_which_source_answers(void **state)
 		options.revision = rows[i].revision;
 		options.match = rows[i].match;
 		options.limit = rows[i].limit;
-		assert_status(vdi_list_plan_make(&options, rows[i].token, rows[i].recursive, &plan, &error), VD_OK);
-		assert_int_equal(vdi_list_source_of(&plan, 100, rows[i].has_progress, rows[i].has_revision), rows[i].source);
+		assert_status(vdi_list_plan_make(&options, rows[i].token, rows[i].recursive, &plan, &error),
+			      VD_OK);
+		assert_int_equal(vdi_list_source_of(&plan, 100, rows[i].has_progress, rows[i].has_revision),
+				 rows[i].source);
 	}
 }
 
@@ -234,14 +251,20 @@ static void r150_options_that_make_no_sense(void **state)
 		vd_status	       status;
 		const char	      *message;
 	} rows[] = {
-		{ 5, VD_MATCH_UNSET, 7, VD_BAD_REQUEST, "specifying resource version is not allowed when using continue" },
-		{ 5, VD_MATCH_UNSET, -1, VD_BAD_REQUEST, "specifying resource version is not allowed when using continue" },
+		{ 5, VD_MATCH_UNSET, 7, VD_BAD_REQUEST,
+		  "specifying resource version is not allowed when using continue" },
+		{ 5, VD_MATCH_UNSET, -1, VD_BAD_REQUEST,
+		  "specifying resource version is not allowed when using continue" },
 		{ 0, VD_MATCH_UNSET, 7, VD_OK, "" },
 		{ VD_REVISION_UNSET, VD_MATCH_UNSET, 7, VD_OK, "" },
-		{ 0, VD_MATCH_EXACT, 0, VD_INVALID, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"" },
-		{ VD_REVISION_UNSET, VD_MATCH_EXACT, 0, VD_INVALID, "resourceVersionMatch is forbidden unless resourceVersion is provided" },
-		{ VD_REVISION_UNSET, VD_MATCH_NOT_OLDER_THAN, 0, VD_INVALID, "resourceVersionMatch is forbidden unless resourceVersion is provided" },
-		{ VD_REVISION_UNSET, VD_MATCH_EXACT, 7, VD_INVALID, "resourceVersionMatch is forbidden when continue is provided" },
+		{ 0, VD_MATCH_EXACT, 0, VD_INVALID,
+		  "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"" },
+		{ VD_REVISION_UNSET, VD_MATCH_EXACT, 0, VD_INVALID,
+		  "resourceVersionMatch is forbidden unless resourceVersion is provided" },
+		{ VD_REVISION_UNSET, VD_MATCH_NOT_OLDER_THAN, 0, VD_INVALID,
+		  "resourceVersionMatch is forbidden unless resourceVersion is provided" },
+		{ VD_REVISION_UNSET, VD_MATCH_EXACT, 7, VD_INVALID,
+		  "resourceVersionMatch is forbidden when continue is provided" },
 		{ -7, VD_MATCH_UNSET, 0, VD_BAD_REQUEST, "invalid resource version: -7" },
 	};
 
@@ -252,7 +275,8 @@ static void r150_options_that_make_no_sense(void **state)
 
 		options.revision = rows[i].revision;
 		options.match = rows[i].match;
-		assert_status(vdi_list_plan_make(&options, rows[i].token, true, &plan, &error), rows[i].status);
+		assert_status(vdi_list_plan_make(&options, rows[i].token, true, &plan, &error),
+			      rows[i].status);
 		assert_string_equal(error.message, rows[i].message);
 	}
 }
@@ -268,7 +292,9 @@ static void note_list(void *arg, vd_status status, struct vd_list *list, const s
 	*(struct listed *) arg = (struct listed) { true, status, list };
 }
 
-/* The store moves without an event of ours: a consistent list asks for progress at once and then every 100 ms. rules: R-461 */
+/* The store moves without an event of ours: a consistent list asks for progress at once and then every 100
+ * ms.
+ * rules: R-461 */
 static void t153_r465_progress_is_asked_for_while_somebody_waits(void **state)
 {
 	struct cacher_fixture  f;
@@ -320,9 +346,11 @@ struct got {
 	vd_rev	  current;	   /* of the error */
 };
 
-static void note_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void note_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			const struct vd_error *error)
 {
-	*(struct got *) arg = (struct got) { true, status, revision, object ? vd_object_revision(object) : 0, error ? error->current : 0 };
+	*(struct got *) arg = (struct got) { true, status, revision, object ? vd_object_revision(object) : 0,
+					     error ? error->current : 0 };
 }
 
 static const struct vd_store_ops *able_ops;
@@ -371,7 +399,8 @@ static void r465_errors_of_requests_are_ignored(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* Lists and gets of different future revisions, asked for in any order: each is answered when its own revision is there, and those that never come after 3 s.
+/* Lists and gets of different future revisions, asked for in any order: each is answered when its own
+ * revision is there, and those that never come after 3 s.
  * rules: R-460 */
 static void r460_reads_of_different_future_revisions(void **state)
 {
@@ -389,7 +418,9 @@ static void r460_reads_of_different_future_revisions(void **state)
 
 		options.revision = now + asked[i];
 		assert_status(vd_cacher_list(f.cacher, &options, note_list, &lists[i], NULL), VD_OK);
-		assert_status(vd_cacher_get(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), now + asked[i], note_object, &gets[i]), VD_OK);
+		assert_status(vd_cacher_get(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), now + asked[i],
+					    note_object, &gets[i]),
+			      VD_OK);
 	}
 	for (unsigned ahead = 1; ahead <= 9; ahead++) {
 		assert_int_equal(put_pod(&f, "a", "p1", NULL, NULL), now + ahead);
@@ -479,7 +510,8 @@ static struct {
 } asked_pages[32];
 static size_t asked_count;
 
-static vd_status note_page(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status note_page(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			   void *arg)
 {
 	if (request->range_end.size && asked_count < VDI_ARRAY_SIZE(asked_pages)) {
 		asked_pages[asked_count].limit = request->limit;
@@ -496,8 +528,10 @@ static vd_status cannot_prove_progress(struct vd_store *store, struct vd_store_s
 	return status;
 }
 
-/* Out of the store, one match among 1000 objects is found in few reads: pages double while they leave the answer short, all at the first one's revision. A page that is
- * full has a token, a short one has none; no page has more than 10,000. rules: R-156, T-026 */
+/* Out of the store, one match among 1000 objects is found in few reads: pages double while they leave the
+ * answer short, all at the first one's revision. A page that is full has a token, a short one has none; no
+ * page has more than 10,000.
+ * rules: R-156, T-026 */
 static void t025_r156_a_rare_object_takes_few_pages(void **state)
 {
 	struct cacher_fixture  f;
@@ -548,7 +582,8 @@ static void t025_r156_a_rare_object_takes_few_pages(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* Its state is never taken from the history, and never older than the store was: what was compacted or left the history is no reason to refuse it. */
+/* Its state is never taken from the history, and never older than the store was: what was compacted or left
+ * the history is no reason to refuse it. */
 static void h402_a_watch_list_without_a_revision_is_never_expired(void **state)
 {
 	struct cacher_fixture	f;
@@ -570,7 +605,8 @@ static void h402_a_watch_list_without_a_revision_is_never_expired(void **state)
 		memset(r, 0, sizeof *r);
 		assert_status(recorder_open(&f, r, &options, NULL), VD_OK);
 		cacher_fixture_settle(&f);
-		snprintf(expected, sizeof expected, "+a/p1@%lld *END@%lld", (long long) last, (long long) last);
+		snprintf(expected, sizeof expected, "+a/p1@%lld *END@%lld", (long long) last,
+			 (long long) last);
 		assert_string_equal(recorder_text(r), expected);
 		recorder_close(&f, r);
 	}
@@ -578,7 +614,8 @@ static void h402_a_watch_list_without_a_revision_is_never_expired(void **state)
 	free(r);
 }
 
-/* A get is answered when the cache has its revision, by the cache as it is then, with the cache's revision, also when the key is missing. */
+/* A get is answered when the cache has its revision, by the cache as it is then, with the cache's revision,
+ * also when the key is missing. */
 static void r470_a_get_carries_the_revision_of_the_cache(void **state)
 {
 	static const char *const names[] = { "p1", "p9" };
@@ -594,17 +631,23 @@ static void r470_a_get_carries_the_revision_of_the_cache(void **state)
 		last = put_pod(&f, "a", "p2", NULL, NULL);
 		cacher_fixture_settle(&f);
 		/* An older minimum: no wait, and not the revision of the object, nor the asked one. */
-		assert_status(vd_cacher_get(f.cacher, vd_bytes_of("a"), vd_bytes_of(names[i]), first - 1, note_object, &now), VD_OK);
+		assert_status(vd_cacher_get(f.cacher, vd_bytes_of("a"), vd_bytes_of(names[i]), first - 1,
+					    note_object, &now),
+			      VD_OK);
 		assert_true(now.done);
 		assert_status(now.status, is_missing ? VD_NOT_FOUND : VD_OK);
 		assert_int_equal(now.revision, last);
 		assert_int_equal(now.object_revision, is_missing ? 0 : first);
 		assert_int_equal(now.current, is_missing ? last : 0);
 		/* A future one: the state of that revision, not the one of the call. */
-		assert_status(vd_cacher_get(f.cacher, vd_bytes_of("a"), vd_bytes_of(names[i]), last + 1, note_object, &later), VD_OK);
+		assert_status(vd_cacher_get(f.cacher, vd_bytes_of("a"), vd_bytes_of(names[i]), last + 1,
+					    note_object, &later),
+			      VD_OK);
 		cacher_fixture_settle(&f);
 		assert_false(later.done);
-		assert_int_equal(is_missing ? put_pod(&f, "b", "p3", NULL, NULL) : put_pod(&f, "a", "p1", NULL, NULL), last + 1);
+		assert_int_equal(is_missing ? put_pod(&f, "b", "p3", NULL, NULL) :
+					      put_pod(&f, "a", "p1", NULL, NULL),
+				 last + 1);
 		cacher_fixture_settle(&f);
 		assert_true(later.done);
 		assert_status(later.status, is_missing ? VD_NOT_FOUND : VD_OK);
@@ -615,7 +658,8 @@ static void r470_a_get_carries_the_revision_of_the_cache(void **state)
 	}
 }
 
-/* T-114, R-583, R-587: a cache that is not ready sends gets and cheap lists to the store and refuses the rest. */
+/* T-114, R-583, R-587: a cache that is not ready sends gets and cheap lists to the store and refuses the
+ * rest. */
 static void t114_r583_r587_reads_while_the_cache_is_filled_again(void **state)
 {
 	struct cacher_fixture  f;
@@ -628,15 +672,20 @@ static void t114_r583_r587_reads_while_the_cache_is_filled_again(void **state)
 	cacher_fixture_init(&f, 7);
 	f.options.no_backfill = true; /* the feed knows one watch */
 	feed = feed_store_new(f.env);
-	feed_load(feed, "/registry/pods/a/p1", vd_bytes_of("{\"metadata\":{\"name\":\"p1\",\"namespace\":\"a\"}}"));
+	feed_load(feed, "/registry/pods/a/p1",
+		  vd_bytes_of("{\"metadata\":{\"name\":\"p1\",\"namespace\":\"a\"}}"));
 	cacher_fixture_open(&f, feed);
 	feed_break(feed, VD_EXPIRED);
 	cacher_fixture_settle(&f);
 	assert_status(vd_cacher_ready(f.cacher, &error), VD_NOT_READY);
-	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_UNSET, &object, &error), VD_OK);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_UNSET,
+					 &object, &error),
+		      VD_OK);
 	assert_int_equal(vd_object_revision(object), 2);
 	vd_object_unref(object);
-	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_ANY, &object, &error), VD_OK);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("p1"), VD_REVISION_ANY,
+					 &object, &error),
+		      VD_OK);
 	vd_object_unref(object);
 	/* only a page that costs little. */
 	assert_status(vd_cacher_list_wait(f.cacher, &options, &list, &error), VD_NOT_READY);
@@ -663,7 +712,8 @@ static void t114_r583_r587_reads_while_the_cache_is_filled_again(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* T-111, R-589: a store that cannot prove its progress answers consistent reads itself; T-113: so do single keys from the cache when it can. */
+/* T-111, R-589: a store that cannot prove its progress answers consistent reads itself; T-113: so do single
+ * keys from the cache when it can. */
 static void t111_t113_r589_consistent_reads_with_and_without_progress(void **state)
 {
 	for (unsigned progress = 0; progress < 2; progress++) {
@@ -675,7 +725,8 @@ static void t111_t113_r589_consistent_reads_with_and_without_progress(void **sta
 		cacher_fixture_init(&f, 8);
 		feed = feed_store_new(f.env);
 		feed_set_progress(feed, progress);
-		feed_load(feed, "/registry/pods/a/p1", vd_bytes_of("{\"metadata\":{\"name\":\"p1\",\"namespace\":\"a\"}}"));
+		feed_load(feed, "/registry/pods/a/p1",
+			  vd_bytes_of("{\"metadata\":{\"name\":\"p1\",\"namespace\":\"a\"}}"));
 		cacher_fixture_open(&f, feed);
 		asked = feed_progress_requests(feed);
 		feed_progress(feed); /* the store is at 3, the cache at 2 */
@@ -691,7 +742,8 @@ static void t111_t113_r589_consistent_reads_with_and_without_progress(void **sta
 	}
 }
 
-/* A read of the store that cannot even be asked for is answered all the same, once, and leaves nothing. rules: R-589 */
+/* A read of the store that cannot even be asked for is answered all the same, once, and leaves nothing.
+ * rules: R-589 */
 static void torture_reads_of_the_store(void **state)
 {
 	for (unsigned single = 0; single < 2; single++) {
@@ -704,7 +756,8 @@ static void torture_reads_of_the_store(void **state)
 		cacher_fixture_init(&f, 10);
 		feed = feed_store_new(f.env);
 		feed_set_progress(feed, false);
-		feed_load(feed, "/registry/pods/a/p1", vd_bytes_of("{\"metadata\":{\"name\":\"p1\",\"namespace\":\"a\"}}"));
+		feed_load(feed, "/registry/pods/a/p1",
+			  vd_bytes_of("{\"metadata\":{\"name\":\"p1\",\"namespace\":\"a\"}}"));
 		cacher_fixture_open(&f, feed);
 		if (single) {
 			options.name = vd_bytes_of("p1");
@@ -735,7 +788,8 @@ static void torture_reads_of_the_store(void **state)
 	}
 }
 
-/* T-112, R-589: the cache forgot the revision, the store still has it; when that forgot it too the answer is Expired. */
+/* T-112, R-589: the cache forgot the revision, the store still has it; when that forgot it too the answer is
+ * Expired. */
 static void note_compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
 {
 	assert_status(status, VD_OK);

@@ -1,6 +1,7 @@
-/* Watches against a model: random changes, watchers with random selectors from random revisions, random slowness, closed and opened at random, over
- * many schedules. What each watcher saw must be what a naive filter over the log of changes gives: ordered, unique, reliable, right filter,
- * right previous value. With a store that delays, cuts and refuses the same must hold, across resumes and new generations. */
+/* Watches against a model: random changes, watchers with random selectors from random revisions, random
+ * slowness, closed and opened at random, over many schedules. What each watcher saw must be what a naive
+ * filter over the log of changes gives: ordered, unique, reliable, right filter, right previous value. With a
+ * store that delays, cuts and refuses the same must hold, across resumes and new generations. */
 #include "cacher_fixture.h"
 
 #include "cacher.h"
@@ -35,12 +36,12 @@ struct model {
 
 struct viewer {
 	struct recorder recorder;
-	char	 app, node;	/* 0: any */
-	char	 ns;		/* 0: any */
-	bool	 is_open;
-	bool	 from_state;
-	vd_rev	 from;
-	unsigned resumes_left;
+	char		app, node; /* 0: any */
+	char		ns;	   /* 0: any */
+	bool		is_open;
+	bool		from_state;
+	vd_rev		from;
+	unsigned	resumes_left;
 };
 
 static uint64_t roll(struct model *model, uint64_t below)
@@ -77,8 +78,8 @@ static void change_something(struct model *model)
 
 static bool wants(const struct viewer *viewer, unsigned key, const struct state *state)
 {
-	return state->exists && (!viewer->ns || viewer->ns == (char) ('0' + key % 3)) && (!viewer->app || viewer->app == state->app) &&
-	       (!viewer->node || viewer->node == state->node);
+	return state->exists && (!viewer->ns || viewer->ns == (char) ('0' + key % 3)) &&
+	       (!viewer->app || viewer->app == state->app) && (!viewer->node || viewer->node == state->node);
 }
 
 static void open_viewer(struct model *model, struct viewer *viewer)
@@ -98,7 +99,8 @@ static void open_viewer(struct model *model, struct viewer *viewer)
 		options.send_initial_events = VD_TRUE;
 	else
 		options.revision = viewer->from;
-	status = recorder_open(&model->f, &viewer->recorder, &options, roll(model, 2) ? vdi_env_runner(model->f.env) : NULL);
+	status = recorder_open(&model->f, &viewer->recorder, &options,
+			       roll(model, 2) ? vdi_env_runner(model->f.env) : NULL);
 	assert_true(status == VD_OK || status == VD_NOT_READY);
 	viewer->is_open = status == VD_OK;
 }
@@ -111,7 +113,8 @@ static void new_viewer(struct model *model, struct viewer *viewer)
 	viewer->node = roll(model, 2) ? 0 : (char) ('n' + (char) roll(model, 3));
 	viewer->recorder.room = 1 + roll(model, 30);
 	viewer->from_state = roll(model, 2);
-	viewer->from = model->log_len && roll(model, 3) ? model->log[roll(model, model->log_len)].revision : vd_cacher_revision(model->f.cacher);
+	viewer->from = model->log_len && roll(model, 3) ? model->log[roll(model, model->log_len)].revision :
+							  vd_cacher_revision(model->f.cacher);
 	if (viewer->from < model->first_revision)
 		viewer->from = model->first_revision;
 	open_viewer(model, viewer);
@@ -177,12 +180,15 @@ static void check_viewer(const struct model *model, const struct viewer *viewer,
 		snprintf(full, sizeof full, "%s/%s", space, name);
 		assert_int_equal(r->events[at].revision, change->revision);
 		assert_string_equal(r->events[at].name, full);
-		assert_int_equal(r->events[at].type, !was ? VD_WATCH_ADDED : is ? VD_WATCH_MODIFIED : VD_WATCH_DELETED);
+		assert_int_equal(r->events[at].type, !was ? VD_WATCH_ADDED :
+						     is	  ? VD_WATCH_MODIFIED :
+							    VD_WATCH_DELETED);
 		if (was)
 			assert_int_equal(r->events[at].old_app[0], change->before.app);
 		at++;
 	}
-	while (at < r->count && (r->events[at].type == VD_WATCH_BOOKMARK || r->events[at].type == VD_WATCH_ERROR))
+	while (at < r->count &&
+	       (r->events[at].type == VD_WATCH_BOOKMARK || r->events[at].type == VD_WATCH_ERROR))
 		at++;
 	assert_int_equal(at, r->count);
 }
@@ -205,12 +211,12 @@ static void nudge(struct model *model, struct viewer *viewer)
 		viewer->recorder.room += 1 + roll(model, 40);
 		vd_watcher_resume(viewer->recorder.watcher);
 		break;
-	default:
-		break;
+	default: break;
 	}
 	if (viewer->is_open && viewer->recorder.ended) {
 		assert_true(viewer->recorder.reason == VD_CLOSED || viewer->recorder.reason == VD_EXPIRED ||
-			    (model->chaos && (viewer->recorder.reason == VD_UNAVAILABLE || viewer->recorder.reason == VD_TOO_LARGE_REVISION)));
+			    (model->chaos && (viewer->recorder.reason == VD_UNAVAILABLE ||
+					      viewer->recorder.reason == VD_TOO_LARGE_REVISION)));
 		recorder_close(&model->f, &viewer->recorder);
 		check_viewer(model, viewer, false);
 		viewer->is_open = false;
@@ -221,7 +227,8 @@ static bool caught_up(void *arg)
 {
 	struct model *model = arg;
 
-	return vd_cacher_ready(model->f.cacher, NULL) == VD_OK && vd_cacher_revision(model->f.cacher) >= model->log[model->log_len - 1].revision;
+	return vd_cacher_ready(model->f.cacher, NULL) == VD_OK &&
+	       vd_cacher_revision(model->f.cacher) >= model->log[model->log_len - 1].revision;
 }
 
 static void run_model(uint64_t seed, const struct chaos_options *chaos, size_t steps, int64_t history_bytes)
@@ -261,7 +268,8 @@ static void run_model(uint64_t seed, const struct chaos_options *chaos, size_t s
 			recorder_close(&model->f, &viewers[i].recorder);
 			check_viewer(model, &viewers[i], is_complete);
 		}
-	/* Closing the cacher over a store that is torn at the same time is the simulator's business, not this test's. */
+	/* Closing the cacher over a store that is torn at the same time is the simulator's business, not this
+	 * test's. */
 	model->f.cacher = vd_cacher_close_wait(model->f.cacher);
 	if (model->chaos)
 		chaos_store_free(model->chaos);
@@ -284,7 +292,12 @@ static void r485_a_short_history_expires_watchers_but_never_skips(void **state)
 
 static void r312_cuts_and_refusals_lose_nothing(void **state)
 {
-	const struct chaos_options chaos = { .delay = 100, .delay_max = VD_MS(50), .refuse = 20, .cut = 20, .stall = 50, .refuse_watch = 100 };
+	const struct chaos_options chaos = { .delay = 100,
+					     .delay_max = VD_MS(50),
+					     .refuse = 20,
+					     .cut = 20,
+					     .stall = 50,
+					     .refuse_watch = 100 };
 
 	for (uint64_t seed = 200; seed <= 210; seed++)
 		run_model(seed, &chaos, 300, 64 << 20);
@@ -321,7 +334,9 @@ static void put_large(struct cacher_fixture *f, size_t size)
 	memset(value, 'x', size);
 	memcpy(value, head, sizeof head - 1);
 	memcpy(value + size - 2, "\"}", 2);
-	assert_status(vd_store_put_wait(f->store, vd_bytes_of("/registry/pods/ns/big"), (struct vd_bytes) { value, size }, NULL, NULL), VD_OK);
+	assert_status(vd_store_put_wait(f->store, vd_bytes_of("/registry/pods/ns/big"),
+					(struct vd_bytes) { value, size }, NULL, NULL),
+		      VD_OK);
 	free(value);
 	cacher_fixture_settle(f);
 }

@@ -1,5 +1,6 @@
-/* Every cell of revision x match x limit x continue x scope x selector, against a model: the states that the store had, revision by revision. Three worlds: a
- * cache that has the whole history, one that has none (exact revisions come from the store), and a store that cannot prove its progress. */
+/* Every cell of revision x match x limit x continue x scope x selector, against a model: the states that the
+ * store had, revision by revision. Three worlds: a cache that has the whole history, one that has none (exact
+ * revisions come from the store), and a store that cannot prove its progress. */
 #include "cacher.h"
 #include "cacher_fixture.h"
 #include "continue_token.h"
@@ -70,7 +71,8 @@ static void drop(struct cacher_fixture *f, const char *ns, const char *name)
 	snprintf(full, sizeof full, "%s/%s", ns, name);
 	place = place_of(state, full);
 	state->count--;
-	memmove(&state->items[place], &state->items[place + 1], (state->count - place) * sizeof state->items[0]);
+	memmove(&state->items[place], &state->items[place + 1],
+		(state->count - place) * sizeof state->items[0]);
 }
 
 /* Something else in the same store moves the revision. */
@@ -79,7 +81,9 @@ static void put_other(struct cacher_fixture *f)
 	struct state   *state = begin_state();
 	struct vd_error error;
 
-	assert_status(vd_store_put_wait(f->store, vd_bytes_of("/registry/podsx/a"), vd_bytes_of("{}"), &state->revision, &error), VD_OK);
+	assert_status(vd_store_put_wait(f->store, vd_bytes_of("/registry/podsx/a"), vd_bytes_of("{}"),
+					&state->revision, &error),
+		      VD_OK);
 }
 
 static const struct state *state_at(vd_rev revision)
@@ -95,10 +99,10 @@ static const struct state *state_at(vd_rev revision)
 /* ---- A question ---- */
 
 struct question {
-	const char		  *ns, *name, *app, *node;
-	vd_rev			   revision;
+	const char	      *ns, *name, *app, *node;
+	vd_rev		       revision;
 	enum vd_revision_match match;
-	int64_t			   limit;
+	int64_t		       limit;
 };
 
 static bool wants(const struct question *q, const struct item *item)
@@ -122,7 +126,8 @@ static bool in_scope(const struct question *q, const struct item *item)
 	return wants(&scope, item);
 }
 
-static const char *expected_names(const struct question *q, const struct state *state, size_t from, size_t max)
+static const char *expected_names(const struct question *q, const struct state *state, size_t from,
+				  size_t max)
 {
 	static char text[512];
 	size_t	    size = 0, seen = 0;
@@ -130,7 +135,8 @@ static const char *expected_names(const struct question *q, const struct state *
 	text[0] = 0;
 	for (size_t i = 0; state && i < state->count; i++)
 		if (wants(q, &state->items[i]) && seen++ >= from && seen <= from + max)
-			size += (size_t) snprintf(text + size, sizeof text - size, "%s%s@%lld", size ? " " : "", state->items[i].name,
+			size += (size_t) snprintf(text + size, sizeof text - size, "%s%s@%lld",
+						  size ? " " : "", state->items[i].name,
 						  (long long) state->items[i].revision);
 	return text;
 }
@@ -143,9 +149,11 @@ static const char *names_of(struct vd_list *list)
 
 	text[0] = 0;
 	while ((object = vd_list_next(list)))
-		size += (size_t) snprintf(text + size, sizeof text - size, "%s%.*s/%.*s@%lld", size ? " " : "", (int) vd_object_namespace(object).size,
-					  (const char *) vd_object_namespace(object).data, (int) vd_object_name(object).size,
-					  (const char *) vd_object_name(object).data, (long long) vd_object_revision(object));
+		size += (size_t) snprintf(
+			text + size, sizeof text - size, "%s%.*s/%.*s@%lld", size ? " " : "",
+			(int) vd_object_namespace(object).size,
+			(const char *) vd_object_namespace(object).data, (int) vd_object_name(object).size,
+			(const char *) vd_object_name(object).data, (long long) vd_object_revision(object));
 	return text;
 }
 
@@ -168,8 +176,9 @@ static struct vd_list_options options_of(const struct question *q)
 
 static void fail_at(const struct question *q, vd_status status, const struct vd_error *error)
 {
-	fail_msg("ns=%s name=%s app=%s node=%s revision=%lld match=%d limit=%lld: %s %s", q->ns, q->name, q->app, q->node, (long long) q->revision, q->match,
-		 (long long) q->limit, vd_status_name(status), error->message);
+	fail_msg("ns=%s name=%s app=%s node=%s revision=%lld match=%d limit=%lld: %s %s", q->ns, q->name,
+		 q->app, q->node, (long long) q->revision, q->match, (long long) q->limit,
+		 vd_status_name(status), error->message);
 }
 
 static uint64_t lists_of_store(const struct cacher_fixture *f)
@@ -178,7 +187,8 @@ static uint64_t lists_of_store(const struct cacher_fixture *f)
 	const char	  *values[] = { "", "pods", "etcd", "" };
 	uint64_t	   count;
 
-	assert_status(vdi_metric_get(vdi_env_metrics(f->env), VDI_METRIC_STORAGE_LIST_TOTAL, values, &metric), VD_OK);
+	assert_status(vdi_metric_get(vdi_env_metrics(f->env), VDI_METRIC_STORAGE_LIST_TOTAL, values, &metric),
+		      VD_OK);
 	count = (uint64_t) vdi_metric_value(metric);
 	vdi_metric_release(metric);
 	return count;
@@ -190,7 +200,8 @@ static vd_rev compacted; /* no list is older (R-230) */
 
 static bool is_exact(const struct question *q, bool recursive)
 {
-	return q->match == VD_MATCH_EXACT || (q->match == VD_MATCH_UNSET && q->limit > 0 && q->revision > 0 && recursive);
+	return q->match == VD_MATCH_EXACT ||
+	       (q->match == VD_MATCH_UNSET && q->limit > 0 && q->revision > 0 && recursive);
 }
 
 /* ..R-586: does the store answer? */
@@ -206,14 +217,16 @@ static bool store_answers(const struct question *q, enum world world, bool recur
 	return q->revision == VD_REVISION_UNSET && world == NO_PROGRESS;
 }
 
-static struct vd_list *next_page(struct cacher_fixture *f, const struct question *q, struct vd_list *list, vd_rev revision)
+static struct vd_list *next_page(struct cacher_fixture *f, const struct question *q, struct vd_list *list,
+				 vd_rev revision)
 {
 	struct vd_list_options options = options_of(q);
 	struct vd_list	      *next = NULL;
 	struct vd_error	       error;
 	char		       token[512];
 
-	snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size, (const char *) vd_list_continue(list).data);
+	snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size,
+		 (const char *) vd_list_continue(list).data);
 	options.revision = revision; /* "" and "0" are allowed with a token */
 	options.match = VD_MATCH_UNSET;
 	options.continue_token = vd_bytes_of(token);
@@ -222,9 +235,10 @@ static struct vd_list *next_page(struct cacher_fixture *f, const struct question
 	return next;
 }
 
-/* The pages of a list, all of one revision, each object once; and what they say of the rest. Takes over the list. */
-static void check_pages(struct cacher_fixture *f, const struct question *q, int64_t limit, struct vd_list *list, const struct state *state,
-			vd_rev revision)
+/* The pages of a list, all of one revision, each object once; and what they say of the rest. Takes over the
+ * list. */
+static void check_pages(struct cacher_fixture *f, const struct question *q, int64_t limit,
+			struct vd_list *list, const struct state *state, vd_rev revision)
 {
 	bool   has_selector = *q->app || *q->node || *q->name;
 	size_t from = 0, page_size = limit ? (size_t) limit : ITEMS_MAX;
@@ -248,7 +262,8 @@ static void check_pages(struct cacher_fixture *f, const struct question *q, int6
 			assert_int_equal(vd_list_remaining(list), all - from - count);
 		else
 			assert_int_equal(vd_list_remaining(list), -1);
-		/* a token comes with every full page that more matches follow, with no other, but for one that only other candidates follow. */
+		/* R-156, R-475: a token comes with every full page that more matches follow, with no other,
+		 * but for one that only other candidates follow. */
 		if (all - from > count)
 			assert_true(has_token);
 		else if (count < page_size || behind == 0)
@@ -290,7 +305,8 @@ static void ask(struct cacher_fixture *f, const struct question *q, enum world w
 		assert_int_equal(error.requested, q->revision);
 		/* The cache waits, the store knows at once. */
 		assert_int_equal(error.retry_after_s, from_store ? 0 : 1);
-		assert_int_equal(vd_mono_since(vd_env_now(f->env), started).ns >= VD_SECONDS(3).ns, !from_store);
+		assert_int_equal(vd_mono_since(vd_env_now(f->env), started).ns >= VD_SECONDS(3).ns,
+				 !from_store);
 		return;
 	}
 	if (is_exact(q, recursive) && q->revision < compacted) {
@@ -306,7 +322,8 @@ static void ask(struct cacher_fixture *f, const struct question *q, enum world w
 		revision = q->revision;
 	} else {
 		revision = vd_list_revision(list);
-		/* At least as new as asked, as the store for a consistent read, and never older than the cache was. */
+		/* At least as new as asked, as the store for a consistent read, and never older than the
+		 * cache was. */
 		assert_true(revision >= VDI_MAX(q->revision, from_store ? 0 : cached));
 		if (q->revision == VD_REVISION_UNSET)
 			assert_int_equal(revision, newest->revision);
@@ -319,7 +336,7 @@ static void ask(struct cacher_fixture *f, const struct question *q, enum world w
 }
 
 /* The store says that it cannot. */
-static struct vd_store_ops    no_progress_ops;
+static struct vd_store_ops	  no_progress_ops;
 static const struct vd_store_ops *whole_ops;
 
 static vd_status status_without_progress(struct vd_store *store, struct vd_store_status *ret_status)
@@ -354,25 +371,38 @@ static void ask_everything(struct cacher_fixture *f, enum world world)
 {
 	static const struct {
 		const char *ns, *name;
-	} scopes[] = { { "", "" }, { "a", "" }, { "c", "" }, { "nothing", "" }, { "a", "x" }, { "c", "gone" }, { "", "x" } };
+	} scopes[] = { { "", "" },   { "a", "" },     { "c", "" }, { "nothing", "" },
+		       { "a", "x" }, { "c", "gone" }, { "", "x" } };
 	static const struct {
 		const char *app, *node;
 	} selectors[] = { { "", "" }, { "web", "" }, { "", "n1" }, { "web", "n1" }, { "", "n9" } };
 	static const int64_t limits[] = { 0, 1, 2, 3, 100 };
 	vd_rev		     last = states[state_count - 1].revision;
 	/* The last but one is where nothing of ours happened. */
-	vd_rev revisions[] = { VD_REVISION_UNSET,  VD_REVISION_ANY,	states[3].revision, states[5].revision, states[6].revision,
-			       states[7].revision, last - 1, last,	last + 1 };
+	vd_rev revisions[] = { VD_REVISION_UNSET,
+			       VD_REVISION_ANY,
+			       states[3].revision,
+			       states[5].revision,
+			       states[6].revision,
+			       states[7].revision,
+			       last - 1,
+			       last,
+			       last + 1 };
 
 	for (size_t a = 0; a < VDI_ARRAY_SIZE(scopes); a++)
 		for (size_t b = 0; b < VDI_ARRAY_SIZE(selectors); b++)
 			for (size_t c = 0; c < VDI_ARRAY_SIZE(limits); c++)
 				for (size_t d = 0; d < VDI_ARRAY_SIZE(revisions); d++)
 					for (int match = VD_MATCH_UNSET; match <= VD_MATCH_EXACT; match++) {
-						struct question q = { scopes[a].ns, scopes[a].name, selectors[b].app, selectors[b].node, revisions[d],
-								      (enum vd_revision_match) match, limits[c] };
+						struct question q = {
+							scopes[a].ns,	  scopes[a].name,
+							selectors[b].app, selectors[b].node,
+							revisions[d],	  (enum vd_revision_match) match,
+							limits[c]
+						};
 
-						/* A wait of 3 s each: not so often that the store compacts meanwhile. */
+						/* A wait of 3 s each: not so often that the store compacts
+						 * meanwhile. */
 						if (revisions[d] <= last || (b == 0 && c == 0))
 							ask(f, &q, world);
 					}
@@ -386,10 +416,11 @@ static void note_compacted(void *arg, vd_status status, vd_rev revision, const s
 	assert_status(status, VD_OK);
 }
 
-/* Everything once more when the store was compacted between two revisions that are asked for: at once, and when the cache has dropped what it need not keep. */
+/* Everything once more when the store was compacted between two revisions that are asked for: at once, and
+ * when the cache has dropped what it need not keep. */
 static void ask_everything_compacted(struct cacher_fixture *f, enum world world)
 {
-	struct question	      first = { "", "", "", "", states[5].revision, VD_MATCH_EXACT, 2 };
+	struct question	       first = { "", "", "", "", states[5].revision, VD_MATCH_EXACT, 2 };
 	struct vd_list_options options = options_of(&first);
 	struct vd_list	      *list, *next = NULL;
 	struct vd_error	       error;
@@ -397,7 +428,8 @@ static void ask_everything_compacted(struct cacher_fixture *f, enum world world)
 
 	ask_everything(f, world); /* states are retained */
 	assert_status(vd_cacher_list_wait(f->cacher, &options, &list, &error), VD_OK);
-	snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size, (const char *) vd_list_continue(list).data);
+	snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size,
+		 (const char *) vd_list_continue(list).data);
 	vd_list_free(list);
 	compacted = states[6].revision;
 	assert_status(vd_store_compact(f->store, compacted, false, note_compacted, NULL), VD_OK);
@@ -412,8 +444,8 @@ static void ask_everything_compacted(struct cacher_fixture *f, enum world world)
 		assert_true(f->cacher->watch_cache.store.retained[i].revision >= compacted);
 }
 
-/* rules: R-127, R-150, R-151, R-152, R-155, R-156, R-160, R-471, R-472, R-473, R-474, R-475, R-476, R-479, R-584, R-585, R-586, T-018, T-019, T-020, T-021, T-024,
- * T-026, T-029, T-030, T-135 */
+/* rules: R-127, R-150, R-151, R-152, R-155, R-156, R-160, R-471, R-472, R-473, R-474, R-475, R-476, R-479,
+ * R-584, R-585, R-586, T-018, T-019, T-020, T-021, T-024, T-026, T-029, T-030, T-135 */
 static void t018_r151_every_cell_with_the_whole_history(void **state)
 {
 	struct cacher_fixture f;
@@ -545,7 +577,9 @@ static void t018_r172_every_cell_after_a_compaction_over_etcd(void **state)
 	/* Somebody else's compaction. */
 	compacted = states[7].revision;
 	snprintf(text, sizeof text, "%lld", (long long) compacted);
-	assert_status(vd_store_put_wait(loop.mvcc, vd_bytes_of("compact_rev_key"), vd_bytes_of(text), NULL, NULL), VD_OK);
+	assert_status(
+		vd_store_put_wait(loop.mvcc, vd_bytes_of("compact_rev_key"), vd_bytes_of(text), NULL, NULL),
+		VD_OK);
 	assert_status(vd_store_compact(loop.mvcc, compacted, false, note_compacted, NULL), VD_OK);
 	cacher_fixture_settle(&f);
 	ask(&f, &(struct question) { "", "", "", "", states[6].revision, VD_MATCH_EXACT, 0 }, WHOLE_HISTORY);

@@ -1,15 +1,16 @@
-/* Lists of a resource some of whose objects cannot be decoded: from every source, with the others first, last, everywhere and at every border of a page. */
+/* Lists of a resource some of whose objects cannot be decoded: from every source, with the others first,
+ * last, everywhere and at every border of a page. */
 #include "cacher.h"
 #include "cacher_fixture.h"
 #include "env.h"
 #include "rand.h"
 
 enum source {
-	CACHE,	     /* the newest state, which the cache has */
-	STORE,	     /* the newest state, and the store cannot prove its progress */
-	OLD_EXACT,   /* an exact revision that the cache does not have */
-	FILLING,     /* the cache is not ready */
-	OLD_TOKEN,   /* the first page is from the cache, which has forgotten its revision then */
+	CACHE,	   /* the newest state, which the cache has */
+	STORE,	   /* the newest state, and the store cannot prove its progress */
+	OLD_EXACT, /* an exact revision that the cache does not have */
+	FILLING,   /* the cache is not ready */
+	OLD_TOKEN, /* the first page is from the cache, which has forgotten its revision then */
 	SOURCES
 };
 
@@ -34,7 +35,8 @@ static vd_status status_without_progress(struct vd_store *store, struct vd_store
 	return status;
 }
 
-static vd_status no_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch, struct vd_error *reterr)
+static vd_status no_watch(struct vd_store *store, const struct vd_store_watch_request *request,
+			  struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	return vd_error_set(reterr, VD_UNAVAILABLE, "no watches today");
 }
@@ -78,7 +80,9 @@ static void world_open(struct world *world, enum source source, uint64_t seed, u
 		world->changed.watch = no_watch;
 	world->f.store->ops = &world->changed;
 	if (source == FILLING)
-		assert_status(vd_cacher_new(world->f.env, world->f.store, &world->f.options, &world->f.cacher, NULL), VD_OK);
+		assert_status(vd_cacher_new(world->f.env, world->f.store, &world->f.options, &world->f.cacher,
+					    NULL),
+			      VD_OK);
 	else
 		cacher_fixture_open(&world->f, NULL);
 }
@@ -126,27 +130,33 @@ static void check_pages(struct world *world, unsigned count, unsigned junk, int6
 		assert_true(page <= count + 1);
 		options.continue_token = vd_bytes_of(token);
 		if (vd_cacher_list_wait(world->f.cacher, &options, &list, &error) != VD_OK)
-			fail_msg("source %d, keys %u, junk %x, limit %lld: %s", world->source, count, junk, (long long) limit, error.message);
+			fail_msg("source %d, keys %u, junk %x, limit %lld: %s", world->source, count, junk,
+				 (long long) limit, error.message);
 		options.match = VD_MATCH_UNSET;
 		options.revision = VD_REVISION_UNSET;
 		assert_int_equal(vd_list_revision(list), world->revision);
 		for (; (object = vd_list_next(list)); seen++) {
-			while (at < count && (junk >> at & 1 || (app && strcmp(app, at % 2 ? "odd" : "even") != 0)))
+			while (at < count &&
+			       (junk >> at & 1 || (app && strcmp(app, at % 2 ? "odd" : "even") != 0)))
 				at++;
 			snprintf(expected, sizeof expected, "p%02u", at);
 			if (at == count)
 				snprintf(expected, sizeof expected, "last");
 			if (!vd_bytes_equal(vd_object_name(object), vd_bytes_of(expected)))
-				fail_msg("source %d, keys %u, junk %x, limit %lld: %.*s instead of %s", world->source, count, junk, (long long) limit,
-					 (int) vd_object_name(object).size, (const char *) vd_object_name(object).data, expected);
+				fail_msg("source %d, keys %u, junk %x, limit %lld: %.*s instead of %s",
+					 world->source, count, junk, (long long) limit,
+					 (int) vd_object_name(object).size,
+					 (const char *) vd_object_name(object).data, expected);
 			seen_last |= at == count;
 			at += at < count;
 		}
-		snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size, (const char *) vd_list_continue(list).data);
+		snprintf(token, sizeof token, "%.*s", (int) vd_list_continue(list).size,
+			 (const char *) vd_list_continue(list).data);
 		if (token[0]) {
 			assert_int_equal(seen, limit);
 			if (app == NULL)
-				assert_true(vd_list_remaining(list) > 0 && vd_list_remaining(list) <= count + 1 - at);
+				assert_true(vd_list_remaining(list) > 0 &&
+					    vd_list_remaining(list) <= count + 1 - at);
 		}
 		vd_list_free(list);
 		if (page == 0 && world->source == OLD_TOKEN)
@@ -155,7 +165,8 @@ static void check_pages(struct world *world, unsigned count, unsigned junk, int6
 	while (at < count && (junk >> at & 1 || (app && strcmp(app, at % 2 ? "odd" : "even") != 0)))
 		at++;
 	if (at != count || seen_last == (app != NULL))
-		fail_msg("source %d, keys %u, junk %x, limit %lld: the list ends at %u", world->source, count, junk, (long long) limit, at);
+		fail_msg("source %d, keys %u, junk %x, limit %lld: the list ends at %u", world->source, count,
+			 junk, (long long) limit, at);
 }
 
 static void check_all_limits(enum source source, unsigned count, unsigned junk)
@@ -168,7 +179,8 @@ static void check_all_limits(enum source source, unsigned count, unsigned junk)
 		for (unsigned selected = 0; selected < 2 - (unsigned) is_filling; selected++) {
 			if (!is_open)
 				world_open(&world, source, junk + 1, count, junk);
-			is_open = source != OLD_TOKEN; /* it has forgotten the past: the next one needs another world */
+			is_open = source !=
+				  OLD_TOKEN; /* it has forgotten the past: the next one needs another world */
 			check_pages(&world, count, junk, limit, selected ? "odd" : NULL);
 			if (!is_open)
 				world_close(&world);
@@ -177,7 +189,8 @@ static void check_all_limits(enum source source, unsigned count, unsigned junk)
 		world_close(&world);
 }
 
-/* Every set of undecodable ones among four objects: none, first, middle, last, all. rules, O-20 */
+/* Every set of undecodable ones among four objects: none, first, middle, last, all.
+ * rules: R-156, R-475, O-20 */
 static void o20_r156_every_place_of_a_page_from_every_source(void **state)
 {
 	for (int source = 0; source < SOURCES; source++)
@@ -192,7 +205,9 @@ static void o20_r156_random_places(void **state)
 	vdi_rand_init(&rand, 7);
 	for (unsigned round = 0; round < 10; round++)
 		for (int source = 0; source < SOURCES; source++)
-			check_all_limits((enum source) source, KEYS_MAX, (unsigned) (vdi_rand_next(&rand) & vdi_rand_next(&rand)) % (1u << KEYS_MAX));
+			check_all_limits((enum source) source, KEYS_MAX,
+					 (unsigned) (vdi_rand_next(&rand) & vdi_rand_next(&rand)) %
+						 (1u << KEYS_MAX));
 }
 
 /* Without a limit the store is read 10,000 keys at a time. */
@@ -213,9 +228,14 @@ static void o20_r156_the_ten_thousandth_key(void **state)
 		world.f.options.skip_undecodable = true;
 		for (unsigned n = 0; n < 10005; n++) {
 			snprintf(key, sizeof key, "/registry/pods/a/p%05u", n);
-			snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"p%05u\",\"namespace\":\"a\"}}", n);
-			assert_status(vd_store_put_wait(world.f.store, vd_bytes_of(key), vd_bytes_of(n >= junk[i].from && n <= junk[i].to ? "junk" : value), NULL, NULL),
-				      VD_OK);
+			snprintf(value, sizeof value,
+				 "{\"metadata\":{\"name\":\"p%05u\",\"namespace\":\"a\"}}", n);
+			assert_status(
+				vd_store_put_wait(
+					world.f.store, vd_bytes_of(key),
+					vd_bytes_of(n >= junk[i].from && n <= junk[i].to ? "junk" : value),
+					NULL, NULL),
+				VD_OK);
 		}
 		real = world.ops = world.f.store->ops;
 		world.changed = *real;
@@ -247,7 +267,8 @@ static void r161_or_the_list_fails(void **state)
 	world_open(&world, FILLING, 1, 3, 4);
 	world.f.cacher = vd_cacher_close_wait(world.f.cacher);
 	world.f.options.skip_undecodable = false;
-	assert_status(vd_cacher_new(world.f.env, world.f.store, &world.f.options, &world.f.cacher, NULL), VD_OK);
+	assert_status(vd_cacher_new(world.f.env, world.f.store, &world.f.options, &world.f.cacher, NULL),
+		      VD_OK);
 	options.limit = 2; /* p00 and p01 */
 	assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_OK);
 	vd_list_free(list);
@@ -297,7 +318,8 @@ static void r152_one_key_has_no_pages_and_no_siblings(void **state)
 	}
 }
 
-static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request,
+				   vd_range_fn done, void *arg)
 {
 	static unsigned	       asked;
 	struct vd_range_result result = { .revision = 9, .count = 5, .more = asked++ < 10 };
@@ -318,7 +340,9 @@ static void r157_more_but_no_keys_is_an_error(void **state)
 	world_open(&world, STORE, 1, 3, 0);
 	world.changed.range = more_without_keys;
 	assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_INTERNAL);
-	assert_string_equal(error.message, "no results were found, but the store indicated there were more values remaining");
+	assert_string_equal(
+		error.message,
+		"no results were found, but the store indicated there were more values remaining");
 	options.limit = 2;
 	assert_status(vd_cacher_list_wait(world.f.cacher, &options, &list, &error), VD_INTERNAL);
 	world_close(&world);
@@ -331,14 +355,16 @@ static void r157_more_but_no_keys_is_an_error(void **state)
 
 enum content { ABSENT, READABLE, JUNK };
 
-static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		   const struct vd_error *error)
 {
 	assert_status(status, VD_OK);
 	*(vd_rev *) arg = result->revision;
 }
 
 /* A transaction that changes some of the keys; expected gets what a watcher is told. */
-static vd_rev change_some(struct cacher_fixture *f, struct vdi_rand *rand, enum content contents[NAMES], char *expected, size_t size)
+static vd_rev change_some(struct cacher_fixture *f, struct vdi_rand *rand, enum content contents[NAMES],
+			  char *expected, size_t size)
 {
 	static char	      keys[NAMES][64], values[NAMES][256];
 	struct vd_op	      ops[NAMES] = { 0 };
@@ -348,15 +374,18 @@ static vd_rev change_some(struct cacher_fixture *f, struct vdi_rand *rand, enum 
 
 	for (unsigned i = 0; i < NAMES || txn.success_count == 0; i++) {
 		struct vd_op *op = &ops[txn.success_count];
-		enum content *content = &contents[i % NAMES], before = *content, after = (enum content) vdi_rand_below(rand, 3);
+		enum content *content = &contents[i % NAMES], before = *content,
+			     after = (enum content) vdi_rand_below(rand, 3);
 
 		if (vdi_rand_below(rand, 3) == 0 || (before == ABSENT && after == ABSENT))
 			continue;
 		*content = after;
 		i %= NAMES;
 		snprintf(keys[i], sizeof keys[i], "/registry/pods/a/p%u", i);
-		snprintf(values[i], sizeof values[i], "{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"a\"}}", i);
-		*op = (struct vd_op) { .kind = after == ABSENT ? VD_OP_DELETE : VD_OP_PUT, .key = vd_bytes_of(keys[i]) };
+		snprintf(values[i], sizeof values[i], "{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"a\"}}",
+			 i);
+		*op = (struct vd_op) { .kind = after == ABSENT ? VD_OP_DELETE : VD_OP_PUT,
+				       .key = vd_bytes_of(keys[i]) };
 		if (after != ABSENT)
 			op->value = vd_bytes_of(after == JUNK ? "junk" : values[i]);
 		txn.success_count++;
@@ -370,8 +399,8 @@ static vd_rev change_some(struct cacher_fixture *f, struct vdi_rand *rand, enum 
 		vdi_sim_advance(f->env, VD_MS(1));
 	for (unsigned i = 0; i < NAMES; i++)
 		if (marks[i])
-			snprintf(expected + strlen(expected), size - strlen(expected), "%s%ca/p%u@%lld", expected[0] ? " " : "", marks[i], i,
-				 (long long) revision);
+			snprintf(expected + strlen(expected), size - strlen(expected), "%s%ca/p%u@%lld",
+				 expected[0] ? " " : "", marks[i], i, (long long) revision);
 	return revision;
 }
 
@@ -390,13 +419,15 @@ static const char *names_at(struct cacher_fixture *f, vd_rev revision)
 		fail_msg("%s", error.message);
 	text[0] = 0;
 	while ((object = vd_list_next(list)))
-		snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.*s", text[0] ? " " : "", (int) vd_object_name(object).size,
-			 (const char *) vd_object_name(object).data);
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.*s", text[0] ? " " : "",
+			 (int) vd_object_name(object).size, (const char *) vd_object_name(object).data);
 	vd_list_free(list);
 	return text;
 }
 
-/* A cached object whose next state cannot be decoded is gone for lists and watches, and there again with its next readable state, in whatever company. rules: O-20 */
+/* A cached object whose next state cannot be decoded is gone for lists and watches, and there again with its
+ * next readable state, in whatever company.
+ * rules: O-20 */
 static void o20_what_becomes_undecodable_leaves_the_cache(void **state)
 {
 	for (uint64_t seed = 1; seed <= 150; seed++) {
@@ -423,7 +454,8 @@ static void o20_what_becomes_undecodable_leaves_the_cache(void **state)
 			names[step][0] = 0;
 			for (unsigned i = 0; i < NAMES; i++)
 				if (contents[i] == READABLE)
-					snprintf(names[step] + strlen(names[step]), sizeof names[step] - strlen(names[step]), "%sp%u",
+					snprintf(names[step] + strlen(names[step]),
+						 sizeof names[step] - strlen(names[step]), "%sp%u",
 						 names[step][0] ? " " : "", i);
 			if (vdi_rand_below(&rand, 3) == 0) {
 				cacher_fixture_settle(&f);
@@ -441,7 +473,8 @@ static void o20_what_becomes_undecodable_leaves_the_cache(void **state)
 		cacher_fixture_settle(&f);
 		assert_string_equal(recorder_text(later), expected);
 		assert_int_equal(vdi_quarantine_count(&f.cacher->quarantine),
-				 (contents[0] == JUNK) + (contents[1] == JUNK) + (contents[2] == JUNK) + (contents[3] == JUNK));
+				 (contents[0] == JUNK) + (contents[1] == JUNK) + (contents[2] == JUNK) +
+					 (contents[3] == JUNK));
 		recorder_close(&f, live);
 		recorder_close(&f, later);
 		cacher_fixture_teardown(&f);

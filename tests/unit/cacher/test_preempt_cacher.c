@@ -1,4 +1,5 @@
-/* What guards the cacher between two actors, under preemption: each test makes many small worlds in which one kind of race is likely, and knows what must come. */
+/* What guards the cacher between two actors, under preemption: each test makes many small worlds in which one
+ * kind of race is likely, and knows what must come. */
 #include "cacher_fixture.h"
 
 #include "cacher.h"
@@ -17,7 +18,8 @@ struct race {
 	struct vd_runner_ops  ops[WATCHERS];
 };
 
-static void put_done(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void put_done(void *arg, vd_status status, const struct vd_txn_result *result,
+		     const struct vd_error *error)
 {
 	assert_status(status, VD_OK);
 }
@@ -221,8 +223,8 @@ static void no_watch_goes_on_across_two_generations(void **state)
 
 /* Holds up a delivery of one revision until the test releases the gate. */
 struct gated {
-	struct recorder	*recorder;
-	struct vdi_lock	*gates;
+	struct recorder *recorder;
+	struct vdi_lock *gates;
 	vd_rev		 first; /* the delivery of revision first + i waits for gates[i] */
 	unsigned	 count;
 };
@@ -280,8 +282,10 @@ static vd_rev feed_pod(struct race *race, struct vd_store *feed, const char *app
 	return revision;
 }
 
-/* A watcher that is not a member yet stands exactly where the history of a generation ends, while the delivery worker is held up between taking its dirty
- * lanes and running the last of them. Meanwhile the cache lists again. rules: R-562 */
+/* A watcher that is not a member yet stands exactly where the history of a generation ends, while the
+ * delivery worker is held up between taking its dirty lanes and running the last of them. Meanwhile the cache
+ * lists again.
+ * rules: R-562 */
 static void a_watch_at_the_end_of_a_generation_does_not_see_the_next_one(void **state)
 {
 	static struct race race;
@@ -302,10 +306,12 @@ static void a_watch_at_the_end_of_a_generation_does_not_see_the_next_one(void **
 		race.recorders[0].room = SIZE_MAX;
 		slow->room = 1;
 		fresh->room = SIZE_MAX;
-		open_on(&race, 0, "app in (x,z)", &gated); /* opened first: its lane is the first of a batch */
+		open_on(&race, 0, "app in (x,z)",
+			&gated); /* opened first: its lane is the first of a batch */
 		open_on(&race, 1, "app in (x,y)", NULL);
 		(void) feed_pod(&race, feed, "x");
-		gated.first = feed_pod(&race, feed, "x") + 1; /* the second one finds no room: that lane has no member */
+		gated.first = feed_pod(&race, feed, "x") +
+			      1; /* the second one finds no room: that lane has no member */
 		vdi_lock_acquire(&gates[0]);
 		(void) feed_pod(&race, feed, "z");
 		vdi_lock_acquire(&gates[1]);
@@ -323,7 +329,8 @@ static void a_watch_at_the_end_of_a_generation_does_not_see_the_next_one(void **
 		(void) feed_pod(&race, feed, "x");
 		vdi_lock_release(&gates[1]);
 		cacher_fixture_settle(&race.f);
-		/* Expired, not closed: the end of the generation was not noticed before the events of the next one. */
+		/* Expired, not closed: the end of the generation was not noticed before the events of the
+		 * next one. */
 		assert_int_equal(fresh->count, 1);
 		assert_int_equal(fresh->events[0].type, VD_WATCH_ERROR);
 		assert_status(fresh->events[0].code, VD_EXPIRED);
@@ -354,7 +361,9 @@ static void the_cache_learns_at_once_that_an_undecodable_object_was_passed(void 
 		race.f.options.skip_undecodable = true;
 		cacher_fixture_open(&race.f, NULL);
 		for (unsigned i = 0; i < 10; i++) {
-			assert_status(vd_store_put_wait(race.f.store, vd_bytes_of(KEY("junk")), vd_bytes_of("{"), &revision, &error), VD_OK);
+			assert_status(vd_store_put_wait(race.f.store, vd_bytes_of(KEY("junk")),
+							vd_bytes_of("{"), &revision, &error),
+				      VD_OK);
 			/* No timer: not by asking the store how far it is. */
 			vdi_sim_run_until_idle(race.f.env);
 			assert_int_equal(vd_cacher_revision(race.f.cacher), revision);
@@ -426,7 +435,9 @@ static void periodic_progress_comes_again_after_events(void **state)
 
 	(void) state;
 	for (uint64_t seed = 0; seed < 10; seed++) {
-		struct vd_store_watch_request request = { .key = vd_bytes_of(KEY("")), .range_end = vd_bytes_of("/registry/pods/ns0"), .progress = true,
+		struct vd_store_watch_request request = { .key = vd_bytes_of(KEY("")),
+							  .range_end = vd_bytes_of("/registry/pods/ns0"),
+							  .progress = true,
 							  .ready = ignore_ready };
 		struct vd_store_watch	     *watch;
 		struct vd_error		      error;
@@ -441,7 +452,8 @@ static void periodic_progress_comes_again_after_events(void **state)
 			cacher_fixture_settle(&race.f);
 			(void) drain_watch(watch, &events);
 			assert_int_equal(events, 1);
-			/* Marked as active when the next batch is asked for; so idle from the second period on. */
+			/* Marked as active when the next batch is asked for; so idle from the second period
+			 * on. */
 			(void) drain_watch(watch, &events);
 			vdi_sim_advance(race.f.env, VD_SECONDS(3 * 600 + 60));
 			assert_int_equal(drain_watch(watch, &events), revision);
@@ -452,7 +464,8 @@ static void periodic_progress_comes_again_after_events(void **state)
 	}
 }
 
-/* Whole events, each once and without a gap: every write is in the watch's range. A batch of progress says that nothing is missing up to there. */
+/* Whole events, each once and without a gap: every write is in the watch's range. A batch of progress says
+ * that nothing is missing up to there. */
 static vd_rev drain_in_order(struct vd_store_watch *watch, vd_rev last)
 {
 	struct vd_store_batch batch;
@@ -475,7 +488,9 @@ static void an_embedded_watch_sees_each_event_once(void **state)
 
 	(void) state;
 	for (uint64_t seed = 0; seed < 300; seed++) {
-		struct vd_store_watch_request request = { .key = vd_bytes_of(KEY("")), .range_end = vd_bytes_of("/registry/pods/ns0"), .ready = ignore_ready };
+		struct vd_store_watch_request request = { .key = vd_bytes_of(KEY("")),
+							  .range_end = vd_bytes_of("/registry/pods/ns0"),
+							  .ready = ignore_ready };
 		struct vd_store_watch	     *watch;
 		struct vd_error		      error;
 		vd_rev			      start, last;
@@ -514,7 +529,8 @@ static void note_list(void *arg, vd_status status, struct vd_list *list, const s
 	}
 	/* The pods were written in turn: those of the last five revisions. */
 	for (; (object = vd_list_next(list)) != NULL; count++)
-		assert_in_range(vd_object_revision(object), vd_list_revision(list) - 4, vd_list_revision(list));
+		assert_in_range(vd_object_revision(object), vd_list_revision(list) - 4,
+				vd_list_revision(list));
 	assert_int_equal(count, 5);
 	vd_list_free(*ret_list);
 	*ret_list = list;
@@ -540,7 +556,8 @@ static void a_state_of_the_past_is_whole_or_expired(void **state)
 			struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 
 			options.match = VD_MATCH_EXACT;
-			options.revision = vd_cacher_revision(race.f.cacher) - 60 - (vd_rev) vd_env_random_below(race.f.env, 60);
+			options.revision = vd_cacher_revision(race.f.cacher) - 60 -
+					   (vd_rev) vd_env_random_below(race.f.env, 60);
 			for (unsigned i = 0; i < 60; i++)
 				start_put(&race, number++);
 			for (uint64_t steps = vd_env_random_below(race.f.env, 3); steps; steps--)

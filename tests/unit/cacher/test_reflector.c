@@ -1,4 +1,5 @@
-/* The reflector: resumes what can be resumed, lists again when it must, and waits between (client-go tools/cache/reflector.go, as far as it is ours). */
+/* The reflector: resumes what can be resumed, lists again when it must, and waits between (client-go
+ * tools/cache/reflector.go, as far as it is ours). */
 #include "cacher_fixture.h"
 
 #include "cacher.h"
@@ -46,7 +47,8 @@ static uint64_t generation(struct world *world)
 /* rules: R-313, T-185 */
 static void t183_r318_a_passing_error_is_resumed_without_a_list(void **state)
 {
-	static const vd_status passing[] = { VD_UNAVAILABLE, VD_TIMEOUT, VD_INTERNAL, VD_FULL, VD_NOT_READY, VD_NOMEM };
+	static const vd_status passing[] = { VD_UNAVAILABLE, VD_TIMEOUT,   VD_INTERNAL,
+					     VD_FULL,	     VD_NOT_READY, VD_NOMEM };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(passing); i++) {
 		struct world world;
@@ -74,8 +76,8 @@ static void t183_r318_a_passing_error_is_resumed_without_a_list(void **state)
 		assert_int_equal(vdi_metric_value(world.f.cacher->metrics.resumes), 1);
 		assert_int_equal(vdi_metric_value(world.f.cacher->metrics.relists), 0);
 		assert_int_equal(generation(&world), 1);
-		snprintf(expected, sizeof expected, "+ns/x@%lld ~ns/x@%lld +ns/y@%lld", (long long) revision, (long long) revision + 1,
-			 (long long) revision + 2);
+		snprintf(expected, sizeof expected, "+ns/x@%lld ~ns/x@%lld +ns/y@%lld", (long long) revision,
+			 (long long) revision + 1, (long long) revision + 2);
 		assert_string_equal(recorder_text(world.r), expected);
 		assert_int_equal(world.r->ended, 0);
 		world_close(&world);
@@ -85,16 +87,17 @@ static void t183_r318_a_passing_error_is_resumed_without_a_list(void **state)
 /* rules: T-183 */
 static void t188_r313_an_expired_stream_makes_a_new_generation(void **state)
 {
-	static const vd_status lasting[] = { VD_EXPIRED,		VD_TOO_LARGE_REVISION, VD_CORRUPT, VD_UNDECODABLE,
-					      VD_BAD_REQUEST, VD_INVALID_ARGUMENT,   VD_UNSUPPORTED };
+	static const vd_status lasting[] = { VD_EXPIRED,     VD_TOO_LARGE_REVISION, VD_CORRUPT,
+					     VD_UNDECODABLE, VD_BAD_REQUEST,	    VD_INVALID_ARGUMENT,
+					     VD_UNSUPPORTED };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(lasting); i++) {
-		struct world	      world;
-		struct vd_error	      error;
-		struct vd_object     *object;
+		struct world	       world;
+		struct vd_error	       error;
+		struct vd_object      *object;
 		struct vd_list_options options = VD_LIST_OPTIONS_INIT;
-		struct vd_list	     *list;
-		int64_t		      bytes;
+		struct vd_list	      *list;
+		int64_t		       bytes;
 
 		world_open(&world, i, false);
 		feed_put(world.feed, KEY("x"), POD("x"));
@@ -124,7 +127,8 @@ static void t188_r313_an_expired_stream_makes_a_new_generation(void **state)
 		feed_break(world.feed, lasting[i]);
 		vdi_sim_advance(world.f.env, VD_SECONDS(10));
 		assert_int_equal(generation(&world), 3);
-		assert_int_equal(world.f.cacher->watch_cache.store.bytes, bytes); /* of this generation only */
+		assert_int_equal(world.f.cacher->watch_cache.store.bytes,
+				 bytes); /* of this generation only */
 		world_close(&world);
 	}
 }
@@ -135,7 +139,8 @@ static struct {
 	void	   *arg;
 } reversed;
 
-static void give_reversed(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void give_reversed(void *arg, vd_status status, const struct vd_range_result *result,
+			  const struct vd_error *error)
 {
 	struct vd_range_result copy = result ? *result : (struct vd_range_result) { 0 };
 	struct vd_kv	      *kvs[16];
@@ -149,7 +154,8 @@ static void give_reversed(void *arg, vd_status status, const struct vd_range_res
 	reversed.done(reversed.arg, status, result ? &copy : NULL, error);
 }
 
-static vd_status range_reversed(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status range_reversed(struct vd_store *store, const struct vd_range_request *request,
+				vd_range_fn done, void *arg)
 {
 	if (request->range_end.size == 0 || request->count_only)
 		return honest->range(store, request, done, arg);
@@ -158,7 +164,8 @@ static vd_status range_reversed(struct vd_store *store, const struct vd_range_re
 	return honest->range(store, request, give_reversed, arg);
 }
 
-/* A store that does not keep the order, and names a key twice: the cache is whole and in order all the same. */
+/* A store that does not keep the order, and names a key twice: the cache is whole and in order all the
+ * same. */
 static void a_list_without_order(void **state)
 {
 	struct cacher_fixture  f;
@@ -206,11 +213,14 @@ static void r512_words_say_why_it_is_not_ready(void **state)
 	feed_break(world.feed, VD_EXPIRED);
 	cacher_fixture_settle(&world.f);
 	assert_status(vd_cacher_ready(world.f.cacher, &error), VD_NOT_READY);
-	assert_string_equal(error.message, "storage is (re)initializing: The resourceVersion for the provided watch is too old.");
+	assert_string_equal(
+		error.message,
+		"storage is (re)initializing: The resourceVersion for the provided watch is too old.");
 	world_close(&world);
 }
 
-/* A server's timeout is followed at once; a watch that ended within a second and said nothing waits. rules */
+/* A server's timeout is followed at once; a watch that ended within a second and said nothing waits.
+ * rules: R-312, R-317 */
 static void t181_r317_very_short_watches(void **state)
 {
 	struct world world;
@@ -312,7 +322,8 @@ static void t117_r514_a_start_that_fails_hangs_nobody(void **state)
 	struct vd_error		error;
 
 	cacher_fixture_init(&f, 1);
-	chaos = chaos_store_new(f.env, f.store, &(struct chaos_options) { .refuse = 1000, .refuse_watch = 1000 });
+	chaos = chaos_store_new(f.env, f.store,
+				&(struct chaos_options) { .refuse = 1000, .refuse_watch = 1000 });
 	assert_status(vd_cacher_new(f.env, chaos, &f.options, &f.cacher, &error), VD_OK);
 	assert_status(vd_cacher_watch(f.cacher, &options, NULL, &watcher, &error), VD_NOT_READY);
 	assert_int_equal(error.retry_after_s, 1);
@@ -345,7 +356,8 @@ static void t191_r221_an_undecodable_object_starts_over_until_it_is_gone(void **
 	world_close(&world);
 }
 
-/* The first event after a compaction lacks its previous record: going on from there again and again would never end. */
+/* The first event after a compaction lacks its previous record: going on from there again and again would
+ * never end. */
 static void r212_r313_a_missing_previous_record_lists_again(void **state)
 {
 	for (int skips = 0; skips < 2; skips++) {
@@ -384,7 +396,8 @@ static void o20_an_undecodable_object_may_be_left_out(void **state)
 	world_close(&world);
 }
 
-/* Nothing but the undecodable object tells how far the store is: whoever waits for that revision is answered. rules: O-20, R-221 */
+/* Nothing but the undecodable object tells how far the store is: whoever waits for that revision is answered.
+ * rules: O-20, R-221 */
 static void o20_a_revision_that_is_left_out_has_passed(void **state)
 {
 	struct world	       world;
@@ -409,7 +422,9 @@ static void o20_a_revision_that_is_left_out_has_passed(void **state)
 	world_close(&world);
 }
 
-/* A store that was put back: what is cached is of another past. Its new changes come after what was applied, or together with it. rules: R-313, W-26 */
+/* A store that was put back: what is cached is of another past. Its new changes come after what was applied,
+ * or together with it.
+ * rules: R-313, W-26 */
 static void r313_revisions_that_go_back_list_again(void **state)
 {
 	for (unsigned together = 0; together < 2; together++) {
@@ -426,8 +441,10 @@ static void r313_revisions_that_go_back_list_again(void **state)
 		feed_set_back(world.feed, 3);
 		last = feed_put(world.feed, KEY("y"), POD("y"));
 		cacher_fixture_settle(&world.f);
-		/* The watch's end may overtake what it has not been given; what came after the change is not told. */
-		assert_string_equal(recorder_text(world.r), together ? "" : "+ns/x@2 ~ns/x@3 ~ns/x@4 ~ns/x@5 ~ns/x@6 ~ns/x@7");
+		/* The watch's end may overtake what it has not been given; what came after the change is not
+		 * told. */
+		assert_string_equal(recorder_text(world.r),
+				    together ? "" : "+ns/x@2 ~ns/x@3 ~ns/x@4 ~ns/x@5 ~ns/x@6 ~ns/x@7");
 		assert_int_equal(world.r->ended, 1);
 		assert_int_equal(world.f.cacher->reflector.relists, 1);
 		assert_status(vd_cacher_ready(world.f.cacher, NULL), VD_NOT_READY);
@@ -496,7 +513,8 @@ static void torture_the_first_fill_is_late_but_right(void **state)
 	assert_true(refused > 3);
 }
 
-/* However small the history of the store is: its newest events are whole, so the cache over it goes on and no watch ends. */
+/* However small the history of the store is: its newest events are whole, so the cache over it goes on and no
+ * watch ends. */
 static void e343_a_small_history_of_the_store_ends_no_watch(void **state)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {

@@ -1,7 +1,9 @@
-/* A revision of many events is one step for everybody: no list, get or state ever shows a part of it, and no bookmark stands inside it.
+/* A revision of many events is one step for everybody: no list, get or state ever shows a part of it, and no
+ * bookmark stands inside it.
  *
- * Transactions over the same keys follow each other through the embedded store; each writes its number into all of them (and every third one deletes
- * some). Readers of all kinds look between any two steps of the simulator. */
+ * Transactions over the same keys follow each other through the embedded store; each writes its number into
+ * all of them (and every third one deletes some). Readers of all kinds look between any two steps of the
+ * simulator. */
 #include "cacher_fixture.h"
 
 #include "cacher.h"
@@ -22,7 +24,8 @@ struct world {
 	unsigned	      seen_inside; /* looks that found a round that was not the last */
 };
 
-static void note_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void note_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		     const struct vd_error *error)
 {
 	struct world *world = arg;
 
@@ -48,21 +51,25 @@ static size_t count_of(unsigned round)
 /* More keys than one list of operations may hold: nested. */
 static void write_round(struct world *world)
 {
-	static struct vd_op	     ops[KEYS];
-	struct vd_txn_request	     parts[KEYS / PER_OP];
-	struct vd_op		     outer[KEYS / PER_OP];
-	const struct vd_txn_request  whole = { .success = outer, .success_count = KEYS / PER_OP };
-	unsigned		     round = world->rounds + 1;
+	static struct vd_op	    ops[KEYS];
+	struct vd_txn_request	    parts[KEYS / PER_OP];
+	struct vd_op		    outer[KEYS / PER_OP];
+	const struct vd_txn_request whole = { .success = outer, .success_count = KEYS / PER_OP };
+	unsigned		    round = world->rounds + 1;
 
 	for (unsigned key = 0; key < KEYS; key++) {
 		snprintf(world->values[key], sizeof world->values[key],
-			 "{\"metadata\":{\"name\":\"p%03u\",\"namespace\":\"ns%u\",\"labels\":{\"app\":\"r%u\"}}}", key, key % 2, round);
-		ops[key] = (struct vd_op) { .kind = is_deleted(round, key) ? VD_OP_DELETE : VD_OP_PUT, .key = vd_bytes_of(world->keys[key]) };
+			 "{\"metadata\":{\"name\":\"p%03u\",\"namespace\":\"ns%u\",\"labels\":{\"app\":\"r%"
+			 "u\"}}}",
+			 key, key % 2, round);
+		ops[key] = (struct vd_op) { .kind = is_deleted(round, key) ? VD_OP_DELETE : VD_OP_PUT,
+					    .key = vd_bytes_of(world->keys[key]) };
 		if (ops[key].kind == VD_OP_PUT)
 			ops[key].value = vd_bytes_of(world->values[key]);
 	}
 	for (unsigned i = 0; i < KEYS / PER_OP; i++) {
-		parts[i] = (struct vd_txn_request) { .success = ops + (size_t) i * PER_OP, .success_count = PER_OP };
+		parts[i] = (struct vd_txn_request) { .success = ops + (size_t) i * PER_OP,
+						     .success_count = PER_OP };
 		outer[i] = (struct vd_op) { .kind = VD_OP_TXN, .txn = &parts[i] };
 	}
 	assert_status(vd_store_txn(world->f.store, &whole, note_txn, world), VD_OK);
@@ -119,7 +126,8 @@ static void note_list(void *arg, vd_status status, struct vd_list *list, const s
 		assert_status(status, VD_NOMEM);
 }
 
-static void note_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void note_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			const struct vd_error *error)
 {
 	struct world *world = arg;
 
@@ -142,8 +150,10 @@ static void look(struct world *world)
 
 	options.revision = VD_REVISION_ANY;
 	check_begun(vd_cacher_list(world->f.cacher, &options, note_list, world, &error));
-	check_begun(vd_cacher_get(world->f.cacher, vd_bytes_of("ns0"), vd_bytes_of("p000"), VD_REVISION_ANY, note_object, world));
-	check_begun(vd_cacher_get(world->f.cacher, vd_bytes_of("ns0"), vd_bytes_of("p298"), VD_REVISION_ANY, note_object, world));
+	check_begun(vd_cacher_get(world->f.cacher, vd_bytes_of("ns0"), vd_bytes_of("p000"), VD_REVISION_ANY,
+				  note_object, world));
+	check_begun(vd_cacher_get(world->f.cacher, vd_bytes_of("ns0"), vd_bytes_of("p298"), VD_REVISION_ANY,
+				  note_object, world));
 }
 
 /* The state is that of one round; then whole revisions, with nothing of another revision between. */
@@ -173,7 +183,9 @@ static void check_stream(const struct world *world, const struct recorder *r, bo
 			continue;
 		}
 		assert_int_equal(revision, world->revisions[++round]);
-		for (; i < r->count && r->events[i].revision == revision && r->events[i].type != VD_WATCH_BOOKMARK; i++)
+		for (; i < r->count && r->events[i].revision == revision &&
+		       r->events[i].type != VD_WATCH_BOOKMARK;
+		     i++)
 			count++;
 		assert_int_equal(count, KEYS); /* deletions are events too: everything was there before */
 	}
@@ -188,7 +200,8 @@ static size_t change_count(const struct recorder *r)
 	return count;
 }
 
-static void run_world(uint64_t seed, unsigned decode_workers, const struct chaos_options *chaos, bool no_memory)
+static void run_world(uint64_t seed, unsigned decode_workers, const struct chaos_options *chaos,
+		      bool no_memory)
 {
 	struct world		world = { 0 };
 	struct recorder	       *live = calloc(3, sizeof *live);
@@ -215,7 +228,9 @@ static void run_world(uint64_t seed, unsigned decode_workers, const struct chaos
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		write_round(&world);
 		if (round == 1 + seed % 4)
-			assert_status(recorder_open(&world.f, &live[2], &options, seed % 3 ? NULL : vdi_env_runner(world.f.env)), VD_OK);
+			assert_status(recorder_open(&world.f, &live[2], &options,
+						    seed % 3 ? NULL : vdi_env_runner(world.f.env)),
+				      VD_OK);
 		for (unsigned step = 0; step < 120; step++) {
 			random = random * UINT64_C(6364136223846793005) + 1;
 			if (no_memory && world.rounds > round && (random >> 40) % 3 == 0)
@@ -272,7 +287,9 @@ static void e459_a_transaction_is_seen_whole_with_decode_workers(void **state)
 
 static void e459_a_transaction_is_seen_whole_when_the_stream_breaks(void **state)
 {
-	const struct chaos_options chaos = { .delay = 100, .delay_max = VD_MS(30), .cut = 150, .stall = 100, .refuse_watch = 100 };
+	const struct chaos_options chaos = {
+		.delay = 100, .delay_max = VD_MS(30), .cut = 150, .stall = 100, .refuse_watch = 100
+	};
 
 	for (uint64_t seed = 1; seed <= 20; seed++)
 		run_world(seed, (unsigned) seed % 3, &chaos, false);

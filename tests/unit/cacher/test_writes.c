@@ -1,10 +1,13 @@
-/* Writes through a cacher: they pass to the store, with the cached object as a first guess that may be stale and is never believed against the store. */
+/* Writes through a cacher: they pass to the store, with the cached object as a first guess that may be stale
+ * and is never believed against the store. */
 #include "cacher.h"
 #include "cacher_fixture.h"
 #include "env.h"
 #include "store_chaos.h"
 
-#define VALUE(app) "{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\",\"uid\":\"u-x\",\"labels\":{\"app\":\"" app "\"}}}"
+#define VALUE(app)                                                                                           \
+	"{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\",\"uid\":\"u-x\",\"labels\":{\"app\":\"" app "\"}" \
+	"}}"
 
 struct world {
 	struct cacher_fixture f;
@@ -16,10 +19,10 @@ struct world {
 	const char *accept; /* the app that a validator wants; NULL: any */
 	bool	    interfere;
 
-	bool		 is_done;
-	vd_status	 status;
-	vd_rev		 revision;
-	char		 app[16]; /* of the answer's object */
+	bool		is_done;
+	vd_status	status;
+	vd_rev		revision;
+	char		app[16]; /* of the answer's object */
 	struct vd_error error;
 };
 
@@ -60,7 +63,8 @@ static vd_rev stale(struct world *w)
 	return revision;
 }
 
-static void done(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void done(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		 const struct vd_error *error)
 {
 	struct world   *w = arg;
 	struct vd_bytes app = VD_BYTES_NONE;
@@ -94,7 +98,8 @@ static void note(struct world *w, struct vd_object *current)
 	}
 }
 
-static vd_status update(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status update(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s,
+			struct vd_error *reterr)
 {
 	note(arg, current);
 	*ret_value = vd_bytes_of(VALUE("mine"));
@@ -134,7 +139,9 @@ static int64_t reads(struct world *w)
 	struct vdi_metric *metric;
 	int64_t		   count;
 
-	assert_status(vdi_metric_get(vdi_env_metrics(w->f.env), VDI_METRIC_ETCD_REQUESTS_TOTAL, values, &metric), VD_OK);
+	assert_status(
+		vdi_metric_get(vdi_env_metrics(w->f.env), VDI_METRIC_ETCD_REQUESTS_TOTAL, values, &metric),
+		VD_OK);
 	count = vdi_metric_value(metric);
 	vdi_metric_release(metric);
 	return count;
@@ -161,7 +168,8 @@ static void r581_the_cached_object_is_the_first_guess(void **state)
 	world_close(&w);
 }
 
-/* A stale one costs a conflict, and the function runs again on what the store has. rules: R-129, T-008, T-035 */
+/* A stale one costs a conflict, and the function runs again on what the store has.
+ * rules: R-129, T-008, T-035 */
 static void r581_a_stale_guess_is_tried_again(void **state)
 {
 	struct world w;
@@ -208,10 +216,10 @@ static void t009_deletion_meets_a_write(void **state)
 /* What only the stale state allows is not done. rules: T-011 */
 static void t012_a_validator_that_accepts_the_stale_state_only(void **state)
 {
-	struct world	 w;
+	struct world	  w;
 	struct vd_object *object = NULL;
-	struct vd_error	 error;
-	vd_rev		 second;
+	struct vd_error	  error;
+	vd_rev		  second;
 
 	world_open(&w, 4);
 	put_pod(&w.f, "a", "x", "web", NULL);
@@ -304,11 +312,13 @@ static void r130_blocking_writes(void **state)
 	vd_rev		  revision = 0;
 
 	world_open(&w, 8);
-	assert_status(vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of(VALUE("web")), &object, &w.error), VD_OK);
+	assert_status(vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of(VALUE("web")), &object, &w.error),
+		      VD_OK);
 	assert_int_equal(vd_object_revision(object), 2);
 	vd_object_unref(object);
 	object = NULL;
-	assert_status(vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of(VALUE("db")), NULL, &w.error), VD_OK);
+	assert_status(vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of(VALUE("db")), NULL, &w.error),
+		      VD_OK);
 	assert_status(vd_cacher_get_wait(w.f.cacher, ns, name, VD_REVISION_UNSET, &object, &w.error), VD_OK);
 	assert_int_equal(vd_object_revision(object), 3);
 	vd_object_unref(object);
@@ -317,9 +327,11 @@ static void r130_blocking_writes(void **state)
 	assert_int_equal(revision, 4);
 	assert_status(vd_cacher_delete_wait(w.f.cacher, ns, name, &revision, &w.error), VD_NOT_FOUND);
 	assert_int_equal(revision, 4);
-	assert_status(vd_cacher_get_wait(w.f.cacher, ns, name, VD_REVISION_UNSET, &object, &w.error), VD_NOT_FOUND);
+	assert_status(vd_cacher_get_wait(w.f.cacher, ns, name, VD_REVISION_UNSET, &object, &w.error),
+		      VD_NOT_FOUND);
 	assert_null(object);
-	assert_status(vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of("{"), &object, &w.error), VD_BAD_REQUEST);
+	assert_status(vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of("{"), &object, &w.error),
+		      VD_BAD_REQUEST);
 	assert_null(object);
 	world_close(&w);
 }
@@ -340,7 +352,8 @@ static void torture_writes(void **state)
 		(void) vdi_alloc_fail_nth(nth, 1);
 		status = vd_cacher_delete_wait(w.f.cacher, ns, name, NULL, NULL);
 		if (status == VD_OK)
-			status = vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of(VALUE("mine")), NULL, NULL);
+			status = vd_cacher_put_wait(w.f.cacher, ns, name, vd_bytes_of(VALUE("mine")), NULL,
+						    NULL);
 		failed = vdi_alloc_failed();
 		(void) vdi_alloc_fail_nth(0, 0);
 		assert_true(status == VD_OK || (failed && (status == VD_NOMEM || status == VD_NOT_FOUND)));

@@ -33,7 +33,8 @@ static void stop(struct compaction_test *test)
 static void put(struct compaction_test *test, int count)
 {
 	for (int i = 0; i < count; i++)
-		assert_status(vd_store_put_wait(test->store, vd_bytes_of("k"), vd_bytes_of("v"), NULL, NULL), VD_OK);
+		assert_status(vd_store_put_wait(test->store, vd_bytes_of("k"), vd_bytes_of("v"), NULL, NULL),
+			      VD_OK);
 }
 
 static vd_rev compacted(struct compaction_test *test)
@@ -108,7 +109,8 @@ static void e463_long_periods_are_sampled_less_often(void **state)
 	struct compaction_test test;
 
 	(void) state;
-	start(&test, (struct vdi_auto_compaction_options) { .period = VD_SECONDS((int64_t) 3600 * 24 * 365) });
+	start(&test,
+	      (struct vdi_auto_compaction_options) { .period = VD_SECONDS((int64_t) 3600 * 24 * 365) });
 	put(&test, 3);
 	vdi_sim_advance(test.env, VD_SECONDS(3600 * 48));
 	assert_int_equal(compacted(&test), -1);

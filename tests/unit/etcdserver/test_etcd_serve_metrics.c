@@ -1,4 +1,5 @@
-/* Unit tests of etcdserver/serve_metrics.c: what calls count. That names, labels and buckets are etcd's is in tests/integration/etcd_metrics.py. */
+/* Unit tests of etcdserver/serve_metrics.c: what calls count. That names, labels and buckets are etcd's is in
+ * tests/integration/etcd_metrics.py. */
 #include "env.h"
 #include "etcd_server_fixture.h"
 #include "metrics.h"
@@ -15,12 +16,14 @@ static void expect_text(struct etcd_server_fixture *fixture, const char *sample,
 	vdi_buffer_append_char(&text, 0);
 	(void) snprintf(line, sizeof line, "\n%s ", sample);
 	found = strstr(text.data, line);
-	if (found == NULL || strncmp(found + strlen(line), value, strlen(value)) != 0 || found[strlen(line) + strlen(value)] != '\n')
+	if (found == NULL || strncmp(found + strlen(line), value, strlen(value)) != 0 ||
+	    found[strlen(line) + strlen(value)] != '\n')
 		fail_msg("%s is not %s, but %.40s", sample, value, found ? found + strlen(line) : "absent");
 	vdi_buffer_fini(&text);
 }
 
-#define LABELS(type, service, method) "grpc_type=\"" type "\",grpc_service=\"etcdserverpb." service "\",grpc_method=\"" method "\""
+#define LABELS(type, service, method)                                                                        \
+	"grpc_type=\"" type "\",grpc_service=\"etcdserverpb." service "\",grpc_method=\"" method "\""
 #define PUT LABELS("unary", "KV", "Put")
 #define WATCH LABELS("bidi_stream", "Watch", "Watch")
 
@@ -41,16 +44,20 @@ static void calls_are_counted_by_method_and_code(void **state)
 		expect_text(fixture, "grpc_server_handled_total{" PUT ",grpc_code=\"Canceled\"}", "0");
 	}
 	expect_text(fixture, "grpc_server_started_total{" LABELS("unary", "KV", "Range") "}", "0");
-	expect_text(fixture, "grpc_server_started_total{" LABELS("server_stream", "KV", "RangeStream") "}", "0");
+	expect_text(fixture, "grpc_server_started_total{" LABELS("server_stream", "KV", "RangeStream") "}",
+		    "0");
 	expect_text(fixture, "etcd_server_calls_total", "3");
 }
 
 /* What a server of one member never has is there, at 0, for those who watch for it. */
 static void what_there_is_none_of_is_zero(void **state)
 {
-	static const char *const names[] = { "etcd_server_heartbeat_send_failures_total", "etcd_server_proposals_pending", "etcd_server_proposals_failed_total",
-					     "etcd_server_slow_apply_total", "etcd_server_read_indexes_failed_total", "etcd_server_slow_read_indexes_total",
-					     "etcd_server_snapshot_apply_in_progress_total", "etcd_disk_defrag_inflight" };
+	static const char *const names[] = {
+		"etcd_server_heartbeat_send_failures_total",	"etcd_server_proposals_pending",
+		"etcd_server_proposals_failed_total",		"etcd_server_slow_apply_total",
+		"etcd_server_read_indexes_failed_total",	"etcd_server_slow_read_indexes_total",
+		"etcd_server_snapshot_apply_in_progress_total", "etcd_disk_defrag_inflight"
+	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
 		expect_text(*state, names[i], "0");
@@ -75,10 +82,10 @@ static void hashes_are_measured(void **state)
 /* A client that goes away, with nobody having ended its call: Canceled. rules: E-319 */
 static void a_stream_counts_its_messages_and_ends_canceled(void **state)
 {
-	struct etcd_server_fixture  *fixture = *state;
-	Etcdserverpb__WatchRequest   request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+	struct etcd_server_fixture	*fixture = *state;
+	Etcdserverpb__WatchRequest	 request = ETCDSERVERPB__WATCH_REQUEST__INIT;
 	Etcdserverpb__WatchCreateRequest create = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
-	struct etcd_server_call	     call;
+	struct etcd_server_call		 call;
 
 	create.key = etcd_bytes("a");
 	request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;

@@ -1,4 +1,5 @@
-/* Authenticate calls in great numbers: who waits for whom, and what the end of the server does with those that wait. */
+/* Authenticate calls in great numbers: who waits for whom, and what the end of the server does with those
+ * that wait. */
 #include "etcd_server_fixture.h"
 
 #include "actor_sim.h"
@@ -38,7 +39,8 @@ static int set_up(void **state)
 	return failed;
 }
 
-static void post(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *peer, const char *name, const char *password)
+static void post(struct etcd_server_call *call, struct etcd_server_fixture *fixture, const char *peer,
+		 const char *name, const char *password)
 {
 	Etcdserverpb__AuthenticateRequest request = ETCDSERVERPB__AUTHENTICATE_REQUEST__INIT;
 
@@ -92,7 +94,8 @@ static void addresses_take_turns(void **state)
 /* The same worker did both once: a minute of passwords delayed it by a minute. */
 static void administration_does_not_wait_for_logins(void **state)
 {
-	static const char *const	       methods[] = { "/etcdserverpb.Auth/UserGrantRole", "/etcdserverpb.Maintenance/HashKV" };
+	static const char *const	       methods[] = { "/etcdserverpb.Auth/UserGrantRole",
+							     "/etcdserverpb.Maintenance/HashKV" };
 	struct etcd_server_fixture	      *fixture = *state;
 	Etcdserverpb__AuthUserGrantRoleRequest grant = ETCDSERVERPB__AUTH_USER_GRANT_ROLE_REQUEST__INIT;
 	Etcdserverpb__HashKVRequest	       hash = ETCDSERVERPB__HASH_KVREQUEST__INIT;
@@ -106,19 +109,23 @@ static void administration_does_not_wait_for_logins(void **state)
 		unsigned		steps = 0;
 
 		post_flood(fixture, FLOOD, "10.0.0.1:1");
-		assert_status(vdi_auth_token_new(fixture->server->auth, vd_bytes_of("root"), vdi_auth_revision(fixture->server->auth), token), VD_OK);
+		assert_status(vdi_auth_token_new(fixture->server->auth, vd_bytes_of("root"),
+						 vdi_auth_revision(fixture->server->auth), token),
+			      VD_OK);
 		etcd_server_call_post_as(&administration, fixture, NULL, token, methods[i], requests[i]);
 		while (!administration.is_finished && steps++ < 10000)
 			assert_true(vdi_sim_step(fixture->env));
 		assert_string_equal(administration.text, "");
-		assert_true(count_finished(flood, FLOOD) < FLOOD / 2); /* the simulator draws which actor runs */
+		assert_true(count_finished(flood, FLOOD) <
+			    FLOOD / 2); /* the simulator draws which actor runs */
 		(void) vdi_sim_run_until_idle(fixture->env);
 		end_all(flood, FLOOD);
 		etcd_server_call_end(&administration);
 	}
 }
 
-static void assert_metrics(struct etcd_server_fixture *fixture, unsigned waiting, unsigned rejected_address, unsigned rejected_total)
+static void assert_metrics(struct etcd_server_fixture *fixture, unsigned waiting, unsigned rejected_address,
+			   unsigned rejected_total)
 {
 	char		  wanted[256];
 	struct vdi_buffer text;
@@ -129,9 +136,11 @@ static void assert_metrics(struct etcd_server_fixture *fixture, unsigned waiting
 	assert_status(vdi_buffer_status(&text), VD_OK);
 	(void) snprintf(wanted, sizeof wanted, "\nvedette_etcd_logins_waiting %u\n", waiting);
 	assert_non_null(strstr(text.data, wanted));
-	(void) snprintf(wanted, sizeof wanted, "\nvedette_etcd_logins_rejected_total{limit=\"address\"} %u\n", rejected_address);
+	(void) snprintf(wanted, sizeof wanted, "\nvedette_etcd_logins_rejected_total{limit=\"address\"} %u\n",
+			rejected_address);
 	assert_non_null(strstr(text.data, wanted));
-	(void) snprintf(wanted, sizeof wanted, "\nvedette_etcd_logins_rejected_total{limit=\"total\"} %u\n", rejected_total);
+	(void) snprintf(wanted, sizeof wanted, "\nvedette_etcd_logins_rejected_total{limit=\"total\"} %u\n",
+			rejected_total);
 	assert_non_null(strstr(text.data, wanted));
 	vdi_buffer_fini(&text);
 }
@@ -251,7 +260,8 @@ static void a_password_that_changes_meanwhile_gives_no_token(void **state)
 	struct vdi_auth		   *auth = fixture->server->auth;
 	char			    token[VDI_AUTH_TOKEN_SIZE];
 
-	assert_status(vdi_auth_token_new(auth, vd_bytes_of("root"), vdi_auth_revision(auth) - 1, token), VD_AGAIN);
+	assert_status(vdi_auth_token_new(auth, vd_bytes_of("root"), vdi_auth_revision(auth) - 1, token),
+		      VD_AGAIN);
 	assert_status(vdi_auth_token_new(auth, vd_bytes_of("root"), vdi_auth_revision(auth), token), VD_OK);
 }
 
@@ -263,7 +273,9 @@ static void many_tokens_are_forgotten_at_once(void **state)
 	char			    token[VDI_AUTH_TOKEN_SIZE];
 
 	for (int i = 0; i < 5000; i++)
-		assert_status(vdi_auth_token_new(auth, vd_bytes_of(i % 5 ? "root" : "other"), vdi_auth_revision(auth), token), VD_OK);
+		assert_status(vdi_auth_token_new(auth, vd_bytes_of(i % 5 ? "root" : "other"),
+						 vdi_auth_revision(auth), token),
+			      VD_OK);
 	vdi_auth_tokens_forget(auth, vd_bytes_of("root"));
 	vdi_auth_tokens_forget(auth, VD_BYTES_NONE);
 }
@@ -287,7 +299,9 @@ static void addresses_without_port_and_host_number(void **state)
 	expect_address("", "");
 	expect_address("[]:1", "[]");
 	expect_address("[nonsense]:1", "nonsense");
-	expect_address("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:fff");
+	expect_address(
+		"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+		"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:fff");
 }
 
 int main(void)

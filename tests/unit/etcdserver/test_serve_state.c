@@ -66,7 +66,8 @@ static void a_full_disk_takes_changes(void **state)
 	world_init(&world, 1);
 	assert_status(world_open(&world), VD_OK);
 	assert_status(vdi_serve_state_set_auth(world.state, vd_bytes_of("auth 0")), VD_OK);
-	vdi_disk_sim_set_capacity(world.disk, size_of(&world, VDI_SERVE_STATE_NAME) + size_of(&world, "state.spare"));
+	vdi_disk_sim_set_capacity(world.disk,
+				  size_of(&world, VDI_SERVE_STATE_NAME) + size_of(&world, "state.spare"));
 	for (int i = 1; i < 10; i++) {
 		snprintf(text, sizeof text, "auth %d", i);
 		assert_status(vdi_serve_state_set_auth(world.state, vd_bytes_of(text)), VD_OK);
@@ -78,7 +79,8 @@ static void a_full_disk_takes_changes(void **state)
 	world_fini(&world);
 }
 
-/* Nothing can be written at all: a start goes on with what it has read, and saves its term when there is room. */
+/* Nothing can be written at all: a start goes on with what it has read, and saves its term when there is
+ * room. */
 static void a_full_disk_does_not_stop_a_start(void **state)
 {
 	struct world world;
@@ -111,7 +113,8 @@ static void a_full_disk_does_not_stop_a_start(void **state)
 	world_fini(&world);
 }
 
-/* A power cut at every operation, torn and forgetful: what was answered is there, and nothing else but what was under way. */
+/* A power cut at every operation, torn and forgetful: what was answered is there, and nothing else but what
+ * was under way. */
 static void a_power_cut_keeps_what_was_answered(void **state)
 {
 	(void) state;
@@ -148,10 +151,11 @@ static void a_power_cut_keeps_what_was_answered(void **state)
 	}
 }
 
-/* One bit, zeros, a copy of another sector, or a file cut short, in a stopped server: refused by name, or without effect. */
+/* One bit, zeros, a copy of another sector, or a file cut short, in a stopped server: refused by name, or
+ * without effect. */
 static void damage_is_refused_by_name(void **state)
 {
-	static char long_auth[3000];
+	static char    long_auth[3000];
 	struct world   world;
 	const uint8_t *bytes;
 	int64_t	       size;
@@ -188,7 +192,8 @@ static void peer_urls_are_kept(void **state)
 	world_init(&world, 6);
 	assert_status(world_open(&world), VD_OK);
 	for (int i = 0; i < 3; i++) {
-		struct vd_bytes	  urls = i == 1 ? (struct vd_bytes) { two, sizeof two - 1 } : (struct vd_bytes) { one, sizeof one - 1 };
+		struct vd_bytes	  urls = i == 1 ? (struct vd_bytes) { two, sizeof two - 1 } :
+						  (struct vd_bytes) { one, sizeof one - 1 };
 		struct vdi_buffer found;
 
 		assert_status(vdi_serve_state_set_peer_urls(world.state, urls), VD_OK);
@@ -206,7 +211,9 @@ static void peer_urls_are_kept(void **state)
 /* Alarms are of a member and of a kind: each is there once, and is there after a restart. */
 static void alarms_are_kept(void **state)
 {
-	static const struct vdi_serve_alarm alarms[] = { { 7, VDI_ALARM_NOSPACE }, { 7, VDI_ALARM_CORRUPT }, { 1234567890123u, VDI_ALARM_NOSPACE } };
+	static const struct vdi_serve_alarm alarms[] = { { 7, VDI_ALARM_NOSPACE },
+							 { 7, VDI_ALARM_CORRUPT },
+							 { 1234567890123u, VDI_ALARM_NOSPACE } };
 	struct vdi_serve_alarm		    found[8];
 	struct world			    world;
 	bool				    is_changed;
@@ -216,25 +223,30 @@ static void alarms_are_kept(void **state)
 	assert_status(world_open(&world), VD_OK);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(alarms); i++)
 		for (int again = 0; again < 2; again++) {
-			assert_status(vdi_serve_state_set_alarm(world.state, &alarms[i], true, &is_changed), VD_OK);
+			assert_status(vdi_serve_state_set_alarm(world.state, &alarms[i], true, &is_changed),
+				      VD_OK);
 			assert_int_equal(is_changed, !again);
 		}
 	for (size_t gone = 0; gone <= VDI_ARRAY_SIZE(alarms); gone++) {
 		world_close(&world);
 		assert_status(world_open(&world), VD_OK);
 		memset(found, 0, sizeof found);
-		assert_int_equal(vdi_serve_state_alarms(world.state, VDI_ALARM_NONE, found, 8), VDI_ARRAY_SIZE(alarms) - gone);
+		assert_int_equal(vdi_serve_state_alarms(world.state, VDI_ALARM_NONE, found, 8),
+				 VDI_ARRAY_SIZE(alarms) - gone);
 		for (size_t i = gone; i < VDI_ARRAY_SIZE(alarms); i++) {
 			bool is_there = false;
 
 			for (size_t j = 0; j < VDI_ARRAY_SIZE(alarms) - gone; j++)
-				is_there |= found[j].member_id == alarms[i].member_id && found[j].kind == alarms[i].kind;
+				is_there |= found[j].member_id == alarms[i].member_id &&
+					    found[j].kind == alarms[i].kind;
 			assert_true(is_there);
 		}
 		if (gone == VDI_ARRAY_SIZE(alarms))
 			break;
 		for (int again = 0; again < 2; again++) {
-			assert_status(vdi_serve_state_set_alarm(world.state, &alarms[gone], false, &is_changed), VD_OK);
+			assert_status(
+				vdi_serve_state_set_alarm(world.state, &alarms[gone], false, &is_changed),
+				VD_OK);
 			assert_int_equal(is_changed, !again);
 		}
 	}

@@ -1,4 +1,5 @@
-/* Calls of the store, codec, env, poller, replay and server outside their contract: each is refused, and harms nothing. */
+/* Calls of the store, codec, env, poller, replay and server outside their contract: each is refused, and
+ * harms nothing. */
 #include "misuse.h"
 
 #include <unistd.h>
@@ -8,21 +9,21 @@
 #define A vd_bytes_of("a")
 #define NO_BYTES ((struct vd_bytes) { NULL, 3 })
 
-#define CALL(name, call)                              \
-	static vd_status name(struct misuse_world *w) \
-	{                                             \
-		return call;                          \
+#define CALL(name, call)                                                                                     \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		return call;                                                                                 \
 	}
 
 /* ---- Bytes, records, objects, codecs ---- */
 
-#define RESULT(name, type, call)                      \
-	static vd_status name(struct misuse_world *w) \
-	{                                             \
-		struct type *result = NULL;           \
-		vd_status    status = call;           \
-		assert_null(result);                  \
-		return status;                        \
+#define RESULT(name, type, call)                                                                             \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		struct type *result = NULL;                                                                  \
+		vd_status    status = call;                                                                  \
+		assert_null(result);                                                                         \
+		return status;                                                                               \
 	}
 
 CALL(blob_without_result, vd_blob_new(A, NULL))
@@ -93,8 +94,10 @@ static vd_status env_with(struct vd_env_options options)
 }
 
 CALL(env_of_no_size, env_with((struct vd_env_options) { 0 }))
-CALL(env_with_unknown_level, env_with((struct vd_env_options) { .size = sizeof(struct vd_env_options), .log_level = (enum vd_log_level) 8 }))
-CALL(env_with_too_many_threads, env_with((struct vd_env_options) { .size = sizeof(struct vd_env_options), .threads = 5000 }))
+CALL(env_with_unknown_level, env_with((struct vd_env_options) { .size = sizeof(struct vd_env_options),
+								.log_level = (enum vd_log_level) 8 }))
+CALL(env_with_too_many_threads,
+     env_with((struct vd_env_options) { .size = sizeof(struct vd_env_options), .threads = 5000 }))
 
 static vd_status poller_in_a_simulation(struct misuse_world *w)
 {
@@ -111,13 +114,15 @@ static vd_status poller_in_a_simulation(struct misuse_world *w)
 
 /* ---- The store ---- */
 
-static void no_range(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void no_range(void *arg, vd_status status, const struct vd_range_result *result,
+		     const struct vd_error *error)
 {
 	(void) arg, (void) status, (void) result, (void) error;
 	fail();
 }
 
-static void no_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void no_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		   const struct vd_error *error)
 {
 	(void) arg, (void) status, (void) result, (void) error;
 	fail();
@@ -133,19 +138,21 @@ static void no_dump(void *arg, struct vd_bytes json)
 	(void) arg, (void) json;
 }
 
-static const struct vd_range_request	   range = { .key = { "a", 1 } };
-static const struct vd_range_request	   keyless = { .key = { NULL, 3 } };
-static const struct vd_range_request	   endless = { .key = { "a", 1 }, .range_end = { NULL, 3 } };
-static const struct vd_txn_request	   txn;
-static const struct vd_txn_request	   txn_without_list = { .success_count = 1 };
-static const struct vd_txn_request	   txn_without_compares = { .compare_count = 1 };
-static const struct vd_op		   unknown_op = { .kind = (enum vd_op_kind) 77, .key = { "a", 1 } };
-static const struct vd_txn_request	   txn_with_unknown_op = { .success = &unknown_op, .success_count = 1 };
-static const struct vd_op		   empty_nest = { .kind = VD_OP_TXN };
-static const struct vd_txn_request	   txn_with_empty_nest = { .success = &empty_nest, .success_count = 1 };
-static const struct vd_store_watch_request watch = { .key = { "a", 1 }, .ready = no_ready };
-static const struct vd_store_watch_request watch_without_ready = { .key = { "a", 1 } };
-static const struct vd_store_watch_request watch_before_the_start = { .key = { "a", 1 }, .ready = no_ready, .start_revision = -3 };
+static const struct vd_range_request range = { .key = { "a", 1 } };
+static const struct vd_range_request keyless = { .key = { NULL, 3 } };
+static const struct vd_range_request endless = { .key = { "a", 1 }, .range_end = { NULL, 3 } };
+static const struct vd_txn_request   txn;
+static const struct vd_txn_request   txn_without_list = { .success_count = 1 };
+static const struct vd_txn_request   txn_without_compares = { .compare_count = 1 };
+static const struct vd_op	     unknown_op = { .kind = (enum vd_op_kind) 77, .key = { "a", 1 } };
+static const struct vd_txn_request   txn_with_unknown_op = { .success = &unknown_op, .success_count = 1 };
+static const struct vd_op	     empty_nest = { .kind = VD_OP_TXN };
+static const struct vd_txn_request   txn_with_empty_nest = { .success = &empty_nest, .success_count = 1 };
+static const struct vd_store_watch_request  watch = { .key = { "a", 1 }, .ready = no_ready };
+static const struct vd_store_watch_request  watch_without_ready = { .key = { "a", 1 } };
+static const struct vd_store_watch_request  watch_before_the_start = { .key = { "a", 1 },
+								       .ready = no_ready,
+								       .start_revision = -3 };
 static const struct vd_store_stream_request stream_without_ready = { .range = { .key = { "a", 1 } } };
 
 CALL(range_of_nothing, vd_store_range(NULL, &range, no_range, NULL))
@@ -166,13 +173,16 @@ CALL(revoke_without_callback, vd_store_lease_revoke(w->store, 1, NULL, NULL))
 CALL(keep_alive_without_callback, vd_store_lease_keep_alive(w->store, 1, NULL, NULL))
 CALL(time_to_live_without_callback, vd_store_lease_time_to_live(w->store, 1, true, NULL, NULL))
 CALL(leases_without_callback, vd_store_lease_list(w->store, NULL, NULL))
-RESULT(store_watch_without_ready, vd_store_watch, vd_store_watch_open(w->store, &watch_without_ready, &result, &w->error))
-RESULT(store_watch_before_the_start, vd_store_watch, vd_store_watch_open(w->store, &watch_before_the_start, &result, &w->error))
+RESULT(store_watch_without_ready, vd_store_watch,
+       vd_store_watch_open(w->store, &watch_without_ready, &result, &w->error))
+RESULT(store_watch_before_the_start, vd_store_watch,
+       vd_store_watch_open(w->store, &watch_before_the_start, &result, &w->error))
 RESULT(store_watch_without_request, vd_store_watch, vd_store_watch_open(w->store, NULL, &result, &w->error))
 CALL(store_watch_without_result, vd_store_watch_open(w->store, &watch, NULL, &w->error))
 CALL(store_next_of_nothing, vd_store_watch_next(NULL, 1, &(struct vd_store_batch) { 0 }, &w->error))
 CALL(store_progress_of_nothing, vd_store_watch_progress(NULL))
-RESULT(stream_without_its_ready, vd_store_stream, vd_store_stream_open(w->store, &stream_without_ready, &result))
+RESULT(stream_without_its_ready, vd_store_stream,
+       vd_store_stream_open(w->store, &stream_without_ready, &result))
 CALL(stream_next_of_nothing, vd_store_stream_next(NULL, &(struct vd_store_part) { 0 }, &w->error))
 CALL(status_without_result, vd_store_status_get(w->store, NULL))
 RESULT(get_wait_of_nothing, vd_kv, vd_store_get_wait(NULL, A, &result, &w->error))
@@ -197,12 +207,12 @@ static vd_status mvcc_with(struct misuse_world *w, struct vd_mvcc_options option
 	return status;
 }
 
-#define MVCC(name, setting)                                         \
-	static vd_status name(struct misuse_world *w)               \
-	{                                                           \
-		struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT; \
-		setting;                                            \
-		return mvcc_with(w, options);                       \
+#define MVCC(name, setting)                                                                                  \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;                                       \
+		setting;                                                                                     \
+		return mvcc_with(w, options);                                                                \
 	}
 
 MVCC(store_of_another_size, options.size = 0)
@@ -215,14 +225,14 @@ CALL(store_without_result, vd_store_open_mvcc(w->env, NULL, NULL, &w->error))
 
 /* ---- Replay ---- */
 
-#define PLAYER(name, setting)                                             \
-	static vd_status name(struct misuse_world *w)                     \
-	{                                                                 \
-		struct vd_player_options options = VD_PLAYER_OPTIONS_INIT; \
-		struct vd_player	*player = NULL;                   \
-		options.path = "/nonexistent/log";                        \
-		setting;                                                  \
-		return vd_player_open(w->env, &options, &player, &w->error); \
+#define PLAYER(name, setting)                                                                                \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		struct vd_player_options options = VD_PLAYER_OPTIONS_INIT;                                   \
+		struct vd_player	*player = NULL;                                                      \
+		options.path = "/nonexistent/log";                                                           \
+		setting;                                                                                     \
+		return vd_player_open(w->env, &options, &player, &w->error);                                 \
 	}
 
 PLAYER(player_of_another_size, options.size = 3)
@@ -241,18 +251,19 @@ CALL(rehearsal_rule_of_nothing, vd_rehearsal_always(NULL, "rule", NULL, NULL))
 
 /* ---- The server ---- */
 
-#define SERVER(name, setting)                                                  \
-	static vd_status name(struct misuse_world *w)                          \
-	{                                                                      \
-		struct vd_server_options options = VD_SERVER_OPTIONS_INIT;     \
-		struct vd_server	*server = NULL;                        \
-		options.listen = "127.0.0.1:0";                                \
-		setting;                                                       \
-		return vd_server_new(w->env, w->store, &options, &server, &w->error); \
+#define SERVER(name, setting)                                                                                \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		struct vd_server_options options = VD_SERVER_OPTIONS_INIT;                                   \
+		struct vd_server	*server = NULL;                                                      \
+		options.listen = "127.0.0.1:0";                                                              \
+		setting;                                                                                     \
+		return vd_server_new(w->env, w->store, &options, &server, &w->error);                        \
 	}
 
 SERVER(server_of_another_size, options.size = 3)
-SERVER(server_with_zeroed_options, memset(&options, 0, sizeof options); options.size = sizeof options; options.listen = "127.0.0.1:0")
+SERVER(server_with_zeroed_options, memset(&options, 0, sizeof options); options.size = sizeof options;
+       options.listen = "127.0.0.1:0")
 SERVER(server_without_address, options.listen = NULL)
 SERVER(server_without_request_timeout, options.request_timeout = VD_SECONDS(0))
 SERVER(server_with_negative_idle_timeout, options.idle_timeout = VD_SECONDS(-1))
@@ -262,7 +273,8 @@ SERVER(server_with_unknown_audit_level, options.audit_level = 12; options.audit_
 SERVER(server_with_too_many_threads, options.threads = 1000)
 SERVER(server_that_always_cuts_twice, options.cut_frames = 2)
 SERVER(server_without_resource_bytes, options.resources = NO_BYTES)
-SERVER(server_without_result, (void) server; return vd_server_new(w->env, w->store, &options, NULL, &w->error))
+SERVER(server_without_result, (void) server;
+       return vd_server_new(w->env, w->store, &options, NULL, &w->error))
 SERVER(server_without_env, return vd_server_new(NULL, w->store, &options, &server, &w->error))
 SERVER(server_without_store, return vd_server_new(w->env, NULL, &options, &server, &w->error))
 CALL(server_start_of_nothing, vd_server_start(NULL, VD_SECONDS(-1), &w->error))

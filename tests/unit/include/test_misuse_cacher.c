@@ -1,4 +1,5 @@
-/* Calls of a cacher and an informer outside their contract: each is refused with a sentence, and harms nothing. */
+/* Calls of a cacher and an informer outside their contract: each is refused with a sentence, and harms
+ * nothing. */
 #include <stdatomic.h>
 
 #include "misuse.h"
@@ -8,13 +9,15 @@
 #define POD vd_bytes_of("{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}")
 #define NO_BYTES ((struct vd_bytes) { NULL, 3 })
 
-static vd_status keep_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status keep_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+			     int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	(void) arg, (void) current, (void) ret_value, (void) ret_ttl_s, (void) reterr;
 	return VD_OK;
 }
 
-static vd_status short_lived(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status short_lived(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+			     int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	(void) arg, (void) current, (void) reterr;
 	*ret_value = vd_bytes_of("{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"},\"x\":1}");
@@ -41,7 +44,8 @@ static void no_end(void *arg, vd_status reason)
 
 /* ---- Construction ---- */
 
-static vd_status new_with(struct misuse_world *w, const struct vd_env *env, struct vd_store *store, struct vd_cacher_options *options, bool ret)
+static vd_status new_with(struct misuse_world *w, const struct vd_env *env, struct vd_store *store,
+			  struct vd_cacher_options *options, bool ret)
 {
 	struct vd_cacher *cacher = NULL;
 
@@ -58,12 +62,12 @@ static struct vd_cacher_options options_of(const struct misuse_world *w)
 	return options;
 }
 
-#define NEW(name, setting)                                            \
-	static vd_status name(struct misuse_world *w)                 \
-	{                                                             \
-		struct vd_cacher_options options = options_of(w);     \
-		setting;                                              \
-		return new_with(w, w->env, w->store, &options, true); \
+#define NEW(name, setting)                                                                                   \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		struct vd_cacher_options options = options_of(w);                                            \
+		setting;                                                                                     \
+		return new_with(w, w->env, w->store, &options, true);                                        \
 	}
 
 NEW(cacher_of_another_size, options.size--)
@@ -103,10 +107,10 @@ static vd_status cacher_without_result(struct misuse_world *w)
 
 /* ---- Gets and writes ---- */
 
-#define CALL(name, call)                              \
-	static vd_status name(struct misuse_world *w) \
-	{                                             \
-		return call;                          \
+#define CALL(name, call)                                                                                     \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		return call;                                                                                 \
 	}
 
 CALL(ready_of_nothing, vd_cacher_ready(NULL, &w->error))
@@ -118,22 +122,31 @@ CALL(get_without_name, vd_cacher_get(w->pods, NS, VD_BYTES_NONE, VD_REVISION_ANY
 CALL(get_without_bytes, vd_cacher_get(w->pods, NS, NO_BYTES, VD_REVISION_ANY, misuse_told_object, w))
 CALL(get_with_namespace_of_a_cluster, vd_cacher_get(w->nodes, NS, A, VD_REVISION_ANY, misuse_told_object, w))
 CALL(get_at_negative_revision, vd_cacher_get(w->pods, NS, A, -7, misuse_told_object, w))
-CALL(get_wait_without_namespace, vd_cacher_get_wait(w->pods, VD_BYTES_NONE, A, VD_REVISION_ANY, NULL, &w->error))
+CALL(get_wait_without_namespace,
+     vd_cacher_get_wait(w->pods, VD_BYTES_NONE, A, VD_REVISION_ANY, NULL, &w->error))
 CALL(get_wait_of_nothing, vd_cacher_get_wait(NULL, NS, A, VD_REVISION_ANY, NULL, &w->error))
 CALL(create_without_callback, vd_cacher_create(w->pods, NS, vd_bytes_of("b"), POD, 0, NULL, w))
-CALL(create_under_another_name, vd_cacher_create(w->pods, NS, vd_bytes_of("b"), POD, 0, misuse_told_object, w))
-CALL(create_in_another_namespace, vd_cacher_create(w->pods, vd_bytes_of("other"), A, POD, 0, misuse_told_object, w))
+CALL(create_under_another_name,
+     vd_cacher_create(w->pods, NS, vd_bytes_of("b"), POD, 0, misuse_told_object, w))
+CALL(create_in_another_namespace,
+     vd_cacher_create(w->pods, vd_bytes_of("other"), A, POD, 0, misuse_told_object, w))
 CALL(create_without_namespace, vd_cacher_create(w->pods, VD_BYTES_NONE, A, POD, 0, misuse_told_object, w))
-CALL(create_with_namespace_in_a_cluster, vd_cacher_create(w->nodes, NS, A, vd_bytes_of("{\"metadata\":{\"name\":\"a\"}}"), 0, misuse_told_object, w))
-CALL(create_of_a_namespaced_object_in_a_cluster, vd_cacher_create(w->nodes, VD_BYTES_NONE, A, POD, 0, misuse_told_object, w))
+CALL(create_with_namespace_in_a_cluster,
+     vd_cacher_create(w->nodes, NS, A, vd_bytes_of("{\"metadata\":{\"name\":\"a\"}}"), 0, misuse_told_object,
+		      w))
+CALL(create_of_a_namespaced_object_in_a_cluster,
+     vd_cacher_create(w->nodes, VD_BYTES_NONE, A, POD, 0, misuse_told_object, w))
 CALL(create_without_bytes, vd_cacher_create(w->pods, NS, A, NO_BYTES, 0, misuse_told_object, w))
 CALL(create_for_a_negative_time, vd_cacher_create(w->pods, NS, A, POD, -1, misuse_told_object, w))
 CALL(put_under_another_name, vd_cacher_put_wait(w->pods, NS, vd_bytes_of("b"), POD, NULL, &w->error))
-CALL(put_of_a_nameless_object, vd_cacher_put_wait(w->pods, NS, A, vd_bytes_of("{\"metadata\":{\"namespace\":\"ns\"}}"), NULL, &w->error))
+CALL(put_of_a_nameless_object,
+     vd_cacher_put_wait(w->pods, NS, A, vd_bytes_of("{\"metadata\":{\"namespace\":\"ns\"}}"), NULL,
+			&w->error))
 CALL(put_wait_of_nothing, vd_cacher_put_wait(NULL, NS, A, POD, NULL, &w->error))
 CALL(update_without_update, vd_cacher_update(w->pods, NS, A, false, NULL, NULL, misuse_told_object, w))
 CALL(update_without_callback, vd_cacher_update(w->pods, NS, A, false, NULL, keep_update, NULL, w))
-CALL(update_without_namespace, vd_cacher_update(w->pods, VD_BYTES_NONE, A, false, NULL, keep_update, misuse_told_object, w))
+CALL(update_without_namespace,
+     vd_cacher_update(w->pods, VD_BYTES_NONE, A, false, NULL, keep_update, misuse_told_object, w))
 CALL(delete_without_callback, vd_cacher_delete(w->pods, NS, A, NULL, NULL, NULL, w))
 CALL(delete_without_namespace, vd_cacher_delete_wait(w->pods, VD_BYTES_NONE, A, NULL, &w->error))
 CALL(delete_wait_of_nothing, vd_cacher_delete_wait(NULL, NS, A, NULL, &w->error))
@@ -143,7 +156,8 @@ struct told {
 	atomic_bool	is_done;
 };
 
-static void told_update(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void told_update(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+			const struct vd_error *error)
 {
 	struct told *told = arg;
 
@@ -173,17 +187,18 @@ static vd_status delete_without_precondition_bytes(struct misuse_world *w)
 
 /* ---- Lists, changes ---- */
 
-static vd_status list_with(struct misuse_world *w, struct vd_cacher *cacher, const struct vd_list_options *options)
+static vd_status list_with(struct misuse_world *w, struct vd_cacher *cacher,
+			   const struct vd_list_options *options)
 {
 	return vd_cacher_list(cacher, options, no_list, w, &w->error);
 }
 
-#define LIST(name, cacher, setting)                                    \
-	static vd_status name(struct misuse_world *w)                  \
-	{                                                              \
-		struct vd_list_options options = VD_LIST_OPTIONS_INIT; \
-		setting;                                               \
-		return list_with(w, cacher, &options);                 \
+#define LIST(name, cacher, setting)                                                                          \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		struct vd_list_options options = VD_LIST_OPTIONS_INIT;                                       \
+		setting;                                                                                     \
+		return list_with(w, cacher, &options);                                                       \
 	}
 
 LIST(list_of_nothing, NULL, (void) 0)
@@ -199,13 +214,13 @@ LIST(list_without_callback_too, w->pods, return vd_cacher_list(w->pods, &options
 LIST(list_wait_without_result, w->pods, return vd_cacher_list_wait(w->pods, &options, NULL, &w->error))
 CALL(list_without_options, list_with(w, w->pods, NULL))
 
-#define CHANGES(name, cacher, setting)                                       \
-	static vd_status name(struct misuse_world *w)                        \
-	{                                                                    \
-		struct vd_changes_options options = VD_CHANGES_OPTIONS_INIT; \
-		struct vd_changes	 *changes = NULL;                    \
-		setting;                                                     \
-		return vd_cacher_changes(cacher, &options, &changes, &w->error); \
+#define CHANGES(name, cacher, setting)                                                                       \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		struct vd_changes_options options = VD_CHANGES_OPTIONS_INIT;                                 \
+		struct vd_changes	 *changes = NULL;                                                    \
+		setting;                                                                                     \
+		return vd_cacher_changes(cacher, &options, &changes, &w->error);                             \
 	}
 
 CHANGES(changes_of_nothing, NULL, (void) 0)
@@ -213,11 +228,13 @@ CHANGES(changes_of_another_size, w->pods, options.size = 0)
 CHANGES(changes_backwards, w->pods, options.after = 5; options.until = 4)
 CHANGES(changes_with_namespace_of_a_cluster, w->nodes, options.namespace_name = NS)
 CHANGES(changes_by_undeclared_field, w->pods, options.field_selector = vd_bytes_of("nosuch=1"))
-CHANGES(changes_without_result, w->pods, (void) changes; return vd_cacher_changes(w->pods, &options, NULL, &w->error))
+CHANGES(changes_without_result, w->pods, (void) changes;
+	return vd_cacher_changes(w->pods, &options, NULL, &w->error))
 
 /* ---- Watches ---- */
 
-static vd_status watch_with(struct misuse_world *w, struct vd_cacher *cacher, const struct vd_watch_options *options, const struct vd_watch_sink *sink)
+static vd_status watch_with(struct misuse_world *w, struct vd_cacher *cacher,
+			    const struct vd_watch_options *options, const struct vd_watch_sink *sink)
 {
 	struct vd_watcher *watcher = NULL;
 	vd_status	   status = vd_cacher_watch(cacher, options, sink, &watcher, &w->error);
@@ -226,12 +243,12 @@ static vd_status watch_with(struct misuse_world *w, struct vd_cacher *cacher, co
 	return status;
 }
 
-#define WATCH(name, cacher, setting)                                     \
-	static vd_status name(struct misuse_world *w)                    \
-	{                                                                \
-		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT; \
-		setting;                                                 \
-		return watch_with(w, cacher, &options, NULL);            \
+#define WATCH(name, cacher, setting)                                                                         \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;                                     \
+		setting;                                                                                     \
+		return watch_with(w, cacher, &options, NULL);                                                \
 	}
 
 WATCH(watch_of_nothing, NULL, (void) 0)
@@ -314,19 +331,20 @@ CALL(wait_of_nothing, pull_wait(NULL))
 
 /* ---- Informers ---- */
 
-static vd_status inform(struct misuse_world *w, struct vd_cacher *cacher, const struct vd_informer_options *options)
+static vd_status inform(struct misuse_world *w, struct vd_cacher *cacher,
+			const struct vd_informer_options *options)
 {
 	struct vd_informer *informer = NULL;
 
 	return vd_informer_open(cacher, options, &informer, &w->error);
 }
 
-#define INFORM(name, cacher, setting)                                          \
-	static vd_status name(struct misuse_world *w)                          \
-	{                                                                      \
-		struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT; \
-		setting;                                                       \
-		return inform(w, cacher, &options);                            \
+#define INFORM(name, cacher, setting)                                                                        \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;                               \
+		setting;                                                                                     \
+		return inform(w, cacher, &options);                                                          \
 	}
 
 static const struct vd_informer_index no_values[] = { { "index", NULL, NULL } };
@@ -345,10 +363,12 @@ static vd_status informer_without_handler(struct misuse_world *w)
 {
 	struct vd_informer *informer = NULL;
 
-	return vd_informer_new(w->pods, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, NULL, &informer, &w->error);
+	return vd_informer_new(w->pods, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, NULL, &informer,
+			       &w->error);
 }
 
-static vd_status with_informer(struct misuse_world *w, vd_status (*commit)(struct misuse_world *w, struct vd_informer *informer))
+static vd_status with_informer(struct misuse_world *w,
+			       vd_status (*commit)(struct misuse_world *w, struct vd_informer *informer))
 {
 	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
 	struct vd_informer	  *informer;
@@ -403,16 +423,20 @@ static const struct misuse misuses[] = {
 	MISUSE(ready_wait_of_nothing, VD_INVALID_ARGUMENT, "vd_cacher_ready_wait: cacher is NULL"),
 	MISUSE(get_of_nothing, VD_INVALID_ARGUMENT, NULL),
 	MISUSE(get_without_callback, VD_INVALID_ARGUMENT, NULL),
-	MISUSE(get_without_namespace, VD_INVALID_ARGUMENT, "pods are namespaced: the namespace of \"a\" is missing"),
+	MISUSE(get_without_namespace, VD_INVALID_ARGUMENT,
+	       "pods are namespaced: the namespace of \"a\" is missing"),
 	MISUSE(get_without_name, VD_INVALID_ARGUMENT, "invalid key"),
 	MISUSE(get_without_bytes, VD_INVALID_ARGUMENT, "name.data is NULL but its size is 3"),
-	MISUSE(get_with_namespace_of_a_cluster, VD_INVALID_ARGUMENT, "nodes are not namespaced: the namespace must be empty, not \"ns\""),
+	MISUSE(get_with_namespace_of_a_cluster, VD_INVALID_ARGUMENT,
+	       "nodes are not namespaced: the namespace must be empty, not \"ns\""),
 	MISUSE(get_at_negative_revision, VD_INVALID_ARGUMENT, "the revision is -7"),
 	MISUSE(get_wait_without_namespace, VD_INVALID_ARGUMENT, "pods are namespaced"),
 	MISUSE(get_wait_of_nothing, VD_INVALID_ARGUMENT, "cacher is NULL"),
 	MISUSE(create_without_callback, VD_INVALID_ARGUMENT, NULL),
-	MISUSE(create_under_another_name, VD_INVALID_ARGUMENT, "do not belong to its key /registry/pods/ns/b"),
-	MISUSE(create_in_another_namespace, VD_INVALID_ARGUMENT, "do not belong to its key /registry/pods/other/a"),
+	MISUSE(create_under_another_name, VD_INVALID_ARGUMENT,
+	       "do not belong to its key /registry/pods/ns/b"),
+	MISUSE(create_in_another_namespace, VD_INVALID_ARGUMENT,
+	       "do not belong to its key /registry/pods/other/a"),
 	MISUSE(create_without_namespace, VD_INVALID_ARGUMENT, "pods are namespaced"),
 	MISUSE(create_with_namespace_in_a_cluster, VD_INVALID_ARGUMENT, "nodes are not namespaced"),
 	MISUSE(create_of_a_namespaced_object_in_a_cluster, VD_INVALID_ARGUMENT, "metadata.namespace \"ns\""),
@@ -509,7 +533,9 @@ static void a_namespace_equal_to_the_name(void **state)
 
 	(void) state;
 	misuse_world_init(&world);
-	assert_status(vd_cacher_put_wait(world.nodes, A, A, vd_bytes_of("{\"metadata\":{\"name\":\"a\"}}"), NULL, &world.error), VD_OK);
+	assert_status(vd_cacher_put_wait(world.nodes, A, A, vd_bytes_of("{\"metadata\":{\"name\":\"a\"}}"),
+					 NULL, &world.error),
+		      VD_OK);
 	assert_status(vd_cacher_get_wait(world.nodes, A, A, VD_REVISION_UNSET, NULL, &world.error), VD_OK);
 	misuse_world_fini(&world);
 }
@@ -521,7 +547,9 @@ static void get_wait_needs_no_result(void **state)
 	(void) state;
 	misuse_world_init(&world);
 	assert_status(vd_cacher_get_wait(world.pods, NS, A, VD_REVISION_UNSET, NULL, &world.error), VD_OK);
-	assert_status(vd_cacher_get_wait(world.pods, NS, vd_bytes_of("b"), VD_REVISION_UNSET, NULL, &world.error), VD_NOT_FOUND);
+	assert_status(
+		vd_cacher_get_wait(world.pods, NS, vd_bytes_of("b"), VD_REVISION_UNSET, NULL, &world.error),
+		VD_NOT_FOUND);
 	misuse_world_fini(&world);
 }
 
@@ -552,5 +580,6 @@ int main(void)
 		cmocka_unit_test(ready_wait_leaves_the_error_alone),
 	};
 
-	return misuse_run("misuse_cacher", misuses, VDI_ARRAY_SIZE(misuses)) + cmocka_run_group_tests(tests, NULL, NULL);
+	return misuse_run("misuse_cacher", misuses, VDI_ARRAY_SIZE(misuses)) +
+	       cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Ends in the wrong order, and twice: the program stops with a sentence that names what is open and how it is closed. */
+/* Ends in the wrong order, and twice: the program stops with a sentence that names what is open and how it is
+ * closed. */
 #include "misuse.h"
 
 #include <vedette/etcd.h>
@@ -355,31 +356,44 @@ static const struct end {
 	void (*commit)(void);
 	const char *sentence;
 } ends[] = {
-#define END(name, sentence) { #name, name, sentence }
-	END(store_before_its_cachers, "vedette: misuse: vd_store_close: cacher nodes is open: closed by vd_cacher_close; cacher pods is open: closed by vd_cacher_close\n"),
-	END(store_before_a_cacher_with_watchers, "vd_store_close: 2 watchers of cacher pods are open: closed by vd_watcher_close; cacher pods is open"),
+#define END(name, sentence)                                                                                  \
+	{                                                                                                    \
+#name, name, sentence                                                                        \
+	}
+	END(store_before_its_cachers, "vedette: misuse: vd_store_close: cacher nodes is open: closed by "
+				      "vd_cacher_close; cacher pods is open: closed by vd_cacher_close\n"),
+	END(store_before_a_cacher_with_watchers, "vd_store_close: 2 watchers of cacher pods are open: closed "
+						 "by vd_watcher_close; cacher pods is open"),
 	END(codec_before_its_cachers, "vd_codec_free: cacher pods is open: closed by vd_cacher_close\n"),
-	END(env_before_its_cachers, "vd_env_free: cacher nodes is open: closed by vd_cacher_close; cacher pods is open: closed by vd_cacher_close; store is open"),
+	END(env_before_its_cachers, "vd_env_free: cacher nodes is open: closed by vd_cacher_close; cacher "
+				    "pods is open: closed by vd_cacher_close; store is open"),
 	END(env_before_its_store, "vd_env_free: store is open: closed by vd_store_close\n"),
 	END(env_before_an_informer, "vd_env_free: informer of pods is open: closed by vd_informer_close"),
 	END(env_before_a_poller, "vd_env_free: poller is open: closed by vd_poller_free\n"),
 	END(env_before_an_actor, "vd_env_free: actors that are open: 1; closed by vd_actor_close\n"),
 	END(env_before_a_server, "vd_store_close: server http://127.0.0.1:"),
-	END(player_before_its_cachers, "vd_player_close: cacher replayed is open: closed by vd_cacher_close\n"),
+	END(player_before_its_cachers,
+	    "vd_player_close: cacher replayed is open: closed by vd_cacher_close\n"),
 	END(forgotten_watcher, "vd_env_free: 1 watcher of cacher pods is open: closed by vd_watcher_close\n"),
-	END(forgotten_watchers, "vd_env_free: 2 watchers of cacher pods are open: closed by vd_watcher_close\n"),
-	END(forgotten_watcher_in_a_simulation, "vd_env_free: 1 watcher of cacher pods is open: closed by vd_watcher_close\n"),
-	END(forgotten_watches_of_a_store, "vd_env_free: 2 watches of store are open: closed by vd_store_watch_close\n"),
+	END(forgotten_watchers,
+	    "vd_env_free: 2 watchers of cacher pods are open: closed by vd_watcher_close\n"),
+	END(forgotten_watcher_in_a_simulation,
+	    "vd_env_free: 1 watcher of cacher pods is open: closed by vd_watcher_close\n"),
+	END(forgotten_watches_of_a_store,
+	    "vd_env_free: 2 watches of store are open: closed by vd_store_watch_close\n"),
 	END(env_before_a_store_with_a_watch, "vd_env_free: store is open: closed by vd_store_close\n"),
 #if VDI_ETCD
-	END(forgotten_watch_of_an_etcd_store, "vd_env_free: 1 watch of store etcd is open: closed by vd_store_watch_close\n"),
-	END(forgotten_watches_of_an_etcd_client, "vd_env_free: 2 watches of etcd client are open: closed by vd_etcd_watch_close\n"),
+	END(forgotten_watch_of_an_etcd_store,
+	    "vd_env_free: 1 watch of store etcd is open: closed by vd_store_watch_close\n"),
+	END(forgotten_watches_of_an_etcd_client,
+	    "vd_env_free: 2 watches of etcd client are open: closed by vd_etcd_watch_close\n"),
 #endif
 	END(cacher_closed_twice, "vd_cacher_close: cacher pods is closing already\n"),
 	END(watcher_closed_twice, "vd_watcher_close: this watcher of cacher pods is closed already\n"),
 	END(informer_closed_twice, "vd_informer_close: the informer of pods is closing already\n"),
 	END(poller_inside_itself, "vd_poller_run: the poller is running already"),
-	END(poller_before_its_watchers, "vd_poller_free: watchers, informers and actors that are open on it: 1"),
+	END(poller_before_its_watchers,
+	    "vd_poller_free: watchers, informers and actors that are open on it: 1"),
 };
 
 static void run_one(void **state)
@@ -488,6 +502,7 @@ int main(void)
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(ends); i++)
-		misuses[i] = (struct CMUnitTest) { ends[i].name, run_one, NULL, NULL, (void *) (uintptr_t) &ends[i] };
+		misuses[i] = (struct CMUnitTest) { ends[i].name, run_one, NULL, NULL,
+						   (void *) (uintptr_t) &ends[i] };
 	return cmocka_run_group_tests(misuses, NULL, NULL) + cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Calls that wait, on a thread that would have to serve them: each is refused instead of hanging. The env has one thread. */
+/* Calls that wait, on a thread that would have to serve them: each is refused instead of hanging. The env has
+ * one thread. */
 #include <stdatomic.h>
 #include <vedette/poller.h>
 
@@ -30,11 +31,15 @@ static void run_waiting(void *arg)
 	vdi_wait_signal(&waiting->done);
 }
 
-/* In the handler of an actor: of the env's pool (or, blocking, of a thread of its own), or of a poller that this thread runs. */
-static vd_status in_handler(struct misuse_world *w, vd_status (*wait)(struct misuse_world *w), const struct vd_runner *runner, bool blocking)
+/* In the handler of an actor: of the env's pool (or, blocking, of a thread of its own), or of a poller that
+ * this thread runs. */
+static vd_status in_handler(struct misuse_world	   *w, vd_status (*wait)(struct misuse_world *w),
+			    const struct vd_runner *runner, bool blocking)
 {
 	struct waiting		waiting = { .w = w, .wait = wait };
-	struct vd_actor_options options = { .name = "handler of mine", .run = run_waiting, .arg = &waiting, .blocking = blocking };
+	struct vd_actor_options options = {
+		.name = "handler of mine", .run = run_waiting, .arg = &waiting, .blocking = blocking
+	};
 
 	vdi_wait_init(&waiting.done, w->env);
 	if (runner)
@@ -79,7 +84,9 @@ static vd_status cacher_get(struct misuse_world *w)
 
 static vd_status cacher_put(struct misuse_world *w)
 {
-	return vd_cacher_put_wait(w->pods, NS, A, vd_bytes_of("{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"},\"x\":1}"), NULL, &w->error);
+	return vd_cacher_put_wait(w->pods, NS, A,
+				  vd_bytes_of("{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"},\"x\":1}"),
+				  NULL, &w->error);
 }
 
 static vd_status cacher_delete(struct misuse_world *w)
@@ -126,19 +133,19 @@ static vd_status informer_synced(struct misuse_world *w)
 	return status;
 }
 
-#define IN_HANDLERS(name)                                                    \
-	static vd_status name##_in_the_pool(struct misuse_world *w)          \
-	{                                                                    \
-		return in_handler(w, name, NULL, false);                     \
-	}                                                                    \
-	static vd_status name##_in_a_poller(struct misuse_world *w)          \
-	{                                                                    \
-		struct vd_poller *poller;                                    \
-		vd_status	  status;                                    \
-		assert_status(vd_poller_new(w->env, &poller), VD_OK);        \
-		status = in_handler(w, name, vd_poller_runner(poller), false); \
-		vd_poller_free(poller);                                      \
-		return status;                                               \
+#define IN_HANDLERS(name)                                                                                    \
+	static vd_status name##_in_the_pool(struct misuse_world *w)                                          \
+	{                                                                                                    \
+		return in_handler(w, name, NULL, false);                                                     \
+	}                                                                                                    \
+	static vd_status name##_in_a_poller(struct misuse_world *w)                                          \
+	{                                                                                                    \
+		struct vd_poller *poller;                                                                    \
+		vd_status	  status;                                                                    \
+		assert_status(vd_poller_new(w->env, &poller), VD_OK);                                        \
+		status = in_handler(w, name, vd_poller_runner(poller), false);                               \
+		vd_poller_free(poller);                                                                      \
+		return status;                                                                               \
 	}
 
 IN_HANDLERS(store_get)
@@ -161,7 +168,8 @@ struct answered {
 };
 
 /* On the store's own thread. */
-static void put_again(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void put_again(void *arg, vd_status status, const struct vd_txn_result *result,
+		      const struct vd_error *error)
 {
 	struct answered *answered = arg;
 
@@ -231,7 +239,9 @@ static vd_status put_in_an_informer(struct misuse_world *w)
 	struct vd_informer	  *informer;
 
 	vdi_wait_init(&answered.done, w->env);
-	assert_status(vd_informer_new(w->pods, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, NULL), VD_OK);
+	assert_status(vd_informer_new(w->pods, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
+				      &informer, NULL),
+		      VD_OK);
 	vdi_wait_wait(&answered.done);
 	vdi_wait_fini(&answered.done);
 	vd_informer_close_wait(informer);
@@ -280,9 +290,9 @@ static vd_status get_in_a_simulation(struct misuse_world *w)
 	return waiting.status;
 }
 
-#define ALL(name, message)                                              \
-	MISUSE(name##_in_the_pool, VD_INVALID_ARGUMENT, message),       \
-	MISUSE(name##_in_a_poller, VD_INVALID_ARGUMENT, message)
+#define ALL(name, message)                                                                                   \
+	MISUSE(name##_in_the_pool, VD_INVALID_ARGUMENT, message),                                            \
+		MISUSE(name##_in_a_poller, VD_INVALID_ARGUMENT, message)
 
 static const struct misuse misuses[] = {
 	ALL(store_get, "vd_store_get_wait: this thread runs the handler of an actor (handler of mine)"),
@@ -383,18 +393,22 @@ static void informer_closed_on_the_thread_of_its_poller(void)
 static void closes_stop_the_program(void **state)
 {
 	(void) state;
-	expect_panic(store_closed_in_a_handler, "vedette: misuse: vd_store_close_wait: this thread runs the handler of an actor (handler of mine)");
+	expect_panic(store_closed_in_a_handler, "vedette: misuse: vd_store_close_wait: this thread runs the "
+						"handler of an actor (handler of mine)");
 	expect_panic(cacher_closed_in_a_handler, "vd_cacher_close_wait: this thread");
 	expect_panic(env_freed_in_a_handler, "vd_env_free: this thread");
-	expect_panic(cacher_closed_on_the_thread_of_a_poller, "vd_cacher_close_wait: this thread runs the poller of watchers of cacher pods");
-	expect_panic(informer_closed_on_the_thread_of_its_poller, "vd_informer_close_wait: this thread runs the poller");
+	expect_panic(cacher_closed_on_the_thread_of_a_poller,
+		     "vd_cacher_close_wait: this thread runs the poller of watchers of cacher pods");
+	expect_panic(informer_closed_on_the_thread_of_its_poller,
+		     "vd_informer_close_wait: this thread runs the poller");
 }
 
 /* It has a thread of its own, which nobody waits for. */
 static void a_blocking_actor_may_wait(void **state)
 {
-	vd_status (*const waits[])(struct misuse_world *) = { store_put,  store_delete, cacher_get,	 cacher_put, cacher_list,
-							      cacher_ready, watcher_wait, informer_synced, cacher_delete };
+	vd_status (*const waits[])(struct misuse_world *) = { store_put,    store_delete,    cacher_get,
+							      cacher_put,   cacher_list,     cacher_ready,
+							      watcher_wait, informer_synced, cacher_delete };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(waits); i++) {
@@ -413,5 +427,6 @@ int main(void)
 		cmocka_unit_test(closes_stop_the_program),
 	};
 
-	return misuse_run("misuse_waits", misuses, VDI_ARRAY_SIZE(misuses)) + cmocka_run_group_tests(tests, NULL, NULL);
+	return misuse_run("misuse_waits", misuses, VDI_ARRAY_SIZE(misuses)) +
+	       cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,8 @@ static void r206_initial_state_then_stream(void **state)
 	struct vdi_watchchan_options options = options_of(&world);
 
 	(void) state;
-	put_app(&world, "b", "x");			      /* 2 */
-	put_app(&world, "a", "x");			      /* 3 */
+	put_app(&world, "b", "x");		      /* 2 */
+	put_app(&world, "a", "x");		      /* 3 */
 	put_value(&world, "/registry/podsx/z", "{}"); /* 4: a neighbour, R-111 */
 	options.initial_end_bookmark = true;
 	options.send_initial_events = VD_TRUE;
@@ -23,7 +23,7 @@ static void r206_initial_state_then_stream(void **state)
 	assert_string_equal(next(&world), "BOOKMARK end@4");
 	assert_string_equal(next(&world), "AGAIN");
 	put_app(&world, "a", "y"); /* 5 */
-	delete(&world, "b");   /* 6 */
+	delete (&world, "b");	   /* 6 */
 	put_app(&world, "c", "x"); /* 7 */
 	assert_string_equal(next(&world), "MODIFIED a@5");
 	assert_string_equal(next(&world), "DELETED b@6"); /* */
@@ -157,8 +157,8 @@ static void r219_the_filter_table(void **state)
 	put_app(&world, "b", "x"); /* 5 enters */
 	put_app(&world, "a", "y"); /* 6 leaves */
 	put_app(&world, "a", "z"); /* 7 neither */
-	delete(&world, "a");   /* 8 did not pass */
-	delete(&world, "b");   /* 9 passed */
+	delete (&world, "a");	   /* 8 did not pass */
+	delete (&world, "b");	   /* 9 passed */
 	assert_string_equal(next(&world), "ADDED a@2");
 	assert_string_equal(next(&world), "MODIFIED a@4");
 	assert_string_equal(next(&world), "ADDED b@5");
@@ -179,7 +179,7 @@ static void r211_progress_becomes_a_bookmark(void **state)
 	options.progress = true;
 	open_watch(&world, &options);
 	assert_string_equal(next(&world), "AGAIN");
-	put_app(&world, "a", "x");				  /* 2 */
+	put_app(&world, "a", "x");		      /* 2 */
 	put_value(&world, "/registry/nodes/n", "{}"); /* 3 */
 	vdi_watchchan_progress(world.watchchan);
 	assert_string_equal(next(&world), "ADDED a@2"); /* in order: events first */
@@ -235,7 +235,8 @@ static void r223_there_are_as_many_workers_as_asked_for_and_at_most_so_many(void
 
 		options.decode_workers = asked[i];
 		open_watch(&world, &options);
-		assert_int_equal(world.watchchan->workers_open, VDI_MIN(asked[i], (unsigned) VDI_DECODE_WORKERS_MAX));
+		assert_int_equal(world.watchchan->workers_open,
+				 VDI_MIN(asked[i], (unsigned) VDI_DECODE_WORKERS_MAX));
 		world_free(&world);
 	}
 }
@@ -299,7 +300,9 @@ static void count_blocked(void *arg, const struct vd_log_record *record)
 		++*(unsigned *) arg;
 }
 
-/* Full to the last place holds nobody up; one more does, until the first is taken, and that is logged when it took long. rules: T-096 */
+/* Full to the last place holds nobody up; one more does, until the first is taken, and that is logged when it
+ * took long.
+ * rules: T-096 */
 static void r225_only_who_waits_for_room_is_held_up(void **state)
 {
 	unsigned		     logged = 0;
@@ -348,7 +351,8 @@ static void r225_only_who_waits_for_room_is_held_up(void **state)
 	world_free(&world);
 }
 
-static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		   const struct vd_error *error)
 {
 	(void) arg;
 	(void) result;
@@ -359,9 +363,10 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 /* The receiver knows where a revision ends, also when its last event is not for it. */
 static void e459_the_end_of_a_revision_is_told(void **state)
 {
-	static const char *const     values[] = { "{\"metadata\":{\"name\":\"a\",\"labels\":{\"app\":\"x\"}}}",
-						       "{\"metadata\":{\"name\":\"b\",\"labels\":{\"app\":\"x\"}}}", "{\"metadata\":{\"name\":\"c\"}}" };
-	struct world		     world = world_new(13);
+	static const char *const values[] = { "{\"metadata\":{\"name\":\"a\",\"labels\":{\"app\":\"x\"}}}",
+					      "{\"metadata\":{\"name\":\"b\",\"labels\":{\"app\":\"x\"}}}",
+					      "{\"metadata\":{\"name\":\"c\"}}" };
+	struct world		 world = world_new(13);
 	struct vdi_watchchan_options options = options_of(&world);
 	struct vd_op		     ops[3] = { 0 };
 	struct vd_txn_request	     txn = { .success = ops, .success_count = 3 };
@@ -369,9 +374,12 @@ static void e459_the_end_of_a_revision_is_told(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < 3; i++) {
-		static const char *const keys[] = { "/registry/pods/a", "/registry/pods/b", "/registry/pods/c" };
+		static const char *const keys[] = { "/registry/pods/a", "/registry/pods/b",
+						    "/registry/pods/c" };
 
-		ops[i] = (struct vd_op) { .kind = VD_OP_PUT, .key = vd_bytes_of(keys[i]), .value = vd_bytes_of(values[i]) };
+		ops[i] = (struct vd_op) { .kind = VD_OP_PUT,
+					  .key = vd_bytes_of(keys[i]),
+					  .value = vd_bytes_of(values[i]) };
 	}
 	options.revision = 1;
 	options.skip_undecodable = true;
@@ -433,10 +441,12 @@ static void r201_bad_options_are_refused(void **state)
 
 	(void) state;
 	options.key = vd_bytes_of("/registry/pods");
-	assert_status(vdi_watchchan_open(world.env, world.store, &options, &world.watchchan, &error), VD_INVALID_ARGUMENT);
+	assert_status(vdi_watchchan_open(world.env, world.store, &options, &world.watchchan, &error),
+		      VD_INVALID_ARGUMENT);
 	assert_string_equal(error.message, "recursive key needs to end with \"/\"");
 	options.key = VD_BYTES_NONE;
-	assert_status(vdi_watchchan_open(world.env, world.store, &options, &world.watchchan, &error), VD_INVALID_ARGUMENT);
+	assert_status(vdi_watchchan_open(world.env, world.store, &options, &world.watchchan, &error),
+		      VD_INVALID_ARGUMENT);
 	world_free(&world);
 }
 
@@ -445,16 +455,19 @@ static char			  asked_key[64];
 static int64_t			  asked_limit;
 static bool			  asked_keys_only;
 
-static vd_status spy_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status spy_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			   void *arg)
 {
-	snprintf(asked_key, sizeof asked_key, "%.*s", (int) request->key.size, (const char *) request->key.data);
+	snprintf(asked_key, sizeof asked_key, "%.*s", (int) request->key.size,
+		 (const char *) request->key.data);
 	assert_int_equal(request->range_end.size, 0);
 	asked_limit = request->limit;
 	asked_keys_only = request->keys_only;
 	return spied->range(store, request, done, arg);
 }
 
-/* Which revision is it? The key of the resource itself is asked for, without its slash; nothing is there, and nothing of it is wanted but the header. */
+/* Which revision is it? The key of the resource itself is asked for, without its slash; nothing is there, and
+ * nothing of it is wanted but the header. */
 static void r138_the_revision_is_read_by_the_key_of_the_resource(void **state)
 {
 	struct world		     world = world_new(32);

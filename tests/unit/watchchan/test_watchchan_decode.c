@@ -1,7 +1,9 @@
 /* watchchan/: what becomes of an event: its type, its objects, its revision, and what cannot be decoded. */
 #include "watchchan_script.h"
 
-/* Which objects an event carries: the state before only where a predicate has looked at it (R-205, R-219), and of a deletion always. rules: R-217, R-218, R-224 */
+/* Which objects an event carries: the state before only where a predicate has looked at it (R-205, R-219),
+ * and of a deletion always.
+ * rules: R-217, R-218, R-224 */
 static void r216_the_objects_of_an_event(void **state)
 {
 	for (int filtered = 0; filtered < 2; filtered++) {
@@ -35,7 +37,8 @@ static void r216_the_objects_of_an_event(void **state)
 		assert_null(event.old_object);
 		tell_event(&world, false, record("b", filtered ? "x" : "y", 1, 4), record("b", "y", 1, 1));
 		event = next(&world);
-		assert_int_equal(event.type, filtered ? VD_WATCH_ADDED : VD_WATCH_MODIFIED); /* it enters the filter */
+		assert_int_equal(event.type,
+				 filtered ? VD_WATCH_ADDED : VD_WATCH_MODIFIED); /* it enters the filter */
 		assert_null(event.old_object);
 		vdi_watchchan_event_fini(&event);
 		tell_event(&world, true, record("a", "y", 0, 5), record("a", "x", 2, 3));
@@ -113,7 +116,8 @@ static void a_turn_that_is_too_long_goes_on(void **state)
 	world_fini(&world);
 }
 
-/* Three of one revision, one of the next: all but the last of each say that more follows, and what a filter drops at the end is told by a bookmark. */
+/* Three of one revision, one of the next: all but the last of each say that more follows, and what a filter
+ * drops at the end is told by a bookmark. */
 static void e459_where_a_revision_ends(void **state)
 {
 	for (int filtered = 0; filtered < 2; filtered++) {
@@ -146,7 +150,8 @@ static void e459_where_a_revision_ends(void **state)
 	}
 }
 
-/* In the words of upstream (R-165), at the end of the watch (R-221) or to him who counts them (O-20). A store's progress goes on past it. */
+/* In the words of upstream (R-165), at the end of the watch (R-221) or to him who counts them (O-20). A
+ * store's progress goes on past it. */
 struct skipped {
 	unsigned count, deletes;
 	vd_rev	 revision;
@@ -181,7 +186,8 @@ static void expect_lost(struct world *world, const char *name, vd_rev revision)
 
 static void r165_r221_what_cannot_be_decoded(void **state)
 {
-	for (int skip = 0; skip < 4; skip++) { /* 0: the end; 1: skipped in silence; 2: told; 3: and the reader wants progress */
+	for (int skip = 0; skip < 4;
+	     skip++) { /* 0: the end; 1: skipped in silence; 2: told; 3: and the reader wants progress */
 		struct world		   world;
 		struct skipped		   skipped = { 0 };
 		struct vdi_watchchan_stats stats;
@@ -231,7 +237,8 @@ static void r165_r221_what_cannot_be_decoded(void **state)
 /* Slots are used again and again: nothing of a failure stays in one. */
 static void a_slot_forgets_its_failure(void **state)
 {
-	const enum vdi_raw_kind kinds[] = { VDI_RAW_CHANGE, VDI_RAW_INITIAL, VDI_RAW_BOOKMARK, VDI_RAW_ERROR };
+	const enum vdi_raw_kind kinds[] = { VDI_RAW_CHANGE, VDI_RAW_INITIAL, VDI_RAW_BOOKMARK,
+					    VDI_RAW_ERROR };
 	struct world		world;
 	struct vdi_slot		slot = { .state = VDI_SLOT_RAW };
 	struct vd_kv	       *junk, *good;
@@ -242,7 +249,9 @@ static void a_slot_forgets_its_failure(void **state)
 	junk = record("a", "junk", 2, 2);
 	good = record("a", "x", 3, 3);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(kinds); i++) {
-		slot.raw = (struct vdi_raw_event) { .kind = VDI_RAW_CHANGE, .kv = junk, .revision = 2, .more_in_revision = true };
+		slot.raw = (struct vdi_raw_event) {
+			.kind = VDI_RAW_CHANGE, .kv = junk, .revision = 2, .more_in_revision = true
+		};
 		vdi_watchchan_decode_slot(world.watchchan, &slot);
 		assert_status(slot.status, VD_UNDECODABLE);
 		slot.raw = (struct vdi_raw_event) { .kind = kinds[i], .kv = good, .revision = 3 };
@@ -268,8 +277,12 @@ static void r212_without_the_record_before(void **state)
 		open_watch(&world);
 		tell_event(&world, is_delete, record("a", "x", 2, 3), NULL);
 		expect_error(&world, VD_EXPIRED,
-			     is_delete ? "The resourceVersion for the provided watch is too old: etcd event received with PrevKv=nil (key=\"" KEY "a\", modRevision=3, type=DELETE)" :
-					 "The resourceVersion for the provided watch is too old: etcd event received with PrevKv=nil (key=\"" KEY "a\", modRevision=3, type=PUT)");
+			     is_delete ? "The resourceVersion for the provided watch is too old: etcd event "
+					 "received with PrevKv=nil (key=\"" KEY
+					 "a\", modRevision=3, type=DELETE)" :
+					 "The resourceVersion for the provided watch is too old: etcd event "
+					 "received with PrevKv=nil (key=\"" KEY
+					 "a\", modRevision=3, type=PUT)");
 		world_fini(&world);
 	}
 }

@@ -38,7 +38,8 @@ static void r230_compacted_start_is_expired(void **state)
 	world_free(&world);
 }
 
-/* RunTestWatchFromZero: what was before a compacted revision is gone, and who needs it starts over. Always Expired, where upstream has an Internal error too.
+/* RunTestWatchFromZero: what was before a compacted revision is gone, and who needs it starts over. Always
+ * Expired, where upstream has an Internal error too.
  * rules: W-14 */
 static void t053_r212_a_change_at_the_compacted_revision_is_expired(void **state)
 {
@@ -124,7 +125,9 @@ static void r214_r228_a_store_that_is_closing_already(void **state)
 	}
 }
 
-/* Also where several are decoded at once: the first error in the order of events is told, and nothing behind it. rules: R-223, T-057 */
+/* Also where several are decoded at once: the first error in the order of events is told, and nothing behind
+ * it.
+ * rules: R-223, T-057 */
 static void r221_undecodable_ends_the_watch(void **state)
 {
 	(void) state;
@@ -135,7 +138,7 @@ static void r221_undecodable_ends_the_watch(void **state)
 		options.revision = 1;
 		options.decode_workers = seed % 12;
 		open_watch(&world, &options);
-		put_app(&world, "a", "x");				  /* 2 */
+		put_app(&world, "a", "x");			 /* 2 */
 		put_value(&world, "/registry/pods/bad", "junk"); /* 3 */
 		for (int i = 0; i < 20; i++)
 			put_app(&world, "b", "x");
@@ -161,12 +164,12 @@ static void o20_undecodable_may_be_skipped(void **state)
 	open_watch(&world, &options);
 	assert_string_equal(next(&world), "BOOKMARK end@2");
 	put_value(&world, "/registry/pods/bad", "still junk"); /* 3 */
-	put_app(&world, "a", "x");				       /* 4 */
+	put_app(&world, "a", "x");			       /* 4 */
 	put_app(&world, "bad", "x");			       /* 5: healed */
 	put_value(&world, "/registry/pods/bad", "junk");       /* 6 */
-	delete(&world, "bad");				       /* 7: its last state is unreadable */
-	put_app(&world, "b", "x");				       /* 8 */
-	assert_string_equal(next(&world), "LOST bad@3"); /* whoever has a state of it drops that */
+	delete (&world, "bad");				       /* 7: its last state is unreadable */
+	put_app(&world, "b", "x");			       /* 8 */
+	assert_string_equal(next(&world), "LOST bad@3");       /* whoever has a state of it drops that */
 	assert_string_equal(next(&world), "ADDED a@4");
 	assert_string_equal(next(&world), "MODIFIED bad@5");
 	assert_string_equal(next(&world), "LOST bad@6");
@@ -180,7 +183,8 @@ static void o20_undecodable_may_be_skipped(void **state)
 	world_free(&world);
 }
 
-/* A state before the change that cannot be read, and the filter asks for it: nobody has seen it (O-20), or the watch ends. */
+/* A state before the change that cannot be read, and the filter asks for it: nobody has seen it (O-20), or
+ * the watch ends (R-221). */
 static void o20_r221_an_unreadable_state_before(void **state)
 {
 	(void) state;
@@ -262,7 +266,8 @@ static void t093_r212_the_record_before_is_needed(void **state)
 	options.revision = 1;
 	for (unsigned is_delete = 0; is_delete < 2; is_delete++) {
 		open_watch(&world, &options);
-		feed_put(world.store, is_delete ? "/registry/pods/b" : "/registry/pods/a", "{\"metadata\":{\"name\":\"x\"}}");
+		feed_put(world.store, is_delete ? "/registry/pods/b" : "/registry/pods/a",
+			 "{\"metadata\":{\"name\":\"x\"}}");
 		assert_string_equal(next(&world), is_delete ? "ADDED x@4" : "ADDED x@2");
 		if (is_delete)
 			feed_delete(world.store, "/registry/pods/b");

@@ -1,4 +1,5 @@
-/* watchchan/: what it asks of its store, word for word, what becomes of its failures, and what the receiver and the metrics learn. */
+/* watchchan/: what it asks of its store, word for word, what becomes of its failures, and what the receiver
+ * and the metrics learn. */
 #include "watchchan_script.h"
 
 /* ---- What is asked ---- */
@@ -23,7 +24,8 @@ static void r206_the_watch_begins_behind_its_base(void **state)
 		assert_int_equal(world.script.request.progress, i == 2);
 		assert_false(world.script.request.no_put || world.script.request.no_delete);
 		assert_true(vd_bytes_equal(world.script.request.key, vd_bytes_of(i == 3 ? KEY "a" : KEY)));
-		assert_true(vd_bytes_equal(world.script.request.range_end, i == 3 ? VD_BYTES_NONE : vd_bytes_of("/registry/pods0")));
+		assert_true(vd_bytes_equal(world.script.request.range_end,
+					   i == 3 ? VD_BYTES_NONE : vd_bytes_of("/registry/pods0")));
 		assert_int_equal(world.script.asked_for, VDI_WATCHCHAN_QUEUE_LEN);
 		assert_status(next_status(&world), VD_AGAIN);
 		world_fini(&world);
@@ -39,7 +41,9 @@ static void r201_the_key_is_copied(void **state)
 	world_init(&world);
 	world.options.key = vd_bytes_of(key);
 	world.options.revision = 0;
-	assert_status(vdi_watchchan_open(world.env, &world.script.store, &world.options, &world.watchchan, NULL), VD_OK);
+	assert_status(
+		vdi_watchchan_open(world.env, &world.script.store, &world.options, &world.watchchan, NULL),
+		VD_OK);
 	memset(key, 'x', sizeof key - 1);
 	vdi_sim_run_until_idle(world.env);
 	assert_string_equal(world.script.key, KEY);
@@ -49,7 +53,8 @@ static void r201_the_key_is_copied(void **state)
 	world_fini(&world);
 }
 
-/* Page by page, each from behind the last key, all at the first one's revision; then the watch from there. rules: R-206 */
+/* Page by page, each from behind the last key, all at the first one's revision; then the watch from there.
+ * rules: R-206 */
 static void r207_the_pages_that_are_asked_for(void **state)
 {
 	struct world  world;
@@ -88,8 +93,8 @@ static void r207_the_pages_that_are_asked_for(void **state)
 
 static void r207_one_key_has_one_page(void **state)
 {
-	struct world	    world;
-	struct vd_kv	   *kv;
+	struct world		   world;
+	struct vd_kv		  *kv;
 	struct vdi_watchchan_event event;
 
 	world_init(&world);
@@ -114,7 +119,8 @@ static void r207_one_key_has_one_page(void **state)
 	world_fini(&world);
 }
 
-/* Which reads and watches each start needs: the state at once, from here on, from now on, or the state once the store is that far. */
+/* Which reads and watches each start needs (R-202): the state at once, from here on, from now on, or the
+ * state once the store is that far. */
 static void r202_r206_what_each_start_asks(void **state)
 {
 	static const struct {
@@ -123,8 +129,10 @@ static void r202_r206_what_each_start_asks(void **state)
 		bool		 asks_revision, has_state;
 		vd_rev		 start;
 	} rows[] = {
-		{ VD_UNSET, 0, false, true, 7 }, { VD_UNSET, 5, false, false, 6 }, { VD_TRUE, 0, false, true, 7 },   { VD_TRUE, 5, true, true, 7 },
-		{ VD_TRUE, 6, true, true, 7 },   { VD_FALSE, 0, true, false, 7 },  { VD_FALSE, 5, false, false, 6 },
+		{ VD_UNSET, 0, false, true, 7 },  { VD_UNSET, 5, false, false, 6 },
+		{ VD_TRUE, 0, false, true, 7 },	  { VD_TRUE, 5, true, true, 7 },
+		{ VD_TRUE, 6, true, true, 7 },	  { VD_FALSE, 0, true, false, 7 },
+		{ VD_FALSE, 5, false, false, 6 },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -180,7 +188,9 @@ static void r138_the_revision_of_everything(void **state)
 /* A store that has long reads and cannot begin one now is not read in pages instead. */
 static void r208_a_long_read_that_does_not_begin(void **state)
 {
-	static const struct { vd_status refused, told; } rows[] = { { VD_UNAVAILABLE, VD_INTERNAL }, { VD_NOMEM, VD_NOMEM }, { VD_CLOSED, VD_CLOSED } };
+	static const struct {
+		vd_status refused, told;
+	} rows[] = { { VD_UNAVAILABLE, VD_INTERNAL }, { VD_NOMEM, VD_NOMEM }, { VD_CLOSED, VD_CLOSED } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct world world;
@@ -240,8 +250,12 @@ static void r201_what_is_refused(void **state)
 	memset(longest, '/', sizeof longest);
 	good = world.options;
 	for (int i = 0; i < 6; i++) {
-		static const char *const messages[] = { "a watch cannot start at revision -1", "a watch needs a codec and a way to tell its receiver",
-							"a watch needs a codec and a way to tell its receiver", "a watch needs a key of 1 to", "a watch needs a key of 1 to" };
+		static const char *const messages[] = {
+			"a watch cannot start at revision -1",
+			"a watch needs a codec and a way to tell its receiver",
+			"a watch needs a codec and a way to tell its receiver", "a watch needs a key of 1 to",
+			"a watch needs a key of 1 to"
+		};
 
 		world.options = good;
 		world.options.revision = i == 0 ? -1 : 1;
@@ -250,13 +264,19 @@ static void r201_what_is_refused(void **state)
 		if (i == 2)
 			world.options.codec = NULL;
 		if (i >= 3)
-			world.options.key = (struct vd_bytes) { longest, i == 3 ? sizeof longest : i == 4 ? 0 : VD_KEY_SIZE_MAX };
+			world.options.key = (struct vd_bytes) { longest, i == 3 ? sizeof longest :
+									 i == 4 ? 0 :
+										  VD_KEY_SIZE_MAX };
 		memset(&error, 0, sizeof error);
 		if (i == 5) {
-			assert_status(vdi_watchchan_open(world.env, &world.script.store, &world.options, &world.watchchan, NULL), VD_OK);
+			assert_status(vdi_watchchan_open(world.env, &world.script.store, &world.options,
+							 &world.watchchan, NULL),
+				      VD_OK);
 			break;
 		}
-		assert_status(vdi_watchchan_open(world.env, &world.script.store, &world.options, &watchchan, &error), VD_INVALID_ARGUMENT);
+		assert_status(vdi_watchchan_open(world.env, &world.script.store, &world.options, &watchchan,
+						 &error),
+			      VD_INVALID_ARGUMENT);
 		assert_memory_equal(error.message, messages[i], strlen(messages[i]));
 		assert_null(watchchan);
 	}
@@ -274,7 +294,8 @@ static void r227_each_failure_in_its_words(void **state)
 		vd_status   code; /* VD_CLOSED: a quiet end */
 		const char *message;
 	} rows[] = {
-		{ VD_EXPIRED, "compacted", VD_EXPIRED, "The resourceVersion for the provided watch is too old." },
+		{ VD_EXPIRED, "compacted", VD_EXPIRED,
+		  "The resourceVersion for the provided watch is too old." },
 		{ VD_CORRUPT, "a broken file", VD_CORRUPT, "a broken file" },
 		{ VD_UNDECODABLE, "a key that is not ours", VD_UNDECODABLE, "a key that is not ours" },
 		{ VD_TOO_LARGE_REVISION, "too far", VD_TOO_LARGE_REVISION, "too far" },
@@ -311,7 +332,8 @@ static void r227_each_failure_in_its_words(void **state)
 			if (rows[i].code == VD_CLOSED) {
 				assert_status(next_status(&world), VD_CLOSED);
 			} else if (rows[i].message == NULL || (where == 3 && rows[i].status != VD_EXPIRED)) {
-				snprintf(sentence, sizeof sentence, "%s%s", rows[i].status == VD_UNAVAILABLE ? "Internal error occurred: " : "",
+				snprintf(sentence, sizeof sentence, "%s%s",
+					 rows[i].status == VD_UNAVAILABLE ? "Internal error occurred: " : "",
 					 vd_status_sentence(rows[i].status));
 				expect_error(&world, rows[i].code, sentence);
 			} else {
@@ -327,7 +349,8 @@ static void r227_each_failure_in_its_words(void **state)
 		}
 }
 
-/* A start from a revision that the store has not reached says how far it is, and when to come back. rules: R-231 */
+/* A start from a revision that the store has not reached says how far it is, and when to come back.
+ * rules: R-231 */
 static void r206_a_state_of_the_future(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -343,7 +366,8 @@ static void r206_a_state_of_the_future(void **state)
 			event = next(&world);
 			assert_int_equal(event.type, VD_WATCH_ERROR);
 			assert_status(event.error->code, VD_TOO_LARGE_REVISION);
-			assert_string_equal(event.error->message, "Too large resource version: 10, current: 9");
+			assert_string_equal(event.error->message,
+					    "Too large resource version: 10, current: 9");
 			assert_int_equal(event.error->requested, 10);
 			assert_int_equal(event.error->current, 9);
 			assert_in_range(event.error->retry_after_s, 1, 3);
@@ -361,10 +385,10 @@ static void r206_a_state_of_the_future(void **state)
 static void r226_an_error_behind_full_queues(void **state)
 {
 	enum { COUNT = 130 };
-	struct world   world;
-	struct answer *answer;
+	struct world		   world;
+	struct answer		  *answer;
 	struct vdi_watchchan_stats stats;
-	char	       name[16];
+	char			   name[16];
 
 	world_init(&world);
 	open_watch(&world);
@@ -374,7 +398,9 @@ static void r226_an_error_behind_full_queues(void **state)
 		answer->revision = 1 + (batch + 1) * COUNT;
 		for (int i = 0; i < COUNT; i++) {
 			snprintf(name, sizeof name, "p%03d", batch * COUNT + i);
-			answer->events[i] = (struct vd_store_event) { .kv = record(name, "x", 2 + batch * COUNT + i, 2 + batch * COUNT + i) };
+			answer->events[i] =
+				(struct vd_store_event) { .kv = record(name, "x", 2 + batch * COUNT + i,
+								       2 + batch * COUNT + i) };
 		}
 	}
 	tell_status(&world, VD_UNAVAILABLE, "no route");
@@ -436,7 +462,8 @@ static void the_receiver_is_told_once(void **state)
 	world_fini(&world);
 }
 
-/* After close nothing is told, whatever the store says; the watch of the store is closed once, and a read that is under way is waited for. */
+/* After close nothing is told, whatever the store says; the watch of the store is closed once, and a read
+ * that is under way is waited for. */
 static void r228_the_end_waits_for_the_store(void **state)
 {
 	struct world  world;
@@ -477,7 +504,8 @@ static void r228_the_end_waits_for_the_store(void **state)
 
 /* ---- What is counted ---- */
 
-static int64_t counted(struct world *world, enum vdi_metric_id id, const char *first, const char *second, const char *third)
+static int64_t counted(struct world *world, enum vdi_metric_id id, const char *first, const char *second,
+		       const char *third)
 {
 	const char	  *values[] = { first, second, third, NULL };
 	struct vdi_metric *metric;
@@ -506,24 +534,39 @@ static void r723_the_requests_are_counted_under_their_names(void **state)
 			world.options.key = vd_bytes_of(KEY "a");
 		open_watch(&world);
 		answer_range(&world, VD_OK, 2, NULL, 0, false, NULL);
-		assert_int_equal(counted(&world, VDI_METRIC_ETCD_REQUESTS_TOTAL, "getCurrentResourceVersion", "g", "pods"), 1);
-		assert_int_equal(counted(&world, VDI_METRIC_ETCD_REQUESTS_TOTAL, single ? "get" : "list", "g", "pods"), 0);
+		assert_int_equal(counted(&world, VDI_METRIC_ETCD_REQUESTS_TOTAL, "getCurrentResourceVersion",
+					 "g", "pods"),
+				 1);
+		assert_int_equal(
+			counted(&world, VDI_METRIC_ETCD_REQUESTS_TOTAL, single ? "get" : "list", "g", "pods"),
+			0);
 		kv = record("a", "x", 2, 2);
 		answer_range(&world, VD_OK, 2, &kv, 1, false, NULL);
-		assert_int_equal(counted(&world, VDI_METRIC_ETCD_REQUESTS_TOTAL, "getCurrentResourceVersion", "g", "pods"), 1);
-		assert_int_equal(counted(&world, VDI_METRIC_ETCD_REQUESTS_TOTAL, single ? "get" : "list", "g", "pods"), 1);
-		assert_int_equal(counted(&world, VDI_METRIC_ETCD_REQUESTS_TOTAL, single ? "list" : "get", "g", "pods"), 0);
-		assert_int_equal(counted(&world, VDI_METRIC_ETCD_REQUEST_ERRORS_TOTAL, single ? "get" : "list", "g", "pods"), 0);
+		assert_int_equal(counted(&world, VDI_METRIC_ETCD_REQUESTS_TOTAL, "getCurrentResourceVersion",
+					 "g", "pods"),
+				 1);
+		assert_int_equal(
+			counted(&world, VDI_METRIC_ETCD_REQUESTS_TOTAL, single ? "get" : "list", "g", "pods"),
+			1);
+		assert_int_equal(
+			counted(&world, VDI_METRIC_ETCD_REQUESTS_TOTAL, single ? "list" : "get", "g", "pods"),
+			0);
+		assert_int_equal(counted(&world, VDI_METRIC_ETCD_REQUEST_ERRORS_TOTAL,
+					 single ? "get" : "list", "g", "pods"),
+				 0);
 		tell_event(&world, false, record("a", "x", 2, 3), record("a", "x", 2, 2));
 		tell_event(&world, false, record("a", "x", 2, 4), record("a", "x", 2, 3));
 		tell_progress(&world, 5);
-		assert_int_equal(counted(&world, VDI_METRIC_STORAGE_EVENTS_RECEIVED_TOTAL, "g", "pods", NULL), 2);
+		assert_int_equal(counted(&world, VDI_METRIC_STORAGE_EVENTS_RECEIVED_TOTAL, "g", "pods", NULL),
+				 2);
 		assert_int_equal(counted(&world, VDI_METRIC_ETCD_BOOKMARK_TOTAL, "g", "pods", NULL), 1);
 		close_watch(&world);
 		world.options.revision = 0;
 		world.script.refuse = VD_UNAVAILABLE; /* refused at once is counted, too */
 		open_watch(&world);
-		assert_int_equal(counted(&world, VDI_METRIC_ETCD_REQUEST_ERRORS_TOTAL, single ? "get" : "list", "g", "pods"), 1);
+		assert_int_equal(counted(&world, VDI_METRIC_ETCD_REQUEST_ERRORS_TOTAL,
+					 single ? "get" : "list", "g", "pods"),
+				 1);
 		close_watch(&world);
 		vdi_storage_metrics_free(metrics);
 		world_fini(&world);

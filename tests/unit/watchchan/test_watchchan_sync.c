@@ -1,4 +1,5 @@
-/* watchchan/watchchan_sync.c: the initial state in one long read, against the same in pages; its fallback and its failures. */
+/* watchchan/watchchan_sync.c: the initial state in one long read, against the same in pages; its fallback and
+ * its failures. */
 #include "vdtest.h"
 
 #include "actor_sim.h"
@@ -33,7 +34,9 @@ static struct world world_new(uint64_t seed, const struct part_options *options)
 	for (int i = 0; i < COUNT; i++) {
 		snprintf(key, sizeof key, "/registry/pods/p%06d", i);
 		snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"p%06d\"}}", i);
-		assert_status(vd_store_put_wait(world.store, vd_bytes_of(key), vd_bytes_of(value), NULL, NULL), VD_OK);
+		assert_status(
+			vd_store_put_wait(world.store, vd_bytes_of(key), vd_bytes_of(value), NULL, NULL),
+			VD_OK);
 	}
 	return world;
 }
@@ -116,7 +119,8 @@ static void expect_all(struct world *world)
 		assert_true(vd_bytes_equal(vd_object_name(event.object), vd_bytes_of(name)));
 		vdi_watchchan_event_fini(&event);
 		if (i == 5) /* neither among the rest nor lost */
-			assert_status(vd_store_put_wait(world->store, vd_bytes_of("/registry/pods/zz"), vd_bytes_of("{\"metadata\":{\"name\":\"zz\"}}"), NULL,
+			assert_status(vd_store_put_wait(world->store, vd_bytes_of("/registry/pods/zz"),
+							vd_bytes_of("{\"metadata\":{\"name\":\"zz\"}}"), NULL,
 							NULL),
 				      VD_OK);
 	}
@@ -176,7 +180,8 @@ static double requests_of(struct world *world, const char *metric, const char *o
 	const char	 *at;
 	double		  value;
 
-	snprintf(line, sizeof line, "\n%s{operation=\"%s\",group=\"\",resource=\"pods\"} ", metric, operation);
+	snprintf(line, sizeof line, "\n%s{operation=\"%s\",group=\"\",resource=\"pods\"} ", metric,
+		 operation);
 	vdi_buffer_init(&buffer, SIZE_MAX);
 	assert_status(vdi_metrics_render(vdi_env_metrics(world->env), &buffer), VD_OK);
 	vdi_buffer_append_char(&buffer, 0);
@@ -186,7 +191,9 @@ static double requests_of(struct world *world, const char *metric, const char *o
 	return value;
 }
 
-/* A long read is one request of the operation listStream, a failed one an error; where it is not offered, only the pages count. rules: T-091 */
+/* A long read is one request of the operation listStream, a failed one an error; where it is not offered,
+ * only the pages count.
+ * rules: T-091 */
 static void r208_r724_a_long_read_is_counted_by_itself(void **state)
 {
 	static const struct {
@@ -210,7 +217,8 @@ static void r208_r724_a_long_read_is_counted_by_itself(void **state)
 			vdi_watchchan_event_fini(&event);
 		assert_true(requests_of(&world, "etcd_requests_total", "listStream") == rows[i].streams);
 		assert_true(requests_of(&world, "etcd_request_errors_total", "listStream") == rows[i].errors);
-		assert_true(requests_of(&world, "etcd_request_duration_seconds_count", "listStream") == rows[i].streams);
+		assert_true(requests_of(&world, "etcd_request_duration_seconds_count", "listStream") ==
+			    rows[i].streams);
 		assert_true(requests_of(&world, "etcd_requests_total", "list") == rows[i].lists);
 		close_watch(&world);
 		vdi_storage_metrics_free(metrics);
@@ -232,15 +240,21 @@ static void r208_one_key_is_read_by_itself(void **state)
 	world_free(&world);
 }
 
-/* Compacted in the middle: a plain Expired, after what came before it; and so for whatever else ends it. rules: T-091 */
+/* Compacted in the middle: a plain Expired, after what came before it; and so for whatever else ends it.
+ * rules: T-091 */
 static void r208_r226_a_broken_read_is_the_last_event(void **state)
 {
 	static const struct {
 		vd_status with, seen;
-	} rows[] = { { VD_EXPIRED, VD_EXPIRED }, { VD_UNAVAILABLE, VD_INTERNAL }, { VD_NOMEM, VD_NOMEM }, { VD_UNSUPPORTED, VD_UNSUPPORTED } };
+	} rows[] = { { VD_EXPIRED, VD_EXPIRED },
+		     { VD_UNAVAILABLE, VD_INTERNAL },
+		     { VD_NOMEM, VD_NOMEM },
+		     { VD_UNSUPPORTED, VD_UNSUPPORTED } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct part_options	   options = { .part_len = 10, .fail_after = 3, .fail_with = rows[i].with, .is_lazy = i % 2 };
+		struct part_options options = {
+			.part_len = 10, .fail_after = 3, .fail_with = rows[i].with, .is_lazy = i % 2
+		};
 		struct world		   world = world_new(i + 1, &options);
 		struct vdi_watchchan_event event;
 
@@ -260,7 +274,8 @@ static void r208_r226_a_broken_read_is_the_last_event(void **state)
 
 static const struct vd_store_ops *honest;
 
-static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status more_without_keys(struct vd_store *store, const struct vd_range_request *request,
+				   vd_range_fn done, void *arg)
 {
 	struct vd_range_result result = { .revision = 9, .count = COUNT, .more = true };
 
@@ -274,8 +289,8 @@ static vd_status more_without_keys(struct vd_store *store, const struct vd_range
 static void r157_more_but_no_keys_is_an_error(void **state)
 {
 	for (unsigned long_read = 0; long_read < 2; long_read++) {
-		struct part_options	   options = { .part_len = 100, .is_refused = !long_read, .is_cut = true };
-		struct world		   world = world_new(1, &options);
+		struct part_options options = { .part_len = 100, .is_refused = !long_read, .is_cut = true };
+		struct world	    world = world_new(1, &options);
 		struct vdi_watchchan_event event;
 		struct vd_store_ops	   liar;
 		unsigned		   count = 0;
@@ -350,7 +365,8 @@ static void torture_a_long_read(void **state)
 			close_watch(&world);
 		vdi_sim_run_until_idle(world.env);
 		if (vdi_alloc_live() != live)
-			fail_msg("allocation %llu: %lld blocks are left", (unsigned long long) nth, (long long) (vdi_alloc_live() - live));
+			fail_msg("allocation %llu: %lld blocks are left", (unsigned long long) nth,
+				 (long long) (vdi_alloc_live() - live));
 		if (!failed) {
 			assert_status(status, VD_AGAIN);
 			break;

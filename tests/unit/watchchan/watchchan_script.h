@@ -64,7 +64,8 @@ static inline void text_of(char text[64], struct vd_bytes bytes)
 	snprintf(text, 64, "%.*s", (int) bytes.size, bytes.size ? (const char *) bytes.data : "");
 }
 
-static inline vd_status script_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static inline vd_status script_range(struct vd_store *store, const struct vd_range_request *request,
+				     vd_range_fn done, void *arg)
 {
 	struct script *script = script_of(store);
 	vd_status      refuse = script->refuse;
@@ -83,12 +84,15 @@ static inline vd_status script_range(struct vd_store *store, const struct vd_ran
 	return refuse;
 }
 
-static inline vd_status script_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch, struct vd_error *reterr)
+static inline vd_status script_watch(struct vd_store *store, const struct vd_store_watch_request *request,
+				     struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	struct script *script = script_of(store);
 
 	if (script->refuse_watch != VD_OK)
-		return script->refuse_message ? vd_error_set(reterr, script->refuse_watch, "%s", script->refuse_message) : script->refuse_watch;
+		return script->refuse_message ?
+			       vd_error_set(reterr, script->refuse_watch, "%s", script->refuse_message) :
+			       script->refuse_watch;
 	script->opened++;
 	script->request = *request;
 	script->watch.store = store;
@@ -96,7 +100,8 @@ static inline vd_status script_watch(struct vd_store *store, const struct vd_sto
 	return VD_OK;
 }
 
-static inline vd_status script_next(struct vd_store_watch *watch, size_t max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static inline vd_status script_next(struct vd_store_watch *watch, size_t max,
+				    struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct script *script = script_of(watch->store);
 	struct answer *answer;
@@ -106,7 +111,8 @@ static inline vd_status script_next(struct vd_store_watch *watch, size_t max, st
 		return VD_AGAIN;
 	answer = script->answers[script->answer_next++];
 	if (answer->status != VD_OK)
-		return answer->message ? vd_error_set(reterr, answer->status, "%s", answer->message) : answer->status;
+		return answer->message ? vd_error_set(reterr, answer->status, "%s", answer->message) :
+					 answer->status;
 	*ret_batch = (struct vd_store_batch) { answer->revision, answer->events, answer->count };
 	return VD_OK;
 }
@@ -117,7 +123,8 @@ static inline vd_status script_progress(struct vd_store_watch *watch)
 	return VD_OK;
 }
 
-static inline vd_status script_stream(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
+static inline vd_status script_stream(struct vd_store *store, const struct vd_store_stream_request *request,
+				      struct vd_store_stream **ret_stream)
 {
 	return script_of(store)->refuse_stream;
 }
@@ -157,14 +164,19 @@ static inline void world_init(struct world *world)
 	world->script.store.ops = &script_ops;
 	world->script.store.env = world->env;
 	world->script.refuse_stream = VD_UNSUPPORTED;
-	world->options = (struct vdi_watchchan_options) {
-		.codec = world->codec, .key = vd_bytes_of(KEY), .recursive = true, .revision = 1, .ready = on_ready, .ready_arg = world
-	};
+	world->options = (struct vdi_watchchan_options) { .codec = world->codec,
+							  .key = vd_bytes_of(KEY),
+							  .recursive = true,
+							  .revision = 1,
+							  .ready = on_ready,
+							  .ready_arg = world };
 }
 
 static inline void open_watch(struct world *world)
 {
-	assert_status(vdi_watchchan_open(world->env, &world->script.store, &world->options, &world->watchchan, NULL), VD_OK);
+	assert_status(vdi_watchchan_open(world->env, &world->script.store, &world->options, &world->watchchan,
+					 NULL),
+		      VD_OK);
 	vdi_sim_run_until_idle(world->env);
 }
 
@@ -201,8 +213,11 @@ static inline struct vd_kv *record(const char *name, const char *label, vd_rev c
 	struct vd_kv *kv;
 
 	snprintf(key, sizeof key, KEY "%s", name);
-	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":\"%s\"}}}", name, label);
-	assert_status(vd_kv_new(vd_bytes_of(key), vd_bytes_of(strcmp(label, "junk") == 0 ? "junk" : value), &kv), VD_OK);
+	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":\"%s\"}}}", name,
+		 label);
+	assert_status(
+		vd_kv_new(vd_bytes_of(key), vd_bytes_of(strcmp(label, "junk") == 0 ? "junk" : value), &kv),
+		VD_OK);
 	kv->create_rev = created;
 	kv->mod_rev = modified;
 	kv->version = created == modified ? 1 : 2;
@@ -210,11 +225,14 @@ static inline struct vd_kv *record(const char *name, const char *label, vd_rev c
 }
 
 /* The store answers the read that was asked for. */
-static inline void answer_range(struct world *world, vd_status status, vd_rev revision, struct vd_kv **kvs, size_t count, bool more, const char *message)
+static inline void answer_range(struct world *world, vd_status status, vd_rev revision, struct vd_kv **kvs,
+				size_t count, bool more, const char *message)
 {
-	struct vd_range_result result = { .revision = revision, .kvs = kvs, .kv_count = count, .count = (int64_t) count, .more = more };
-	struct vd_error	       error = { 0 };
-	vd_range_fn	       done = world->script.done;
+	struct vd_range_result result = {
+		.revision = revision, .kvs = kvs, .kv_count = count, .count = (int64_t) count, .more = more
+	};
+	struct vd_error error = { 0 };
+	vd_range_fn	done = world->script.done;
 
 	assert_non_null(done);
 	world->script.done = NULL;
@@ -296,7 +314,8 @@ static inline void expect_error(struct world *world, vd_status code, const char 
 	assert_status(next_status(world), VD_CLOSED);
 }
 
-static inline void expect_object(struct world *world, enum vd_watch_type type, const char *name, vd_rev revision, bool more)
+static inline void expect_object(struct world *world, enum vd_watch_type type, const char *name,
+				 vd_rev revision, bool more)
 {
 	struct vdi_watchchan_event event = next(world);
 
@@ -325,7 +344,8 @@ static inline bool app_is_x(void *arg, const struct vd_object *object)
 {
 	struct vd_bytes value;
 
-	return vd_object_label_get(object, vd_bytes_of("app"), &value) && vd_bytes_equal(value, vd_bytes_of("x"));
+	return vd_object_label_get(object, vd_bytes_of("app"), &value) &&
+	       vd_bytes_equal(value, vd_bytes_of("x"));
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* See the header. The kind is looked up among those that a server would serve, so that only its objects are read. */
+/* See the header. The kind is looked up among those that a server would serve, so that only its objects are
+ * read. */
 #include "etcd_source.h"
 
 #include <errno.h>
@@ -14,11 +15,11 @@
 #include "resources.h"
 
 struct vdi_etcd_source {
-	struct vd_env	 *env;
-	struct vd_store	 *store;
-	struct vd_server *server;
-	char		  directory[64];
-	char		  listen[96]; /* "unix:..." in the directory */
+	struct vd_env		*env;
+	struct vd_store		*store;
+	struct vd_server	*server;
+	char			 directory[64];
+	char			 listen[96]; /* "unix:..." in the directory */
 	struct vdi_log_settings *log;
 	atomic_bool		 is_open;
 };
@@ -30,8 +31,8 @@ static void note_log(void *arg, const struct vd_log_record *record)
 {
 	struct vdi_etcd_source *source = arg;
 
-	if (record->level == VD_LOG_WARNING && vdi_command_log_level(source->log) != VD_LOG_DEBUG && !atomic_load(&source->is_open) &&
-	    strcmp(record->module, "grpc") == 0)
+	if (record->level == VD_LOG_WARNING && vdi_command_log_level(source->log) != VD_LOG_DEBUG &&
+	    !atomic_load(&source->is_open) && strcmp(record->module, "grpc") == 0)
 		return;
 	vdi_command_log(source->log, record);
 }
@@ -62,7 +63,8 @@ static void clean_up_on_signals(const char *socket_path, const char *directory)
 static struct vd_bytes cut(struct vd_bytes *text, char separator)
 {
 	const char     *found = text->size ? memchr(text->data, separator, text->size) : NULL;
-	struct vd_bytes part = { text->data, found ? (size_t) (found - (const char *) text->data) : text->size };
+	struct vd_bytes part = { text->data,
+				 found ? (size_t) (found - (const char *) text->data) : text->size };
 
 	text->data = (const char *) text->data + part.size + (found != NULL);
 	text->size -= part.size + (found != NULL);
@@ -76,7 +78,8 @@ static bool same(const char *name, struct vd_bytes text)
 
 static bool is_called(const struct vdi_resource *resource, struct vd_bytes name)
 {
-	bool is_it = same(resource->plural, name) || same(resource->singular, name) || same(resource->kind, name);
+	bool is_it =
+		same(resource->plural, name) || same(resource->singular, name) || same(resource->kind, name);
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(resource->short_names) && !is_it; i++)
 		is_it = same(resource->short_names[i], name);
@@ -86,7 +89,8 @@ static bool is_called(const struct vdi_resource *resource, struct vd_bytes name)
 /* "deployments", "deployments.apps", "deployments.v1.apps", each perhaps with "/web". */
 static const struct vdi_resource *find(const struct vdi_resources *resources, const char *typed)
 {
-	struct vd_bytes rest = vd_bytes_of(typed), all = cut(&rest, '/'), group = all, name = cut(&group, '.');
+	struct vd_bytes rest = vd_bytes_of(typed), all = cut(&rest, '/'), group = all,
+			name = cut(&group, '.');
 
 	for (size_t i = 0; i < resources->count; i++) {
 		const struct vdi_resource *resource = resources->items[i];
@@ -94,7 +98,8 @@ static const struct vdi_resource *find(const struct vdi_resources *resources, co
 
 		if (!is_called(resource, name))
 			continue;
-		if (group.size == 0 || same(resource->group, group) || (same(resource->version, version) && same(resource->group, behind)))
+		if (group.size == 0 || same(resource->group, group) ||
+		    (same(resource->version, version) && same(resource->group, behind)))
 			return resource;
 	}
 	return NULL;
@@ -102,9 +107,9 @@ static const struct vdi_resource *find(const struct vdi_resources *resources, co
 
 static vd_status read_resources(struct vdi_resources *resources, const char *path, struct vd_error *reterr)
 {
-	FILE   *file;
-	char   *text = NULL;
-	size_t	size = 0, capacity = 0, got = 0;
+	FILE	 *file;
+	char	 *text = NULL;
+	size_t	  size = 0, capacity = 0, got = 0;
 	vd_status status = vdi_resources_init(resources);
 
 	if (status != VD_OK || path == NULL)
@@ -128,7 +133,8 @@ static vd_status read_resources(struct vdi_resources *resources, const char *pat
 }
 
 /* "pods", "deployments.apps": what vd_server_options.only wants. */
-static vd_status look_up(const char *resources_path, const char *typed, char name[VDI_RESOURCE_NAME_MAX], struct vd_error *reterr)
+static vd_status look_up(const char *resources_path, const char *typed, char name[VDI_RESOURCE_NAME_MAX],
+			 struct vd_error *reterr)
 {
 	struct vdi_resources	   resources = { 0 };
 	const struct vdi_resource *found;
@@ -139,7 +145,9 @@ static vd_status look_up(const char *resources_path, const char *typed, char nam
 		if (found)
 			(void) vdi_resource_name(found, name);
 		else
-			status = vd_error_set(reterr, VD_INVALID, "no kind is called \"%s\"; custom ones need --resources FILE", typed);
+			status = vd_error_set(reterr, VD_INVALID,
+					      "no kind is called \"%s\"; custom ones need --resources FILE",
+					      typed);
 	}
 	vdi_resources_fini(&resources);
 	return status;
@@ -163,8 +171,8 @@ static vd_status make_directory(struct vdi_etcd_source *source, struct vd_error 
 	return VD_OK;
 }
 
-static vd_status start(struct vdi_etcd_source *source, const struct vdi_etcd_settings *settings, const char *resources_path, const char *only,
-		       struct vd_error *reterr)
+static vd_status start(struct vdi_etcd_source *source, const struct vdi_etcd_settings *settings,
+		       const char *resources_path, const char *only, struct vd_error *reterr)
 {
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
 
@@ -180,7 +188,8 @@ static vd_status start(struct vdi_etcd_source *source, const struct vdi_etcd_set
 	return vd_server_start(source->server, settings->timeout, reterr);
 }
 
-vd_status vdi_etcd_source_open(const struct vdi_etcd_settings *settings, const char *resources_path, const char *typed, struct vdi_log_settings *log,
+vd_status vdi_etcd_source_open(const struct vdi_etcd_settings *settings, const char *resources_path,
+			       const char *typed, struct vdi_log_settings *log,
 			       struct vdi_etcd_source **ret_source, struct vd_error *reterr)
 {
 	struct vd_env_options	options = VD_ENV_OPTIONS_INIT;
@@ -196,7 +205,8 @@ vd_status vdi_etcd_source_open(const struct vdi_etcd_settings *settings, const c
 	options.log = note_log;
 	options.log_arg = source;
 	/* What is usual for a server is of no interest here. */
-	options.log_level = vdi_command_log_level(log) == VD_LOG_INFO ? VD_LOG_WARNING : vdi_command_log_level(log);
+	options.log_level =
+		vdi_command_log_level(log) == VD_LOG_INFO ? VD_LOG_WARNING : vdi_command_log_level(log);
 	options.threads = 2;
 	status = make_directory(source, reterr);
 	if (status == VD_OK)

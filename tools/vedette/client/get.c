@@ -18,7 +18,8 @@ struct get {
 
 static void print_member(const char *name, struct vd_bytes value)
 {
-	printf("    \"%s\": \"%.*s\",\n", name, (int) value.size, value.size ? (const char *) value.data : "");
+	printf("    \"%s\": \"%.*s\",\n", name, (int) value.size,
+	       value.size ? (const char *) value.data : "");
 }
 
 static vd_status page_begin(void *arg, const struct vdi_page *page)
@@ -27,11 +28,13 @@ static vd_status page_begin(void *arg, const struct vdi_page *page)
 
 	if (get->query->form == VDI_AS_TABLE)
 		return vdi_table_printer_columns(&get->table, page->columns);
-	if (get->query->form == VDI_AS_JSON && get->is_list && get->count == 0 && get->table.row_count++ == 0) {
+	if (get->query->form == VDI_AS_JSON && get->is_list && get->count == 0 &&
+	    get->table.row_count++ == 0) {
 		printf("{\n");
 		print_member("kind", page->kind);
 		print_member("apiVersion", page->api_version);
-		printf("    \"metadata\": {\n        \"resourceVersion\": \"%.*s\"\n    },\n    \"items\": [", (int) page->revision.size,
+		printf("    \"metadata\": {\n        \"resourceVersion\": \"%.*s\"\n    },\n    \"items\": [",
+		       (int) page->revision.size,
 		       page->revision.size ? (const char *) page->revision.data : "");
 	}
 	return VD_OK;
@@ -44,7 +47,8 @@ static vd_status print_object(void *arg, const struct vdi_listed *listed)
 	get->count++;
 	switch (get->query->form) {
 	case VDI_AS_TABLE:
-		return vdi_table_printer_row(&get->table, NULL, listed->namespace_name, listed->name, listed->cells);
+		return vdi_table_printer_row(&get->table, NULL, listed->namespace_name, listed->name,
+					     listed->cells);
 	case VDI_AS_NAMES:
 		vdi_resource_print_name(&get->query->resource, listed->name);
 		putchar('\n');
@@ -78,8 +82,8 @@ static void say_nothing_found(const struct get *get)
 		fprintf(stderr, "No resources found.\n");
 }
 
-static int print_list(const struct vdi_command *command, struct vdi_http_client *client, struct vdi_object_query *query,
-		      const struct vdi_object_options *options)
+static int print_list(const struct vdi_command *command, struct vdi_http_client *client,
+		      struct vdi_object_query *query, const struct vdi_object_options *options)
 {
 	struct get	     get = { .query = query, .is_list = query->name == NULL };
 	struct vdi_list_sink sink = { page_begin, print_object, page_end, &get };
@@ -92,7 +96,8 @@ static int print_list(const struct vdi_command *command, struct vdi_http_client 
 	status = vdi_object_list(client, query, &sink, NULL, &error);
 	vdi_table_printer_fini(&get.table);
 	if (status != VD_OK)
-		return vdi_command_failed(command, "%s", *error.message ? error.message : vd_status_sentence(status));
+		return vdi_command_failed(command, "%s",
+					  *error.message ? error.message : vd_status_sentence(status));
 	if (query->form == VDI_AS_JSON && get.is_list)
 		printf("%s]\n}\n", get.count ? "\n    " : "");
 	else if (get.count == 0)
@@ -115,8 +120,9 @@ static int print_raw(const struct vdi_command *command, struct vdi_http_client *
 	return status == VD_OK ? VDI_EXIT_OK : vdi_command_failed(command, "%s", error.message);
 }
 
-static int print_objects(const struct vdi_command *command, struct vdi_http_client *client, struct vdi_object_query *query,
-			 const struct vdi_object_options *options, int64_t limit, const char *match)
+static int print_objects(const struct vdi_command *command, struct vdi_http_client *client,
+			 struct vdi_object_query *query, const struct vdi_object_options *options,
+			 int64_t limit, const char *match)
 {
 	query->limit = limit;
 	if (options->revision && query->name == NULL && strcmp(options->revision, "0") != 0)
@@ -145,18 +151,19 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		    "resourceVersion of the list (see --resource-version-match); 0: the cached state",
 		    &options.revision },
 		  { 0, "resource-version-match", VDI_OPTION_CHOICE, "RULE",
-		    "rule for --resource-version: Exact or NotOlderThan (default NotOlderThan)",
-		    &match, "Exact|NotOlderThan" },
-		  { 0, "history", VDI_OPTION_FLAG, NULL,
-		    "changes of the object in the server's history", &history },
-		  { 0, "since", VDI_OPTION_TEXT, "N",
-		    "with --history: only changes after this resourceVersion", &since },
+		    "rule for --resource-version: Exact or NotOlderThan (default NotOlderThan)", &match,
+		    "Exact|NotOlderThan" },
+		  { 0, "history", VDI_OPTION_FLAG, NULL, "changes of the object in the server's history",
+		    &history },
+		  { 0, "since", VDI_OPTION_TEXT, "N", "with --history: only changes after this resourceVersion",
+		    &since },
 		  { 0, "diff", VDI_OPTION_TEXT, "A..B",
 		    "differences between two resourceVersions; A alone: between A and now", &diff },
 		  { 0, "raw", VDI_OPTION_TEXT, "PATH", "print the server's response for this path", &raw },
 	};
 
-	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands, VDI_ARRAY_SIZE(operands), &operand_count, &log, &status))
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands,
+			       VDI_ARRAY_SIZE(operands), &operand_count, &log, &status))
 		return status;
 	if (raw && operand_count)
 		return vdi_command_mistake(command, "--raw takes no resource");
@@ -168,13 +175,17 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_mistake(command, "--history, --diff and --raw exclude each other");
 	if (since && !history)
 		return vdi_command_mistake(command, "--since requires --history");
-	if (!vdi_object_options_client(command, &options, &log, operand_count ? operands[0] : NULL, &client, &source, &status))
+	if (!vdi_object_options_client(command, &options, &log, operand_count ? operands[0] : NULL, &client,
+				       &source, &status))
 		return status;
 	if (raw) {
 		status = print_raw(command, client, raw);
-	} else if (vdi_object_options_resolve(command, &options, client, operands, operand_count, &query, &status)) {
+	} else if (vdi_object_options_resolve(command, &options, client, operands, operand_count, &query,
+					      &status)) {
 		if (history && query.name == NULL)
-			status = vdi_command_mistake(command, "--history needs a NAME, for example: vedette get pods web-1 --history");
+			status = vdi_command_mistake(
+				command,
+				"--history needs a NAME, for example: vedette get pods web-1 --history");
 		else if (history)
 			status = vdi_get_history(command, client, &query, since);
 		else if (diff)

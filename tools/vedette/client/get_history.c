@@ -1,5 +1,6 @@
-/* How: the history of an object is a watch of its name from as far back as the server can go (a refusal, 410, says how far: "too old resource version: 1 (123)"),
- * up to the revision of a list made before. The difference is two lists of exact revisions, compared by name. */
+/* How: the history of an object is a watch of its name from as far back as the server can go (a refusal, 410,
+ * says how far: "too old resource version: 1 (123)"), up to the revision of a list made before. The
+ * difference is two lists of exact revisions, compared by name. */
 #include "get_history.h"
 
 #include <stdio.h>
@@ -69,7 +70,8 @@ static const char *string_at(const json_t *object, const char *name)
 }
 
 /* One JSON document a line. */
-static void print_change_json(const char *type, const char *revision, const json_t *object, const json_t *from, const json_t *to)
+static void print_change_json(const char *type, const char *revision, const json_t *object,
+			      const json_t *from, const json_t *to)
 {
 	json_t *changes = json_array();
 	json_t *line;
@@ -77,8 +79,9 @@ static void print_change_json(const char *type, const char *revision, const json
 
 	if (from && to)
 		vdi_object_diff(from, to, add_difference, changes);
-	line = json_pack("{s:s, s:s, s:s, s:s, s:o, s:O?}", "type", type, "namespace", string_at(object, "namespace"), "name", string_at(object, "name"),
-			 "resourceVersion", revision, "changes", changes, "object", object);
+	line = json_pack("{s:s, s:s, s:s, s:s, s:o, s:O?}", "type", type, "namespace",
+			 string_at(object, "namespace"), "name", string_at(object, "name"), "resourceVersion",
+			 revision, "changes", changes, "object", object);
 	text = line ? json_dumps(line, JSON_COMPACT) : NULL;
 	if (text)
 		puts(text);
@@ -96,11 +99,16 @@ static void show_event(struct history *history, const char *type, json_t *object
 
 	history->count++;
 	if (history->as_json) {
-		print_change_json(type, revision, object, is_deleted ? NULL : history->last, is_deleted ? NULL : object);
+		print_change_json(type, revision, object, is_deleted ? NULL : history->last,
+				  is_deleted ? NULL : object);
 	} else {
-		printf("%-12s%s\n", revision, strcmp(type, "ADDED") == 0 ? "created" : is_deleted ? "deleted" : "changed");
+		printf("%-12s%s\n", revision,
+		       strcmp(type, "ADDED") == 0 ? "created" :
+		       is_deleted		  ? "deleted" :
+						    "changed");
 		if (!is_deleted && history->last)
-			vdi_object_diff(history->last, object, print_difference, (void *) (uintptr_t) &indent);
+			vdi_object_diff(history->last, object, print_difference,
+					(void *) (uintptr_t) &indent);
 	}
 	json_decref(history->last);
 	history->last = is_deleted ? NULL : json_incref(object);
@@ -124,12 +132,15 @@ static vd_status take_event(void *arg, struct vd_bytes text)
 
 	if (type == NULL || !json_is_object(object)) {
 		json_decref(event);
-		return vd_error_set(&history->failure, VD_BAD_REQUEST, "the server sent something that is no event");
+		return vd_error_set(&history->failure, VD_BAD_REQUEST,
+				    "the server sent something that is no event");
 	}
 	if (strcmp(type, "ERROR") == 0) {
 		history->oldest = oldest_in(json_string_value(json_object_get(object, "message")));
-		status = vdi_http_error_of((int) json_integer_value(json_object_get(object, "code")), text, &history->failure);
-		(void) vd_error_set(&history->failure, status, "%s", json_string_value(json_object_get(object, "message")));
+		status = vdi_http_error_of((int) json_integer_value(json_object_get(object, "code")), text,
+					   &history->failure);
+		(void) vd_error_set(&history->failure, status, "%s",
+				    json_string_value(json_object_get(object, "message")));
 	} else {
 		if (strcmp(type, "BOOKMARK") != 0)
 			show_event(history, type, object);
@@ -156,7 +167,8 @@ static vd_status ignore_object(void *arg, const struct vdi_listed *listed)
 }
 
 /* The revision that the server stands at. */
-static vd_status current_revision(struct vdi_http_client *client, const struct vdi_object_query *query, char *ret_revision, struct vd_error *reterr)
+static vd_status current_revision(struct vdi_http_client *client, const struct vdi_object_query *query,
+				  char *ret_revision, struct vd_error *reterr)
 {
 	struct vdi_object_query any = *query;
 	struct vdi_list_sink	sink = { NULL, ignore_object, NULL, NULL };
@@ -167,7 +179,9 @@ static vd_status current_revision(struct vdi_http_client *client, const struct v
 	any.revision = any.revision_match = NULL;
 	any.label_selector = any.field_selector = NULL;
 	VDI_TRY(vdi_object_list(client, &any, &sink, ret_revision, reterr));
-	return *ret_revision ? VD_OK : vd_error_set(reterr, VD_UNAVAILABLE, "the server's list has no resourceVersion");
+	return *ret_revision ?
+		       VD_OK :
+		       vd_error_set(reterr, VD_UNAVAILABLE, "the server's list has no resourceVersion");
 }
 
 static vd_status note_state(void *arg, const struct vdi_listed *listed)
@@ -198,7 +212,8 @@ static void read_first_state(struct vdi_http_client *client, struct history *his
 		history->last = NULL;
 }
 
-static vd_status watch_from(struct vdi_http_client *client, struct history *history, const char *from, struct vd_error *reterr)
+static vd_status watch_from(struct vdi_http_client *client, struct history *history, const char *from,
+			    struct vd_error *reterr)
 {
 	struct vdi_text path = { 0 };
 	char		selector[512];
@@ -221,7 +236,8 @@ static vd_status watch_from(struct vdi_http_client *client, struct history *hist
 	if (status == VD_OK)
 		status = vdi_text_add_parameter(&path, "fieldSelector", selector);
 	if (status == VD_OK)
-		status = vdi_http_stream(client, path.data, vdi_object_accept(VDI_AS_JSON), take_chunk, history, &began, reterr);
+		status = vdi_http_stream(client, path.data, vdi_object_accept(VDI_AS_JSON), take_chunk,
+					 history, &began, reterr);
 	vdi_text_fini(&path);
 	vdi_json_stream_fini(&history->stream);
 	history->stream = (struct vdi_json_stream) { 0 };
@@ -234,7 +250,8 @@ static vd_status watch_from(struct vdi_http_client *client, struct history *hist
 	return status == VD_CANCELED ? VD_OK : status;
 }
 
-int vdi_get_history(const struct vdi_command *command, struct vdi_http_client *client, const struct vdi_object_query *query, const char *since)
+int vdi_get_history(const struct vdi_command *command, struct vdi_http_client *client,
+		    const struct vdi_object_query *query, const char *since)
 {
 	struct history	history = { .query = query, .as_json = query->form == VDI_AS_JSON };
 	struct vd_error error = { 0 };
@@ -251,14 +268,16 @@ int vdi_get_history(const struct vdi_command *command, struct vdi_http_client *c
 		(void) snprintf(from, sizeof from, "%lld", history.oldest);
 		read_first_state(client, &history, from);
 		if (history.last && !history.as_json)
-			printf("%-12s%s\n", string_at(history.last, "resourceVersion"), "there already; what came before is forgotten");
+			printf("%-12s%s\n", string_at(history.last, "resourceVersion"),
+			       "there already; what came before is forgotten");
 		status = watch_from(client, &history, from, &error);
 	}
 	if (status == VD_OK && history.count == 0 && history.last == NULL && !history.as_json)
 		fprintf(stderr, "The history has no change of %s.\n", query->name);
 	json_decref(history.last);
 	if (status != VD_OK)
-		return vdi_command_failed(command, "%s", *error.message ? error.message : vd_status_sentence(status));
+		return vdi_command_failed(command, "%s",
+					  *error.message ? error.message : vd_status_sentence(status));
 	return fflush(stdout) == 0 && !ferror(stdout) ? VDI_EXIT_OK : VDI_EXIT_FAILED;
 }
 
@@ -270,15 +289,16 @@ static vd_status keep_object(void *arg, const struct vdi_listed *listed)
 	char	key[1024];
 	json_t *object = parse(listed->text);
 
-	(void) snprintf(key, sizeof key, "%.*s%s%.*s", (int) listed->namespace_name.size, (const char *) listed->namespace_name.data,
-			listed->namespace_name.size ? "/" : "", (int) listed->name.size, (const char *) listed->name.data);
+	(void) snprintf(key, sizeof key, "%.*s%s%.*s", (int) listed->namespace_name.size,
+			(const char *) listed->namespace_name.data, listed->namespace_name.size ? "/" : "",
+			(int) listed->name.size, (const char *) listed->name.data);
 	if (object == NULL || json_object_set_new(objects, key, object) != 0)
 		return VD_NOMEM;
 	return VD_OK;
 }
 
-static vd_status list_at(struct vdi_http_client *client, const struct vdi_object_query *query, const char *revision, json_t **ret_objects,
-			 struct vd_error *reterr)
+static vd_status list_at(struct vdi_http_client *client, const struct vdi_object_query *query,
+			 const char *revision, json_t **ret_objects, struct vd_error *reterr)
 {
 	struct vdi_object_query at = *query;
 	json_t		       *objects = json_object();
@@ -305,12 +325,16 @@ static vd_status list_at(struct vdi_http_client *client, const struct vdi_object
 static void print_pair(const char *key, const json_t *from, const json_t *to, bool as_json)
 {
 	static const int indent = 4;
-	bool		 is_same = from && to && strcmp(string_at(from, "resourceVersion"), string_at(to, "resourceVersion")) == 0;
+	bool		 is_same = from && to &&
+		       strcmp(string_at(from, "resourceVersion"), string_at(to, "resourceVersion")) == 0;
 
 	if (is_same)
 		return;
 	if (as_json) {
-		print_change_json(from == NULL ? "ADDED" : to == NULL ? "DELETED" : "MODIFIED", string_at(to ? to : from, "resourceVersion"), to ? to : from, from, to);
+		print_change_json(from == NULL ? "ADDED" :
+				  to == NULL   ? "DELETED" :
+						 "MODIFIED",
+				  string_at(to ? to : from, "resourceVersion"), to ? to : from, from, to);
 		return;
 	}
 	printf("%c %s\n", from == NULL ? '+' : to == NULL ? '-' : '~', key);
@@ -321,12 +345,15 @@ static void print_pair(const char *key, const json_t *from, const json_t *to, bo
 /* By name, as both lists were in the order of their names. */
 static void print_all(json_t *before, json_t *after, bool as_json)
 {
-	void	   *old = json_object_iter(before), *new = json_object_iter(after);
+	void *old = json_object_iter(before), *new = json_object_iter(after);
 
 	while (old || new) {
-		int order = old == NULL ? 1 : new == NULL ? -1 : strcmp(json_object_iter_key(old), json_object_iter_key(new));
+		int order = old == NULL ? 1 :
+			    new == NULL ? -1 :
+					  strcmp(json_object_iter_key(old), json_object_iter_key(new));
 
-		print_pair(json_object_iter_key(order > 0 ? new : old), order <= 0 ? json_object_iter_value(old) : NULL,
+		print_pair(json_object_iter_key(order > 0 ? new : old),
+			   order <= 0 ? json_object_iter_value(old) : NULL,
 			   order >= 0 ? json_object_iter_value(new) : NULL, as_json);
 		if (order <= 0)
 			old = json_object_iter_next(before, old);
@@ -340,7 +367,8 @@ static bool is_revision(const char *text)
 	return *text && strlen(text) < 20 && strspn(text, "0123456789") == strlen(text) && *text != '0';
 }
 
-int vdi_get_diff(const struct vdi_command *command, struct vdi_http_client *client, const struct vdi_object_query *query, const char *span)
+int vdi_get_diff(const struct vdi_command *command, struct vdi_http_client *client,
+		 const struct vdi_object_query *query, const char *span)
 {
 	char		from[REVISION_SIZE], to[REVISION_SIZE] = "";
 	const char     *dots = strstr(span, "..");
@@ -356,7 +384,9 @@ int vdi_get_diff(const struct vdi_command *command, struct vdi_http_client *clie
 	if (dots)
 		(void) snprintf(to, sizeof to, "%s", dots + 2);
 	if (!is_revision(from) || (*to && !is_revision(to)))
-		return vdi_command_mistake(command, "--diff takes two revisions, 120..135, or one to compare with now: %s", span);
+		return vdi_command_mistake(
+			command, "--diff takes two revisions, 120..135, or one to compare with now: %s",
+			span);
 	if (*to == 0)
 		status = current_revision(client, query, to, &error);
 	if (status == VD_OK)
@@ -368,6 +398,7 @@ int vdi_get_diff(const struct vdi_command *command, struct vdi_http_client *clie
 	json_decref(before);
 	json_decref(after);
 	if (status != VD_OK)
-		return vdi_command_failed(command, "%s", *error.message ? error.message : vd_status_sentence(status));
+		return vdi_command_failed(command, "%s",
+					  *error.message ? error.message : vd_status_sentence(status));
 	return fflush(stdout) == 0 && !ferror(stdout) ? VDI_EXIT_OK : VDI_EXIT_FAILED;
 }

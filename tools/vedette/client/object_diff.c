@@ -17,7 +17,8 @@ static void compare(struct walk *walk, const json_t *from, const json_t *to);
 static size_t push(struct walk *walk, const char *format, const char *name, size_t index)
 {
 	size_t before = walk->size;
-	int    added = name ? snprintf(walk->path + before, PATH_SIZE - before, format, name) : snprintf(walk->path + before, PATH_SIZE - before, format, index);
+	int    added = name ? snprintf(walk->path + before, PATH_SIZE - before, format, name) :
+			      snprintf(walk->path + before, PATH_SIZE - before, format, index);
 
 	walk->size = VDI_MIN(before + (size_t) VDI_MAX(added, 0), (size_t) PATH_SIZE - 1);
 	return before;
@@ -33,7 +34,8 @@ static void compare_member(struct walk *walk, const char *name, const json_t *fr
 {
 	size_t before;
 
-	if (strcmp(walk->path, "metadata") == 0 && (strcmp(name, "resourceVersion") == 0 || strcmp(name, "managedFields") == 0))
+	if (strcmp(walk->path, "metadata") == 0 &&
+	    (strcmp(name, "resourceVersion") == 0 || strcmp(name, "managedFields") == 0))
 		return;
 	before = push(walk, strpbrk(name, ".[]\"") ? "[\"%s\"]" : walk->size ? ".%s" : "%s", name, 0);
 	compare(walk, from, to);
@@ -45,8 +47,11 @@ static void compare_objects(struct walk *walk, const json_t *from, const json_t 
 	const char *name;
 	json_t	   *value;
 
-	json_object_foreach((json_t *) (uintptr_t) to, name, value) compare_member(walk, name, json_object_get(from, name), value);
-	json_object_foreach((json_t *) (uintptr_t) from, name, value) if (json_object_get(to, name) == NULL) compare_member(walk, name, value, NULL);
+	json_object_foreach ((json_t *) (uintptr_t) to, name, value)
+		compare_member(walk, name, json_object_get(from, name), value);
+	json_object_foreach ((json_t *) (uintptr_t) from, name, value)
+		if (json_object_get(to, name) == NULL)
+			compare_member(walk, name, value, NULL);
 }
 
 static void compare_arrays(struct walk *walk, const json_t *from, const json_t *to)

@@ -1,5 +1,5 @@
-/* How: a page is scanned once for the places of its parts; then its array is cut into elements, and each is scanned for the few members that are needed.
- * The bytes of objects are never rewritten. */
+/* How: a page is scanned once for the places of its parts; then its array is cut into elements, and each is
+ * scanned for the few members that are needed. The bytes of objects are never rewritten. */
 #include "object_list.h"
 
 #include <stdio.h>
@@ -12,10 +12,12 @@
 static const struct vdi_json_limits limits = { (size_t) UINT32_MAX - 1, VDI_JSON_DEPTH_MAX };
 
 enum page_field { PAGE_CONTINUE, PAGE_ITEMS, PAGE_ROWS, PAGE_COLUMNS, PAGE_FIELD_COUNT };
-static const char *const page_fields[PAGE_FIELD_COUNT] = { "metadata.continue", "items", "rows", "columnDefinitions" };
+static const char *const page_fields[PAGE_FIELD_COUNT] = { "metadata.continue", "items", "rows",
+							   "columnDefinitions" };
 
 enum row_field { ROW_CELLS, ROW_NAME, ROW_NAMESPACE, ROW_REVISION, ROW_FIELD_COUNT };
-static const char *const row_fields[ROW_FIELD_COUNT] = { "cells", "object.metadata.name", "object.metadata.namespace",
+static const char *const row_fields[ROW_FIELD_COUNT] = { "cells", "object.metadata.name",
+							 "object.metadata.namespace",
 							 "object.metadata.resourceVersion" };
 
 struct vdi_object_reader {
@@ -93,7 +95,8 @@ vd_status vdi_object_path(const struct vdi_object_query *query, bool with_name, 
 
 const char *vdi_object_accept(enum vdi_object_form form)
 {
-	return form == VDI_AS_TABLE ? "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" : "application/json";
+	return form == VDI_AS_TABLE ? "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" :
+				      "application/json";
 }
 
 /* ---- Understanding ---- */
@@ -149,11 +152,14 @@ static struct vd_bytes elements_at(struct vd_bytes text, const struct vdi_json_v
 {
 	struct vd_bytes array = vdi_json_value_bytes(text, value);
 
-	return value->type == VDI_JSON_ARRAY ? (struct vd_bytes) { (const char *) array.data + 1, array.size - 2 } : VD_BYTES_NONE;
+	return value->type == VDI_JSON_ARRAY ?
+		       (struct vd_bytes) { (const char *) array.data + 1, array.size - 2 } :
+		       VD_BYTES_NONE;
 }
 
 /* An object, or a row with its object. */
-static vd_status read_one(struct vdi_object_reader *reader, struct vd_bytes text, bool is_row, struct vdi_listed *listed, struct vd_error *reterr)
+static vd_status read_one(struct vdi_object_reader *reader, struct vd_bytes text, bool is_row,
+			  struct vdi_listed *listed, struct vd_error *reterr)
 {
 	struct vdi_json_object *row = &reader->row;
 
@@ -177,7 +183,8 @@ static bool is_table(struct vd_bytes text, const struct vdi_json_object *page)
 	return vd_bytes_equal(string_at(text, vdi_json_member(page, VDI_JSON_KIND)), vd_bytes_of("Table"));
 }
 
-vd_status vdi_object_read(struct vdi_object_reader *reader, struct vd_bytes text, struct vdi_listed *ret_listed, struct vd_bytes *ret_columns,
+vd_status vdi_object_read(struct vdi_object_reader *reader, struct vd_bytes text,
+			  struct vdi_listed *ret_listed, struct vd_bytes *ret_columns,
 			  struct vd_error *reterr)
 {
 	struct vdi_json_object *page = &reader->page;
@@ -193,7 +200,8 @@ vd_status vdi_object_read(struct vdi_object_reader *reader, struct vd_bytes text
 	revision = string_at(text, vdi_json_member(page, VDI_JSON_RESOURCE_VERSION));
 	*ret_listed = (struct vdi_listed) { .text = text };
 	if (elements_at(text, vdi_json_field(page, PAGE_ROWS)).size)
-		VDI_TRY(read_one(reader, elements_at(text, vdi_json_field(page, PAGE_ROWS)), true, ret_listed, reterr));
+		VDI_TRY(read_one(reader, elements_at(text, vdi_json_field(page, PAGE_ROWS)), true, ret_listed,
+				 reterr));
 	if (ret_listed->revision.size == 0)
 		ret_listed->revision = revision;
 	return VD_OK;
@@ -215,23 +223,28 @@ static vd_status take_element(void *arg, struct vd_bytes text)
 	return elements->sink->object(elements->sink->arg, &listed);
 }
 
-static vd_status walk(struct vdi_object_reader *reader, struct vd_bytes body, const struct vdi_list_sink *sink, bool table, struct vd_error *reterr)
+static vd_status walk(struct vdi_object_reader *reader, struct vd_bytes body,
+		      const struct vdi_list_sink *sink, bool table, struct vd_error *reterr)
 {
 	struct elements	       elements = { reader, sink, table, reterr };
 	struct vdi_json_stream stream = { 0 };
-	struct vd_bytes	       inside = elements_at(body, vdi_json_field(&reader->page, table ? PAGE_ROWS : PAGE_ITEMS));
-	vd_status	       status = VD_OK;
+	struct vd_bytes	       inside =
+		elements_at(body, vdi_json_field(&reader->page, table ? PAGE_ROWS : PAGE_ITEMS));
+	vd_status status = VD_OK;
 
 	/* In pieces, so that only one element is copied at a time. */
 	for (size_t at = 0; status == VD_OK && at < inside.size; at += 65536)
-		status = vdi_json_stream_feed(&stream, (struct vd_bytes) { (const char *) inside.data + at, VDI_MIN(65536, inside.size - at) },
+		status = vdi_json_stream_feed(&stream,
+					      (struct vd_bytes) { (const char *) inside.data + at,
+								  VDI_MIN(65536, inside.size - at) },
 					      take_element, &elements);
 	vdi_json_stream_fini(&stream);
 	return status;
 }
 
-vd_status vdi_object_read_page(struct vdi_object_reader *reader, struct vd_bytes body, const struct vdi_list_sink *sink,
-			       struct vdi_text *ret_continue, struct vd_error *reterr)
+vd_status vdi_object_read_page(struct vdi_object_reader *reader, struct vd_bytes body,
+			       const struct vdi_list_sink *sink, struct vdi_text *ret_continue,
+			       struct vd_error *reterr)
 {
 	struct vdi_json_object *scanned = &reader->page;
 	struct vdi_page		page = { 0 };
@@ -276,7 +289,8 @@ static vd_status counting_begin(void *arg, const struct vdi_page *page)
 	struct counting_sink *counting = arg;
 
 	if (counting->revision && *counting->revision == 0)
-		snprintf(counting->revision, REVISION_SIZE, "%.*s", (int) VDI_MIN(page->revision.size, REVISION_SIZE - 1),
+		snprintf(counting->revision, REVISION_SIZE, "%.*s",
+			 (int) VDI_MIN(page->revision.size, REVISION_SIZE - 1),
 			 page->revision.size ? (const char *) page->revision.data : "");
 	return counting->sink->page_begin ? counting->sink->page_begin(counting->sink->arg, page) : VD_OK;
 }
@@ -296,7 +310,8 @@ static vd_status counting_end(void *arg, const struct vdi_page *page)
 	return counting->sink->page_end ? counting->sink->page_end(counting->sink->arg, page) : VD_OK;
 }
 
-static vd_status page_path(const struct vdi_object_query *query, int64_t listed, const char *token, struct vdi_text *path)
+static vd_status page_path(const struct vdi_object_query *query, int64_t listed, const char *token,
+			   struct vdi_text *path)
 {
 	char	number[24] = "";
 	int64_t size = query->chunk_size;
@@ -317,7 +332,8 @@ static vd_status page_path(const struct vdi_object_query *query, int64_t listed,
 }
 
 /* The token that a 410 may carry. */
-static bool fresh_token(struct vdi_object_reader *reader, const struct vdi_http_answer *answer, struct vdi_text *token)
+static bool fresh_token(struct vdi_object_reader *reader, const struct vdi_http_answer *answer,
+			struct vdi_text *token)
 {
 	struct vd_bytes body = { answer->body, answer->size };
 	struct vd_bytes text;
@@ -329,8 +345,8 @@ static bool fresh_token(struct vdi_object_reader *reader, const struct vdi_http_
 	return text.size && add(token, text.data, text.size) == VD_OK;
 }
 
-vd_status vdi_object_list(struct vdi_http_client *client, const struct vdi_object_query *query, const struct vdi_list_sink *sink,
-			  char *ret_revision, struct vd_error *reterr)
+vd_status vdi_object_list(struct vdi_http_client *client, const struct vdi_object_query *query,
+			  const struct vdi_list_sink *sink, char *ret_revision, struct vd_error *reterr)
 {
 	struct counting_sink	  counting = { sink, 0, ret_revision };
 	struct vdi_list_sink	  counted = { counting_begin, counting_object, counting_end, &counting };
@@ -349,13 +365,16 @@ vd_status vdi_object_list(struct vdi_http_client *client, const struct vdi_objec
 
 		status = page_path(query, counting.count, token.size ? token.data : NULL, &path);
 		if (status == VD_OK)
-			status = vdi_http_get_ok(client, path.data, vdi_object_accept(query->form), &answer, reterr);
+			status = vdi_http_get_ok(client, path.data, vdi_object_accept(query->form), &answer,
+						 reterr);
 		if (status == VD_EXPIRED && token.size && fresh_token(reader, &answer, &token)) {
-			fprintf(stderr, "vedette: the revision of the list expired before its end; the remaining objects are from a newer one\n");
+			fprintf(stderr, "vedette: the revision of the list expired before its end; the "
+					"remaining objects are from a newer one\n");
 			status = VD_OK;
 		} else if (status == VD_OK) {
 			token.size = 0;
-			status = vdi_object_read_page(reader, (struct vd_bytes) { answer.body, answer.size }, &counted, &token, reterr);
+			status = vdi_object_read_page(reader, (struct vd_bytes) { answer.body, answer.size },
+						      &counted, &token, reterr);
 			more = token.size && (query->limit == 0 || counting.count < query->limit);
 		}
 		vdi_http_answer_fini(&answer);

@@ -32,10 +32,12 @@ VDI_MUST_USE vd_status vdi_text_add_encoded(struct vdi_text *text, const char *m
 VDI_MUST_USE vd_status vdi_text_add_parameter(struct vdi_text *text, const char *name, const char *value);
 void		       vdi_text_fini(struct vdi_text *text);
 /* /api/v1/namespaces/shop/pods; with_name: and the name behind it. */
-VDI_MUST_USE vd_status vdi_object_path(const struct vdi_object_query *query, bool with_name, struct vdi_text *path);
+VDI_MUST_USE vd_status vdi_object_path(const struct vdi_object_query *query, bool with_name,
+				       struct vdi_text *path);
 const char	      *vdi_object_accept(enum vdi_object_form form);
 
-/* One object, or one row of a Table. Slices are lent; names and revision are as JSON wrote them, which for names of objects is how they are. */
+/* One object, or one row of a Table. Slices are lent; names and revision are as JSON wrote them, which for
+ * names of objects is how they are. */
 struct vdi_listed {
 	struct vd_bytes text;  /* the whole object, or the row */
 	struct vd_bytes cells; /* of a row: a JSON array; else empty */
@@ -57,19 +59,23 @@ struct vdi_list_sink {
 	void *arg;
 };
 
-/* Understands one object, one row, or one event's object. A Table with one row counts as that row; ret_columns (may be NULL) gets its columns. */
+/* Understands one object, one row, or one event's object. A Table with one row counts as that row;
+ * ret_columns (may be NULL) gets its columns. */
 struct vdi_object_reader;
-VDI_MUST_USE vd_status vdi_object_reader_new(struct vdi_object_reader **ret_reader);
+VDI_MUST_USE vd_status	  vdi_object_reader_new(struct vdi_object_reader **ret_reader);
 struct vdi_object_reader *vdi_object_reader_free(struct vdi_object_reader *reader);
-VDI_MUST_USE vd_status vdi_object_read(struct vdi_object_reader *reader, struct vd_bytes text, struct vdi_listed *ret_listed,
-				       struct vd_bytes *ret_columns, struct vd_error *reterr);
+VDI_MUST_USE vd_status	  vdi_object_read(struct vdi_object_reader *reader, struct vd_bytes text,
+					  struct vdi_listed *ret_listed, struct vd_bytes *ret_columns,
+					  struct vd_error *reterr);
 /* A body: a list, a Table, or a single object. Calls the sink. */
-VDI_MUST_USE vd_status vdi_object_read_page(struct vdi_object_reader *reader, struct vd_bytes body, const struct vdi_list_sink *sink,
-					    struct vdi_text *ret_continue, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_object_read_page(struct vdi_object_reader *reader, struct vd_bytes body,
+					    const struct vdi_list_sink *sink, struct vdi_text *ret_continue,
+					    struct vd_error *reterr);
 
-/* Reads the list to its end. A page that comes too late (410) is asked again by the token the server sends along, and said on stderr. ret_revision (may
- * be NULL): of the first page; 64 bytes. */
-VDI_MUST_USE vd_status vdi_object_list(struct vdi_http_client *client, const struct vdi_object_query *query, const struct vdi_list_sink *sink,
-				       char *ret_revision, struct vd_error *reterr);
+/* Reads the list to its end. A page that comes too late (410) is asked again by the token the server sends
+ * along, and said on stderr. ret_revision (may be NULL): of the first page; 64 bytes. */
+VDI_MUST_USE vd_status vdi_object_list(struct vdi_http_client *client, const struct vdi_object_query *query,
+				       const struct vdi_list_sink *sink, char *ret_revision,
+				       struct vd_error *reterr);
 
 #endif

@@ -7,16 +7,20 @@ static char operand_copy[512]; /* of the main thread: "pods/web-1" taken apart *
 
 enum vdi_object_form vdi_object_options_form(const struct vdi_object_options *options)
 {
-	return strcmp(options->output, "json") == 0 ? VDI_AS_JSON : strcmp(options->output, "name") == 0 ? VDI_AS_NAMES : VDI_AS_TABLE;
+	return strcmp(options->output, "json") == 0 ? VDI_AS_JSON :
+	       strcmp(options->output, "name") == 0 ? VDI_AS_NAMES :
+						      VDI_AS_TABLE;
 }
 
 /* False: said. */
-static bool take_apart(const struct vdi_command *command, const char **operands, size_t count, const char **ret_type, const char **ret_name)
+static bool take_apart(const struct vdi_command *command, const char **operands, size_t count,
+		       const char **ret_type, const char **ret_name)
 {
 	char *slash;
 
 	if (count == 0) {
-		(void) vdi_command_mistake(command, "RESOURCE is missing, for example: vedette %s pods", command->name);
+		(void) vdi_command_mistake(command, "RESOURCE is missing, for example: vedette %s pods",
+					   command->name);
 		return false;
 	}
 	if (strlen(operands[0]) >= sizeof operand_copy) {
@@ -28,7 +32,8 @@ static bool take_apart(const struct vdi_command *command, const char **operands,
 	if (slash)
 		*slash++ = 0;
 	if (slash && count > 1) {
-		(void) vdi_command_mistake(command, "either %s/%s or %s %s, not both", operand_copy, slash, operand_copy, operands[1]);
+		(void) vdi_command_mistake(command, "either %s/%s or %s %s, not both", operand_copy, slash,
+					   operand_copy, operands[1]);
 		return false;
 	}
 	*ret_type = operand_copy;
@@ -40,8 +45,9 @@ static bool take_apart(const struct vdi_command *command, const char **operands,
 	return true;
 }
 
-bool vdi_object_options_resolve(const struct vdi_command *command, const struct vdi_object_options *options, struct vdi_http_client *client,
-				const char **operands, size_t operand_count, struct vdi_object_query *ret_query, int *ret_exit)
+bool vdi_object_options_resolve(const struct vdi_command *command, const struct vdi_object_options *options,
+				struct vdi_http_client *client, const char **operands, size_t operand_count,
+				struct vdi_object_query *ret_query, int *ret_exit)
 {
 	struct vdi_object_query query = { 0 };
 	struct vd_error		error = { 0 };
@@ -73,8 +79,10 @@ bool vdi_object_options_resolve(const struct vdi_command *command, const struct 
 	return true;
 }
 
-bool vdi_object_options_client(const struct vdi_command *command, struct vdi_object_options *options, struct vdi_log_settings *log, const char *operand,
-			       struct vdi_http_client **ret_client, struct vdi_etcd_source **ret_source, int *ret_exit)
+bool vdi_object_options_client(const struct vdi_command *command, struct vdi_object_options *options,
+			       struct vdi_log_settings *log, const char *operand,
+			       struct vdi_http_client **ret_client, struct vdi_etcd_source **ret_source,
+			       int *ret_exit)
 {
 	struct vd_error error = { 0 };
 	vd_status	status;
@@ -91,9 +99,11 @@ bool vdi_object_options_client(const struct vdi_command *command, struct vdi_obj
 		return false;
 	}
 	if (options->etcd.urls) {
-		status = vdi_etcd_source_open(&options->etcd, options->resources, operand, log, ret_source, &error);
+		status = vdi_etcd_source_open(&options->etcd, options->resources, operand, log, ret_source,
+					      &error);
 		if (status != VD_OK) {
-			(void) vdi_command_failed(command, "%s", *error.message ? error.message : vd_status_sentence(status));
+			(void) vdi_command_failed(
+				command, "%s", *error.message ? error.message : vd_status_sentence(status));
 			*ret_exit = vdi_etcd_settings_exit(status);
 			return false;
 		}
@@ -105,6 +115,7 @@ bool vdi_object_options_client(const struct vdi_command *command, struct vdi_obj
 	if (status == VD_OK)
 		return true;
 	vdi_etcd_source_close(*ret_source);
-	*ret_exit = status == VD_UNAVAILABLE ? vdi_command_failed(command, "%s", error.message) : vdi_command_mistake(command, "%s", error.message);
+	*ret_exit = status == VD_UNAVAILABLE ? vdi_command_failed(command, "%s", error.message) :
+					       vdi_command_mistake(command, "%s", error.message);
 	return false;
 }

@@ -1,4 +1,5 @@
-/* The options that get and watch share: where the server or the etcd is, which objects, how they are printed. */
+/* The options that get and watch share: where the server or the etcd is, which objects, how they are
+ * printed. */
 #ifndef VDI_OBJECT_OPTIONS_H
 #define VDI_OBJECT_OPTIONS_H
 
@@ -17,47 +18,100 @@ struct vdi_object_options {
 	struct vdi_etcd_settings       etcd; /* instead of a server */
 	const char		      *resources;
 };
-#define VDI_OBJECT_OPTIONS_INIT { .chunk_size = 500, .output = "table", .etcd = VDI_ETCD_SETTINGS_INIT }
+#define VDI_OBJECT_OPTIONS_INIT                                                                              \
+	{                                                                                                    \
+		.chunk_size = 500, .output = "table", .etcd = VDI_ETCD_SETTINGS_INIT                         \
+	}
 
-#define VDI_OBJECT_OPTION_TABLE(options)                                                                                         \
-	{ 's', "server", VDI_OPTION_TEXT, "URL", \
-		  "address of the API server (default " VDI_DEFAULT_SERVER ")", &(options)->client.server }, \
-		{ 'n', "namespace", VDI_OPTION_TEXT, "NAME", \
-		  "namespace of the objects (default \"default\")", &(options)->namespace_name }, \
-		{ 'A', "all-namespaces", VDI_OPTION_FLAG, NULL, \
-		  "objects of all namespaces", &(options)->all_namespaces }, \
-		{ 'l', "selector", VDI_OPTION_TEXT, "LABELS", \
-		  "only objects with these labels: 'app=web,tier!=db,env in (a,b)'", \
-		  &(options)->label_selector }, \
-		{ 0, "field-selector", VDI_OPTION_TEXT, "FIELDS", \
-		  "only objects with these fields: 'spec.nodeName=node-1'", &(options)->field_selector }, \
-		{ 'o', "output", VDI_OPTION_CHOICE, "FORMAT", \
-		  "output format: table, wide, name or json (default table)", &(options)->output, "json|name|table|wide" }, \
-		{ 0, "no-headers", VDI_OPTION_FLAG, NULL, \
-		  "omit the line with the column names", &(options)->no_headers }, \
-		{ 0, "chunk-size", VDI_OPTION_NUMBER, "N", \
-		  "maximum objects per list request; 0: no limit (default 500)", &(options)->chunk_size }, \
-		{ 0, "token", VDI_OPTION_TEXT, "TOKEN", "bearer token", &(options)->client.token }, \
-		{ 0, "cacert", VDI_OPTION_TEXT, "FILE", \
-		  "CA bundle for verifying the server's certificate", &(options)->client.ca_file }, \
-		{ 0, "cert", VDI_OPTION_TEXT, "FILE", "client certificate", &(options)->client.cert_file }, \
-		{ 0, "key", VDI_OPTION_TEXT, "FILE", \
-		  "private key of the client certificate", &(options)->client.key_file }, \
-		{ 0, "insecure", VDI_OPTION_FLAG, NULL, \
-		  "do not verify the server's certificate", &(options)->client.insecure }, \
-		VDI_ETCD_OPTION_TABLE(&(options)->etcd),                                                                          \
-		{ 0, "resources", VDI_OPTION_TEXT, "FILE", \
-		  "with --etcd: additional kinds (JSON), as for serve", &(options)->resources }
+#define VDI_OBJECT_OPTION_TABLE(options)                                                                     \
+	{ 's',                                                                                               \
+	  "server",                                                                                          \
+	  VDI_OPTION_TEXT,                                                                                   \
+	  "URL",                                                                                             \
+	  "address of the API server (default " VDI_DEFAULT_SERVER ")",                                      \
+	  &(options)->client.server },                                                                       \
+		{ 'n',                                                                                       \
+		  "namespace",                                                                               \
+		  VDI_OPTION_TEXT,                                                                           \
+		  "NAME",                                                                                    \
+		  "namespace of the objects (default \"default\")",                                          \
+		  &(options)->namespace_name },                                                              \
+		{ 'A',                                                                                       \
+		  "all-namespaces",                                                                          \
+		  VDI_OPTION_FLAG,                                                                           \
+		  NULL,                                                                                      \
+		  "objects of all namespaces",                                                               \
+		  &(options)->all_namespaces },                                                              \
+		{ 'l',                                                                                       \
+		  "selector",                                                                                \
+		  VDI_OPTION_TEXT,                                                                           \
+		  "LABELS",                                                                                  \
+		  "only objects with these labels: 'app=web,tier!=db,env in (a,b)'",                         \
+		  &(options)->label_selector },                                                              \
+		{ 0,                                                                                         \
+		  "field-selector",                                                                          \
+		  VDI_OPTION_TEXT,                                                                           \
+		  "FIELDS",                                                                                  \
+		  "only objects with these fields: 'spec.nodeName=node-1'",                                  \
+		  &(options)->field_selector },                                                              \
+		{ 'o',                                                                                       \
+		  "output",                                                                                  \
+		  VDI_OPTION_CHOICE,                                                                         \
+		  "FORMAT",                                                                                  \
+		  "output format: table, wide, name or json (default table)",                                \
+		  &(options)->output,                                                                        \
+		  "json|name|table|wide" },                                                                  \
+		{ 0,                                                                                         \
+		  "no-headers",                                                                              \
+		  VDI_OPTION_FLAG,                                                                           \
+		  NULL,                                                                                      \
+		  "omit the line with the column names",                                                     \
+		  &(options)->no_headers },                                                                  \
+		{ 0,                                                                                         \
+		  "chunk-size",                                                                              \
+		  VDI_OPTION_NUMBER,                                                                         \
+		  "N",                                                                                       \
+		  "maximum objects per list request; 0: no limit (default 500)",                             \
+		  &(options)->chunk_size },                                                                  \
+		{ 0, "token", VDI_OPTION_TEXT, "TOKEN", "bearer token", &(options)->client.token },          \
+		{ 0,                                                                                         \
+		  "cacert",                                                                                  \
+		  VDI_OPTION_TEXT,                                                                           \
+		  "FILE",                                                                                    \
+		  "CA bundle for verifying the server's certificate",                                        \
+		  &(options)->client.ca_file },                                                              \
+		{ 0, "cert", VDI_OPTION_TEXT, "FILE", "client certificate", &(options)->client.cert_file },  \
+		{ 0,                                                                                         \
+		  "key",                                                                                     \
+		  VDI_OPTION_TEXT,                                                                           \
+		  "FILE",                                                                                    \
+		  "private key of the client certificate",                                                   \
+		  &(options)->client.key_file },                                                             \
+		{ 0,                                                                                         \
+		  "insecure",                                                                                \
+		  VDI_OPTION_FLAG,                                                                           \
+		  NULL,                                                                                      \
+		  "do not verify the server's certificate",                                                  \
+		  &(options)->client.insecure },                                                             \
+		VDI_ETCD_OPTION_TABLE(&(options)->etcd),                                                     \
+	{                                                                                                    \
+		0, "resources", VDI_OPTION_TEXT, "FILE",                                                     \
+			"with --etcd: additional kinds (JSON), as for serve", &(options)->resources          \
+	}
 
-/* A client of the server, or of a cache over the etcd that the options name (etcd_source.h; *ret_source, else NULL). operand: what is wanted, perhaps NULL.
- * False: it was said, *ret_exit is the exit status. */
+/* A client of the server, or of a cache over the etcd that the options name (etcd_source.h; *ret_source, else
+ * NULL). operand: what is wanted, perhaps NULL. False: it was said, *ret_exit is the exit status. */
 struct vdi_etcd_source;
-bool vdi_object_options_client(const struct vdi_command *command, struct vdi_object_options *options, struct vdi_log_settings *log, const char *operand,
-			       struct vdi_http_client **ret_client, struct vdi_etcd_source **ret_source, int *ret_exit);
+bool vdi_object_options_client(const struct vdi_command *command, struct vdi_object_options *options,
+			       struct vdi_log_settings *log, const char *operand,
+			       struct vdi_http_client **ret_client, struct vdi_etcd_source **ret_source,
+			       int *ret_exit);
 
-/* Puts together what was asked: "pods web-1", "pods/web-1" or "pods"; looks the resource up. False: it was said, *ret_exit is the exit status. */
-bool vdi_object_options_resolve(const struct vdi_command *command, const struct vdi_object_options *options, struct vdi_http_client *client,
-				const char **operands, size_t operand_count, struct vdi_object_query *ret_query, int *ret_exit);
+/* Puts together what was asked: "pods web-1", "pods/web-1" or "pods"; looks the resource up. False: it was
+ * said, *ret_exit is the exit status. */
+bool vdi_object_options_resolve(const struct vdi_command *command, const struct vdi_object_options *options,
+				struct vdi_http_client *client, const char **operands, size_t operand_count,
+				struct vdi_object_query *ret_query, int *ret_exit);
 enum vdi_object_form vdi_object_options_form(const struct vdi_object_options *options);
 
 #endif

@@ -40,7 +40,7 @@ vd_status vdi_table_printer_columns(struct vdi_table_printer *printer, struct vd
 	root = json_loadb(columns.data, columns.size, 0, NULL);
 	if (root == NULL)
 		return VD_BAD_REQUEST;
-	json_array_foreach(root, i, column) {
+	json_array_foreach (root, i, column) {
 		const char *name = json_string_value(json_object_get(column, "name"));
 
 		if (i == VDI_TABLE_COLUMNS_MAX)
@@ -59,7 +59,8 @@ static vd_status add_cell(struct vdi_table_printer *printer, size_t place, const
 	char  *copy = size ? vdi_strndup(text, size) : vdi_strdup("");
 	size_t width;
 
-	if (copy == NULL || !vdi_grow((void **) &printer->cells, &printer->cell_capacity, printer->cell_count + 1, sizeof *printer->cells)) {
+	if (copy == NULL || !vdi_grow((void **) &printer->cells, &printer->cell_capacity,
+				      printer->cell_count + 1, sizeof *printer->cells)) {
 		vdi_free(copy);
 		return VD_NOMEM;
 	}
@@ -71,8 +72,8 @@ static vd_status add_cell(struct vdi_table_printer *printer, size_t place, const
 
 static vd_status add_value(struct vdi_table_printer *printer, size_t place, json_t *value)
 {
-	char	 number[48];
-	char	*dump;
+	char	  number[48];
+	char	 *dump;
 	vd_status status;
 
 	if (json_is_string(value))
@@ -91,8 +92,8 @@ static vd_status add_value(struct vdi_table_printer *printer, size_t place, json
 	return status;
 }
 
-vd_status vdi_table_printer_row(struct vdi_table_printer *printer, const char *event, struct vd_bytes namespace_name, struct vd_bytes name,
-				struct vd_bytes cells)
+vd_status vdi_table_printer_row(struct vdi_table_printer *printer, const char *event,
+				struct vd_bytes namespace_name, struct vd_bytes name, struct vd_bytes cells)
 {
 	size_t	  place = 0;
 	json_t	 *root;
@@ -110,7 +111,8 @@ vd_status vdi_table_printer_row(struct vdi_table_printer *printer, const char *e
 		if (root)
 			status = add_value(printer, place++, json_array_get(root, i));
 		else
-			status = i == 0 ? add_cell(printer, place++, name.data, name.size) : add_cell(printer, place++, "", 0);
+			status = i == 0 ? add_cell(printer, place++, name.data, name.size) :
+					  add_cell(printer, place++, "", 0);
 	}
 	json_decref(root);
 	printer->row_count++;

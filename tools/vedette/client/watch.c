@@ -4,14 +4,15 @@
  *                                        ^                      --410--> list again: the difference is printed as events
  *                                        '---------------------------------------------'
  *
- * The versions of all names are kept, so that after a loss of history what was added, changed and removed meanwhile can be told. Without a
- * list (--resource-version) the names are learned from the events.
+ * The versions of all names are kept, so that after a loss of history what was added, changed and removed
+ * meanwhile can be told. Without a list (--resource-version) the names are learned from the events.
  */
 #include "alloc.h"
 #include "hash.h"
 
 /* Names come from outside. */
-#define HASH_FUNCTION(key, size, hash) ((hash) = (unsigned) vdi_hash_bytes((struct vd_bytes) { key, size }, vdi_hash_seed()))
+#define HASH_FUNCTION(key, size, hash)                                                                       \
+	((hash) = (unsigned) vdi_hash_bytes((struct vd_bytes) { key, size }, vdi_hash_seed()))
 #define HASH_NONFATAL_OOM 1
 #define uthash_malloc(size) vdi_alloc(size)
 #define uthash_free(memory, size) vdi_free(memory)
@@ -116,24 +117,28 @@ static void forget(struct watch *watch, struct known *known)
 
 /* ---- Printing ---- */
 
-static vd_status print_event(struct watch *watch, enum event_type type, const struct vdi_listed *listed, struct vd_bytes columns, struct vd_bytes text)
+static vd_status print_event(struct watch *watch, enum event_type type, const struct vdi_listed *listed,
+			     struct vd_bytes columns, struct vd_bytes text)
 {
 	switch (watch->query.form) {
 	case VDI_AS_JSON:
 		if (text.size)
 			printf("%.*s\n", (int) text.size, (const char *) text.data);
 		else
-			printf("{\"type\":\"%s\",\"object\":%.*s}\n", event_names[type], (int) listed->text.size, (const char *) listed->text.data);
+			printf("{\"type\":\"%s\",\"object\":%.*s}\n", event_names[type],
+			       (int) listed->text.size, (const char *) listed->text.data);
 		break;
 	case VDI_AS_NAMES:
 		printf("%-8s ", event_names[type]);
 		vdi_resource_print_name(&watch->query.resource, listed->name);
-		printf(" %.*s\n", (int) listed->revision.size, listed->revision.size ? (const char *) listed->revision.data : "");
+		printf(" %.*s\n", (int) listed->revision.size,
+		       listed->revision.size ? (const char *) listed->revision.data : "");
 		break;
 	default:
 		if (columns.size)
 			VDI_TRY(vdi_table_printer_columns(&watch->table, columns));
-		VDI_TRY(vdi_table_printer_row(&watch->table, event_names[type], listed->namespace_name, listed->name, listed->cells));
+		VDI_TRY(vdi_table_printer_row(&watch->table, event_names[type], listed->namespace_name,
+					      listed->name, listed->cells));
 		vdi_table_printer_flush(&watch->table);
 	}
 	if (fflush(stdout) != 0)
@@ -147,7 +152,9 @@ static vd_status list_page(void *arg, const struct vdi_page *page)
 {
 	struct watch *watch = arg;
 
-	return watch->query.form == VDI_AS_TABLE && page->columns.size ? vdi_table_printer_columns(&watch->table, page->columns) : VD_OK;
+	return watch->query.form == VDI_AS_TABLE && page->columns.size ?
+		       vdi_table_printer_columns(&watch->table, page->columns) :
+		       VD_OK;
 }
 
 static vd_status list_object(void *arg, const struct vdi_listed *listed)
@@ -160,7 +167,8 @@ static vd_status list_object(void *arg, const struct vdi_listed *listed)
 
 	copy_revision(revision, listed->revision);
 	/* An unknown object that is older than what we saw was there all the time. */
-	is_changed = is_new ? compare_revisions(revision, watch->revision) > 0 : strcmp(known->revision, revision) != 0;
+	is_changed = is_new ? compare_revisions(revision, watch->revision) > 0 :
+			      strcmp(known->revision, revision) != 0;
 	known = find_known(watch, listed, true);
 	if (known == NULL)
 		return VD_NOMEM;
@@ -168,7 +176,8 @@ static vd_status list_object(void *arg, const struct vdi_listed *listed)
 	strcpy(known->revision, revision);
 	if (watch->is_first_list ? !watch->initial : !is_changed)
 		return VD_OK;
-	return print_event(watch, is_new ? EVENT_ADDED : EVENT_MODIFIED, listed, VD_BYTES_NONE, VD_BYTES_NONE);
+	return print_event(watch, is_new ? EVENT_ADDED : EVENT_MODIFIED, listed, VD_BYTES_NONE,
+			   VD_BYTES_NONE);
 }
 
 /* What the list did not show any more. Only its name is left. */
@@ -180,8 +189,11 @@ static vd_status print_removed(struct watch *watch, struct known *known)
 	struct vdi_listed listed = { .namespace_name = { known->key, namespace_size },
 				     .name = { slash + 1, known->key_size - namespace_size - 1 },
 				     .revision = vd_bytes_of(watch->revision) };
-	int		  size = snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"%.*s\",\"namespace\":\"%.*s\",\"resourceVersion\":\"%s\"}}",
-					  (int) listed.name.size, (const char *) listed.name.data, (int) namespace_size, known->key, watch->revision);
+	int		  size = snprintf(
+			      text, sizeof text,
+			      "{\"metadata\":{\"name\":\"%.*s\",\"namespace\":\"%.*s\",\"resourceVersion\":\"%s\"}}",
+			      (int) listed.name.size, (const char *) listed.name.data, (int) namespace_size, known->key,
+			      watch->revision);
 
 	listed.text = (struct vd_bytes) { text, (size_t) size };
 	return print_event(watch, EVENT_DELETED, &listed, VD_BYTES_NONE, VD_BYTES_NONE);
@@ -230,11 +242,13 @@ static enum event_type type_of(struct vd_bytes text)
 	return EVENT_UNKNOWN;
 }
 
-static vd_status take_error(struct watch *watch, struct vd_bytes text, const struct vdi_json_value *code, struct vd_bytes object)
+static vd_status take_error(struct watch *watch, struct vd_bytes text, const struct vdi_json_value *code,
+			    struct vd_bytes object)
 {
 	char digits[8] = "";
 
-	snprintf(digits, sizeof digits, "%.*s", (int) VDI_MIN(code->length, 7), (const char *) text.data + code->offset);
+	snprintf(digits, sizeof digits, "%.*s", (int) VDI_MIN(code->length, 7),
+		 (const char *) text.data + code->offset);
 	watch->expired = atoi(digits) == 410;
 	return vdi_http_error_of(atoi(digits), object, &watch->failure);
 }
@@ -254,7 +268,8 @@ static vd_status take_event(void *arg, struct vd_bytes text)
 	type = type_of(vdi_json_value_bytes(text, vdi_json_field(&watch->event, 0)));
 	object = vdi_json_field(&watch->event, 1);
 	if (type == EVENT_UNKNOWN || object->type != VDI_JSON_OBJECT)
-		return vd_error_set(&watch->failure, VD_BAD_REQUEST, "an event that is none: %.*s", (int) VDI_MIN(text.size, 100), (const char *) text.data);
+		return vd_error_set(&watch->failure, VD_BAD_REQUEST, "an event that is none: %.*s",
+				    (int) VDI_MIN(text.size, 100), (const char *) text.data);
 	object_text = vdi_json_value_bytes(text, object);
 	if (type == EVENT_ERROR)
 		return take_error(watch, text, vdi_json_field(&watch->event, 2), object_text);
@@ -305,7 +320,8 @@ static vd_status stream_once(struct watch *watch, bool *ret_began, struct vd_err
 	vdi_json_stream_reset(&watch->stream);
 	*ret_began = false;
 	if (status == VD_OK)
-		status = vdi_http_stream(watch->client, path.data, vdi_object_accept(watch->query.form), take_chunk, watch, ret_began, reterr);
+		status = vdi_http_stream(watch->client, path.data, vdi_object_accept(watch->query.form),
+					 take_chunk, watch, ret_began, reterr);
 	vdi_text_fini(&path);
 	if (status != VD_OK && watch->failure.message[0])
 		*reterr = watch->failure;
@@ -334,9 +350,11 @@ static vd_status list_again(struct watch *watch, int *backoff_ms)
 	struct vd_error error = { 0 };
 	vd_status	status;
 
-	fprintf(stderr, "vedette watch: revision %s is not in the server's history any more; listing again\n", watch->revision);
+	fprintf(stderr, "vedette watch: revision %s is not in the server's history any more; listing again\n",
+		watch->revision);
 	while (is_passing(status = list(watch, &error))) {
-		vdi_command_note(watch->log, VD_LOG_WARNING, "list: %s; again in %d ms", error.message, *backoff_ms);
+		vdi_command_note(watch->log, VD_LOG_WARNING, "list: %s; again in %d ms", error.message,
+				 *backoff_ms);
 		pause_ms(*backoff_ms);
 		*backoff_ms = VDI_MIN(2 * *backoff_ms, BACKOFF_MS_MAX);
 	}
@@ -369,10 +387,12 @@ static int follow(struct watch *watch)
 		} else if (status != VD_OK && (!was_connected || !is_passing(status))) {
 			return vdi_command_failed(watch->command, "%s", error.message);
 		} else if (status != VD_OK && !was_lost) {
-			fprintf(stderr, "vedette watch: %s; resuming after revision %s\n", error.message, watch->revision);
+			fprintf(stderr, "vedette watch: %s; resuming after revision %s\n", error.message,
+				watch->revision);
 			was_lost = true;
 		} else {
-			vdi_command_note(watch->log, VD_LOG_DEBUG, "the stream ended; resuming after revision %s", watch->revision);
+			vdi_command_note(watch->log, VD_LOG_DEBUG,
+					 "the stream ended; resuming after revision %s", watch->revision);
 		}
 		if (!watch->progressed) {
 			pause_ms(backoff_ms);
@@ -433,13 +453,14 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		  VDI_OBJECT_OPTION_TABLE(&options),
 		  { 0, "resource-version", VDI_OPTION_TEXT, "N",
 		    "events after this resourceVersion (default: from now on)", &options.revision },
-		  { 0, "initial", VDI_OPTION_FLAG, NULL,
-		    "print existing objects first, as ADDED", &watch.initial },
+		  { 0, "initial", VDI_OPTION_FLAG, NULL, "print existing objects first, as ADDED",
+		    &watch.initial },
 		  { 0, "bookmarks", VDI_OPTION_FLAG, NULL, "also print bookmarks", &watch.show_bookmarks },
 		  { 0, "count", VDI_OPTION_NUMBER, "N", "end after N events", &watch.count_max },
 	};
 
-	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands, VDI_ARRAY_SIZE(operands), &operand_count, &log, &status))
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands,
+			       VDI_ARRAY_SIZE(operands), &operand_count, &log, &status))
 		return status;
 	if (operand_count == 0)
 		return vdi_command_mistake(command, "RESOURCE is missing, for example: vedette watch pods");
@@ -449,12 +470,14 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_mistake(command, "--resource-version is too long");
 	if (!vdi_object_options_client(command, &options, &log, operands[0], &watch.client, &source, &status))
 		return status;
-	if (vdi_object_options_resolve(command, &options, watch.client, operands, operand_count, &watch.query, &status)) {
+	if (vdi_object_options_resolve(command, &options, watch.client, operands, operand_count, &watch.query,
+				       &status)) {
 		watch.table.with_event = true;
 		watch.table.wide = strcmp(options.output, "wide") == 0;
 		watch.table.no_header = options.no_headers;
 		watch.table.with_namespace = options.all_namespaces && watch.query.resource.namespaced;
-		status = prepare(&watch) == VD_OK ? start(&watch) : vdi_command_failed(command, "out of memory");
+		status = prepare(&watch) == VD_OK ? start(&watch) :
+						    vdi_command_failed(command, "out of memory");
 	}
 	fini(&watch);
 	vdi_etcd_source_close(source);

@@ -24,12 +24,29 @@ static void common_init(struct common *common, struct vdi_log_settings *log)
 {
 	memset(common, 0, sizeof *common);
 	common->log = log;
-	common->options[0] = (struct vdi_option) { 0, "log-level", VDI_OPTION_CHOICE, "LEVEL", "lowest severity to log: error, warning, info or debug (default info)",
-						   &log->level, "error|warning|info|debug|warn|panic|fatal", NULL };
-	common->options[1] = (struct vdi_option) { 0, "log-format", VDI_OPTION_CHOICE, "FORMAT", "log format: text or json (default text)", &log->format,
-						   "text|json|console", NULL };
-	common->options[2] = (struct vdi_option) { 'h', "help", VDI_OPTION_FLAG, NULL, "show this help", &common->help, NULL, NULL };
-	common->options[3] = (struct vdi_option) { 0, "version", VDI_OPTION_FLAG, NULL, "show the version", &common->version, NULL, NULL };
+	common->options[0] =
+		(struct vdi_option) { 0,
+				      "log-level",
+				      VDI_OPTION_CHOICE,
+				      "LEVEL",
+				      "lowest severity to log: error, warning, info or debug (default info)",
+				      &log->level,
+				      "error|warning|info|debug|warn|panic|fatal",
+				      NULL };
+	common->options[1] = (struct vdi_option) { 0,
+						   "log-format",
+						   VDI_OPTION_CHOICE,
+						   "FORMAT",
+						   "log format: text or json (default text)",
+						   &log->format,
+						   "text|json|console",
+						   NULL };
+	common->options[2] =
+		(struct vdi_option) { 'h',  "help", VDI_OPTION_FLAG, NULL, "show this help", &common->help,
+				      NULL, NULL };
+	common->options[3] = (struct vdi_option) {
+		0, "version", VDI_OPTION_FLAG, NULL, "show the version", &common->version, NULL, NULL
+	};
 }
 
 /* ---- Help ---- */
@@ -37,8 +54,10 @@ static void common_init(struct common *common, struct vdi_log_settings *log)
 static void print_option(const struct vdi_option *option)
 {
 	char left[64];
-	int  length = snprintf(left, sizeof left, "  %c%c%s--%s%s%s", option->letter ? '-' : ' ', option->letter ? option->letter : ' ',
-			       option->letter ? ", " : "  ", option->name, option->argument ? " " : "", option->argument ? option->argument : "");
+	int  length =
+		snprintf(left, sizeof left, "  %c%c%s--%s%s%s", option->letter ? '-' : ' ',
+			 option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
+			 option->argument ? " " : "", option->argument ? option->argument : "");
 
 	if (length > 30)
 		printf("%s\n%32s%s\n", left, "", option->help);
@@ -46,7 +65,8 @@ static void print_option(const struct vdi_option *option)
 		printf("%-32s%s\n", left, option->help);
 }
 
-void vdi_command_help(const struct vdi_command *command, const struct vdi_option *options, size_t option_count)
+void vdi_command_help(const struct vdi_command *command, const struct vdi_option *options,
+		      size_t option_count)
 {
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
 	struct common		common;
@@ -107,7 +127,8 @@ static bool is_choice(const char *choices, const char *text)
 /* As Go's strconv.ParseBool. */
 static bool read_bool(const char *text, bool *ret_value)
 {
-	static const char *const words[][6] = { { "0", "f", "F", "false", "False", "FALSE" }, { "1", "t", "T", "true", "True", "TRUE" } };
+	static const char *const words[][6] = { { "0", "f", "F", "false", "False", "FALSE" },
+						{ "1", "t", "T", "true", "True", "TRUE" } };
 
 	for (size_t value = 0; value < VDI_ARRAY_SIZE(words); value++)
 		for (size_t i = 0; i < VDI_ARRAY_SIZE(words[value]); i++)
@@ -129,45 +150,53 @@ static bool assign(const struct vdi_command *command, const struct vdi_option *o
 	switch (option->kind) {
 	case VDI_OPTION_FLAG:
 		if (!read_bool(text ? text : "true", option->target)) {
-			(void) vdi_command_mistake(command, "--%s must be true or false, not \"%s\"", option->name, text);
+			(void) vdi_command_mistake(command, "--%s must be true or false, not \"%s\"",
+						   option->name, text);
 			return false;
 		}
 		return true;
-	case VDI_OPTION_TEXT:
-		*(const char **) option->target = text;
-		return true;
+	case VDI_OPTION_TEXT: *(const char **) option->target = text; return true;
 	case VDI_OPTION_CHOICE:
 		if (!is_choice(option->choices, text)) {
-			(void) vdi_command_mistake(command, "--%s must be one of %s, not \"%s\"", option->name, option->choices, text);
+			(void) vdi_command_mistake(command, "--%s must be one of %s, not \"%s\"",
+						   option->name, option->choices, text);
 			return false;
 		}
 		*(const char **) option->target = text;
 		return true;
 	case VDI_OPTION_TEXTS:
-		if (((struct vdi_texts *) option->target)->count == ((struct vdi_texts *) option->target)->count_max) {
-			(void) vdi_command_mistake(command, "--%s may be given %zu times at most", option->name,
+		if (((struct vdi_texts *) option->target)->count ==
+		    ((struct vdi_texts *) option->target)->count_max) {
+			(void) vdi_command_mistake(command, "--%s may be given %zu times at most",
+						   option->name,
 						   ((struct vdi_texts *) option->target)->count_max);
 			return false;
 		}
-		((struct vdi_texts *) option->target)->items[((struct vdi_texts *) option->target)->count++] = text;
+		((struct vdi_texts *) option->target)->items[((struct vdi_texts *) option->target)->count++] =
+			text;
 		return true;
 	case VDI_OPTION_BYTES:
 		if (!vdi_parse_bytes(text, option->target)) {
-			(void) vdi_command_mistake(command, "--%s must be a size such as 64MiB, not \"%s\"", option->name, text);
+			(void) vdi_command_mistake(command, "--%s must be a size such as 64MiB, not \"%s\"",
+						   option->name, text);
 			return false;
 		}
 		return true;
 	case VDI_OPTION_DURATION:
 		if (!vdi_parse_duration(text, option->target)) {
-			(void) vdi_command_mistake(command, "--%s must be a duration such as 1h30m, not \"%s\"", option->name, text);
+			(void) vdi_command_mistake(command,
+						   "--%s must be a duration such as 1h30m, not \"%s\"",
+						   option->name, text);
 			return false;
 		}
 		return true;
 	default:
 		errno = 0;
 		number = strtoll(text, &end, 10);
-		if (*text < '0' || *text > '9' || *end || errno || (option->kind == VDI_OPTION_COUNT && number > UINT_MAX)) {
-			(void) vdi_command_mistake(command, "--%s must be a whole number, not \"%s\"", option->name, text);
+		if (*text < '0' || *text > '9' || *end || errno ||
+		    (option->kind == VDI_OPTION_COUNT && number > UINT_MAX)) {
+			(void) vdi_command_mistake(command, "--%s must be a whole number, not \"%s\"",
+						   option->name, text);
 			return false;
 		}
 		if (option->kind == VDI_OPTION_COUNT)
@@ -189,9 +218,10 @@ struct parser {
 
 static const struct vdi_option *option_at(const struct parser *parser, size_t place)
 {
-	return place < parser->option_count	   ? &parser->options[place] :
-	       place - parser->option_count < COMMON_COUNT ? &parser->common.options[place - parser->option_count] :
-							     NULL;
+	return place < parser->option_count ? &parser->options[place] :
+	       place - parser->option_count < COMMON_COUNT ?
+					      &parser->common.options[place - parser->option_count] :
+					      NULL;
 }
 
 static const struct vdi_option *find_name(const struct parser *parser, const char *name, size_t size)
@@ -219,7 +249,8 @@ static bool take(struct parser *parser, const struct vdi_option *option, const c
 {
 	if (option->kind != VDI_OPTION_FLAG && value == NULL) {
 		if (parser->at + 1 >= parser->argc) {
-			(void) vdi_command_mistake(parser->command, "--%s needs a value (%s)", option->name, option->argument);
+			(void) vdi_command_mistake(parser->command, "--%s needs a value (%s)", option->name,
+						   option->argument);
 			return false;
 		}
 		value = parser->argv[++parser->at];
@@ -256,10 +287,15 @@ static bool take_letters(struct parser *parser, const char *word)
 	return true;
 }
 
-bool vdi_command_parse(const struct vdi_command *command, const struct vdi_option *options, size_t option_count, int argc, char **argv,
-		       const char **operands, size_t operand_max, size_t *ret_operand_count, struct vdi_log_settings *log, int *ret_exit)
+bool vdi_command_parse(const struct vdi_command *command, const struct vdi_option *options,
+		       size_t option_count, int argc, char **argv, const char **operands, size_t operand_max,
+		       size_t *ret_operand_count, struct vdi_log_settings *log, int *ret_exit)
 {
-	struct parser parser = { .command = command, .options = options, .option_count = option_count, .argc = argc, .argv = argv };
+	struct parser parser = { .command = command,
+				 .options = options,
+				 .option_count = option_count,
+				 .argc = argc,
+				 .argv = argv };
 	bool	      only_operands = false;
 	size_t	      count = 0;
 
@@ -331,10 +367,13 @@ void vdi_command_log(void *arg, const struct vd_log_record *record)
 	gmtime_r(&seconds, &utc);
 	strftime(time_text, sizeof time_text, "%Y-%m-%dT%H:%M:%S", &utc);
 	if (json)
-		at += snprintf(at, 256, "{\"time\":\"%s.%03dZ\",\"level\":\"%s\",\"module\":\"%.64s\",\"message\":", time_text,
-			       (int) (record->time.ns / 1000000 % 1000), level_names[record->level], record->module);
+		at += snprintf(at, 256,
+			       "{\"time\":\"%s.%03dZ\",\"level\":\"%s\",\"module\":\"%.64s\",\"message\":",
+			       time_text, (int) (record->time.ns / 1000000 % 1000),
+			       level_names[record->level], record->module);
 	else
-		at += snprintf(at, 256, "%s.%03dZ %-7s %.64s: ", time_text, (int) (record->time.ns / 1000000 % 1000), level_names[record->level],
+		at += snprintf(at, 256, "%s.%03dZ %-7s %.64s: ", time_text,
+			       (int) (record->time.ns / 1000000 % 1000), level_names[record->level],
 			       record->module);
 	if (json)
 		quote_to(&at, end, record->message);
@@ -347,7 +386,8 @@ void vdi_command_log(void *arg, const struct vd_log_record *record)
 			*at++ = ':';
 			quote_to(&at, end, record->fields[i].value);
 		} else {
-			at += snprintf(at, 400, "%.100s=%.250s", record->fields[i].key, record->fields[i].value);
+			at += snprintf(at, 400, "%.100s=%.250s", record->fields[i].key,
+				       record->fields[i].value);
 		}
 	}
 	if (json)

@@ -1,4 +1,5 @@
-/* What all subcommands of the program share: their options as tables, help made from the same tables, and how they end.
+/* What all subcommands of the program share: their options as tables, help made from the same tables, and how
+ * they end.
  *
  * One thread: the main one. Texts point into argv or are literals; nothing is owned.
  */
@@ -11,14 +12,15 @@
 enum vdi_exit { VDI_EXIT_OK = 0, VDI_EXIT_FAILED = 1, VDI_EXIT_USAGE = 2 };
 
 enum vdi_option_kind {
-	VDI_OPTION_FLAG,   /* bool: "--name" is true; "--name=false" and whatever Go's strconv.ParseBool knows */
-	VDI_OPTION_TEXT,   /* const char * */
-	VDI_OPTION_NUMBER, /* int64_t, not negative */
-	VDI_OPTION_CHOICE, /* const char *, one of choices */
-	VDI_OPTION_COUNT,  /* unsigned */
-	VDI_OPTION_BYTES,  /* int64_t: "64MiB" */
+	/* bool: "--name" is true; "--name=false" and whatever Go's strconv.ParseBool knows */
+	VDI_OPTION_FLAG,
+	VDI_OPTION_TEXT,     /* const char * */
+	VDI_OPTION_NUMBER,   /* int64_t, not negative */
+	VDI_OPTION_CHOICE,   /* const char *, one of choices */
+	VDI_OPTION_COUNT,    /* unsigned */
+	VDI_OPTION_BYTES,    /* int64_t: "64MiB" */
 	VDI_OPTION_DURATION, /* vd_dur: "1h30m" */
-	VDI_OPTION_TEXTS, /* struct vdi_texts: may be given again and again */
+	VDI_OPTION_TEXTS,    /* struct vdi_texts: may be given again and again */
 };
 
 /* What an option that may be repeated gathers; items is of the caller, with room for count_max. */
@@ -54,23 +56,32 @@ struct vdi_log_settings {
 	const char *level;
 	const char *format;
 };
-#define VDI_LOG_SETTINGS_INIT { "info", "text" }
+#define VDI_LOG_SETTINGS_INIT                                                                                \
+	{                                                                                                    \
+		"info", "text"                                                                               \
+	}
 
-/* Reads argv by the table; options may stand anywhere before "--". --help, --version and the log options are understood by themselves. What is no option
- * goes to operands, in order. True: go on. False: *ret_exit is the exit status (help was printed, or the mistake was said). */
-bool vdi_command_parse(const struct vdi_command *command, const struct vdi_option *options, size_t option_count, int argc, char **argv,
-		       const char **operands, size_t operand_max, size_t *ret_operand_count, struct vdi_log_settings *log, int *ret_exit);
-void vdi_command_help(const struct vdi_command *command, const struct vdi_option *options, size_t option_count);
+/* Reads argv by the table; options may stand anywhere before "--". --help, --version and the log options are
+ * understood by themselves. What is no option goes to operands, in order. True: go on. False: *ret_exit is
+ * the exit status (help was printed, or the mistake was said). */
+bool vdi_command_parse(const struct vdi_command *command, const struct vdi_option *options,
+		       size_t option_count, int argc, char **argv, const char **operands, size_t operand_max,
+		       size_t *ret_operand_count, struct vdi_log_settings *log, int *ret_exit);
+void vdi_command_help(const struct vdi_command *command, const struct vdi_option *options,
+		      size_t option_count);
 /* Says the mistake on stderr and where help is. Returns VDI_EXIT_USAGE. */
-int vdi_command_mistake(const struct vdi_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int vdi_command_mistake(const struct vdi_command *command, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* "vedette get: <text>" on stderr. Returns VDI_EXIT_FAILED. */
-int vdi_command_failed(const struct vdi_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int vdi_command_failed(const struct vdi_command *command, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* A vd_log_fn that writes to stderr; arg: struct vdi_log_settings. */
 void		  vdi_command_log(void *arg, const struct vd_log_record *record);
 enum vd_log_level vdi_command_log_level(const struct vdi_log_settings *log);
 /* For a program without an env: one record through vdi_command_log. */
-void vdi_command_note(const struct vdi_log_settings *log, enum vd_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void vdi_command_note(const struct vdi_log_settings *log, enum vd_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 extern const struct vdi_command vdi_command_serve;
 #if VDI_ETCD

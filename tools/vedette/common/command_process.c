@@ -15,7 +15,8 @@ void vdi_command_raise_file_limit(void)
 	}
 }
 
-vd_status vdi_command_process_init(struct vdi_log_settings *log, int also_heard, sigset_t *ret_signals, struct vd_env **ret_env)
+vd_status vdi_command_process_init(struct vdi_log_settings *log, int also_heard, sigset_t *ret_signals,
+				   struct vd_env **ret_env)
 {
 	struct vd_env_options options = VD_ENV_OPTIONS_INIT;
 
@@ -43,7 +44,8 @@ int vdi_command_wait_for_signal(const sigset_t *signals)
 
 int vdi_command_wait_for_signal_for(const sigset_t *signals, vd_dur timeout)
 {
-	const struct timespec limit = { .tv_sec = timeout.ns / 1000000000, .tv_nsec = timeout.ns % 1000000000 };
+	const struct timespec limit = { .tv_sec = timeout.ns / 1000000000,
+					.tv_nsec = timeout.ns % 1000000000 };
 	int		      signal = sigtimedwait(signals, NULL, &limit);
 
 	return signal > 0 ? signal : 0;

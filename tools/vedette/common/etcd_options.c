@@ -24,13 +24,16 @@ static bool take_urls(const struct vdi_command *command, struct vdi_etcd_setting
 	char *rest = urls_copy, *url;
 
 	if (strlen(settings->urls) >= sizeof urls_copy)
-		return mistake(ret_exit, vdi_command_mistake(command, "--etcd must not exceed %zu bytes", sizeof urls_copy - 1));
+		return mistake(ret_exit, vdi_command_mistake(command, "--etcd must not exceed %zu bytes",
+							     sizeof urls_copy - 1));
 	strcpy(urls_copy, settings->urls);
 	while ((url = strsep(&rest, ","))) {
 		if (*url == 0)
 			return mistake(ret_exit, vdi_command_mistake(command, "--etcd: an address is empty"));
 		if (settings->endpoint_count == VDI_ARRAY_SIZE(settings->endpoints))
-			return mistake(ret_exit, vdi_command_mistake(command, "--etcd: more than %zu addresses", VDI_ARRAY_SIZE(settings->endpoints)));
+			return mistake(ret_exit,
+				       vdi_command_mistake(command, "--etcd: more than %zu addresses",
+							   VDI_ARRAY_SIZE(settings->endpoints)));
 		settings->endpoints[settings->endpoint_count++] = url;
 	}
 	return true;
@@ -42,13 +45,15 @@ static void wipe(const char *secret)
 	memset((char *) (uintptr_t) secret, '*', strlen(secret));
 }
 
-static bool read_password_file(const struct vdi_command *command, struct vdi_etcd_settings *settings, int *ret_exit)
+static bool read_password_file(const struct vdi_command *command, struct vdi_etcd_settings *settings,
+			       int *ret_exit)
 {
 	FILE *file = fopen(settings->password_file, "re");
 	bool  is_read = file && fgets(settings->password, sizeof settings->password, file);
 
 	if (!is_read) {
-		(void) vdi_command_failed(command, "--etcd-password-file %s: %s", settings->password_file, file ? "it is empty" : strerror(errno));
+		(void) vdi_command_failed(command, "--etcd-password-file %s: %s", settings->password_file,
+					  file ? "it is empty" : strerror(errno));
 		if (file)
 			(void) fclose(file);
 		return mistake(ret_exit, VDI_EXIT_USAGE);
@@ -65,12 +70,17 @@ static bool take_user(const struct vdi_command *command, struct vdi_etcd_setting
 	size_t	    size = colon ? (size_t) (colon - settings->user) : strlen(settings->user);
 
 	if (size == 0 || size >= sizeof settings->name)
-		return mistake(ret_exit, vdi_command_mistake(command, "--etcd-user: the name is empty or too long"));
+		return mistake(ret_exit,
+			       vdi_command_mistake(command, "--etcd-user: the name is empty or too long"));
 	memcpy(settings->name, settings->user, size);
 	if (colon && settings->password_file)
-		return mistake(ret_exit, vdi_command_mistake(command, "either --etcd-user NAME:PASSWORD or --etcd-password-file, not both"));
+		return mistake(ret_exit,
+			       vdi_command_mistake(
+				       command,
+				       "either --etcd-user NAME:PASSWORD or --etcd-password-file, not both"));
 	if (colon && strlen(colon + 1) >= sizeof settings->password)
-		return mistake(ret_exit, vdi_command_mistake(command, "--etcd-user: the password is too long"));
+		return mistake(ret_exit,
+			       vdi_command_mistake(command, "--etcd-user: the password is too long"));
 	if (colon) {
 		strcpy(settings->password, colon + 1);
 		wipe(colon + 1);
@@ -79,7 +89,9 @@ static bool take_user(const struct vdi_command *command, struct vdi_etcd_setting
 	if (settings->password_file)
 		return read_password_file(command, settings, ret_exit);
 	if (variable == NULL || *variable == 0 || strlen(variable) >= sizeof settings->password)
-		return mistake(ret_exit, vdi_command_mistake(command, "--etcd-user %s: no password: set $%s, or give --etcd-password-file FILE or NAME:PASSWORD",
+		return mistake(ret_exit, vdi_command_mistake(command,
+							     "--etcd-user %s: no password: set $%s, or give "
+							     "--etcd-password-file FILE or NAME:PASSWORD",
 							     settings->name, VDI_ETCD_PASSWORD_VARIABLE));
 	strcpy(settings->password, variable);
 	return true;
@@ -88,16 +100,25 @@ static bool take_user(const struct vdi_command *command, struct vdi_etcd_setting
 static bool check_path(const struct vdi_command *command, const char *prefix, int *ret_exit)
 {
 	if (*prefix == 0 || strstr(prefix, "//") || strchr(prefix, ' '))
-		return mistake(ret_exit, vdi_command_mistake(command, "--etcd-prefix \"%s\": must be a path such as " VDI_ETCD_PREFIX, prefix));
+		return mistake(
+			ret_exit,
+			vdi_command_mistake(command,
+					    "--etcd-prefix \"%s\": must be a path such as " VDI_ETCD_PREFIX,
+					    prefix));
 	return true;
 }
 
-bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_settings *settings, int *ret_exit)
+bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_settings *settings,
+			     int *ret_exit)
 {
-	bool has_more = settings->prefix || settings->ca_file || settings->cert_file || settings->key_file || settings->user || settings->password_file;
+	bool has_more = settings->prefix || settings->ca_file || settings->cert_file || settings->key_file ||
+			settings->user || settings->password_file;
 
 	if (settings->urls == NULL)
-		return has_more ? mistake(ret_exit, vdi_command_mistake(command, "options --etcd-... need --etcd URL")) : true;
+		return has_more ?
+			       mistake(ret_exit,
+				       vdi_command_mistake(command, "options --etcd-... need --etcd URL")) :
+			       true;
 #if !VDI_ETCD
 	return mistake(ret_exit, vdi_command_mistake(command, "--etcd: this program was built without etcd"));
 #endif
@@ -105,18 +126,22 @@ bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_
 	if (settings->prefix == NULL)
 		settings->prefix = VDI_ETCD_PREFIX;
 	if (!settings->cert_file != !settings->key_file)
-		return mistake(ret_exit, vdi_command_mistake(command, "--etcd-cert and --etcd-key go together"));
+		return mistake(ret_exit,
+			       vdi_command_mistake(command, "--etcd-cert and --etcd-key go together"));
 	if (settings->password_file && settings->user == NULL)
-		return mistake(ret_exit, vdi_command_mistake(command, "--etcd-password-file needs --etcd-user NAME"));
+		return mistake(ret_exit,
+			       vdi_command_mistake(command, "--etcd-password-file needs --etcd-user NAME"));
 	return take_urls(command, settings, ret_exit) && check_path(command, settings->prefix, ret_exit) &&
 	       (settings->user == NULL || take_user(command, settings, ret_exit));
 }
 
-void vdi_etcd_settings_key_prefix(const struct vdi_etcd_settings *settings, char prefix[VDI_ETCD_KEY_PREFIX_MAX])
+void vdi_etcd_settings_key_prefix(const struct vdi_etcd_settings *settings,
+				  char				  prefix[VDI_ETCD_KEY_PREFIX_MAX])
 {
 	prefix[0] = 0;
 	if (settings->is_part)
-		(void) snprintf(prefix, VDI_ETCD_KEY_PREFIX_MAX, "%s%s", settings->prefix, settings->prefix[strlen(settings->prefix) - 1] == '/' ? "" : "/");
+		(void) snprintf(prefix, VDI_ETCD_KEY_PREFIX_MAX, "%s%s", settings->prefix,
+				settings->prefix[strlen(settings->prefix) - 1] == '/' ? "" : "/");
 }
 
 int vdi_etcd_settings_exit(vd_status status)
@@ -124,7 +149,8 @@ int vdi_etcd_settings_exit(vd_status status)
 	return status == VD_INVALID_ARGUMENT || status == VD_INVALID ? VDI_EXIT_USAGE : VDI_EXIT_FAILED;
 }
 
-vd_status vdi_etcd_settings_open(const struct vdi_etcd_settings *settings, const struct vd_env *env, struct vd_store **ret_store, struct vd_error *reterr)
+vd_status vdi_etcd_settings_open(const struct vdi_etcd_settings *settings, const struct vd_env *env,
+				 struct vd_store **ret_store, struct vd_error *reterr)
 {
 #if VDI_ETCD
 	struct vd_etcd_options	     etcd = VD_ETCD_OPTIONS_INIT;

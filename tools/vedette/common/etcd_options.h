@@ -26,36 +26,75 @@ struct vdi_etcd_settings {
 	bool	    is_part; /* a prefix was given */
 	char	    name[256], password[1024];
 };
-#define VDI_ETCD_SETTINGS_INIT { .timeout = { (int64_t) 20 * 1000000000 } }
+#define VDI_ETCD_SETTINGS_INIT                                                                               \
+	{                                                                                                    \
+		.timeout = {(int64_t) 20 * 1000000000 }                                                      \
+	}
 
-#define VDI_ETCD_OPTION_TABLE(settings)                                                                                          \
-	{ 0, "etcd", VDI_OPTION_TEXT, "URL[,URL...]", \
-		  "etcd cluster: http:// or https:// and HOST:PORT of each member", &(settings)->urls }, \
-		{ 0, "etcd-prefix", VDI_OPTION_TEXT, "PATH", \
-		  "path prefix of all keys in etcd (default " VDI_ETCD_PREFIX ")", &(settings)->prefix }, \
-		{ 0, "etcd-cacert", VDI_OPTION_TEXT, "FILE", \
-		  "CA bundle for verifying the certificates of etcd", &(settings)->ca_file }, \
-		{ 0, "etcd-cert", VDI_OPTION_TEXT, "FILE", \
-		  "client certificate for etcd", &(settings)->cert_file }, \
-		{ 0, "etcd-key", VDI_OPTION_TEXT, "FILE", \
-		  "private key of the client certificate for etcd", &(settings)->key_file }, \
-		{ 0, "etcd-user", VDI_OPTION_TEXT, "NAME[:PASSWORD]", \
-		  "etcd user; give the password preferably in $" VDI_ETCD_PASSWORD_VARIABLE, \
-		  &(settings)->user },                                                                                            \
-		{ 0, "etcd-password-file", VDI_OPTION_TEXT, "FILE", \
-		  "file whose first line is the password of --etcd-user", &(settings)->password_file }, \
-		{ 0, "etcd-timeout", VDI_OPTION_DURATION, "DURATION", \
-		  "maximum time to wait for the first answer of etcd (default 20s)", &(settings)->timeout }, \
+#define VDI_ETCD_OPTION_TABLE(settings)                                                                      \
+	{ 0,                                                                                                 \
+	  "etcd",                                                                                            \
+	  VDI_OPTION_TEXT,                                                                                   \
+	  "URL[,URL...]",                                                                                    \
+	  "etcd cluster: http:// or https:// and HOST:PORT of each member",                                  \
+	  &(settings)->urls },                                                                               \
+		{ 0,                                                                                         \
+		  "etcd-prefix",                                                                             \
+		  VDI_OPTION_TEXT,                                                                           \
+		  "PATH",                                                                                    \
+		  "path prefix of all keys in etcd (default " VDI_ETCD_PREFIX ")",                           \
+		  &(settings)->prefix },                                                                     \
+		{ 0,                                                                                         \
+		  "etcd-cacert",                                                                             \
+		  VDI_OPTION_TEXT,                                                                           \
+		  "FILE",                                                                                    \
+		  "CA bundle for verifying the certificates of etcd",                                        \
+		  &(settings)->ca_file },                                                                    \
+		{ 0,                                                                                         \
+		  "etcd-cert",                                                                               \
+		  VDI_OPTION_TEXT,                                                                           \
+		  "FILE",                                                                                    \
+		  "client certificate for etcd",                                                             \
+		  &(settings)->cert_file },                                                                  \
+		{ 0,                                                                                         \
+		  "etcd-key",                                                                                \
+		  VDI_OPTION_TEXT,                                                                           \
+		  "FILE",                                                                                    \
+		  "private key of the client certificate for etcd",                                          \
+		  &(settings)->key_file },                                                                   \
+		{ 0,                                                                                         \
+		  "etcd-user",                                                                               \
+		  VDI_OPTION_TEXT,                                                                           \
+		  "NAME[:PASSWORD]",                                                                         \
+		  "etcd user; give the password preferably in $" VDI_ETCD_PASSWORD_VARIABLE,                 \
+		  &(settings)->user },                                                                       \
+		{ 0,                                                                                         \
+		  "etcd-password-file",                                                                      \
+		  VDI_OPTION_TEXT,                                                                           \
+		  "FILE",                                                                                    \
+		  "file whose first line is the password of --etcd-user",                                    \
+		  &(settings)->password_file },                                                              \
+		{ 0,                                                                                         \
+		  "etcd-timeout",                                                                            \
+		  VDI_OPTION_DURATION,                                                                       \
+		  "DURATION",                                                                                \
+		  "maximum time to wait for the first answer of etcd (default 20s)",                         \
+		  &(settings)->timeout },                                                                    \
 		VDI_RPC_OPTION(&(settings)->rpc)
 
-/* Whether the options fit together; reads the password, and wipes it from the command line. False: the mistake was said, *ret_exit is the exit status. Once. */
-bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_settings *settings, int *ret_exit);
+/* Whether the options fit together; reads the password, and wipes it from the command line. False: the
+ * mistake was said, *ret_exit is the exit status. Once. */
+bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_settings *settings,
+			     int *ret_exit);
 /* Blocks up to settings->timeout. The message names endpoint and cause. */
-VDI_MUST_USE vd_status vdi_etcd_settings_open(const struct vdi_etcd_settings *settings, const struct vd_env *env, struct vd_store **ret_store,
+VDI_MUST_USE vd_status vdi_etcd_settings_open(const struct vdi_etcd_settings *settings,
+					      const struct vd_env *env, struct vd_store **ret_store,
 					      struct vd_error *reterr);
-/* For commands that look at all keys unless a part of them is asked for: "/registry/" where --etcd-prefix was given, else "". After the check. */
+/* For commands that look at all keys unless a part of them is asked for: "/registry/" where --etcd-prefix was
+ * given, else "". After the check. */
 #define VDI_ETCD_KEY_PREFIX_MAX 256
-void vdi_etcd_settings_key_prefix(const struct vdi_etcd_settings *settings, char prefix[VDI_ETCD_KEY_PREFIX_MAX]);
+void vdi_etcd_settings_key_prefix(const struct vdi_etcd_settings *settings,
+				  char				  prefix[VDI_ETCD_KEY_PREFIX_MAX]);
 /* For a failure of vdi_etcd_settings_open: 2 for what the user should have written otherwise, else 1. */
 int vdi_etcd_settings_exit(vd_status status);
 

@@ -5,7 +5,8 @@
 
 #define SONAME "libvedette-grpc.so.0"
 
-vd_status vdi_rpc_choose(const char *name, const struct vd_rpc_transport **ret_transport, struct vd_error *reterr)
+vd_status vdi_rpc_choose(const char *name, const struct vd_rpc_transport **ret_transport,
+			 struct vd_error *reterr)
 {
 	const struct vd_rpc_transport *(*grpc)(void);
 	void *library, *address;
@@ -14,14 +15,17 @@ vd_status vdi_rpc_choose(const char *name, const struct vd_rpc_transport **ret_t
 	if (name == NULL || strcmp(name, "http2") == 0)
 		return VD_OK;
 	if (strcmp(name, "grpc") != 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "--rpc %.64s: there is http2 and grpc", name);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "--rpc %.64s: there is http2 and grpc",
+				    name);
 	library = dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);
 	if (library == NULL)
-		return vd_error_set(reterr, VD_UNAVAILABLE, "--rpc grpc needs libvedette-grpc: %s", dlerror());
+		return vd_error_set(reterr, VD_UNAVAILABLE, "--rpc grpc needs libvedette-grpc: %s",
+				    dlerror());
 	address = dlsym(library, "vd_rpc_grpc");
 	if (address == NULL)
 		return vd_error_set(reterr, VD_UNAVAILABLE, "--rpc grpc: %s has no vd_rpc_grpc", SONAME);
-	memcpy(&grpc, &address, sizeof grpc); /* POSIX: an address of dlsym is one of a function too; C has no cast for it */
+	memcpy(&grpc, &address,
+	       sizeof grpc); /* POSIX: an address of dlsym is one of a function too; C has no cast for it */
 	*ret_transport = grpc();
 	return VD_OK;
 }

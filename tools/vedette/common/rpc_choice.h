@@ -6,12 +6,17 @@
 
 #include "base.h"
 
-#define VDI_RPC_OPTION(rpc) \
-	{ 0, "rpc", VDI_OPTION_TEXT, "NAME", \
-		  "transport of etcd calls: http2, or grpc, which loads libvedette-grpc (default " \
-		  "http2)", rpc }
+#define VDI_RPC_OPTION(rpc)                                                                                  \
+	{                                                                                                    \
+		0, "rpc", VDI_OPTION_TEXT, "NAME",                                                           \
+			"transport of etcd calls: http2, or grpc, which loads libvedette-grpc (default "     \
+			"http2)",                                                                            \
+			rpc                                                                                  \
+	}
 
-/* name: NULL, "http2" or "grpc"; loads libvedette-grpc for the last one, once. VD_INVALID_ARGUMENT: no such transport; VD_UNAVAILABLE: the library is not there, and why. */
-VDI_MUST_USE vd_status vdi_rpc_choose(const char *name, const struct vd_rpc_transport **ret_transport, struct vd_error *reterr);
+/* name: NULL, "http2" or "grpc"; loads libvedette-grpc for the last one, once. VD_INVALID_ARGUMENT: no such
+ * transport; VD_UNAVAILABLE: the library is not there, and why. */
+VDI_MUST_USE vd_status vdi_rpc_choose(const char *name, const struct vd_rpc_transport **ret_transport,
+				      struct vd_error *reterr);
 
 #endif

@@ -10,9 +10,9 @@ bool vdi_parse_bytes(const char *text, int64_t *ret_bytes)
 	static const struct {
 		const char *name;
 		int64_t	    factor;
-	} units[] = { { "", 1 },	   { "b", 1 },		 { "k", 1024 },	     { "kib", 1024 },	 { "kb", 1000 },
-		      { "m", 1 << 20 },	   { "mib", 1 << 20 },	 { "mb", 1000000 },  { "g", 1 << 30 },	 { "gib", 1 << 30 },
-		      { "gb", 1000000000 } };
+	} units[] = { { "", 1 },	{ "b", 1 },	    { "k", 1024 },	 { "kib", 1024 },
+		      { "kb", 1000 },	{ "m", 1 << 20 },   { "mib", 1 << 20 },	 { "mb", 1000000 },
+		      { "g", 1 << 30 }, { "gib", 1 << 30 }, { "gb", 1000000000 } };
 	char   *end;
 	int64_t number;
 
@@ -34,14 +34,16 @@ struct number {
 	int64_t scale;	  /* a power of 10 */
 };
 
-/* Digits with at most one dot before, between or behind them. NULL: there is no number, or it is too large; else the end of the number. */
+/* Digits with at most one dot before, between or behind them. NULL: there is no number, or it is too large;
+ * else the end of the number. */
 static const char *parse_number(const char *text, struct number *ret_number)
 {
 	struct number number = { 0, 0, 1 };
 	size_t	      digits = 0;
 
 	for (; *text >= '0' && *text <= '9'; text++, digits++)
-		if (__builtin_mul_overflow(number.whole, 10, &number.whole) || __builtin_add_overflow(number.whole, *text - '0', &number.whole))
+		if (__builtin_mul_overflow(number.whole, 10, &number.whole) ||
+		    __builtin_add_overflow(number.whole, *text - '0', &number.whole))
 			return NULL;
 	if (*text == '.')
 		for (unsigned count = 0; *++text >= '0' && *text <= '9'; digits++)
@@ -57,8 +59,11 @@ static bool add_number(const struct number *number, int64_t unit_ns, vd_dur *tot
 {
 	int64_t ns;
 
-	return !__builtin_mul_overflow(number->whole, unit_ns, &ns) && !__builtin_add_overflow(total->ns, ns, &total->ns) &&
-	       !__builtin_add_overflow(total->ns, (int64_t) ((__int128) number->fraction * unit_ns / number->scale), &total->ns);
+	return !__builtin_mul_overflow(number->whole, unit_ns, &ns) &&
+	       !__builtin_add_overflow(total->ns, ns, &total->ns) &&
+	       !__builtin_add_overflow(total->ns,
+				       (int64_t) ((__int128) number->fraction * unit_ns / number->scale),
+				       &total->ns);
 }
 
 bool vdi_parse_duration(const char *text, vd_dur *ret_duration)
@@ -66,7 +71,7 @@ bool vdi_parse_duration(const char *text, vd_dur *ret_duration)
 	static const struct {
 		const char *name;
 		int64_t	    ns;
-	} units[] = { { "ms", 1000000 }, { "us", 1000 },       { "\u00b5s", 1000 },    { "\u03bcs", 1000 },
+	} units[] = { { "ms", 1000000 }, { "us", 1000 },      { "\u00b5s", 1000 },  { "\u03bcs", 1000 },
 		      { "ns", 1 },	 { "s", 1000000000 }, { "m", 60000000000 }, { "h", 3600000000000 } };
 	vd_dur total = { 0 };
 

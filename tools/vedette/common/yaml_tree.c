@@ -8,10 +8,12 @@
 
 #define FILE_SIZE_MAX ((size_t) 4 << 20)
 #define DEPTH_MAX 16
-/* Mappings, sequences and texts together. An alias counts as often as it stands somewhere: a few lines of aliases of aliases would be billions. */
+/* Mappings, sequences and texts together. An alias counts as often as it stands somewhere: a few lines of
+ * aliases of aliases would be billions. */
 #define NODES_MAX 100000
 
-vd_status vdi_yaml_read_file(const char *path, size_t size_max, char **ret_text, size_t *ret_size, struct vd_error *reterr)
+vd_status vdi_yaml_read_file(const char *path, size_t size_max, char **ret_text, size_t *ret_size,
+			     struct vd_error *reterr)
 {
 	FILE  *file = fopen(path, "re");
 	char  *text;
@@ -26,7 +28,8 @@ vd_status vdi_yaml_read_file(const char *path, size_t size_max, char **ret_text,
 	}
 	size = fread(text, 1, size_max + 1, file);
 	if (ferror(file) || size > size_max) {
-		(void) vd_error_set(reterr, VD_IO, "%s %s", path, ferror(file) ? "cannot be read" : "is too large");
+		(void) vd_error_set(reterr, VD_IO, "%s %s", path,
+				    ferror(file) ? "cannot be read" : "is too large");
 		(void) fclose(file);
 		vdi_free(text);
 		return VD_IO;
@@ -50,11 +53,13 @@ static json_t *tree_of(struct growing *growing, int number, unsigned depth);
 
 static bool fill_mapping(struct growing *growing, yaml_node_t *node, unsigned depth, json_t *object)
 {
-	for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
+	for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
+	     pair++) {
 		yaml_node_t *key = yaml_document_get_node(growing->document, pair->key);
 
 		if (key == NULL || key->type != YAML_SCALAR_NODE ||
-		    json_object_set_new(object, (const char *) key->data.scalar.value, tree_of(growing, pair->value, depth + 1)) != 0)
+		    json_object_set_new(object, (const char *) key->data.scalar.value,
+					tree_of(growing, pair->value, depth + 1)) != 0)
 			return false;
 	}
 	return true;
@@ -62,7 +67,8 @@ static bool fill_mapping(struct growing *growing, yaml_node_t *node, unsigned de
 
 static bool fill_sequence(struct growing *growing, yaml_node_t *node, unsigned depth, json_t *array)
 {
-	for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top; item++)
+	for (yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top;
+	     item++)
 		if (json_array_append_new(array, tree_of(growing, *item, depth + 1)) != 0)
 			return false;
 	return true;
@@ -80,14 +86,16 @@ static json_t *tree_of(struct growing *growing, int number, unsigned depth)
 	if (node->type == YAML_SCALAR_NODE)
 		return json_stringn((const char *) node->data.scalar.value, node->data.scalar.length);
 	tree = node->type == YAML_MAPPING_NODE ? json_object() : json_array();
-	is_good = node->type == YAML_MAPPING_NODE ? fill_mapping(growing, node, depth, tree) : fill_sequence(growing, node, depth, tree);
+	is_good = node->type == YAML_MAPPING_NODE ? fill_mapping(growing, node, depth, tree) :
+						    fill_sequence(growing, node, depth, tree);
 	if (is_good)
 		return tree;
 	json_decref(tree);
 	return NULL;
 }
 
-static vd_status parse(const char *path, const char *text, size_t size, json_t **ret_tree, struct vd_error *reterr)
+static vd_status parse(const char *path, const char *text, size_t size, json_t **ret_tree,
+		       struct vd_error *reterr)
 {
 	yaml_parser_t	parser;
 	yaml_document_t document;
@@ -100,21 +108,26 @@ static vd_status parse(const char *path, const char *text, size_t size, json_t *
 	if (yaml_parser_load(&parser, &document)) {
 		*ret_tree = tree_of(&growing, 1, 0);
 		if (*ret_tree == NULL)
-			status = vd_error_set(reterr, VD_BAD_REQUEST, "%s is too deep, too large, or no text", path);
+			status = vd_error_set(reterr, VD_BAD_REQUEST, "%s is too deep, too large, or no text",
+					      path);
 		yaml_document_delete(&document);
 	} else {
-		status = vd_error_set(reterr, VD_BAD_REQUEST, "%s, line %zu: %s", path, parser.problem_mark.line + 1, parser.problem ? parser.problem : "no YAML");
+		status = vd_error_set(reterr, VD_BAD_REQUEST, "%s, line %zu: %s", path,
+				      parser.problem_mark.line + 1,
+				      parser.problem ? parser.problem : "no YAML");
 	}
 	yaml_parser_delete(&parser);
 	return status;
 }
 #else
-static vd_status parse(const char *path, const char *text, size_t size, json_t **ret_tree, struct vd_error *reterr)
+static vd_status parse(const char *path, const char *text, size_t size, json_t **ret_tree,
+		       struct vd_error *reterr)
 {
 	*ret_tree = json_loadb(text, size, 0, NULL);
 	if (*ret_tree)
 		return VD_OK;
-	return vd_error_set(reterr, VD_UNSUPPORTED, "%s is no JSON, and this program was built without libyaml", path);
+	return vd_error_set(reterr, VD_UNSUPPORTED,
+			    "%s is no JSON, and this program was built without libyaml", path);
 }
 #endif
 

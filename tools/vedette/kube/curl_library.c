@@ -27,7 +27,8 @@ static void load(void)
 	void *library = dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);
 
 	if (library == NULL) {
-		(void) vd_error_set(&failure, VD_UNAVAILABLE, "requests need libcurl (Debian's libcurl4): %s", dlerror());
+		(void) vd_error_set(&failure, VD_UNAVAILABLE, "requests need libcurl (Debian's libcurl4): %s",
+				    dlerror());
 		return;
 	}
 #define FIND(name) find(library, "curl_" #name, &vdi_curl.name, sizeof vdi_curl.name);

@@ -1,5 +1,6 @@
-/* libcurl, loaded when the first request is made. It brings some thirty libraries with it (Kerberos, LDAP, a second TLS): three megabytes and eight milliseconds that a
- * server, which makes no requests, has no use for. After vdi_curl_load the functions are called by their own names.
+/* libcurl, loaded when the first request is made. It brings some thirty libraries with it (Kerberos, LDAP, a
+ * second TLS): three megabytes and eight milliseconds that a server, which makes no requests, has no use for.
+ * After vdi_curl_load the functions are called by their own names.
  */
 #ifndef VDI_CURL_LIBRARY_H
 #define VDI_CURL_LIBRARY_H
@@ -8,26 +9,26 @@
 
 #include "base.h"
 
-#define VDI_CURL_FUNCTIONS(USE) \
-	USE(easy_cleanup)       \
-	USE(easy_escape)        \
-	USE(easy_getinfo)       \
-	USE(easy_init)          \
-	USE(easy_pause)         \
-	USE(easy_perform)       \
-	USE(easy_setopt)        \
-	USE(easy_strerror)      \
-	USE(free)               \
-	USE(multi_add_handle)   \
-	USE(multi_cleanup)      \
-	USE(multi_info_read)    \
-	USE(multi_init)         \
-	USE(multi_perform)      \
-	USE(multi_poll)         \
-	USE(multi_remove_handle) \
-	USE(multi_setopt)       \
-	USE(multi_wakeup)       \
-	USE(slist_append)       \
+#define VDI_CURL_FUNCTIONS(USE)                                                                              \
+	USE(easy_cleanup)                                                                                    \
+	USE(easy_escape)                                                                                     \
+	USE(easy_getinfo)                                                                                    \
+	USE(easy_init)                                                                                       \
+	USE(easy_pause)                                                                                      \
+	USE(easy_perform)                                                                                    \
+	USE(easy_setopt)                                                                                     \
+	USE(easy_strerror)                                                                                   \
+	USE(free)                                                                                            \
+	USE(multi_add_handle)                                                                                \
+	USE(multi_cleanup)                                                                                   \
+	USE(multi_info_read)                                                                                 \
+	USE(multi_init)                                                                                      \
+	USE(multi_perform)                                                                                   \
+	USE(multi_poll)                                                                                      \
+	USE(multi_remove_handle)                                                                             \
+	USE(multi_setopt)                                                                                    \
+	USE(multi_wakeup)                                                                                    \
+	USE(slist_append)                                                                                    \
 	USE(slist_free_all)
 
 #undef curl_easy_getinfo
@@ -43,7 +44,8 @@ struct vdi_curl {
 /* Written by the first vdi_curl_load, then read only. */
 extern struct vdi_curl vdi_curl;
 
-/* Before anything else of libcurl. Any thread, any number of times; may block (the disk). VD_UNAVAILABLE says what is missing. */
+/* Before anything else of libcurl. Any thread, any number of times; may block (the disk). VD_UNAVAILABLE says
+ * what is missing. */
 VDI_MUST_USE vd_status vdi_curl_load(struct vd_error *reterr);
 
 #define curl_easy_cleanup vdi_curl.easy_cleanup

@@ -26,15 +26,15 @@ extern char **environ;
 
 struct vdi_exec_credential {
 	const struct vdi_exec_plan *plan;
-	char  *info; /* KUBERNETES_EXEC_INFO=... */
-	char **environment;
+	char			   *info; /* KUBERNETES_EXEC_INFO=... */
+	char			  **environment;
 	/* What the program said last. */
-	bool	 is_there;
-	unsigned number;   /* of what it said */
-	unsigned refusals; /* since one was taken */
-	char  *token;
+	bool		is_there;
+	unsigned	number;	  /* of what it said */
+	unsigned	refusals; /* since one was taken */
+	char	       *token;
 	struct vd_bytes certificate, key;
-	vd_wall expires; /* 0: it does not */
+	vd_wall		expires; /* 0: it does not */
 };
 
 /* ---- Plans ---- */
@@ -58,7 +58,8 @@ static json_t *cluster_json(const struct vdi_exec_cluster *cluster)
 
 	if (text) {
 		text[vdi_base64_encode(VDI_BASE64_STANDARD, cluster->ca, text)] = 0;
-		json = json_pack("{s:s, s:s, s:b}", "server", cluster->server, "certificate-authority-data", text, "insecure-skip-tls-verify", cluster->insecure);
+		json = json_pack("{s:s, s:s, s:b}", "server", cluster->server, "certificate-authority-data",
+				 text, "insecure-skip-tls-verify", cluster->insecure);
 		vdi_free(text);
 	}
 	return json;
@@ -74,7 +75,8 @@ static char *make_info(const struct vdi_exec_plan *plan, const struct vdi_exec_c
 		json_decref(spec);
 		return NULL;
 	}
-	root = json_pack("{s:s, s:s, s:o}", "apiVersion", plan->api_version, "kind", "ExecCredential", "spec", spec);
+	root = json_pack("{s:s, s:s, s:o}", "apiVersion", plan->api_version, "kind", "ExecCredential", "spec",
+			 spec);
 	text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
 	if (text) {
@@ -130,7 +132,8 @@ static int64_t now_ms(void)
 	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static vd_status spawn(const struct vdi_exec_credential *credential, int output, pid_t *ret_pid, struct vd_error *reterr)
+static vd_status spawn(const struct vdi_exec_credential *credential, int output, pid_t *ret_pid,
+		       struct vd_error *reterr)
 {
 	const struct vdi_exec_plan *plan = credential->plan;
 	posix_spawn_file_actions_t  actions;
@@ -152,14 +155,17 @@ static vd_status spawn(const struct vdi_exec_credential *credential, int output,
 	posix_spawnattr_setsigmask(&attributes, &none); /* ours are blocked */
 	posix_spawnattr_setsigdefault(&attributes, &pipe_only);
 	posix_spawnattr_setpgroup(&attributes, 0);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-	result = posix_spawnp(ret_pid, plan->command, &actions, &attributes, plan->arguments, credential->environment);
+	posix_spawnattr_setflags(&attributes,
+				 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	result = posix_spawnp(ret_pid, plan->command, &actions, &attributes, plan->arguments,
+			      credential->environment);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	if (result == 0)
 		return VD_OK;
-	return vd_error_set(reterr, VD_FORBIDDEN, "cannot run \"%.80s\", which is to say who we are: %s%s%.200s", plan->command, strerror(result),
-			    plan->hint ? ". " : "", plan->hint ? plan->hint : "");
+	return vd_error_set(reterr, VD_FORBIDDEN,
+			    "cannot run \"%.80s\", which is to say who we are: %s%s%.200s", plan->command,
+			    strerror(result), plan->hint ? ". " : "", plan->hint ? plan->hint : "");
 }
 
 static int64_t timeout_of(const struct vdi_exec_plan *plan)
@@ -168,7 +174,8 @@ static int64_t timeout_of(const struct vdi_exec_plan *plan)
 }
 
 /* Until the end of what it writes. */
-static vd_status read_output(const struct vdi_exec_plan *plan, int input, int64_t deadline_ms, char *output, size_t *ret_size, struct vd_error *reterr)
+static vd_status read_output(const struct vdi_exec_plan *plan, int input, int64_t deadline_ms, char *output,
+			     size_t *ret_size, struct vd_error *reterr)
 {
 	struct pollfd waiting = { .fd = input, .events = POLLIN };
 	size_t	      size = 0;
@@ -179,23 +186,27 @@ static vd_status read_output(const struct vdi_exec_plan *plan, int input, int64_
 		ssize_t got;
 
 		if (ready == 0)
-			return vd_error_set(reterr, VD_TIMEOUT, "\"%.80s\" took longer than %lld s to say who we are", plan->command,
-					    (long long) (timeout_of(plan) / 1000));
+			return vd_error_set(reterr, VD_TIMEOUT,
+					    "\"%.80s\" took longer than %lld s to say who we are",
+					    plan->command, (long long) (timeout_of(plan) / 1000));
 		got = ready > 0 ? read(input, output + size, OUTPUT_SIZE_MAX + 1 - size) : -1;
 		if (got < 0 && errno != EINTR)
-			return vd_error_set(reterr, VD_FORBIDDEN, "cannot read what \"%.80s\" says: %s", plan->command, strerror(errno));
+			return vd_error_set(reterr, VD_FORBIDDEN, "cannot read what \"%.80s\" says: %s",
+					    plan->command, strerror(errno));
 		if (got == 0)
 			break;
 		size += got > 0 ? (size_t) got : 0;
 		if (size > OUTPUT_SIZE_MAX)
-			return vd_error_set(reterr, VD_FORBIDDEN, "\"%.80s\" says more than 1 MiB", plan->command);
+			return vd_error_set(reterr, VD_FORBIDDEN, "\"%.80s\" says more than 1 MiB",
+					    plan->command);
 	}
 	*ret_size = size;
 	return VD_OK;
 }
 
 /* Its end, or the end that we make. */
-static vd_status reap(const struct vdi_exec_plan *plan, pid_t pid, int64_t deadline_ms, bool is_over, struct vd_error *reterr)
+static vd_status reap(const struct vdi_exec_plan *plan, pid_t pid, int64_t deadline_ms, bool is_over,
+		      struct vd_error *reterr)
 {
 	int   status = 0;
 	pid_t ended = 0;
@@ -209,11 +220,16 @@ static vd_status reap(const struct vdi_exec_plan *plan, pid_t pid, int64_t deadl
 	if (is_over || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
 		return VD_OK;
 	if (WIFEXITED(status))
-		return vd_error_set(reterr, VD_FORBIDDEN, "\"%.80s\", which is to say who we are, failed with status %d", plan->command, WEXITSTATUS(status));
-	return vd_error_set(reterr, VD_FORBIDDEN, "\"%.80s\", which is to say who we are, was ended by signal %d", plan->command, WTERMSIG(status));
+		return vd_error_set(reterr, VD_FORBIDDEN,
+				    "\"%.80s\", which is to say who we are, failed with status %d",
+				    plan->command, WEXITSTATUS(status));
+	return vd_error_set(reterr, VD_FORBIDDEN,
+			    "\"%.80s\", which is to say who we are, was ended by signal %d", plan->command,
+			    WTERMSIG(status));
 }
 
-static vd_status run_program(const struct vdi_exec_credential *credential, char *output, size_t *ret_size, struct vd_error *reterr)
+static vd_status run_program(const struct vdi_exec_credential *credential, char *output, size_t *ret_size,
+			     struct vd_error *reterr)
 {
 	int64_t	  deadline_ms = now_ms() + timeout_of(credential->plan);
 	int	  pipes[2];
@@ -229,7 +245,8 @@ static vd_status run_program(const struct vdi_exec_credential *credential, char 
 		if (status == VD_OK)
 			status = reap(credential->plan, pid, deadline_ms, false, reterr);
 		else
-			(void) reap(credential->plan, pid, deadline_ms, true, NULL); /* what came first is said */
+			(void) reap(credential->plan, pid, deadline_ms, true,
+				    NULL); /* what came first is said */
 	}
 	(void) close(pipes[0]);
 	return status;
@@ -291,14 +308,16 @@ static bool take_expiry(const char *text, vd_wall *ret_expires)
 
 static vd_status take_status(struct vdi_exec_credential *credential, json_t *status, const char **ret_why)
 {
-	const char *token = text_of(status, "token"), *certificate = text_of(status, "clientCertificateData"), *key = text_of(status, "clientKeyData");
+	const char *token = text_of(status, "token"), *certificate = text_of(status, "clientCertificateData"),
+		   *key = text_of(status, "clientKeyData");
 	const char *expires = text_of(status, "expirationTimestamp");
 
 	*ret_why = *token == 0 && *certificate == 0 ? "there is neither a token nor a certificate in it" :
 		   !*certificate != !*key	    ? "a certificate and its key go together" :
 		   !is_token(token)		    ? "its token is no token" :
-		   *expires && !take_expiry(expires, &credential->expires) ? "its expirationTimestamp is no time" :
-											      NULL;
+		   *expires && !take_expiry(expires, &credential->expires) ?
+				      "its expirationTimestamp is no time" :
+				      NULL;
 	if (*ret_why)
 		return VD_FORBIDDEN;
 	if (*token && (credential->token = vdi_strdup(token)) == NULL)
@@ -312,7 +331,8 @@ static vd_status take_status(struct vdi_exec_credential *credential, json_t *sta
 	return VD_OK;
 }
 
-static vd_status take_output(struct vdi_exec_credential *credential, struct vd_bytes output, struct vd_error *reterr)
+static vd_status take_output(struct vdi_exec_credential *credential, struct vd_bytes output,
+			     struct vd_error *reterr)
 {
 	json_t	   *root = json_loadb(output.data, output.size, JSON_REJECT_DUPLICATES, NULL);
 	const char *why = NULL;
@@ -329,8 +349,10 @@ static vd_status take_output(struct vdi_exec_credential *credential, struct vd_b
 	if (status == VD_OK)
 		return VD_OK;
 	forget(credential);
-	return status == VD_NOMEM ? vd_error_set(reterr, VD_NOMEM, "out of memory") :
-				    vd_error_set(reterr, VD_FORBIDDEN, "what \"%.80s\" says cannot be used: %s", credential->plan->command, why);
+	return status == VD_NOMEM ?
+		       vd_error_set(reterr, VD_NOMEM, "out of memory") :
+		       vd_error_set(reterr, VD_FORBIDDEN, "what \"%.80s\" says cannot be used: %s",
+				    credential->plan->command, why);
 }
 
 static bool is_good(const struct vdi_exec_credential *credential)
@@ -338,10 +360,12 @@ static bool is_good(const struct vdi_exec_credential *credential)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return credential->is_there && (credential->expires.ns == 0 || (int64_t) now.tv_sec < credential->expires.ns / 1000000000);
+	return credential->is_there &&
+	       (credential->expires.ns == 0 || (int64_t) now.tv_sec < credential->expires.ns / 1000000000);
 }
 
-vd_status vdi_exec_credential_get(struct vdi_exec_credential *credential, struct vdi_exec_answer *ret_answer, struct vd_error *reterr)
+vd_status vdi_exec_credential_get(struct vdi_exec_credential *credential, struct vdi_exec_answer *ret_answer,
+				  struct vd_error *reterr)
 {
 	if (!is_good(credential)) {
 		char	 *output = vdi_alloc(OUTPUT_SIZE_MAX + 1);
@@ -357,7 +381,8 @@ vd_status vdi_exec_credential_get(struct vdi_exec_credential *credential, struct
 		if (status != VD_OK)
 			return status;
 	}
-	*ret_answer = (struct vdi_exec_answer) { credential->token, credential->certificate, credential->key, credential->number };
+	*ret_answer = (struct vdi_exec_answer) { credential->token, credential->certificate, credential->key,
+						 credential->number };
 	return VD_OK;
 }
 
@@ -377,7 +402,8 @@ void vdi_exec_credential_taken(struct vdi_exec_credential *credential)
 
 /* ---- Life ---- */
 
-vd_status vdi_exec_credential_new(const struct vdi_exec_plan *plan, const struct vdi_exec_cluster *cluster, struct vdi_exec_credential **ret_credential)
+vd_status vdi_exec_credential_new(const struct vdi_exec_plan *plan, const struct vdi_exec_cluster *cluster,
+				  struct vdi_exec_credential **ret_credential)
 {
 	struct vdi_exec_credential *credential = VDI_NEW(struct vdi_exec_credential);
 

@@ -1,5 +1,6 @@
-/* See the header. One easy handle is kept, so that connections are used again. Time-outs: 10 s to connect; 60 s for an answer without a byte, except
- * for streams, which may be silent for ever; there TCP keep-alive finds a dead peer. */
+/* See the header. One easy handle is kept, so that connections are used again. Time-outs: 10 s to connect; 60
+ * s for an answer without a byte, except for streams, which may be silent for ever; there TCP keep-alive
+ * finds a dead peer. */
 #include "http_client.h"
 
 #include <jansson.h>
@@ -23,7 +24,7 @@ struct transfer {
 	struct vdi_http_answer *answer;
 	size_t			capacity;
 	const char	       *method, *upload; /* NULL: GET; nothing is sent */
-	vdi_http_chunk_fn	chunk; /* NULL: the body is gathered */
+	vdi_http_chunk_fn	chunk;		 /* NULL: the body is gathered */
 	void		       *arg;
 	vd_status		status; /* why the transfer was cut by us */
 	bool			began;
@@ -37,13 +38,15 @@ static void set_blob(CURL *curl, CURLoption option, struct vd_bytes data)
 		curl_easy_setopt(curl, option, &blob);
 }
 
-vd_status vdi_http_options_apply(const struct vdi_http_client_options *options, void *curl, struct vdi_http_identity *ret_identity, struct vd_error *reterr)
+vd_status vdi_http_options_apply(const struct vdi_http_client_options *options, void *curl,
+				 struct vdi_http_identity *ret_identity, struct vd_error *reterr)
 {
 	struct vdi_exec_answer said = { 0 };
 
 	if (options->exec)
 		VDI_TRY(vdi_exec_credential_get(options->exec, &said, reterr));
-	*ret_identity = (struct vdi_http_identity) { options->token ? options->token : said.token, said.number };
+	*ret_identity =
+		(struct vdi_http_identity) { options->token ? options->token : said.token, said.number };
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, 10000L);
@@ -66,24 +69,28 @@ vd_status vdi_http_options_apply(const struct vdi_http_client_options *options, 
 	return VD_OK;
 }
 
-vd_status vdi_http_options_base(const struct vdi_http_client_options *options, char **ret_base, struct vd_error *reterr)
+vd_status vdi_http_options_base(const struct vdi_http_client_options *options, char **ret_base,
+				struct vd_error *reterr)
 {
 	size_t size = strlen(options->server);
 
 	if (strncmp(options->server, "http://", 7) != 0 && strncmp(options->server, "https://", 8) != 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "the server must be a URL such as %s, not \"%s\"", VDI_DEFAULT_SERVER, options->server);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "the server must be a URL such as %s, not \"%s\"", VDI_DEFAULT_SERVER,
+				    options->server);
 	while (size && options->server[size - 1] == '/')
 		size--;
 	*ret_base = vdi_strndup(options->server, size);
 	return *ret_base ? VD_OK : vd_error_set(reterr, VD_NOMEM, "out of memory");
 }
 
-vd_status vdi_http_client_new(const struct vdi_http_client_options *options, struct vdi_http_client **ret_client, struct vd_error *reterr)
+vd_status vdi_http_client_new(const struct vdi_http_client_options *options,
+			      struct vdi_http_client **ret_client, struct vd_error *reterr)
 {
-	struct vdi_http_client *client;
+	struct vdi_http_client	*client;
 	struct vdi_http_identity identity = { 0 };
-	char		       *base;
-	vd_status		status;
+	char			*base;
+	vd_status		 status;
 
 	VDI_TRY(vdi_http_options_base(options, &base, reterr));
 	status = vdi_curl_load(reterr);
@@ -98,7 +105,8 @@ vd_status vdi_http_client_new(const struct vdi_http_client_options *options, str
 	}
 	client->base = base;
 	client->curl = curl_easy_init();
-	status = client->curl ? vdi_http_options_apply(options, client->curl, &identity, reterr) : vd_error_set(reterr, VD_NOMEM, "out of memory");
+	status = client->curl ? vdi_http_options_apply(options, client->curl, &identity, reterr) :
+				vd_error_set(reterr, VD_NOMEM, "out of memory");
 	if (status == VD_OK && identity.token && (client->token = vdi_strdup(identity.token)) == NULL)
 		status = vd_error_set(reterr, VD_NOMEM, "out of memory");
 	if (status != VD_OK) {
@@ -141,7 +149,8 @@ static size_t take_body(char *data, size_t one, size_t size, void *arg)
 	}
 	if (transfer->answer->size + size > BODY_SIZE_MAX)
 		transfer->status = VD_TOO_BIG;
-	else if (!vdi_grow((void **) &transfer->answer->body, &transfer->capacity, transfer->answer->size + size + 1, 1))
+	else if (!vdi_grow((void **) &transfer->answer->body, &transfer->capacity,
+			   transfer->answer->size + size + 1, 1))
 		transfer->status = VD_NOMEM;
 	if (transfer->status != VD_OK)
 		return 0;
@@ -182,7 +191,8 @@ static vd_status header(struct curl_slist **headers, const char *name, const cha
 	return VD_OK;
 }
 
-static vd_status perform(struct vdi_http_client *client, const char *path, const char *accept, struct transfer *transfer, struct vd_error *reterr)
+static vd_status perform(struct vdi_http_client *client, const char *path, const char *accept,
+			 struct transfer *transfer, struct vd_error *reterr)
 {
 	struct curl_slist *headers = NULL;
 	size_t		   size = strlen(client->base) + strlen(path) + 1;
@@ -223,12 +233,13 @@ static vd_status perform(struct vdi_http_client *client, const char *path, const
 		return vd_error_set(reterr, status, "%s", vd_status_sentence(status));
 	}
 	if (result != CURLE_OK)
-		return vd_error_set(reterr, VD_UNAVAILABLE, "%s: %s", client->base, client->reason[0] ? client->reason : curl_easy_strerror(result));
+		return vd_error_set(reterr, VD_UNAVAILABLE, "%s: %s", client->base,
+				    client->reason[0] ? client->reason : curl_easy_strerror(result));
 	return VD_OK;
 }
 
-vd_status vdi_http_get(struct vdi_http_client *client, const char *path, const char *accept, struct vdi_http_answer *ret_answer,
-		       struct vd_error *reterr)
+vd_status vdi_http_get(struct vdi_http_client *client, const char *path, const char *accept,
+		       struct vdi_http_answer *ret_answer, struct vd_error *reterr)
 {
 	struct transfer transfer = { .client = client, .answer = ret_answer };
 
@@ -245,11 +256,11 @@ static const char *text_of(json_t *object, const char *key)
 
 vd_status vdi_http_error_of(int code, struct vd_bytes body, struct vd_error *reterr)
 {
-	vd_status status = code == 404			? VD_NOT_FOUND :
-			   code == 410			? VD_EXPIRED :
-			   code == 403 || code == 401	? VD_FORBIDDEN :
-			   code == 429			? VD_FULL :
-			   code == 400 || code == 422	? VD_BAD_REQUEST :
+	vd_status   status = code == 404		? VD_NOT_FOUND :
+			     code == 410		? VD_EXPIRED :
+			     code == 403 || code == 401 ? VD_FORBIDDEN :
+			     code == 429		? VD_FULL :
+			     code == 400 || code == 422 ? VD_BAD_REQUEST :
 							  VD_UNAVAILABLE;
 	json_t	   *root = body.size ? json_loadb(body.data, body.size, JSON_REJECT_DUPLICATES, NULL) : NULL;
 	const char *message = text_of(root, "message");
@@ -258,11 +269,13 @@ vd_status vdi_http_error_of(int code, struct vd_bytes body, struct vd_error *ret
 	if (*message) {
 		const char *reason = text_of(root, "reason");
 
-		(void) vd_error_set(reterr, status, "%s%s%s%s", message, *reason ? " (" : "", reason, *reason ? ")" : "");
+		(void) vd_error_set(reterr, status, "%s%s%s%s", message, *reason ? " (" : "", reason,
+				    *reason ? ")" : "");
 	} else {
 		while (shown < body.size && shown < 200 && ((const char *) body.data)[shown] != '\n')
 			shown++;
-		(void) vd_error_set(reterr, status, "the server answered %d%s%.*s", code, shown ? ": " : "", (int) shown, shown ? (const char *) body.data : "");
+		(void) vd_error_set(reterr, status, "the server answered %d%s%.*s", code, shown ? ": " : "",
+				    (int) shown, shown ? (const char *) body.data : "");
 	}
 	json_decref(root);
 	return status;
@@ -275,25 +288,27 @@ static vd_status judge(const struct vdi_http_answer *answer, struct vd_error *re
 	return vdi_http_error_of(answer->code, (struct vd_bytes) { answer->body, answer->size }, reterr);
 }
 
-vd_status vdi_http_get_ok(struct vdi_http_client *client, const char *path, const char *accept, struct vdi_http_answer *ret_answer,
-			  struct vd_error *reterr)
+vd_status vdi_http_get_ok(struct vdi_http_client *client, const char *path, const char *accept,
+			  struct vdi_http_answer *ret_answer, struct vd_error *reterr)
 {
 	VDI_TRY(vdi_http_get(client, path, accept, ret_answer, reterr));
 	return judge(ret_answer, reterr);
 }
 
-vd_status vdi_http_send_ok(struct vdi_http_client *client, const char *method, const char *path, const char *body, struct vdi_http_answer *ret_answer,
-			   struct vd_error *reterr)
+vd_status vdi_http_send_ok(struct vdi_http_client *client, const char *method, const char *path,
+			   const char *body, struct vdi_http_answer *ret_answer, struct vd_error *reterr)
 {
-	struct transfer transfer = { .client = client, .answer = ret_answer, .method = method, .upload = body };
+	struct transfer transfer = {
+		.client = client, .answer = ret_answer, .method = method, .upload = body
+	};
 
 	memset(ret_answer, 0, sizeof *ret_answer);
 	VDI_TRY(perform(client, path, "application/json", &transfer, reterr));
 	return judge(ret_answer, reterr);
 }
 
-vd_status vdi_http_stream(struct vdi_http_client *client, const char *path, const char *accept, vdi_http_chunk_fn chunk, void *arg,
-			  bool *ret_began, struct vd_error *reterr)
+vd_status vdi_http_stream(struct vdi_http_client *client, const char *path, const char *accept,
+			  vdi_http_chunk_fn chunk, void *arg, bool *ret_began, struct vd_error *reterr)
 {
 	struct vdi_http_answer answer = { 0 };
 	struct transfer	       transfer = { .client = client, .answer = &answer, .chunk = chunk, .arg = arg };

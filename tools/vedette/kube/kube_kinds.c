@@ -1,4 +1,5 @@
-/* See the header. The older discovery documents are read, one for each group and version: every server has them. */
+/* See the header. The older discovery documents are read, one for each group and version: every server has
+ * them. */
 #include "kube_kinds.h"
 
 #include <jansson.h>
@@ -25,12 +26,14 @@ static const char *text_of(json_t *object, const char *key)
 static vd_status get_json(struct loading *loading, const char *path, json_t **ret_root)
 {
 	struct vdi_http_answer answer;
-	vd_status	       status = vdi_http_get_ok(loading->client, path, "application/json", &answer, loading->reterr);
+	vd_status	       status =
+		vdi_http_get_ok(loading->client, path, "application/json", &answer, loading->reterr);
 
 	if (status == VD_OK) {
 		*ret_root = json_loadb(answer.body ? answer.body : "", answer.size, 0, NULL);
 		if (*ret_root == NULL)
-			status = vd_error_set(loading->reterr, VD_BAD_REQUEST, "%s is no JSON: is this a Kubernetes API server?", path);
+			status = vd_error_set(loading->reterr, VD_BAD_REQUEST,
+					      "%s is no JSON: is this a Kubernetes API server?", path);
 	}
 	vdi_http_answer_fini(&answer);
 	return status;
@@ -39,7 +42,8 @@ static vd_status get_json(struct loading *loading, const char *path, json_t **re
 static bool is_wanted(const struct loading *loading, const char *group, const char *plural)
 {
 	for (size_t i = 0; i < loading->wanted_count; i++)
-		if (strcmp(loading->wanted[i].group, group) == 0 && strcmp(loading->wanted[i].plural, plural) == 0)
+		if (strcmp(loading->wanted[i].group, group) == 0 &&
+		    strcmp(loading->wanted[i].plural, plural) == 0)
 			return true;
 	return loading->wanted_count == 0;
 }
@@ -49,7 +53,7 @@ static bool has_verb(json_t *entry, const char *verb)
 	json_t *item;
 	size_t	i;
 
-	json_array_foreach(json_object_get(entry, "verbs"), i, item)
+	json_array_foreach (json_object_get(entry, "verbs"), i, item)
 		if (json_is_string(item) && strcmp(json_string_value(item), verb) == 0)
 			return true;
 	return false;
@@ -70,15 +74,18 @@ static vd_status add(struct loading *loading, const char *group, const char *ver
 	struct vdi_kube_kind   kind;
 	const char	      *plural = text_of(entry, "name");
 
-	if (strchr(plural, '/') || *plural == 0 || strlen(plural) > 250 || strlen(group) > 250 || strlen(version) > 60 || strlen(text_of(entry, "kind")) > 250 ||
-	    !has_verb(entry, "list") || !has_verb(entry, "watch") || !is_wanted(loading, group, plural))
+	if (strchr(plural, '/') || *plural == 0 || strlen(plural) > 250 || strlen(group) > 250 ||
+	    strlen(version) > 60 || strlen(text_of(entry, "kind")) > 250 || !has_verb(entry, "list") ||
+	    !has_verb(entry, "watch") || !is_wanted(loading, group, plural))
 		return VD_OK;
 	if (!vdi_kube_prefix(group, plural, kind.prefix) || is_known(kinds, kind.prefix))
 		return VD_OK;
-	snprintf(kind.path, sizeof kind.path, "%s%.250s/%.60s/%.250s", *group ? "/apis/" : "/api", group, version, plural);
+	snprintf(kind.path, sizeof kind.path, "%s%.250s/%.60s/%.250s", *group ? "/apis/" : "/api", group,
+		 version, plural);
 	snprintf(kind.name, sizeof kind.name, "%.250s%s%.250s", plural, *group ? "." : "", group);
 	snprintf(kind.kind, sizeof kind.kind, "%.250s", text_of(entry, "kind"));
-	snprintf(kind.api_version, sizeof kind.api_version, "%.250s%s%.60s", group, *group ? "/" : "", version);
+	snprintf(kind.api_version, sizeof kind.api_version, "%.250s%s%.60s", group, *group ? "/" : "",
+		 version);
 	if (!vdi_grow((void **) &kinds->items, &kinds->capacity, kinds->count + 1, sizeof kind))
 		return vd_error_set(loading->reterr, VD_NOMEM, "out of memory");
 	kinds->items[kinds->count++] = kind;
@@ -107,7 +114,7 @@ static vd_status load_version(struct loading *loading, const char *group, const 
 	}
 	if (status != VD_OK)
 		return status;
-	json_array_foreach(json_object_get(root, "resources"), i, entry)
+	json_array_foreach (json_object_get(root, "resources"), i, entry)
 		if (status == VD_OK)
 			status = add(loading, group, version, entry);
 	json_decref(root);
@@ -116,15 +123,16 @@ static vd_status load_version(struct loading *loading, const char *group, const 
 
 static vd_status load_group(struct loading *loading, json_t *group)
 {
-	const char *name = text_of(group, "name"), *preferred = text_of(json_object_get(group, "preferredVersion"), "version");
-	json_t	   *version;
-	size_t	    i;
+	const char *name = text_of(group, "name"),
+		   *preferred = text_of(json_object_get(group, "preferredVersion"), "version");
+	json_t *version;
+	size_t	i;
 
 	if (*name == 0)
 		return VD_OK;
 	if (*preferred)
 		VDI_TRY(load_version(loading, name, preferred));
-	json_array_foreach(json_object_get(group, "versions"), i, version)
+	json_array_foreach (json_object_get(group, "versions"), i, version)
 		if (*text_of(version, "version") && strcmp(text_of(version, "version"), preferred) != 0)
 			VDI_TRY(load_version(loading, name, text_of(version, "version")));
 	return VD_OK;
@@ -143,13 +151,17 @@ static vd_status load_all(struct loading *loading)
 
 	VDI_TRY(load_version(loading, "", "v1"));
 	VDI_TRY(get_json(loading, "/apis", &root));
-	status = json_is_array(json_object_get(root, "groups")) ? VD_OK : vd_error_set(loading->reterr, VD_BAD_REQUEST, "/apis names no groups: is this a Kubernetes API server?");
-	json_array_foreach(json_object_get(root, "groups"), i, group)
+	status = json_is_array(json_object_get(root, "groups")) ?
+			 VD_OK :
+			 vd_error_set(loading->reterr, VD_BAD_REQUEST,
+				      "/apis names no groups: is this a Kubernetes API server?");
+	json_array_foreach (json_object_get(root, "groups"), i, group)
 		if (status == VD_OK)
 			status = load_group(loading, group);
 	json_decref(root);
 	if (status == VD_OK && loading->kinds->count == 0)
-		return vd_error_set(loading->reterr, VD_NOT_FOUND, "the server has nothing that can be watched");
+		return vd_error_set(loading->reterr, VD_NOT_FOUND,
+				    "the server has nothing that can be watched");
 	if (loading->kinds->count)
 		qsort(loading->kinds->items, loading->kinds->count, sizeof *loading->kinds->items, by_prefix);
 	return status;
@@ -161,11 +173,13 @@ static vd_status find_wanted(struct loading *loading, const char *const *wanted,
 	if (loading->wanted == NULL)
 		return vd_error_set(loading->reterr, VD_NOMEM, "out of memory");
 	for (; loading->wanted_count < count; loading->wanted_count++)
-		VDI_TRY(vdi_resource_lookup(loading->client, wanted[loading->wanted_count], &loading->wanted[loading->wanted_count], loading->reterr));
+		VDI_TRY(vdi_resource_lookup(loading->client, wanted[loading->wanted_count],
+					    &loading->wanted[loading->wanted_count], loading->reterr));
 	return VD_OK;
 }
 
-vd_status vdi_kube_kinds_load(struct vdi_http_client *client, const char *const *wanted, size_t wanted_count, struct vdi_kube_kinds *ret_kinds, struct vd_error *reterr)
+vd_status vdi_kube_kinds_load(struct vdi_http_client *client, const char *const *wanted, size_t wanted_count,
+			      struct vdi_kube_kinds *ret_kinds, struct vd_error *reterr)
 {
 	struct vdi_kube_kinds kinds = { 0 };
 	struct loading	      loading = { .client = client, .kinds = &kinds, .reterr = reterr };

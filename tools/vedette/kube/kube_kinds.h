@@ -1,4 +1,5 @@
-/* The kinds of a Kubernetes endpoint that can be listed and watched, and where their objects would lie in its store. One thread; blocks. */
+/* The kinds of a Kubernetes endpoint that can be listed and watched, and where their objects would lie in its
+ * store. One thread; blocks. */
 #ifndef VDI_KUBE_KINDS_H
 #define VDI_KUBE_KINDS_H
 
@@ -20,9 +21,11 @@ struct vdi_kube_kinds {
 	char		      skipped[256]; /* groups that do not answer, for a person; "" : none */
 };
 
-/* What the server's discovery names; of several versions the one the server prefers, of several places for the same objects (events) the first. wanted: only these, as people type
- * them ("po", "deployments.apps"); count 0: all. VD_NOT_FOUND names the one that there is not; what vdi_http_get_ok answers. */
-VDI_MUST_USE vd_status vdi_kube_kinds_load(struct vdi_http_client *client, const char *const *wanted, size_t wanted_count, struct vdi_kube_kinds *ret_kinds,
+/* What the server's discovery names; of several versions the one the server prefers, of several places for
+ * the same objects (events) the first. wanted: only these, as people type them ("po", "deployments.apps");
+ * count 0: all. VD_NOT_FOUND names the one that there is not; what vdi_http_get_ok answers. */
+VDI_MUST_USE vd_status vdi_kube_kinds_load(struct vdi_http_client *client, const char *const *wanted,
+					   size_t wanted_count, struct vdi_kube_kinds *ret_kinds,
 					   struct vd_error *reterr);
 void		       vdi_kube_kinds_fini(struct vdi_kube_kinds *kinds);
 

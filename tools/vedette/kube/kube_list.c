@@ -1,5 +1,6 @@
-/* Ranges. A range is a walk over kinds and, within a kind, over the pages of its list; it is answered as soon as there is anything. Where it goes on is remembered by the last key
- * that was given: a list's continue token is nothing that a key could be made into. */
+/* Ranges. A range is a walk over kinds and, within a kind, over the pages of its list; it is answered as soon
+ * as there is anything. Where it goes on is remembered by the last key that was given: a list's continue
+ * token is nothing that a key could be made into. */
 #include <stdio.h>
 
 #include "kube_state.h"
@@ -31,10 +32,15 @@ static void free_call(struct vdi_kube_call *call)
 	vdi_free(call);
 }
 
-void vdi_kube_call_answer(struct vdi_kube_call *call, vd_status status, const struct vd_error *error, bool more)
+void vdi_kube_call_answer(struct vdi_kube_call *call, vd_status status, const struct vd_error *error,
+			  bool more)
 {
 	struct vdi_kube_store *store = call->store;
-	struct vd_range_result result = { .revision = call->shown, .kvs = call->kvs, .kv_count = call->count, .count = (int64_t) call->count, .more = more };
+	struct vd_range_result result = { .revision = call->shown,
+					  .kvs = call->kvs,
+					  .kv_count = call->count,
+					  .count = (int64_t) call->count,
+					  .more = more };
 
 	vdi_lock_acquire(&store->lock);
 	LIST_REMOVE(call, node);
@@ -85,7 +91,8 @@ static void ask(struct vdi_kube_call *call)
 		if (token)
 			snprintf(path, size, "%s?limit=%u&continue=%s", kind->path, limit, token);
 		else if (revision)
-			snprintf(path, size, "%s?limit=%u&resourceVersion=%lld&resourceVersionMatch=Exact", kind->path, limit, (long long) revision);
+			snprintf(path, size, "%s?limit=%u&resourceVersion=%lld&resourceVersionMatch=Exact",
+				 kind->path, limit, (long long) revision);
 		else
 			snprintf(path, size, "%s?limit=%u", kind->path, limit);
 		error.code = vdi_kube_transfer_begin(&call->transfer, path, TIMEOUT_S, &error);
@@ -109,7 +116,8 @@ static vd_status take_item(void *arg, struct vd_bytes json)
 	struct vdi_kube_object object;
 	struct vd_kv	      *kv;
 
-	VDI_TRY(vdi_kube_object_read(&call->store->objects, json, taking->kind->kind, taking->kind->api_version, &object, taking->reterr));
+	VDI_TRY(vdi_kube_object_read(&call->store->objects, json, taking->kind->kind,
+				     taking->kind->api_version, &object, taking->reterr));
 	if (!vdi_grow((void **) &call->kvs, &call->capacity, call->count + 1, sizeof *call->kvs))
 		return vd_error_set(taking->reterr, VD_NOMEM, "out of memory");
 	VDI_TRY(vdi_kube_object_kv(&object, taking->kind->prefix, false, &kv, taking->reterr));
@@ -117,14 +125,18 @@ static vd_status take_item(void *arg, struct vd_bytes json)
 	return VD_OK;
 }
 
-static vd_status take_items(struct vdi_kube_call *call, const struct vdi_kube_kind *kind, struct vd_bytes items, struct vd_error *reterr)
+static vd_status take_items(struct vdi_kube_call *call, const struct vdi_kube_kind *kind,
+			    struct vd_bytes items, struct vd_error *reterr)
 {
 	struct vdi_json_stream stream = { 0 };
 	struct taking	       taking = { call, kind, reterr };
 	vd_status	       status = VD_OK;
 
 	for (size_t at = 0; status == VD_OK && at < items.size; at += 65536)
-		status = vdi_json_stream_feed(&stream, (struct vd_bytes) { (const char *) items.data + at, VDI_MIN((size_t) 65536, items.size - at) }, take_item, &taking);
+		status = vdi_json_stream_feed(&stream,
+					      (struct vd_bytes) { (const char *) items.data + at,
+								  VDI_MIN((size_t) 65536, items.size - at) },
+					      take_item, &taking);
 	vdi_json_stream_fini(&stream);
 	return status;
 }
@@ -135,11 +147,15 @@ static vd_status take_page(struct vdi_kube_call *call, struct vd_error *reterr)
 	struct vdi_kube_page	    page;
 	vd_rev			    asked = call->revision ? call->revision : call->shown;
 
-	VDI_TRY(vdi_kube_page_read(&call->store->pages, (struct vd_bytes) { call->transfer.body.data, call->transfer.body.size }, &page, reterr));
+	VDI_TRY(vdi_kube_page_read(&call->store->pages,
+				   (struct vd_bytes) { call->transfer.body.data, call->transfer.body.size },
+				   &page, reterr));
 	if (page.revision == 0)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "a list without a resourceVersion");
 	if (asked && page.revision != asked)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "a list of revision %lld was asked for, and the server gave one of %lld", (long long) asked, (long long) page.revision);
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "a list of revision %lld was asked for, and the server gave one of %lld",
+				    (long long) asked, (long long) page.revision);
 	call->shown = page.revision;
 	VDI_TRY(take_items(call, kind, page.items, reterr));
 	vdi_free(call->token);
@@ -214,7 +230,8 @@ static bool find_cursor(struct vdi_kube_call *call)
 		if (cursor->last == NULL || cursor->revision != call->revision)
 			continue;
 		last = vd_kv_key(cursor->last);
-		if (call->key_bytes.size != last.size + 1 || memcmp(call->key, last.data, last.size) != 0 || call->key[last.size] != 0)
+		if (call->key_bytes.size != last.size + 1 || memcmp(call->key, last.data, last.size) != 0 ||
+		    call->key[last.size] != 0)
 			continue;
 		call->kind = cursor->kind;
 		call->token = cursor->token ? vdi_strndup(cursor->token, strlen(cursor->token)) : NULL;
@@ -227,7 +244,8 @@ void vdi_kube_call_start(struct vdi_kube_call *call)
 {
 	struct vd_error error = { 0 };
 
-	call->transfer = (struct vdi_kube_transfer) { .store = call->store, .ended = page_ended, .arg = call };
+	call->transfer =
+		(struct vdi_kube_transfer) { .store = call->store, .ended = page_ended, .arg = call };
 	call->kind = SIZE_MAX; /* next_kind begins with 0 */
 	if (find_cursor(call) || next_kind(call)) {
 		ask(call);
@@ -237,7 +255,8 @@ void vdi_kube_call_start(struct vdi_kube_call *call)
 	answer_error(call, &error);
 }
 
-vd_status vdi_kube_range(struct vd_store *base, const struct vd_range_request *request, vd_range_fn done, void *arg)
+vd_status vdi_kube_range(struct vd_store *base, const struct vd_range_request *request, vd_range_fn done,
+			 void *arg)
 {
 	struct vdi_kube_store *store = (struct vdi_kube_store *) base;
 	struct vdi_kube_call  *call;

@@ -55,7 +55,8 @@ static vd_status ask_program(struct vdi_kube_settings *settings)
 	return VD_OK;
 }
 
-bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_settings *settings, int *ret_exit)
+bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_settings *settings,
+			     int *ret_exit)
 {
 	struct vdi_http_client_options *http = &settings->http;
 	struct vd_error			error = { 0 };
@@ -66,13 +67,16 @@ bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_
 		return false;
 	}
 	if (!vdi_kube_settings_given(settings)) {
-		if (http->token || http->ca_file || http->cert_file || http->key_file || http->insecure || settings->kinds.count) {
-			(void) vdi_command_mistake(command, "--token, --cacert, --cert, --key, --insecure and --kind require --server or --kubeconfig");
+		if (http->token || http->ca_file || http->cert_file || http->key_file || http->insecure ||
+		    settings->kinds.count) {
+			(void) vdi_command_mistake(command, "--token, --cacert, --cert, --key, --insecure "
+							    "and --kind require --server or --kubeconfig");
 			return false;
 		}
 		return true;
 	}
-	if (settings->watch_timeout.ns < VD_SECONDS(3).ns || settings->watch_timeout.ns > VD_SECONDS(3600).ns) {
+	if (settings->watch_timeout.ns < VD_SECONDS(3).ns ||
+	    settings->watch_timeout.ns > VD_SECONDS(3600).ns) {
 		(void) vdi_command_mistake(command, "--watch-timeout must be 3s to 1h");
 		return false;
 	}
@@ -81,7 +85,8 @@ bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_
 		return false;
 	}
 	if (settings->kubeconfig) {
-		if (vdi_kubeconfig_read(settings->kubeconfig, settings->context, &settings->config, &error) != VD_OK) {
+		if (vdi_kubeconfig_read(settings->kubeconfig, settings->context, &settings->config, &error) !=
+		    VD_OK) {
 			*ret_exit = vdi_command_failed(command, "%s", error.message);
 			return false;
 		}
@@ -94,20 +99,26 @@ bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_
 	return true;
 }
 
-vd_status vdi_kube_settings_open(const struct vdi_command *command, struct vdi_kube_settings *settings, const struct vd_env *env, bool whole_revisions,
-				 struct vd_store **ret_store, struct vd_error *reterr)
+vd_status vdi_kube_settings_open(const struct vdi_command *command, struct vdi_kube_settings *settings,
+				 const struct vd_env *env, bool whole_revisions, struct vd_store **ret_store,
+				 struct vd_error *reterr)
 {
-	struct vdi_kube_store_options options = { .http = &settings->http, .kinds = &settings->loaded, .whole_revisions = whole_revisions,
-						  .watch_timeout_s = (unsigned) (settings->watch_timeout.ns / 1000000000) };
+	struct vdi_kube_store_options options = { .http = &settings->http,
+						  .kinds = &settings->loaded,
+						  .whole_revisions = whole_revisions,
+						  .watch_timeout_s = (unsigned) (settings->watch_timeout.ns /
+										 1000000000) };
 	struct vdi_http_client	     *client;
 	vd_status		      status;
 
 	VDI_TRY(vdi_http_client_new(&settings->http, &client, reterr));
-	status = vdi_kube_kinds_load(client, settings->kinds.items, settings->kinds.count, &settings->loaded, reterr);
+	status = vdi_kube_kinds_load(client, settings->kinds.items, settings->kinds.count, &settings->loaded,
+				     reterr);
 	vdi_http_client_free(client);
 	if (status != VD_OK)
 		return status;
 	if (*settings->loaded.skipped)
-		(void) fprintf(stderr, "vedette %s: kinds omitted, because their API does not answer: %s\n", command->name, settings->loaded.skipped);
+		(void) fprintf(stderr, "vedette %s: kinds omitted, because their API does not answer: %s\n",
+			       command->name, settings->loaded.skipped);
 	return vdi_kube_store_new(env, &options, ret_store, reterr);
 }

@@ -1,4 +1,5 @@
-/* The options that say which Kubernetes endpoint and who we are to it, for commands that read all of it; and the endpoint as a store. */
+/* The options that say which Kubernetes endpoint and who we are to it, for commands that read all of it; and
+ * the endpoint as a store. */
 #ifndef VDI_KUBE_OPTIONS_H
 #define VDI_KUBE_OPTIONS_H
 
@@ -15,8 +16,8 @@ struct vdi_kube_settings {
 	struct vdi_texts	       kinds;
 	vd_dur			       watch_timeout;
 	/* What follows from them; until vdi_kube_settings_fini. */
-	struct vdi_kubeconfig config;
-	struct vdi_kube_kinds loaded;
+	struct vdi_kubeconfig	    config;
+	struct vdi_kube_kinds	    loaded;
 	struct vdi_exec_credential *exec; /* NULL: nobody is asked who we are */
 };
 
@@ -52,10 +53,14 @@ struct vdi_kube_settings {
 void vdi_kube_settings_init(struct vdi_kube_settings *settings);
 void vdi_kube_settings_fini(struct vdi_kube_settings *settings);
 bool vdi_kube_settings_given(const struct vdi_kube_settings *settings);
-/* Reads the kubeconfig, checks that the options fit together. False: the mistake was said, *ret_exit is the exit status. */
-bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_settings *settings, int *ret_exit);
+/* Reads the kubeconfig, checks that the options fit together. False: the mistake was said, *ret_exit is the
+ * exit status. */
+bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_settings *settings,
+			     int *ret_exit);
 /* Asks the server which kinds it has, and makes the store. Blocks. */
-VDI_MUST_USE vd_status vdi_kube_settings_open(const struct vdi_command *command, struct vdi_kube_settings *settings, const struct vd_env *env, bool whole_revisions,
-					      struct vd_store **ret_store, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_kube_settings_open(const struct vdi_command *command,
+					      struct vdi_kube_settings *settings, const struct vd_env *env,
+					      bool whole_revisions, struct vd_store **ret_store,
+					      struct vd_error *reterr);
 
 #endif

@@ -1,8 +1,8 @@
-/* A Kubernetes endpoint as its own files see it: kube_store.c (the store, its actor and its transfers), kube_list.c (ranges), kube_write.c (puts and deletes), kube_watch.c
- * (watches).
+/* A Kubernetes endpoint as its own files see it: kube_store.c (the store, its actor and its transfers),
+ * kube_list.c (ranges), kube_write.c (puts and deletes), kube_watch.c (watches).
  *
- *	kube (actor, blocking: it waits in libcurl)	everything that is sent and received
- *	callers						leave calls and watches, take what has come
+ * 	kube (actor, blocking: it waits in libcurl)	everything that is sent and received
+ * 	callers						leave calls and watches, take what has come
  *
  * Everything of libcurl is the actor's. One lock ("store") for what crosses.
  */
@@ -27,11 +27,12 @@ struct vdi_kube_transfer {
 	struct vdi_kube_store *store;
 	CURL		      *easy; /* NULL: none is under way */
 	struct curl_slist     *headers;
-	unsigned	       credential; /* which one was sent */
+	unsigned	       credential;	/* which one was sent */
 	const char	      *method, *upload; /* NULL: GET, nothing is sent; lent until the end */
-	struct vdi_buffer      body; /* of a list, or of an answer that is an error */
+	struct vdi_buffer      body;		/* of a list, or of an answer that is an error */
 	char		       reason[CURL_ERROR_SIZE];
-	/* What a 2xx answer brings, as it comes: the number of bytes taken, or CURL_WRITEFUNC_PAUSE; NULL: it is gathered in body. */
+	/* What a 2xx answer brings, as it comes: the number of bytes taken, or CURL_WRITEFUNC_PAUSE; NULL: it
+	 * is gathered in body. */
 	size_t (*take)(struct vdi_kube_transfer *transfer, struct vd_bytes bytes);
 	/* It is over; may free the transfer. */
 	void (*ended)(struct vdi_kube_transfer *transfer, CURLcode result, long code);
@@ -40,20 +41,20 @@ struct vdi_kube_transfer {
 
 struct vdi_kube_call {
 	LIST_ENTRY(vdi_kube_call) node;
-	struct vdi_kube_store *store;
+	struct vdi_kube_store	*store;
 	struct vdi_kube_transfer transfer;
-	char	       *key, *range_end;
-	struct vd_bytes key_bytes, end_bytes;
-	vd_rev		revision;
-	int64_t		limit;
-	vd_range_fn	done;
-	void	       *arg;
-	bool		is_started;
-	size_t		kind;	 /* at work */
-	char	       *token;	 /* of its next page, or NULL */
-	vd_rev		shown;	 /* revision of the first page */
-	struct vd_kv  **kvs;
-	size_t		count, capacity;
+	char			*key, *range_end;
+	struct vd_bytes		 key_bytes, end_bytes;
+	vd_rev			 revision;
+	int64_t			 limit;
+	vd_range_fn		 done;
+	void			*arg;
+	bool			 is_started;
+	size_t			 kind;	/* at work */
+	char			*token; /* of its next page, or NULL */
+	vd_rev			 shown; /* revision of the first page */
+	struct vd_kv	       **kvs;
+	size_t			 count, capacity;
 };
 
 struct vdi_kube_write {
@@ -62,7 +63,7 @@ struct vdi_kube_write {
 	const struct vdi_kube_kind *kind;
 	struct vdi_kube_transfer    transfer;
 	char			   *collection, *name; /* of the path, escaped */
-	char			   *body; /* NULL: delete */
+	char			   *body;	       /* NULL: delete */
 	vd_txn_fn		    done;
 	void			   *arg;
 	bool			    is_started;
@@ -95,15 +96,15 @@ struct vdi_kube_stream {
 	struct vdi_json_stream	    frames;
 	struct vdi_kube_items	    queue; /* whole revisions only */
 	size_t			    bytes;
-	vd_rev	 passed; /* everything up to it has come */
-	vd_rev	 listed; /* revision of the list before the watch; 0: none */
-	vd_rev	 resume; /* where the next watch begins */
-	vd_rev	 last;	 /* revision of the last event */
-	unsigned parts;	 /* events of that revision */
-	unsigned repeated; /* of them, how many come again */
-	bool	 is_paused, has_come, is_nudged;
-	vd_mono	 retry_at;
-	vd_dur	 backoff;
+	vd_rev			    passed;   /* everything up to it has come */
+	vd_rev			    listed;   /* revision of the list before the watch; 0: none */
+	vd_rev			    resume;   /* where the next watch begins */
+	vd_rev			    last;     /* revision of the last event */
+	unsigned		    parts;    /* events of that revision */
+	unsigned		    repeated; /* of them, how many come again */
+	bool			    is_paused, has_come, is_nudged;
+	vd_mono			    retry_at;
+	vd_dur			    backoff;
 };
 
 struct vdi_kube_watch {
@@ -132,15 +133,15 @@ struct vdi_kube_watch {
 };
 
 struct vdi_kube_store {
-	struct vd_store			   store; /* first */
-	const struct vd_env		  *env;
-	struct vd_actor			  *actor;
+	struct vd_store			      store; /* first */
+	const struct vd_env		     *env;
+	struct vd_actor			     *actor;
 	const struct vdi_http_client_options *http;
-	const struct vdi_kube_kinds	  *kinds;
-	char				  *base;
-	bool				   whole_revisions;
-	unsigned			   watch_timeout_s;
-	_Atomic uint32_t		   references; /* 1 until closed, 1 for each watch */
+	const struct vdi_kube_kinds	     *kinds;
+	char				     *base;
+	bool				      whole_revisions;
+	unsigned			      watch_timeout_s;
+	_Atomic uint32_t		      references; /* 1 until closed, 1 for each watch */
 
 	/* The actor's. */
 	CURLM			    *multi;
@@ -166,11 +167,13 @@ struct vdi_kube_store {
 /* ---- Transfers (kube_store.c) ---- */
 
 /* GET of path, which may hold a query, or what method and upload say. Not VD_OK: it has not begun. */
-VDI_MUST_USE vd_status vdi_kube_transfer_begin(struct vdi_kube_transfer *transfer, const char *path, unsigned timeout_s, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_kube_transfer_begin(struct vdi_kube_transfer *transfer, const char *path,
+					       unsigned timeout_s, struct vd_error *reterr);
 /* Ends it without a word. All zero is fine. */
-void	  vdi_kube_transfer_end(struct vdi_kube_transfer *transfer);
+void vdi_kube_transfer_end(struct vdi_kube_transfer *transfer);
 /* What went wrong, with the name of the kind before it. */
-vd_status vdi_kube_transfer_error(const struct vdi_kube_transfer *transfer, const char *name, CURLcode result, long code, struct vd_error *reterr);
+vd_status vdi_kube_transfer_error(const struct vdi_kube_transfer *transfer, const char *name, CURLcode result,
+				  long code, struct vd_error *reterr);
 vd_status vdi_kube_blame(const char *name, vd_status status, const char *message, struct vd_error *reterr);
 /* The actor looks at once. Any thread. */
 void vdi_kube_store_wake(struct vdi_kube_store *store);
@@ -180,29 +183,35 @@ bool vdi_kube_kind_is_in(const struct vdi_kube_kind *kind, struct vd_bytes key, 
 
 /* ---- Ranges (kube_list.c) ---- */
 
-vd_status vdi_kube_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg);
+vd_status vdi_kube_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			 void *arg);
 void	  vdi_kube_call_start(struct vdi_kube_call *call);
 /* Takes it out, answers and frees it. */
-void vdi_kube_call_answer(struct vdi_kube_call *call, vd_status status, const struct vd_error *error, bool more);
+void vdi_kube_call_answer(struct vdi_kube_call *call, vd_status status, const struct vd_error *error,
+			  bool more);
 void vdi_kube_cursors_fini(struct vdi_kube_store *store);
 
 /* ---- Writes (kube_write.c) ---- */
 
-vd_status vdi_kube_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg);
+vd_status vdi_kube_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+		       void *arg);
 void	  vdi_kube_write_start(struct vdi_kube_write *write);
 /* Takes it out, answers and frees it. */
-void vdi_kube_write_answer(struct vdi_kube_write *write, vd_status status, vd_rev revision, bool changed, const struct vd_error *error);
+void vdi_kube_write_answer(struct vdi_kube_write *write, vd_status status, vd_rev revision, bool changed,
+			   const struct vd_error *error);
 
 /* ---- Watches (kube_watch.c) ---- */
 
-vd_status vdi_kube_watch_open(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch, struct vd_error *reterr);
-vd_status vdi_kube_watch_next(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr);
+vd_status vdi_kube_watch_open(struct vd_store *store, const struct vd_store_watch_request *request,
+			      struct vd_store_watch **ret_watch, struct vd_error *reterr);
+vd_status vdi_kube_watch_next(struct vd_store_watch *watch, size_t event_count_max,
+			      struct vd_store_batch *ret_batch, struct vd_error *reterr);
 void	  vdi_kube_watch_close(struct vd_store_watch *watch);
 /* What there is to do: open streams that are due, read on. Earlier of due and the next moment. */
 vd_mono vdi_kube_watch_tend(struct vdi_kube_watch *watch, vd_mono now, vd_mono due);
 void	vdi_kube_watch_end(struct vdi_kube_watch *watch, vd_status status, const struct vd_error *error);
 /* The store's actor is gone. True: its owner is gone, too. */
-bool	vdi_kube_watch_orphan_locked(struct vdi_kube_watch *watch, const struct vd_error *error);
-void	vdi_kube_watch_free(struct vdi_kube_watch *watch);
+bool vdi_kube_watch_orphan_locked(struct vdi_kube_watch *watch, const struct vd_error *error);
+void vdi_kube_watch_free(struct vdi_kube_watch *watch);
 
 #endif

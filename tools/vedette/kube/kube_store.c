@@ -1,4 +1,5 @@
-/* See the headers. The actor waits in curl_multi_poll, which others end by curl_multi_wakeup; so it has a thread of its own. */
+/* See the headers. The actor waits in curl_multi_poll, which others end by curl_multi_wakeup; so it has a
+ * thread of its own. */
 #include "kube_store.h"
 
 #include <stdio.h>
@@ -65,13 +66,15 @@ static bool set_up(struct vdi_kube_transfer *transfer, const char *url, const ch
 	if (transfer->method)
 		curl_easy_setopt(transfer->easy, CURLOPT_CUSTOMREQUEST, transfer->method);
 	curl_easy_setopt(transfer->easy, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
-	return curl_easy_setopt(transfer->easy, CURLOPT_URL, url) == CURLE_OK && curl_multi_add_handle(transfer->store->multi, transfer->easy) == CURLM_OK;
+	return curl_easy_setopt(transfer->easy, CURLOPT_URL, url) == CURLE_OK &&
+	       curl_multi_add_handle(transfer->store->multi, transfer->easy) == CURLM_OK;
 }
 
-vd_status vdi_kube_transfer_begin(struct vdi_kube_transfer *transfer, const char *path, unsigned timeout_s, struct vd_error *reterr)
+vd_status vdi_kube_transfer_begin(struct vdi_kube_transfer *transfer, const char *path, unsigned timeout_s,
+				  struct vd_error *reterr)
 {
-	size_t size = strlen(transfer->store->base) + strlen(path) + 1;
-	char  *url = vdi_alloc(size);
+	size_t			 size = strlen(transfer->store->base) + strlen(path) + 1;
+	char			*url = vdi_alloc(size);
 	struct vdi_http_identity identity = { 0 };
 	vd_status		 status = VD_NOMEM;
 
@@ -110,11 +113,13 @@ vd_status vdi_kube_blame(const char *name, vd_status status, const char *message
 {
 	char text[200];
 
-	snprintf(text, sizeof text, "%.199s", message && *message ? message : vd_status_sentence(status)); /* message may be reterr's */
+	snprintf(text, sizeof text, "%.199s",
+		 message && *message ? message : vd_status_sentence(status)); /* message may be reterr's */
 	return vd_error_set(reterr, status, "%.80s: %s", name, text);
 }
 
-vd_status vdi_kube_transfer_error(const struct vdi_kube_transfer *transfer, const char *name, CURLcode result, long code, struct vd_error *reterr)
+vd_status vdi_kube_transfer_error(const struct vdi_kube_transfer *transfer, const char *name, CURLcode result,
+				  long code, struct vd_error *reterr)
 {
 	struct vd_error error = { 0 };
 	vd_status	status = vdi_buffer_status(&transfer->body);
@@ -122,9 +127,13 @@ vd_status vdi_kube_transfer_error(const struct vdi_kube_transfer *transfer, cons
 	if (status != VD_OK)
 		return vdi_kube_blame(name, status, NULL, reterr);
 	if (result != CURLE_OK && (code < 300 || transfer->body.size == 0))
-		return vdi_kube_blame(name, VD_UNAVAILABLE, transfer->reason[0] ? transfer->reason : curl_easy_strerror(result), reterr);
-	status = vdi_http_error_of((int) code, (struct vd_bytes) { transfer->body.data, transfer->body.size }, &error);
-	if (code == 401 && transfer->store->http->exec && vdi_exec_credential_refused(transfer->store->http->exec, transfer->credential))
+		return vdi_kube_blame(name, VD_UNAVAILABLE,
+				      transfer->reason[0] ? transfer->reason : curl_easy_strerror(result),
+				      reterr);
+	status = vdi_http_error_of((int) code, (struct vd_bytes) { transfer->body.data, transfer->body.size },
+				   &error);
+	if (code == 401 && transfer->store->http->exec &&
+	    vdi_exec_credential_refused(transfer->store->http->exec, transfer->credential))
 		status = VD_UNAVAILABLE; /* perhaps it is too old, and the next one is taken */
 	return vdi_kube_blame(name, status, error.message, reterr);
 }
@@ -162,8 +171,8 @@ static struct vdi_kube_call *unstarted(struct vdi_kube_store *store)
 
 	vdi_lock_acquire(&store->lock);
 	LIST_FOREACH(call, &store->calls, node)
-		if (!call->is_started)
-			break;
+	if (!call->is_started)
+		break;
 	if (call)
 		call->is_started = true;
 	vdi_lock_release(&store->lock);
@@ -176,8 +185,8 @@ static struct vdi_kube_write *unstarted_write(struct vdi_kube_store *store)
 
 	vdi_lock_acquire(&store->lock);
 	LIST_FOREACH(write, &store->writes, node)
-		if (!write->is_started)
-			break;
+	if (!write->is_started)
+		break;
 	if (write)
 		write->is_started = true;
 	vdi_lock_release(&store->lock);
@@ -224,13 +233,15 @@ static void kube_run(void *arg)
 	take_ends(store);
 	due = tend_watches(store); /* what it begins makes the poll return at once */
 	now = vd_env_now(store->env);
-	(void) curl_multi_poll(store->multi, NULL, 0, due.ns > now.ns ? (int) ((due.ns - now.ns) / 1000000) + 1 : 0, NULL);
+	(void) curl_multi_poll(store->multi, NULL, 0,
+			       due.ns > now.ns ? (int) ((due.ns - now.ns) / 1000000) + 1 : 0, NULL);
 	vd_actor_wake(store->actor);
 }
 
 /* ---- What it does not do ---- */
 
-static vd_status no_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
+static vd_status no_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done,
+			    void *arg)
 {
 	(void) store;
 	(void) revision;
@@ -323,7 +334,8 @@ static void release(struct vdi_kube_store *store)
 	store->multi = NULL;
 }
 
-/* The actor is gone: this thread is alone with what was its. Watches that are still open stay for their owners, without streams. */
+/* The actor is gone: this thread is alone with what was its. Watches that are still open stay for their
+ * owners, without streams. */
 static void on_actor_closed(void *arg)
 {
 	struct vdi_kube_store *store = arg;
@@ -401,7 +413,8 @@ static vd_status prepare(struct vdi_kube_store *store, struct vd_error *reterr)
 	return vd_actor_new(store->env, &actor, &store->actor);
 }
 
-vd_status vdi_kube_store_new(const struct vd_env *env, const struct vdi_kube_store_options *options, struct vd_store **ret_store, struct vd_error *reterr)
+vd_status vdi_kube_store_new(const struct vd_env *env, const struct vdi_kube_store_options *options,
+			     struct vd_store **ret_store, struct vd_error *reterr)
 {
 	struct vdi_kube_store *store = VDI_NEW(struct vdi_kube_store);
 	vd_status	       result;
@@ -425,7 +438,9 @@ vd_status vdi_kube_store_new(const struct vd_env *env, const struct vdi_kube_sto
 	if (result != VD_OK) {
 		release(store);
 		vdi_kube_store_unref(store);
-		return result == VD_INVALID_ARGUMENT ? result : vd_error_set(reterr, result, "%s", vd_status_sentence(result));
+		return result == VD_INVALID_ARGUMENT ?
+			       result :
+			       vd_error_set(reterr, result, "%s", vd_status_sentence(result));
 	}
 	*ret_store = &store->store;
 	vd_actor_wake(store->actor);

@@ -1,14 +1,16 @@
 /* Watches. Each kind of the interval is a stream of its own. With whole revisions they are merged:
  *
- *	pods	    5   8   9 ..... passed 8 (there may be more of 9)
- *	leases	      7   bookmark 12 passed 12
- *	configmaps  bookmark 7	      passed 7
- *				      -> 5 and 7 go out, 8 and 9 wait for a bookmark of configmaps
+ * 	pods	    5   8   9 ..... passed 8 (there may be more of 9)
+ * 	leases	      7   bookmark 12 passed 12
+ * 	configmaps  bookmark 7	      passed 7
+ * 				      -> 5 and 7 go out, 8 and 9 wait for a bookmark of configmaps
  *
- * The cache of a kube-apiserver whose kind nobody changes stands still, and its bookmarks with it, until somebody wants a list that is up to date: so a list of nothing goes before each watch.
- * Kinds without a cache there (events) send no bookmarks at all: a watch that has lasted its time, and was opened behind such a list, has shown what was before the list. Should something of it come
- * later still, which the next watch would show, it is an error, never a gap.
- * A stream that ends is opened again at what it has passed. What comes again because of that, further objects of the last revision, is left out. */
+ * The cache of a kube-apiserver whose kind nobody changes stands still, and its bookmarks with it, until
+ * somebody wants a list that is up to date: so a list of nothing goes before each watch. Kinds without a
+ * cache there (events) send no bookmarks at all: a watch that has lasted its time, and was opened behind such
+ * a list, has shown what was before the list. Should something of it come later still, which the next watch
+ * would show, it is an error, never a gap. A stream that ends is opened again at what it has passed. What
+ * comes again because of that, further objects of the last revision, is left out. */
 #include <stdio.h>
 
 #include "kube_state.h"
@@ -196,13 +198,15 @@ static bool is_repeated(struct vdi_kube_stream *stream, vd_rev revision)
 	return false;
 }
 
-static vd_status take_object(struct vdi_kube_stream *stream, enum vdi_kube_event_type type, struct vdi_kube_object *object, struct vd_error *reterr)
+static vd_status take_object(struct vdi_kube_stream *stream, enum vdi_kube_event_type type,
+			     struct vdi_kube_object *object, struct vd_error *reterr)
 {
 	struct vdi_kube_store *store = stream->watch->store;
 	struct vd_kv	      *kv;
 
 	if (object->revision <= stream->passed && store->whole_revisions)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "revision %lld came after %lld", (long long) object->revision, (long long) stream->passed);
+		return vd_error_set(reterr, VD_BAD_REQUEST, "revision %lld came after %lld",
+				    (long long) object->revision, (long long) stream->passed);
 	if (is_repeated(stream, object->revision))
 		return VD_OK;
 	VDI_TRY(vdi_kube_object_kv(object, stream->kind->prefix, type == VDI_KUBE_DELETED, &kv, reterr));
@@ -225,9 +229,12 @@ static vd_status take_frame(void *arg, struct vd_bytes json)
 		error.code = vdi_kube_status_error(event.object, &error);
 		error.compacted = error.code == VD_EXPIRED ? stream->passed : 0;
 	} else if (error.code == VD_OK) {
-		error.code = vdi_kube_object_read(&store->objects, event.object, stream->kind->kind, stream->kind->api_version, &object, &error);
+		error.code = vdi_kube_object_read(&store->objects, event.object, stream->kind->kind,
+						  stream->kind->api_version, &object, &error);
 		if (error.code == VD_OK)
-			error.code = event.type == VDI_KUBE_BOOKMARK ? take_bookmark(stream, object.revision, &error) : take_object(stream, event.type, &object, &error);
+			error.code = event.type == VDI_KUBE_BOOKMARK ?
+					     take_bookmark(stream, object.revision, &error) :
+					     take_object(stream, event.type, &object, &error);
 	}
 	if (error.code == VD_OK) {
 		stream->has_come = true;
@@ -242,7 +249,8 @@ static vd_status take_frame(void *arg, struct vd_bytes json)
 /* The reader is behind, or this stream is ahead of the others. */
 static bool must_wait(struct vdi_kube_stream *stream)
 {
-	return bytes_waiting(stream->watch) > WAITING_MAX && (!stream->watch->store->whole_revisions || !STAILQ_EMPTY(&stream->queue));
+	return bytes_waiting(stream->watch) > WAITING_MAX &&
+	       (!stream->watch->store->whole_revisions || !STAILQ_EMPTY(&stream->queue));
 }
 
 static size_t take_bytes(struct vdi_kube_transfer *transfer, struct vd_bytes bytes)
@@ -258,7 +266,9 @@ static size_t take_bytes(struct vdi_kube_transfer *transfer, struct vd_bytes byt
 	if (status == VD_OK)
 		return bytes.size;
 	/* What take_frame said comes first. */
-	status = vdi_kube_blame(stream->kind->name, status, status == VD_BAD_REQUEST ? "what the server sends is no watch" : NULL, &error);
+	status =
+		vdi_kube_blame(stream->kind->name, status,
+			       status == VD_BAD_REQUEST ? "what the server sends is no watch" : NULL, &error);
 	vdi_kube_watch_end(stream->watch, status, &error);
 	return 0;
 }
@@ -267,7 +277,8 @@ static size_t take_bytes(struct vdi_kube_transfer *transfer, struct vd_bytes byt
 
 static void back_off(struct vdi_kube_stream *stream)
 {
-	stream->backoff.ns = stream->backoff.ns ? VDI_MIN(stream->backoff.ns * 2, BACKOFF_MAX.ns) : BACKOFF_MIN.ns;
+	stream->backoff.ns =
+		stream->backoff.ns ? VDI_MIN(stream->backoff.ns * 2, BACKOFF_MAX.ns) : BACKOFF_MIN.ns;
 	stream->retry_at = vd_mono_add(vd_env_now(stream->watch->store->env), stream->backoff);
 }
 
@@ -313,7 +324,8 @@ static void stream_ended(struct vdi_kube_transfer *transfer, CURLcode result, lo
 	bool			is_whole = !vdi_json_stream_is_open(&stream->frames);
 
 	vdi_json_stream_reset(&stream->frames);
-	if (watch->end == VD_OK && code == 200 && ((result == CURLE_OK && is_whole) || (result == CURLE_OPERATION_TIMEDOUT && stream->is_paused))) {
+	if (watch->end == VD_OK && code == 200 &&
+	    ((result == CURLE_OK && is_whole) || (result == CURLE_OPERATION_TIMEDOUT && stream->is_paused))) {
 		vdi_kube_transfer_end(transfer);
 		note_clean_end(stream, result == CURLE_OK);
 		if (stream->has_come)
@@ -323,7 +335,8 @@ static void stream_ended(struct vdi_kube_transfer *transfer, CURLcode result, lo
 		return;
 	}
 	if (result == CURLE_OK && code == 200)
-		error.code = vdi_kube_blame(stream->kind->name, VD_UNAVAILABLE, "the watch ended in the middle of an event", &error);
+		error.code = vdi_kube_blame(stream->kind->name, VD_UNAVAILABLE,
+					    "the watch ended in the middle of an event", &error);
 	else
 		error.code = vdi_kube_transfer_error(transfer, stream->kind->name, result, code, &error);
 	if (error.code == VD_EXPIRED)
@@ -347,7 +360,9 @@ static void nudge_ended(struct vdi_kube_transfer *transfer, CURLcode result, lon
 	struct vdi_kube_page	page;
 
 	if (result == CURLE_OK && code == 200 &&
-	    vdi_kube_page_read(&stream->watch->store->pages, (struct vd_bytes) { transfer->body.data, transfer->body.size }, &page, NULL) == VD_OK)
+	    vdi_kube_page_read(&stream->watch->store->pages,
+			       (struct vd_bytes) { transfer->body.data, transfer->body.size }, &page,
+			       NULL) == VD_OK)
 		stream->listed = page.revision;
 	vdi_kube_transfer_end(transfer);
 }
@@ -365,9 +380,10 @@ static bool begin_nudge(struct vdi_kube_stream *stream)
 static void open_stream(struct vdi_kube_stream *stream)
 {
 	struct vdi_kube_store *store = stream->watch->store;
-	unsigned	       timeout_s = store->watch_timeout_s + (unsigned) vdi_rand_below(&store->rand, store->watch_timeout_s / 2 + 1);
-	char		       path[sizeof stream->kind->path + 128];
-	struct vd_error	       error = { 0 };
+	unsigned	       timeout_s = store->watch_timeout_s +
+			     (unsigned) vdi_rand_below(&store->rand, store->watch_timeout_s / 2 + 1);
+	char		path[sizeof stream->kind->path + 128];
+	struct vd_error error = { 0 };
 
 	if (store->whole_revisions && !stream->is_nudged && begin_nudge(stream))
 		return;
@@ -378,7 +394,12 @@ static void open_stream(struct vdi_kube_stream *stream)
 	stream->repeated = !store->whole_revisions && stream->last > stream->passed ? stream->parts : 0;
 	if (store->whole_revisions)
 		stream->last = 0;
-	snprintf(path, sizeof path, "%s?watch=true&allowWatchBookmarks=true&resourceVersion=%lld&timeoutSeconds=%u", stream->kind->path, (long long) VDI_MAX(stream->resume, stream->watch->store->whole_revisions ? 0 : stream->passed), timeout_s);
+	snprintf(path, sizeof path,
+		 "%s?watch=true&allowWatchBookmarks=true&resourceVersion=%lld&timeoutSeconds=%u",
+		 stream->kind->path,
+		 (long long) VDI_MAX(stream->resume,
+				     stream->watch->store->whole_revisions ? 0 : stream->passed),
+		 timeout_s);
 	error.code = vdi_kube_transfer_begin(&stream->transfer, path, timeout_s + OVERTIME_S, &error);
 	if (error.code != VD_OK)
 		vdi_kube_watch_end(stream->watch, error.code, &error);
@@ -423,7 +444,8 @@ static void drop_lent(struct vdi_kube_watch *watch)
 }
 
 /* Takes the first items that make a batch; false: no memory, the first item is still there. */
-static bool take_batch_locked(struct vdi_kube_watch *watch, size_t count_max, struct vd_store_batch *ret_batch)
+static bool take_batch_locked(struct vdi_kube_watch *watch, size_t count_max,
+			      struct vd_store_batch *ret_batch)
 {
 	struct vdi_kube_item *item = STAILQ_FIRST(&watch->items);
 	vd_rev		      revision = item->revision;
@@ -435,11 +457,14 @@ static bool take_batch_locked(struct vdi_kube_watch *watch, size_t count_max, st
 		*ret_batch = (struct vd_store_batch) { revision, NULL, 0 };
 		return true;
 	}
-	while ((item = STAILQ_FIRST(&watch->items)) != NULL && item->kv && (watch->event_count < count_max || item->revision == revision)) {
-		if (!vdi_grow((void **) &watch->events, &watch->event_capacity, watch->event_count + 1, sizeof *watch->events))
+	while ((item = STAILQ_FIRST(&watch->items)) != NULL && item->kv &&
+	       (watch->event_count < count_max || item->revision == revision)) {
+		if (!vdi_grow((void **) &watch->events, &watch->event_capacity, watch->event_count + 1,
+			      sizeof *watch->events))
 			break;
 		revision = item->revision;
-		watch->events[watch->event_count++] = (struct vd_store_event) { item->is_delete, item->kv, NULL };
+		watch->events[watch->event_count++] =
+			(struct vd_store_event) { item->is_delete, item->kv, NULL };
 		item->kv = NULL;
 		watch->bytes -= item->bytes;
 		STAILQ_REMOVE_HEAD(&watch->items, node);
@@ -449,7 +474,8 @@ static bool take_batch_locked(struct vdi_kube_watch *watch, size_t count_max, st
 	return watch->event_count > 0;
 }
 
-vd_status vdi_kube_watch_next(struct vd_store_watch *base, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+vd_status vdi_kube_watch_next(struct vd_store_watch *base, size_t event_count_max,
+			      struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct vdi_kube_watch *watch = watch_of(base);
 	struct vdi_kube_store *store = watch->store;
@@ -528,8 +554,12 @@ static vd_status add_streams(struct vdi_kube_watch *watch, const struct vd_store
 		stream->watch = watch;
 		stream->kind = &kinds->items[i];
 		stream->passed = stream->resume = request->start_revision - 1;
-		stream->transfer = (struct vdi_kube_transfer) { .store = watch->store, .take = take_bytes, .ended = stream_ended, .arg = stream };
-		stream->nudge = (struct vdi_kube_transfer) { .store = watch->store, .ended = nudge_ended, .arg = stream };
+		stream->transfer = (struct vdi_kube_transfer) {
+			.store = watch->store, .take = take_bytes, .ended = stream_ended, .arg = stream
+		};
+		stream->nudge = (struct vdi_kube_transfer) { .store = watch->store,
+							     .ended = nudge_ended,
+							     .arg = stream };
 		STAILQ_INIT(&stream->queue);
 		watch->stream_count++;
 	}
@@ -537,7 +567,8 @@ static vd_status add_streams(struct vdi_kube_watch *watch, const struct vd_store
 	return watch->stream_count ? VD_OK : VD_UNSUPPORTED;
 }
 
-vd_status vdi_kube_watch_open(struct vd_store *base, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch, struct vd_error *reterr)
+vd_status vdi_kube_watch_open(struct vd_store *base, const struct vd_store_watch_request *request,
+			      struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	struct vdi_kube_store *store = (struct vdi_kube_store *) base;
 	struct vdi_kube_watch *watch;
@@ -545,7 +576,9 @@ vd_status vdi_kube_watch_open(struct vd_store *base, const struct vd_store_watch
 
 	/* A watch of Kubernetes from revision 0 or 1 would begin with the state. */
 	if (request->start_revision < 2 || request->no_put || request->no_delete)
-		return vd_error_set(reterr, VD_UNSUPPORTED, "a watch of a Kubernetes endpoint begins at a revision and shows everything");
+		return vd_error_set(
+			reterr, VD_UNSUPPORTED,
+			"a watch of a Kubernetes endpoint begins at a revision and shows everything");
 	watch = VDI_NEW(struct vdi_kube_watch);
 	if (watch == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");

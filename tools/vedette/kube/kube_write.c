@@ -1,5 +1,6 @@
-/* Writes. A transaction is one put or one delete of one object. A put is a PUT of the object as it is; where there is none yet (404), a POST. What another writer did meanwhile (409) is no failure:
- * then this one changed nothing. */
+/* Writes. A transaction is one put or one delete of one object. A put is a PUT of the object as it is; where
+ * there is none yet (404), a POST. What another writer did meanwhile (409) is no failure: then this one
+ * changed nothing. */
 #include <stdio.h>
 
 #include "kube_state.h"
@@ -15,11 +16,16 @@ static void free_write(struct vdi_kube_write *write)
 	vdi_free(write);
 }
 
-void vdi_kube_write_answer(struct vdi_kube_write *write, vd_status status, vd_rev revision, bool changed, const struct vd_error *error)
+void vdi_kube_write_answer(struct vdi_kube_write *write, vd_status status, vd_rev revision, bool changed,
+			   const struct vd_error *error)
 {
 	struct vdi_kube_store *store = write->store;
-	struct vd_op_result    op = { .kind = write->body ? VD_OP_PUT : VD_OP_DELETE, .revision = revision, .deleted = write->body == NULL && changed };
-	struct vd_txn_result   result = { .revision = revision, .succeeded = true, .results = &op, .result_count = changed };
+	struct vd_op_result    op = { .kind = write->body ? VD_OP_PUT : VD_OP_DELETE,
+				      .revision = revision,
+				      .deleted = write->body == NULL && changed };
+	struct vd_txn_result   result = {
+		  .revision = revision, .succeeded = true, .results = &op, .result_count = changed
+	};
 
 	vdi_lock_acquire(&store->lock);
 	LIST_REMOVE(write, node);
@@ -45,7 +51,8 @@ static void send_request(struct vdi_kube_write *write)
 		snprintf(path, size, write->creates ? "%s" : "%s/%s", write->collection, write->name);
 	write->transfer.method = write->body == NULL ? "DELETE" : write->creates ? "POST" : "PUT";
 	write->transfer.upload = write->body;
-	error.code = path ? vdi_kube_transfer_begin(&write->transfer, path, TIMEOUT_S, &error) : vd_error_set(&error, VD_NOMEM, "out of memory");
+	error.code = path ? vdi_kube_transfer_begin(&write->transfer, path, TIMEOUT_S, &error) :
+			    vd_error_set(&error, VD_NOMEM, "out of memory");
 	vdi_free(path);
 	if (error.code != VD_OK)
 		answer_error(write, &error);
@@ -56,9 +63,11 @@ static vd_status revision_of(struct vdi_kube_write *write, vd_rev *ret_revision,
 	struct vd_bytes	       json = { write->transfer.body.data, write->transfer.body.size };
 	struct vdi_kube_object object;
 
-	VDI_TRY(vdi_kube_object_read(&write->store->objects, json, write->kind->kind, write->kind->api_version, &object, reterr));
+	VDI_TRY(vdi_kube_object_read(&write->store->objects, json, write->kind->kind,
+				     write->kind->api_version, &object, reterr));
 	if (object.revision == 0)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "an object was written, and the server says no resourceVersion");
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "an object was written, and the server says no resourceVersion");
 	*ret_revision = object.revision;
 	return VD_OK;
 }
@@ -91,7 +100,8 @@ static void write_ended(struct vdi_kube_transfer *transfer, CURLcode result, lon
 
 void vdi_kube_write_start(struct vdi_kube_write *write)
 {
-	write->transfer = (struct vdi_kube_transfer) { .store = write->store, .ended = write_ended, .arg = write };
+	write->transfer =
+		(struct vdi_kube_transfer) { .store = write->store, .ended = write_ended, .arg = write };
 	send_request(write);
 }
 
@@ -108,19 +118,25 @@ static const struct vdi_kube_kind *kind_of(const struct vdi_kube_kinds *kinds, s
 	return NULL;
 }
 
-/* "/registry/configmaps/a/b" of "/api/v1/configmaps" -> "/api/v1/namespaces/a/configmaps", "b". False: out of memory. */
+/* "/registry/configmaps/a/b" of "/api/v1/configmaps" -> "/api/v1/namespaces/a/configmaps", "b". False: out of
+ * memory. */
 static bool place(struct vdi_kube_write *write, struct vd_bytes key)
 {
-	const char *rest = (const char *) key.data + strlen(write->kind->prefix), *end = (const char *) key.data + key.size;
-	const char *slash = memchr(rest, '/', (size_t) (end - rest)), *plural = strrchr(write->kind->path, '/');
-	char	   *namespace_name = slash ? curl_easy_escape(NULL, rest, (int) (slash - rest)) : NULL;
-	char	   *name = curl_easy_escape(NULL, slash ? slash + 1 : rest, (int) (end - (slash ? slash + 1 : rest)));
-	size_t	    size = strlen(write->kind->path) + (namespace_name ? strlen(namespace_name) : 0) + sizeof "/namespaces/";
+	const char *rest = (const char *) key.data + strlen(write->kind->prefix),
+		   *end = (const char *) key.data + key.size;
+	const char *slash = memchr(rest, '/', (size_t) (end - rest)),
+		   *plural = strrchr(write->kind->path, '/');
+	char *namespace_name = slash ? curl_easy_escape(NULL, rest, (int) (slash - rest)) : NULL;
+	char *name =
+		curl_easy_escape(NULL, slash ? slash + 1 : rest, (int) (end - (slash ? slash + 1 : rest)));
+	size_t size = strlen(write->kind->path) + (namespace_name ? strlen(namespace_name) : 0) +
+		      sizeof "/namespaces/";
 
 	write->collection = vdi_alloc(size);
 	write->name = name ? vdi_strndup(name, strlen(name)) : NULL;
 	if (write->collection && namespace_name)
-		snprintf(write->collection, size, "%.*s/namespaces/%s%s", (int) (plural - write->kind->path), write->kind->path, namespace_name, plural);
+		snprintf(write->collection, size, "%.*s/namespaces/%s%s", (int) (plural - write->kind->path),
+			 write->kind->path, namespace_name, plural);
 	else if (write->collection)
 		snprintf(write->collection, size, "%s", write->kind->path);
 	curl_free(name);
@@ -138,7 +154,8 @@ vd_status vdi_kube_txn(struct vd_store *base, const struct vd_txn_request *reque
 	struct vdi_kube_write	   *write;
 	vd_status		    status = VD_OK;
 
-	if (request->compare_count || request->success_count != 1 || (op->kind != VD_OP_PUT && op->kind != VD_OP_DELETE) || op->range_end.size || op->lease ||
+	if (request->compare_count || request->success_count != 1 ||
+	    (op->kind != VD_OP_PUT && op->kind != VD_OP_DELETE) || op->range_end.size || op->lease ||
 	    op->previous)
 		return VD_UNSUPPORTED;
 	kind = kind_of(store->kinds, op->key);

@@ -11,7 +11,8 @@ static void print_line(const char *indent_and_name, const char *text)
 	char quoted[VDI_JSON_QUOTED_MAX(4096)];
 
 	if (text && strlen(text) <= 4096)
-		printf("%s: %.*s\n", indent_and_name, (int) vdi_json_quote(vd_bytes_of(text), quoted), quoted);
+		printf("%s: %.*s\n", indent_and_name, (int) vdi_json_quote(vd_bytes_of(text), quoted),
+		       quoted);
 }
 
 static int run(const struct vdi_command *command, int argc, char **argv)
@@ -23,23 +24,26 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	size_t			operand_count;
 	int			status;
 	const struct vdi_option table[] = {
-		{ 's', "server", VDI_OPTION_TEXT, "URL", "address of the API server (default " VDI_DEFAULT_SERVER ")", &server },
-		{ 0, "name", VDI_OPTION_TEXT, "NAME",
-		  "name of cluster, user and context (default vedette)", &name },
-		{ 'n', "namespace", VDI_OPTION_TEXT, "NAME",
-		  "namespace of the context (default \"default\")", &namespace_name },
+		{ 's', "server", VDI_OPTION_TEXT, "URL",
+		  "address of the API server (default " VDI_DEFAULT_SERVER ")", &server },
+		{ 0, "name", VDI_OPTION_TEXT, "NAME", "name of cluster, user and context (default vedette)",
+		  &name },
+		{ 'n', "namespace", VDI_OPTION_TEXT, "NAME", "namespace of the context (default \"default\")",
+		  &namespace_name },
 		{ 0, "token", VDI_OPTION_TEXT, "TOKEN", "bearer token", &token },
-		{ 0, "cacert", VDI_OPTION_TEXT, "FILE",
-		  "CA bundle for verifying the server's certificate", &ca_file },
+		{ 0, "cacert", VDI_OPTION_TEXT, "FILE", "CA bundle for verifying the server's certificate",
+		  &ca_file },
 		{ 0, "cert", VDI_OPTION_TEXT, "FILE", "client certificate", &cert_file },
 		{ 0, "key", VDI_OPTION_TEXT, "FILE", "private key of the client certificate", &key_file },
 		{ 0, "insecure", VDI_OPTION_FLAG, NULL, "do not verify the server's certificate", &insecure },
 	};
 
-	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &status))
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count,
+			       &log, &status))
 		return status;
 	if (strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0)
-		return vdi_command_mistake(command, "the server must be a URL such as %s, not \"%s\"", VDI_DEFAULT_SERVER, server);
+		return vdi_command_mistake(command, "the server must be a URL such as %s, not \"%s\"",
+					   VDI_DEFAULT_SERVER, server);
 	if ((cert_file == NULL) != (key_file == NULL))
 		return vdi_command_mistake(command, "--cert and --key go together");
 	/* kubectl prompts for a user name when an https server comes without credentials (H-505). */

@@ -31,17 +31,19 @@ static bool is_true(json_t *object, const char *key)
 }
 
 /* The member `part` of the entry with this name in the list. */
-static vd_status find(const struct reading *reading, const char *list, const char *part, const char *name, json_t **ret_part)
+static vd_status find(const struct reading *reading, const char *list, const char *part, const char *name,
+		      json_t **ret_part)
 {
 	json_t *entry;
 	size_t	i;
 
-	json_array_foreach(json_object_get(reading->tree, list), i, entry)
+	json_array_foreach (json_object_get(reading->tree, list), i, entry)
 		if (text_of(entry, "name") && strcmp(text_of(entry, "name"), name) == 0) {
 			*ret_part = json_object_get(entry, part);
 			return VD_OK;
 		}
-	return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: there is no \"%s\" in %s", reading->path, name, list);
+	return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: there is no \"%s\" in %s", reading->path,
+			    name, list);
 }
 
 static vd_status take_text(const struct reading *reading, const char *text, char **place)
@@ -67,7 +69,8 @@ static vd_status take_path(const struct reading *reading, const char *text, char
 	return VD_OK;
 }
 
-static vd_status take_data(const struct reading *reading, json_t *part, const char *key, struct vd_bytes *place)
+static vd_status take_data(const struct reading *reading, json_t *part, const char *key,
+			   struct vd_bytes *place)
 {
 	const char *text = text_of(part, key);
 	char	   *data;
@@ -80,7 +83,8 @@ static vd_status take_data(const struct reading *reading, json_t *part, const ch
 		return vd_error_set(reading->reterr, VD_NOMEM, "out of memory");
 	if (vdi_base64_decode(VDI_BASE64_STANDARD, vd_bytes_of(text), data, &size, NULL) != VD_OK) {
 		vdi_free(data);
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: %s is no base64", reading->path, key);
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: %s is no base64", reading->path,
+				    key);
 	}
 	*place = (struct vd_bytes) { data, size };
 	return VD_OK;
@@ -90,11 +94,14 @@ static vd_status take_cluster(const struct reading *reading, json_t *cluster)
 {
 	struct vdi_kubeconfig *config = reading->config;
 	if (text_of(cluster, "server") == NULL)
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: the cluster has no server", reading->path);
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: the cluster has no server",
+				    reading->path);
 	config->insecure = is_true(cluster, "insecure-skip-tls-verify");
 	VDI_TRY(take_text(reading, text_of(cluster, "server"), &config->server));
 	VDI_TRY(take_data(reading, cluster, "certificate-authority-data", &config->ca_data));
-	return config->ca_data.size ? VD_OK : take_path(reading, text_of(cluster, "certificate-authority"), &config->ca_file);
+	return config->ca_data.size ?
+		       VD_OK :
+		       take_path(reading, text_of(cluster, "certificate-authority"), &config->ca_file);
 }
 
 static vd_status take_token_file(const struct reading *reading, const char *text)
@@ -125,12 +132,13 @@ static vd_status take_arguments(const struct reading *reading, json_t *list, str
 	size_t	i;
 
 	if (json_array_size(list) > VDI_EXEC_WORDS_MAX)
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: too many arguments of exec", reading->path);
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: too many arguments of exec",
+				    reading->path);
 	VDI_TRY(take_text(reading, plan->command, &plan->arguments[0]));
-	json_array_foreach(list, i, item)
-	{
+	json_array_foreach (list, i, item) {
 		if (!json_is_string(item))
-			return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: an argument of exec is no text", reading->path);
+			return vd_error_set(reading->reterr, VD_BAD_REQUEST,
+					    "%s: an argument of exec is no text", reading->path);
 		VDI_TRY(take_text(reading, json_string_value(item), &plan->arguments[i + 1]));
 	}
 	return VD_OK;
@@ -142,14 +150,15 @@ static vd_status take_environment(const struct reading *reading, json_t *list, s
 	size_t	i;
 
 	if (json_array_size(list) > VDI_EXEC_WORDS_MAX)
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: too many variables of exec", reading->path);
-	json_array_foreach(list, i, item)
-	{
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: too many variables of exec",
+				    reading->path);
+	json_array_foreach (list, i, item) {
 		const char *name = text_of(item, "name"), *value = text_of(item, "value");
 		size_t	    size = name ? strlen(name) + (value ? strlen(value) : 0) + 2 : 0;
 
 		if (name == NULL || strchr(name, '='))
-			return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: a variable of exec has no name", reading->path);
+			return vd_error_set(reading->reterr, VD_BAD_REQUEST,
+					    "%s: a variable of exec has no name", reading->path);
 		plan->environment[i] = vdi_alloc(size);
 		if (plan->environment[i] == NULL)
 			return vd_error_set(reading->reterr, VD_NOMEM, "out of memory");
@@ -164,11 +173,16 @@ static vd_status take_exec(const struct reading *reading, json_t *exec)
 	const char	     *version = text_of(exec, "apiVersion"), *mode = text_of(exec, "interactiveMode");
 
 	if (text_of(exec, "command") == NULL || version == NULL)
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: exec needs a command and an apiVersion", reading->path);
-	if (strcmp(version, "client.authentication.k8s.io/v1") != 0 && strcmp(version, "client.authentication.k8s.io/v1beta1") != 0)
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: exec of \"%.80s\" is not known", reading->path, version);
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST,
+				    "%s: exec needs a command and an apiVersion", reading->path);
+	if (strcmp(version, "client.authentication.k8s.io/v1") != 0 &&
+	    strcmp(version, "client.authentication.k8s.io/v1beta1") != 0)
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: exec of \"%.80s\" is not known",
+				    reading->path, version);
 	if (mode && strcmp(mode, "Always") == 0)
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: \"%.80s\" wants a terminal, which it cannot have here", reading->path, text_of(exec, "command"));
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST,
+				    "%s: \"%.80s\" wants a terminal, which it cannot have here",
+				    reading->path, text_of(exec, "command"));
 	plan->gives_cluster = is_true(exec, "provideClusterInfo");
 	VDI_TRY(take_text(reading, version, &plan->api_version));
 	VDI_TRY(take_text(reading, text_of(exec, "installHint"), &plan->hint));
@@ -182,7 +196,9 @@ static vd_status take_user(const struct reading *reading, json_t *user)
 	struct vdi_kubeconfig *config = reading->config;
 
 	if (json_object_get(user, "auth-provider") || text_of(user, "username"))
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: only tokens, client certificates and exec are supported; --token or --cert and --key say who we are instead",
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST,
+				    "%s: only tokens, client certificates and exec are supported; --token or "
+				    "--cert and --key say who we are instead",
 				    reading->path);
 	if (json_is_object(json_object_get(user, "exec")))
 		VDI_TRY(take_exec(reading, json_object_get(user, "exec")));
@@ -194,7 +210,8 @@ static vd_status take_user(const struct reading *reading, json_t *user)
 	VDI_TRY(take_data(reading, user, "client-key-data", &config->key_data));
 	if (config->cert_data.size == 0)
 		VDI_TRY(take_path(reading, text_of(user, "client-certificate"), &config->cert_file));
-	return config->key_data.size ? VD_OK : take_path(reading, text_of(user, "client-key"), &config->key_file);
+	return config->key_data.size ? VD_OK :
+				       take_path(reading, text_of(user, "client-key"), &config->key_file);
 }
 
 static vd_status take_context(const struct reading *reading, const char *name)
@@ -204,10 +221,12 @@ static vd_status take_context(const struct reading *reading, const char *name)
 	if (name == NULL)
 		name = text_of(reading->tree, "current-context");
 	if (name == NULL)
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s has no current context: --context names one", reading->path);
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST,
+				    "%s has no current context: --context names one", reading->path);
 	VDI_TRY(find(reading, "contexts", "context", name, &context));
 	if (text_of(context, "cluster") == NULL)
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: the context \"%s\" has no cluster", reading->path, name);
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: the context \"%s\" has no cluster",
+				    reading->path, name);
 	VDI_TRY(find(reading, "clusters", "cluster", text_of(context, "cluster"), &cluster));
 	if (text_of(context, "user"))
 		VDI_TRY(find(reading, "users", "user", text_of(context, "user"), &user));
@@ -215,7 +234,8 @@ static vd_status take_context(const struct reading *reading, const char *name)
 	return take_user(reading, user);
 }
 
-vd_status vdi_kubeconfig_read(const char *path, const char *context, struct vdi_kubeconfig *ret_config, struct vd_error *reterr)
+vd_status vdi_kubeconfig_read(const char *path, const char *context, struct vdi_kubeconfig *ret_config,
+			      struct vd_error *reterr)
 {
 	struct vdi_kubeconfig config = { 0 };
 	struct reading	      reading = { .path = path, .config = &config, .reterr = reterr };

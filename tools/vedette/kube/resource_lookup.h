@@ -1,5 +1,6 @@
-/* From what people type ("po", "pods", "deployments.apps", "deployments.v1.apps", "Pod") to the resource the server means, through its discovery
- * documents: the aggregated ones (two requests), else the older ones. One thread; blocks. */
+/* From what people type ("po", "pods", "deployments.apps", "deployments.v1.apps", "Pod") to the resource the
+ * server means, through its discovery documents: the aggregated ones (two requests), else the older ones. One
+ * thread; blocks. */
 #ifndef VDI_RESOURCE_LOOKUP_H
 #define VDI_RESOURCE_LOOKUP_H
 
@@ -16,8 +17,8 @@ struct vdi_resource_name {
 };
 
 /* VD_NOT_FOUND: the server has none of that name; what vdi_http_get_ok answers. */
-VDI_MUST_USE vd_status vdi_resource_lookup(struct vdi_http_client *client, const char *typed, struct vdi_resource_name *ret_resource,
-					   struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_resource_lookup(struct vdi_http_client *client, const char *typed,
+					   struct vdi_resource_name *ret_resource, struct vd_error *reterr);
 /* "pod/web-1", "deployment.apps/web" */
 void vdi_resource_print_name(const struct vdi_resource_name *resource, struct vd_bytes name);
 

@@ -22,14 +22,18 @@ unsigned vdi_import_settings_count(const struct vdi_import_settings *settings)
 
 const char *vdi_import_settings_source(const struct vdi_import_settings *settings)
 {
-	return settings->audit ? settings->audit : settings->watch ? settings->watch : settings->kine ? settings->kine : settings->snapshot;
+	return settings->audit ? settings->audit :
+	       settings->watch ? settings->watch :
+	       settings->kine  ? settings->kine :
+				 settings->snapshot;
 }
 
 static vd_status name_file(const char *path, vd_status status, struct vd_error *reterr)
 {
 	char text[200];
 
-	snprintf(text, sizeof text, "%.199s", reterr->message[0] ? reterr->message : vd_status_sentence(status));
+	snprintf(text, sizeof text, "%.199s",
+		 reterr->message[0] ? reterr->message : vd_status_sentence(status));
 	return vd_error_set(reterr, status, "%.120s: %s", path, text);
 }
 
@@ -49,7 +53,8 @@ static vd_status feed_file(const char *path, feed_fn feed, void *arg, struct vd_
 	while (status == VD_OK && (size = read(file, chunk, CHUNK)) != 0) {
 		if (size < 0 && errno == EINTR)
 			continue;
-		status = size < 0 ? vd_error_set(reterr, VD_IO, "%s", strerror(errno)) : feed(arg, (struct vd_bytes) { chunk, (size_t) size }, reterr);
+		status = size < 0 ? vd_error_set(reterr, VD_IO, "%s", strerror(errno)) :
+				    feed(arg, (struct vd_bytes) { chunk, (size_t) size }, reterr);
 	}
 	vdi_free(chunk);
 	if (file > STDIN_FILENO)
@@ -64,7 +69,8 @@ static vd_status feed_audit(void *arg, struct vd_bytes bytes, struct vd_error *r
 	return vdi_import_audit_feed(arg, bytes, reterr);
 }
 
-static vd_status run_audit(const char *path, const struct vdi_import_sink *sink, struct vdi_import_totals *totals, struct vd_error *reterr)
+static vd_status run_audit(const char *path, const struct vdi_import_sink *sink,
+			   struct vdi_import_totals *totals, struct vd_error *reterr)
 {
 	struct vdi_import_audit *import;
 	vd_status		 status = vdi_import_audit_new(sink, &import);
@@ -104,27 +110,33 @@ static void guess_plural(struct vd_bytes kind, char plural[256])
 		strcpy(plural + size, "s");
 }
 
-static bool prefix_of(void *arg, struct vd_bytes api_version, struct vd_bytes kind, char prefix[VDI_KUBE_PREFIX_MAX])
+static bool prefix_of(void *arg, struct vd_bytes api_version, struct vd_bytes kind,
+		      char prefix[VDI_KUBE_PREFIX_MAX])
 {
 	const struct vdi_resources *resources = arg;
 	const char		   *slash = memchr(api_version.data, '/', api_version.size);
 	size_t			    size = slash ? (size_t) (slash - (const char *) api_version.data) : 0;
 	char			    group[256], plural[256];
 
-	if (size >= sizeof group || kind.size == 0 || memchr(kind.data, '/', kind.size) || memchr(kind.data, '.', kind.size))
+	if (size >= sizeof group || kind.size == 0 || memchr(kind.data, '/', kind.size) ||
+	    memchr(kind.data, '.', kind.size))
 		return false;
 	if (size)
 		memcpy(group, api_version.data, size);
 	group[size] = 0;
 	for (size_t i = 0; i < resources->count; i++)
-		if (strcmp(resources->items[i]->group, group) == 0 && vd_bytes_equal(vd_bytes_of(resources->items[i]->kind), kind))
-			return snprintf(prefix, VDI_KUBE_PREFIX_MAX, "%s", resources->items[i]->key_prefix) < VDI_KUBE_PREFIX_MAX;
+		if (strcmp(resources->items[i]->group, group) == 0 &&
+		    vd_bytes_equal(vd_bytes_of(resources->items[i]->kind), kind))
+			return snprintf(prefix, VDI_KUBE_PREFIX_MAX, "%s", resources->items[i]->key_prefix) <
+			       VDI_KUBE_PREFIX_MAX;
 	guess_plural(kind, plural);
 	return vdi_kube_prefix(group, plural, prefix);
 }
 
-static vd_status pass_watch(const char *path, const struct vdi_import_watch_scan *scan, struct vdi_resources *resources, const struct vdi_import_sink *sink,
-			    struct vdi_import_watch_scan *ret_scan, struct vdi_import_totals *totals, struct vd_error *reterr)
+static vd_status pass_watch(const char *path, const struct vdi_import_watch_scan *scan,
+			    struct vdi_resources *resources, const struct vdi_import_sink *sink,
+			    struct vdi_import_watch_scan *ret_scan, struct vdi_import_totals *totals,
+			    struct vd_error *reterr)
 {
 	struct vdi_import_watch *import;
 	vd_status		 status = vdi_import_watch_new(scan, prefix_of, resources, sink, &import);
@@ -170,7 +182,8 @@ static vd_status load_resources(struct vdi_resources *resources, const char *pat
 	return status == VD_OK ? VD_OK : name_file(path, status, reterr);
 }
 
-static vd_status run_watch(const struct vdi_import_settings *settings, const struct vdi_import_sink *sink, struct vdi_import_totals *totals, struct vd_error *reterr)
+static vd_status run_watch(const struct vdi_import_settings *settings, const struct vdi_import_sink *sink,
+			   struct vdi_import_totals *totals, struct vd_error *reterr)
 {
 	struct vdi_resources	     resources;
 	struct vdi_import_watch_scan scan = { 0 };
@@ -189,7 +202,8 @@ static vd_status run_watch(const struct vdi_import_settings *settings, const str
 
 /* ---- All ---- */
 
-vd_status vdi_import_run(const struct vdi_import_settings *settings, struct vdi_log_writer *writer, struct vdi_import_totals *ret_totals, struct vd_error *reterr)
+vd_status vdi_import_run(const struct vdi_import_settings *settings, struct vdi_log_writer *writer,
+			 struct vdi_import_totals *ret_totals, struct vd_error *reterr)
 {
 	struct vdi_import_sink	 sink = vdi_import_sink_of(writer);
 	struct vdi_import_totals totals = { 0 };

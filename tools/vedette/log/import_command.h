@@ -31,10 +31,14 @@ struct vdi_import_settings {
 unsigned    vdi_import_settings_count(const struct vdi_import_settings *settings);
 const char *vdi_import_settings_source(const struct vdi_import_settings *settings);
 /* Blocks. The message names the file, and the line, row or revision. */
-VDI_MUST_USE vd_status vdi_import_run(const struct vdi_import_settings *settings, struct vdi_log_writer *writer, struct vdi_import_totals *ret_totals, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_import_run(const struct vdi_import_settings *settings,
+				      struct vdi_log_writer *writer, struct vdi_import_totals *ret_totals,
+				      struct vd_error *reterr);
 
 /* The parts of it that need libraries of their own. VD_UNSUPPORTED: built without. */
-VDI_MUST_USE vd_status vdi_import_kine(const char *path, const struct vdi_import_sink *sink, struct vdi_import_totals *totals, struct vd_error *reterr);
-VDI_MUST_USE vd_status vdi_import_snapshot(const char *path, const struct vdi_import_sink *sink, struct vdi_import_totals *totals, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_import_kine(const char *path, const struct vdi_import_sink *sink,
+				       struct vdi_import_totals *totals, struct vd_error *reterr);
+VDI_MUST_USE vd_status vdi_import_snapshot(const char *path, const struct vdi_import_sink *sink,
+					   struct vdi_import_totals *totals, struct vd_error *reterr);
 
 #endif

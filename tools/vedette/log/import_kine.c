@@ -1,13 +1,14 @@
 /* A log out of kine's table (k3s-io/kine, pkg/drivers/generic): one row for each revision.
  *
- *	id			the revision
- *	name, value, lease	key, value, lease
- *	deleted			the key went away
- *	create_revision		of the key; 0 for a row that creates it
- *	name compact_rev_key	prev_revision is the compacted revision
- *	name gap-...		a revision that holds nothing
+ * 	id			the revision
+ * 	name, value, lease	key, value, lease
+ * 	deleted			the key went away
+ * 	create_revision		of the key; 0 for a row that creates it
+ * 	name compact_rev_key	prev_revision is the compacted revision
+ * 	name gap-...		a revision that holds nothing
  *
- * Rows up to the compacted revision are what was live then: the snapshot. Read row by row, without writing anything: the database may be in use.
+ * Rows up to the compacted revision are what was live then: the snapshot. Read row by row, without writing
+ * anything: the database may be in use.
  */
 #include "import_command.h"
 
@@ -32,7 +33,8 @@ static vd_status fail(const struct kine *kine, const char *what)
 
 	if (code == SQLITE_NOMEM)
 		return VD_NOMEM;
-	return vd_error_set(kine->reterr, code == SQLITE_CANTOPEN ? VD_NOT_FOUND : VD_BAD_REQUEST, "%s: %s", what, sqlite3_errmsg(kine->database));
+	return vd_error_set(kine->reterr, code == SQLITE_CANTOPEN ? VD_NOT_FOUND : VD_BAD_REQUEST, "%s: %s",
+			    what, sqlite3_errmsg(kine->database));
 }
 
 static vd_status prepare(struct kine *kine, const char *statement)
@@ -40,26 +42,25 @@ static vd_status prepare(struct kine *kine, const char *statement)
 	if (kine->rows)
 		sqlite3_finalize(kine->rows);
 	kine->rows = NULL;
-	return sqlite3_prepare_v2(kine->database, statement, -1, &kine->rows, NULL) == SQLITE_OK ? VD_OK : fail(kine, "no database of kine");
+	return sqlite3_prepare_v2(kine->database, statement, -1, &kine->rows, NULL) == SQLITE_OK ?
+		       VD_OK :
+		       fail(kine, "no database of kine");
 }
 
 static vd_status read_compacted(struct kine *kine)
 {
 	VDI_TRY(prepare(kine, "SELECT max(prev_revision) FROM kine WHERE name = 'compact_rev_key'"));
 	switch (sqlite3_step(kine->rows)) {
-	case SQLITE_ROW:
-		kine->compacted = sqlite3_column_int64(kine->rows, 0);
-		return VD_OK;
-	case SQLITE_DONE:
-		return VD_OK;
-	default:
-		return fail(kine, "it cannot be read");
+	case SQLITE_ROW: kine->compacted = sqlite3_column_int64(kine->rows, 0); return VD_OK;
+	case SQLITE_DONE: return VD_OK;
+	default: return fail(kine, "it cannot be read");
 	}
 }
 
 static bool is_kines_own(struct vd_bytes name)
 {
-	return vd_bytes_equal(name, vd_bytes_of("compact_rev_key")) || vd_bytes_has_prefix(name, vd_bytes_of("gap-"));
+	return vd_bytes_equal(name, vd_bytes_of("compact_rev_key")) ||
+	       vd_bytes_has_prefix(name, vd_bytes_of("gap-"));
 }
 
 static struct vd_bytes bytes_of(const struct kine *kine, int column)
@@ -94,9 +95,10 @@ static vd_status take_row(struct kine *kine)
 {
 	vd_rev		revision = sqlite3_column_int64(kine->rows, 0);
 	struct vd_bytes name = bytes_of(kine, 1);
-	bool		is_delete = sqlite3_column_int(kine->rows, 3) != 0, is_create = sqlite3_column_int(kine->rows, 2) != 0;
-	struct vd_kv   *kv;
-	vd_status	status;
+	bool		is_delete = sqlite3_column_int(kine->rows, 3) != 0,
+	     is_create = sqlite3_column_int(kine->rows, 2) != 0;
+	struct vd_kv *kv;
+	vd_status     status;
 
 	kine->totals->read++;
 	if (is_kines_own(name)) {
@@ -104,10 +106,12 @@ static vd_status take_row(struct kine *kine)
 		return VD_OK;
 	}
 	if (revision < 1 || name.size == 0 || name.size > VD_KEY_SIZE_MAX)
-		return vd_error_set(kine->reterr, VD_BAD_REQUEST, "row %" PRId64 ": a key of %zu bytes", revision, name.size);
+		return vd_error_set(kine->reterr, VD_BAD_REQUEST, "row %" PRId64 ": a key of %zu bytes",
+				    revision, name.size);
 	status = vd_kv_new(name, is_delete ? VD_BYTES_NONE : bytes_of(kine, 6), &kv);
 	if (status != VD_OK)
-		return vd_error_set(kine->reterr, status, "row %" PRId64 ": %s", revision, vd_status_sentence(status));
+		return vd_error_set(kine->reterr, status, "row %" PRId64 ": %s", revision,
+				    vd_status_sentence(status));
 	kv->mod_rev = revision;
 	if (!is_delete) {
 		kv->create_rev = is_create ? revision : sqlite3_column_int64(kine->rows, 4);
@@ -115,7 +119,9 @@ static vd_status take_row(struct kine *kine)
 		kv->lease = sqlite3_column_int64(kine->rows, 5);
 	}
 	if (kv->create_rev < 0 || kv->create_rev > revision)
-		status = vd_error_set(kine->reterr, VD_BAD_REQUEST, "row %" PRId64 ": its create_revision is %" PRId64, revision, kv->create_rev);
+		status = vd_error_set(kine->reterr, VD_BAD_REQUEST,
+				      "row %" PRId64 ": its create_revision is %" PRId64, revision,
+				      kv->create_rev);
 	else
 		status = give(kine, is_delete, kv);
 	vd_kv_unref(kv);
@@ -123,8 +129,10 @@ static vd_status take_row(struct kine *kine)
 }
 
 /* Up to the compacted revision the newest row of a key alone: older ones are about to go. */
-static const char rows[] = "SELECT id, name, created, deleted, create_revision, lease, value FROM kine AS row WHERE id > ?1 OR NOT EXISTS "
-			   "(SELECT 1 FROM kine AS later WHERE later.name = row.name AND later.id > row.id AND later.id <= ?1) ORDER BY id";
+static const char rows[] = "SELECT id, name, created, deleted, create_revision, lease, value FROM kine AS "
+			   "row WHERE id > ?1 OR NOT EXISTS "
+			   "(SELECT 1 FROM kine AS later WHERE later.name = row.name AND later.id > row.id "
+			   "AND later.id <= ?1) ORDER BY id";
 
 static vd_status read_rows(struct kine *kine)
 {
@@ -148,7 +156,8 @@ static vd_status read_rows(struct kine *kine)
 	return status == VD_OK ? vdi_import_order_commit(&kine->order, kine->reterr) : status;
 }
 
-vd_status vdi_import_kine(const char *path, const struct vdi_import_sink *sink, struct vdi_import_totals *totals, struct vd_error *reterr)
+vd_status vdi_import_kine(const char *path, const struct vdi_import_sink *sink,
+			  struct vdi_import_totals *totals, struct vd_error *reterr)
 {
 	struct kine kine = { .sink = sink, .totals = totals, .order = { .sink = sink }, .reterr = reterr };
 	vd_status   status = VD_OK;
@@ -167,7 +176,8 @@ vd_status vdi_import_kine(const char *path, const struct vdi_import_sink *sink, 
 	return status;
 }
 #else
-vd_status vdi_import_kine(const char *path, const struct vdi_import_sink *sink, struct vdi_import_totals *totals, struct vd_error *reterr)
+vd_status vdi_import_kine(const char *path, const struct vdi_import_sink *sink,
+			  struct vdi_import_totals *totals, struct vd_error *reterr)
 {
 	(void) path;
 	(void) sink;

@@ -1,5 +1,6 @@
-/* A log out of an etcd snapshot: what was live at its compacted revision is the snapshot, every revision since is a transaction. The file is mapped, not read: memory is what the system
- * gives to its pages, and a hash for each key that was live then. */
+/* A log out of an etcd snapshot: what was live at its compacted revision is the snapshot, every revision
+ * since is a transaction. The file is mapped, not read: memory is what the system gives to its pages, and a
+ * hash for each key that was live then. */
 #include "import_command.h"
 
 #include <errno.h>
@@ -39,10 +40,12 @@ static bool is_same(const void *entry, const void *key)
 
 static struct live live_of(const struct vd_kv *kv)
 {
-	return (struct live) { vdi_hash_bytes(vd_kv_key(kv), SEED), vdi_hash_bytes(vd_kv_key(kv), ~(uint64_t) SEED), kv->mod_rev };
+	return (struct live) { vdi_hash_bytes(vd_kv_key(kv), SEED),
+			       vdi_hash_bytes(vd_kv_key(kv), ~(uint64_t) SEED), kv->mod_rev };
 }
 
-/* A compaction that was scheduled and has not finished leaves records that are superseded, or deleted by a tombstone. */
+/* A compaction that was scheduled and has not finished leaves records that are superseded, or deleted by a
+ * tombstone. */
 static vd_status note_live(void *arg, bool is_delete, struct vd_kv *kv)
 {
 	struct reading *reading = arg;
@@ -71,7 +74,8 @@ static vd_status note_live(void *arg, bool is_delete, struct vd_kv *kv)
 static vd_status end_snapshot(struct reading *reading)
 {
 	reading->in_snapshot = false;
-	return reading->sink->snapshot(reading->sink->arg, reading->snapshot.compacted, false, reading->reterr);
+	return reading->sink->snapshot(reading->sink->arg, reading->snapshot.compacted, false,
+				       reading->reterr);
 }
 
 static vd_status take(void *arg, bool is_delete, struct vd_kv *kv)
@@ -100,7 +104,8 @@ static vd_status read_all(struct reading *reading, struct vd_bytes bytes)
 	VDI_TRY(vdi_snapshot_init(&reading->snapshot, bytes, reading->reterr));
 	if (reading->snapshot.compacted > 0) {
 		VDI_TRY(vdi_snapshot_each(&reading->snapshot, note_live, reading, reading->reterr));
-		VDI_TRY(reading->sink->snapshot(reading->sink->arg, reading->snapshot.compacted, true, reading->reterr));
+		VDI_TRY(reading->sink->snapshot(reading->sink->arg, reading->snapshot.compacted, true,
+						reading->reterr));
 		reading->in_snapshot = true;
 		reading->order.last = reading->snapshot.compacted;
 	}
@@ -110,18 +115,22 @@ static vd_status read_all(struct reading *reading, struct vd_bytes bytes)
 	return vdi_import_order_commit(&reading->order, reading->reterr);
 }
 
-vd_status vdi_import_snapshot(const char *path, const struct vdi_import_sink *sink, struct vdi_import_totals *totals, struct vd_error *reterr)
+vd_status vdi_import_snapshot(const char *path, const struct vdi_import_sink *sink,
+			      struct vdi_import_totals *totals, struct vd_error *reterr)
 {
-	struct reading reading = { .sink = sink, .totals = totals, .order = { .sink = sink }, .reterr = reterr };
-	struct stat    about;
-	int	       file = open(path, O_RDONLY | O_CLOEXEC);
-	void	      *bytes = MAP_FAILED;
-	size_t	       position = 0;
-	void	      *live;
-	vd_status      status;
+	struct reading reading = {
+		.sink = sink, .totals = totals, .order = { .sink = sink }, .reterr = reterr
+	};
+	struct stat about;
+	int	    file = open(path, O_RDONLY | O_CLOEXEC);
+	void	   *bytes = MAP_FAILED;
+	size_t	    position = 0;
+	void	   *live;
+	vd_status   status;
 
 	if (file < 0 || fstat(file, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) {
-		status = vd_error_set(reterr, file < 0 ? VD_NOT_FOUND : VD_BAD_REQUEST, "%s", file < 0 ? strerror(errno) : "no snapshot: it is empty, or no file");
+		status = vd_error_set(reterr, file < 0 ? VD_NOT_FOUND : VD_BAD_REQUEST, "%s",
+				      file < 0 ? strerror(errno) : "no snapshot: it is empty, or no file");
 	} else {
 		bytes = mmap(NULL, (size_t) about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
 		status = bytes == MAP_FAILED ? vd_error_set(reterr, VD_IO, "%s", strerror(errno)) : VD_OK;

@@ -18,15 +18,15 @@
 #define REDACT_MAX 64
 
 struct record {
-	const struct vdi_command *command;
-	struct vdi_etcd_settings  etcd;
-	struct vdi_kube_settings  kube;
+	const struct vdi_command  *command;
+	struct vdi_etcd_settings   etcd;
+	struct vdi_kube_settings   kube;
 	struct vdi_import_settings import;
-	const char		 *output;
-	char			  key_prefix[VDI_ETCD_KEY_PREFIX_MAX];
-	struct vdi_texts	  redact;
-	int64_t			  until;
-	bool			  resume, relist, quiet, strict;
+	const char		  *output;
+	char			   key_prefix[VDI_ETCD_KEY_PREFIX_MAX];
+	struct vdi_texts	   redact;
+	int64_t			   until;
+	bool			   resume, relist, quiet, strict;
 
 	struct vd_env	      *env;
 	struct vd_store	      *store;
@@ -49,7 +49,8 @@ static void on_end(void *arg, const struct vd_error *error)
 
 static int fail(const struct record *record, const struct vd_error *error)
 {
-	return vdi_command_failed(record->command, "%s", error->message[0] ? error->message : vd_status_sentence(error->code));
+	return vdi_command_failed(record->command, "%s",
+				  error->message[0] ? error->message : vd_status_sentence(error->code));
 }
 
 static void say(const struct record *record, bool last)
@@ -59,8 +60,9 @@ static void say(const struct record *record, bool last)
 	vdi_recorder_position_get(record->recorder, &position);
 	if (record->quiet || (!last && !isatty(STDERR_FILENO)))
 		return;
-	(void) fprintf(stderr, "%svedette record: %s revision %lld, %llu records%s%s%s", isatty(STDERR_FILENO) ? "\r" : "",
-		       position.is_watching ? "at" : "the state at", (long long) position.revision, (unsigned long long) position.records,
+	(void) fprintf(stderr, "%svedette record: %s revision %lld, %llu records%s%s%s",
+		       isatty(STDERR_FILENO) ? "\r" : "", position.is_watching ? "at" : "the state at",
+		       (long long) position.revision, (unsigned long long) position.records,
 		       position.reconnects ? ", reconnected" : "",
 		       position.relists ? ", listed again after a gap" : "", last ? "\n" : " ");
 	(void) fflush(stderr);
@@ -77,28 +79,42 @@ static void wait_for_the_end(const struct record *record, const sigset_t *signal
 
 static vd_status open_log(struct record *record, struct vd_error *error)
 {
-	struct vdi_log_writer_options options = { .path = record->output, .resume = record->resume, .strict = record->strict,
-						  .source = record->etcd.urls		       ? record->etcd.endpoints[0] :
-							    record->kube.http.server ? record->kube.http.server :
-										       vdi_import_settings_source(&record->import),
-						  .redact = record->redact.items, .redact_count = record->redact.count };
+	struct vdi_log_writer_options options = {
+		.path = record->output,
+		.resume = record->resume,
+		.strict = record->strict,
+		.source = record->etcd.urls	   ? record->etcd.endpoints[0] :
+			  record->kube.http.server ? record->kube.http.server :
+						     vdi_import_settings_source(&record->import),
+		.redact = record->redact.items,
+		.redact_count = record->redact.count
+	};
 	struct vdi_log_writer_totals totals = { 0 };
-	vd_status		     status = vdi_log_writer_open(&options, &record->writer, &record->after, error);
+	vd_status status = vdi_log_writer_open(&options, &record->writer, &record->after, error);
 
 	if (status == VD_EXISTS)
-		return vd_error_set(error, VD_EXISTS, "%s is there already: --resume goes on with it", record->output);
+		return vd_error_set(error, VD_EXISTS, "%s is there already: --resume goes on with it",
+				    record->output);
 	if (status == VD_OK)
 		vdi_log_writer_totals_get(record->writer, &totals);
 	if (totals.cut)
-		(void) fprintf(stderr, "vedette record: warning: cut %llu bytes of an incomplete transaction off the end of %s\n", (unsigned long long) totals.cut, record->output);
+		(void) fprintf(stderr,
+			       "vedette record: warning: cut %llu bytes of an incomplete transaction off the "
+			       "end of %s\n",
+			       (unsigned long long) totals.cut, record->output);
 	return status;
 }
 
 static int record_all(struct record *record, const sigset_t *signals)
 {
-	struct vdi_recorder_options options = { .store = record->store, .writer = record->writer, .prefix = vd_bytes_of(record->key_prefix),
-						.after = record->after, .until = record->until,
-						.relist_path = record->relist ? record->output : NULL, .ended = on_end, .arg = record };
+	struct vdi_recorder_options options = { .store = record->store,
+						.writer = record->writer,
+						.prefix = vd_bytes_of(record->key_prefix),
+						.after = record->after,
+						.until = record->until,
+						.relist_path = record->relist ? record->output : NULL,
+						.ended = on_end,
+						.arg = record };
 	struct vdi_wait		    wait;
 	bool			    has_ended;
 
@@ -122,7 +138,8 @@ static int run_record(struct record *record, const sigset_t *signals)
 	if (record->etcd.urls)
 		error.code = vdi_etcd_settings_open(&record->etcd, record->env, &record->store, &error);
 	else
-		error.code = vdi_kube_settings_open(record->command, &record->kube, record->env, true, &record->store, &error);
+		error.code = vdi_kube_settings_open(record->command, &record->kube, record->env, true,
+						    &record->store, &error);
 	if (error.code != VD_OK) {
 		(void) fail(record, &error);
 		return vdi_etcd_settings_exit(error.code);
@@ -154,24 +171,30 @@ static int import(struct record *record)
 	if (closing.code != VD_OK)
 		return fail(record, &closing);
 	if (!record->quiet)
-		(void) fprintf(stderr, "vedette record: %llu of %llu taken, %llu left out, up to revision %lld\n", (unsigned long long) totals.taken,
-			       (unsigned long long) totals.read, (unsigned long long) totals.skipped, (long long) totals.revision);
+		(void) fprintf(stderr,
+			       "vedette record: %llu of %llu taken, %llu left out, up to revision %lld\n",
+			       (unsigned long long) totals.taken, (unsigned long long) totals.read,
+			       (unsigned long long) totals.skipped, (long long) totals.revision);
 	return VDI_EXIT_OK;
 }
 
 static int check_import(const struct record *record)
 {
 	if (record->resume || record->relist || record->until || record->strict)
-		return vdi_command_mistake(record->command, "--resume, --strict, --relist and --until exclude --from-...");
+		return vdi_command_mistake(record->command,
+					   "--resume, --strict, --relist and --until exclude --from-...");
 	if (record->import.watch && strcmp(record->import.watch, "-") == 0)
-		return vdi_command_mistake(record->command, "--from-watch reads its file twice, so it cannot be standard input");
+		return vdi_command_mistake(
+			record->command, "--from-watch reads its file twice, so it cannot be standard input");
 	return VDI_EXIT_OK;
 }
 
 static int run(const struct vdi_command *command, int argc, char **argv)
 {
 	const char	       *redact[REDACT_MAX];
-	struct record		record = { .command = command, .etcd = VDI_ETCD_SETTINGS_INIT, .redact = { redact, 0, REDACT_MAX } };
+	struct record		record = { .command = command,
+					   .etcd = VDI_ETCD_SETTINGS_INIT,
+					   .redact = { redact, 0, REDACT_MAX } };
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
 	sigset_t		signals;
 	size_t			operand_count;
@@ -185,11 +208,14 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		  "event log to write; compressed if the name ends in .zst", &record.output },
 		{ 0, "resume", VDI_OPTION_FLAG, NULL,
 		  "append to an existing log; an incomplete transaction at its end is removed, with a "
-		  "warning", &record.resume },
-		{ 0, "strict", VDI_OPTION_FLAG, NULL, "with --resume: fail if the log ends in an incomplete transaction", &record.strict },
+		  "warning",
+		  &record.resume },
+		{ 0, "strict", VDI_OPTION_FLAG, NULL,
+		  "with --resume: fail if the log ends in an incomplete transaction", &record.strict },
 		{ 0, "relist", VDI_OPTION_FLAG, NULL,
 		  "if the next revision was compacted: continue with a new list instead of ending; the log "
-		  "marks the place", &record.relist },
+		  "marks the place",
+		  &record.relist },
 		{ 0, "redact", VDI_OPTION_TEXTS, "PATH",
 		  "clear this path in every value, such as .data (may be repeated)", &record.redact },
 		{ 0, "until", VDI_OPTION_NUMBER, "REV", "end after recording this revision", &record.until },
@@ -197,14 +223,19 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	};
 
 	vdi_kube_settings_init(&record.kube);
-	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &result))
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count,
+			       &log, &result))
 		return result;
 	if (!vdi_etcd_settings_check(command, &record.etcd, &result))
 		return result;
-	sources = !!record.etcd.urls + vdi_kube_settings_given(&record.kube) + vdi_import_settings_count(&record.import);
+	sources = !!record.etcd.urls + vdi_kube_settings_given(&record.kube) +
+		  vdi_import_settings_count(&record.import);
 	if (sources != 1)
-		return vdi_command_mistake(command, sources ? "--etcd, --server (or --kubeconfig) and --from-... exclude each other" :
-							      "no source: give --etcd URL, --server URL, --kubeconfig FILE, --from-audit, --from-watch, --from-kine or --from-snapshot");
+		return vdi_command_mistake(
+			command,
+			sources ? "--etcd, --server (or --kubeconfig) and --from-... exclude each other" :
+				  "no source: give --etcd URL, --server URL, --kubeconfig FILE, "
+				  "--from-audit, --from-watch, --from-kine or --from-snapshot");
 	if (record.import.resources && record.import.watch == NULL)
 		return vdi_command_mistake(command, "--resources requires --from-watch");
 	if (record.output == NULL)
@@ -230,7 +261,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 const struct vdi_command vdi_command_record = {
 	.name = "record",
 	.summary = "Record an etcd or a Kubernetes endpoint into an event log.",
-	.usage = "vedette record (--etcd URL[,URL...] | --server URL | --kubeconfig FILE | --from-... FILE) --output FILE [options]",
+	.usage = "vedette record (--etcd URL[,URL...] | --server URL | --kubeconfig FILE | --from-... FILE) "
+		 "--output FILE [options]",
 	.details = "Records the current state, then every revision once, until Ctrl-C, SIGTERM or\n"
 		   "--until. --resume continues a recording that was stopped or killed. If the next\n"
 		   "revision was compacted, recording ends with an error, because a log must not\n"
@@ -242,9 +274,12 @@ const struct vdi_command vdi_command_record = {
 		   "serve --load`.\n"
 		   "Exit status: 0 complete or ended by a signal, 1 failure, 2 usage error.\n",
 	.examples = "  vedette record --etcd http://127.0.0.1:2379 --output cluster.ndjson.zst\n"
-		    "  vedette record --kubeconfig ~/.kube/config --kind pods --kind deployments.apps --output cluster.ndjson.zst --relist\n"
-		    "  kubectl get pods -A --watch -o json --output-watch-events >watch.json; vedette record --from-watch watch.json --output pods.ndjson\n"
+		    "  vedette record --kubeconfig ~/.kube/config --kind pods --kind deployments.apps "
+		    "--output cluster.ndjson.zst --relist\n"
+		    "  kubectl get pods -A --watch -o json --output-watch-events >watch.json; vedette record "
+		    "--from-watch watch.json --output pods.ndjson\n"
 		    "  vedette record --from-snapshot backup.db --output cluster.ndjson.zst\n"
-		    "  vedette record --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-prefix /registry --redact .data -o cluster.ndjson --resume\n",
+		    "  vedette record --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem "
+		    "--etcd-prefix /registry --redact .data -o cluster.ndjson --resume\n",
 	.run = run,
 };

@@ -1,7 +1,8 @@
 /* vedette replay: what watches would have seen of a recorded log, or the recorded cluster for real clients.
  *
- * Printing runs in the simulator: one thread, a clock that jumps, an order drawn from the seed. So the same log, seed and options print the same bytes, however
- * fast the machine is, and hours of recorded back-off and delay take no time. Serving runs on real threads at the recorded pace or as fast as clients take it.
+ * Printing runs in the simulator: one thread, a clock that jumps, an order drawn from the seed. So the same
+ * log, seed and options print the same bytes, however fast the machine is, and hours of recorded back-off and
+ * delay take no time. Serving runs on real threads at the recorded pace or as fast as clients take it.
  */
 #include <errno.h>
 #include <signal.h>
@@ -24,10 +25,12 @@
 #include "wait.h"
 
 #define WATCHES_MAX 256
-/* Transactions from the log to the slowest watch when printing: so few that what one reads the other wrote is still in the processor's own memory. */
+/* Transactions from the log to the slowest watch when printing: so few that what one reads the other wrote is
+ * still in the processor's own memory. */
 #define LEAD_MAX 256
 #define DRAIN_TIMEOUT VD_SECONDS(8)
-/* Simulated time that watches get to come back and catch up when the log has ended: a reflector backs off for at most half a minute. */
+/* Simulated time that watches get to come back and catch up when the log has ended: a reflector backs off for
+ * at most half a minute. */
 #define SETTLE_LIMIT VD_SECONDS(300)
 
 struct replay {
@@ -42,22 +45,24 @@ struct replay {
 	struct vdi_log_settings	  log;
 
 	/* Printing. */
-	struct vd_env		 *env;
-	struct vd_player	 *player;
-	struct vdi_resources	  resources;
-	struct vdi_replay_watch	 *watches;
+	struct vd_env		  *env;
+	struct vd_player	  *player;
+	struct vdi_resources	   resources;
+	struct vdi_replay_watch	  *watches;
 	const struct vdi_resource *resource_last; /* of codec_of */
-	struct vdi_viewer	**viewers;
-	size_t			  watch_count, viewer_count;
-	struct vdi_replay_expect *expect;
-	bool			  output_failed;
-	struct timespec		  said;
+	struct vdi_viewer	 **viewers;
+	size_t			   watch_count, viewer_count;
+	struct vdi_replay_expect  *expect;
+	bool			   output_failed;
+	struct timespec		   said;
 };
 
 static int fail(const struct vd_error *error)
 {
-	(void) fprintf(stderr, "vedette replay: %s\n", error->message[0] ? error->message : vd_status_sentence(error->code));
-	return error->code == VD_INVALID_ARGUMENT || error->code == VD_INVALID ? VDI_EXIT_USAGE : VDI_EXIT_FAILED;
+	(void) fprintf(stderr, "vedette replay: %s\n",
+		       error->message[0] ? error->message : vd_status_sentence(error->code));
+	return error->code == VD_INVALID_ARGUMENT || error->code == VD_INVALID ? VDI_EXIT_USAGE :
+										 VDI_EXIT_FAILED;
 }
 
 static void player_options(const struct replay *replay, struct vd_player_options *ret_options)
@@ -102,9 +107,11 @@ static vd_status load_resources(struct replay *replay, struct vd_error *reterr)
 		return VD_OK;
 	file = fopen(replay->resources_path, "re");
 	if (file == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "cannot open %s: %s", replay->resources_path, strerror(errno));
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "cannot open %s: %s", replay->resources_path,
+				    strerror(errno));
 	size = getdelim(&text, &capacity, '\0', file);
-	status = vdi_resources_load(&replay->resources, (struct vd_bytes) { text, size > 0 ? (size_t) size : 0 }, reterr);
+	status = vdi_resources_load(&replay->resources,
+				    (struct vd_bytes) { text, size > 0 ? (size_t) size : 0 }, reterr);
 	free(text);
 	(void) fclose(file);
 	return status;
@@ -115,7 +122,8 @@ static bool selects_by(const struct vdi_replay_watch *watch, const char *field)
 	struct vdi_field_selector *selector;
 	bool			   found = false;
 
-	if (watch->options.field_selector.size == 0 || vdi_field_selector_parse(watch->options.field_selector, &selector, NULL) != VD_OK)
+	if (watch->options.field_selector.size == 0 ||
+	    vdi_field_selector_parse(watch->options.field_selector, &selector, NULL) != VD_OK)
 		return false;
 	for (size_t i = 0; i < vdi_field_selector_count(selector) && !found; i++)
 		found = vd_bytes_equal(vdi_field_selector_term(selector, i).field, vd_bytes_of(field));
@@ -123,14 +131,17 @@ static bool selects_by(const struct vdi_replay_watch *watch, const char *field)
 	return found;
 }
 
-/* Those that a watch selects by: every declared field is looked for in every object, and has an index for lists, which nobody makes here. */
-static size_t fields_of(const struct replay *replay, const struct vdi_resource *resource, struct vd_field_spec *ret_fields)
+/* Those that a watch selects by: every declared field is looked for in every object, and has an index for
+ * lists, which nobody makes here. */
+static size_t fields_of(const struct replay *replay, const struct vdi_resource *resource,
+			struct vd_field_spec *ret_fields)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < resource->field_count && count < VD_FIELDS_MAX; i++)
 		for (size_t j = 0; j < replay->watch_count; j++)
-			if (replay->watches[j].resource == resource && selects_by(&replay->watches[j], resource->fields[i].name)) {
+			if (replay->watches[j].resource == resource &&
+			    selects_by(&replay->watches[j], resource->fields[i].name)) {
 				ret_fields[count++] = resource->fields[i];
 				break;
 			}
@@ -149,7 +160,8 @@ static vd_status make_cacher(struct replay *replay, struct vdi_resource *resourc
 	VDI_TRY(vdi_resource_cacher_options(resource, fields, field_count, name, &options, reterr));
 	if (vdi_codec_json_prepare_init(resource->codec) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	return vd_cacher_new(replay->env, vd_player_store(replay->player), &options, &resource->cacher, reterr);
+	return vd_cacher_new(replay->env, vd_player_store(replay->player), &options, &resource->cacher,
+			     reterr);
 }
 
 /* Of the watched resources; mostly it is the one that was asked for last. */
@@ -174,8 +186,8 @@ static vd_status read_watches(struct replay *replay, struct vd_error *reterr)
 	if (replay->watches == NULL || replay->viewers == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	for (; replay->watch_count < replay->specs.count; replay->watch_count++)
-		VDI_TRY(vdi_replay_watch_parse(replay->specs.items[replay->watch_count], &replay->resources, &replay->watches[replay->watch_count],
-					       reterr));
+		VDI_TRY(vdi_replay_watch_parse(replay->specs.items[replay->watch_count], &replay->resources,
+					       &replay->watches[replay->watch_count], reterr));
 	return VD_OK;
 }
 
@@ -186,17 +198,23 @@ static vd_status open_viewers(struct replay *replay, struct vd_error *reterr)
 	VDI_TRY(vdi_fault_plan_init(&faults, replay->faults, reterr));
 	for (size_t i = 0; i < replay->watch_count; i++) {
 		struct vdi_replay_watch	 *watch = &replay->watches[i];
-		struct vdi_viewer_options options = { .number = (unsigned) i, .watch = &watch->options, .resume = replay->resume, .pause = faults.slow,
-						      .line = take_line, .line_arg = replay };
+		struct vdi_viewer_options options = { .number = (unsigned) i,
+						      .watch = &watch->options,
+						      .resume = replay->resume,
+						      .pause = faults.slow,
+						      .line = take_line,
+						      .line_arg = replay };
 
 		if (replay->quiet && replay->expect == NULL)
 			options.line = NULL; /* it is not even made */
 		if (faults.slow.ns > 0)
 			watch->options.lag_events_max = 100; /* as upstream's buffers */
 		if (watch->timeout_s > 0)
-			watch->options.deadline = vd_mono_add(vd_env_now(replay->env), VD_SECONDS(watch->timeout_s));
+			watch->options.deadline =
+				vd_mono_add(vd_env_now(replay->env), VD_SECONDS(watch->timeout_s));
 		VDI_TRY(vd_cacher_ready_wait(watch->resource->cacher, SETTLE_LIMIT, reterr));
-		if (vdi_viewer_new(replay->env, watch->resource->cacher, &options, &replay->viewers[i]) != VD_OK)
+		if (vdi_viewer_new(replay->env, watch->resource->cacher, &options, &replay->viewers[i]) !=
+		    VD_OK)
 			return vd_error_set(reterr, VD_NOMEM, "out of memory");
 		replay->viewer_count++;
 	}
@@ -214,7 +232,8 @@ static bool all_open(void *arg)
 	return true;
 }
 
-/* A read that must be as new as the log's end makes an idle cache ask the store how far it is. Whatever it answers: all_caught_up decides. */
+/* A read that must be as new as the log's end makes an idle cache ask the store how far it is. Whatever it
+ * answers: all_caught_up decides. */
 static void refresh(struct replay *replay)
 {
 	struct vd_player_position position;
@@ -228,7 +247,8 @@ static void refresh(struct replay *replay)
 		options.revision = position.revision;
 		options.match = VD_MATCH_NOT_OLDER_THAN;
 		options.limit = 1;
-		if (vd_cacher_revision(cacher) < position.revision && vd_cacher_ready_wait(cacher, SETTLE_LIMIT, NULL) == VD_OK &&
+		if (vd_cacher_revision(cacher) < position.revision &&
+		    vd_cacher_ready_wait(cacher, SETTLE_LIMIT, NULL) == VD_OK &&
 		    vd_cacher_list_wait(cacher, &options, &list, NULL) == VD_OK)
 			vd_list_free(list);
 	}
@@ -256,10 +276,12 @@ static void say_progress(struct replay *replay, const struct vd_player_position 
 {
 	struct timespec now;
 
-	if (!isatty(STDERR_FILENO) || clock_gettime(CLOCK_MONOTONIC, &now) != 0 || now.tv_sec == replay->said.tv_sec)
+	if (!isatty(STDERR_FILENO) || clock_gettime(CLOCK_MONOTONIC, &now) != 0 ||
+	    now.tv_sec == replay->said.tv_sec)
 		return;
 	replay->said = now;
-	(void) fprintf(stderr, "\rvedette replay: revision %lld, %llu records ", (long long) position->revision, (unsigned long long) position->records);
+	(void) fprintf(stderr, "\rvedette replay: revision %lld, %llu records ",
+		       (long long) position->revision, (unsigned long long) position->records);
 }
 
 static bool has_ended(void *arg)
@@ -288,10 +310,17 @@ static void run_to_the_end(struct replay *replay)
 static void warn_of_tail(const struct replay *replay, const struct vd_player_position *position)
 {
 	if (position->was_torn)
-		(void) fprintf(stderr, "vedette replay: warning: %s is torn at line %llu: %llu whole records and %llu bytes at its end were left out\n", replay->path,
-			       (unsigned long long) position->torn_line, (unsigned long long) position->torn_records, (unsigned long long) position->torn_bytes);
+		(void) fprintf(stderr,
+			       "vedette replay: warning: %s is torn at line %llu: %llu whole records and "
+			       "%llu bytes at its end were left out\n",
+			       replay->path, (unsigned long long) position->torn_line,
+			       (unsigned long long) position->torn_records,
+			       (unsigned long long) position->torn_bytes);
 	else if (position->was_unclosed)
-		(void) fprintf(stderr, "vedette replay: warning: %s has no closing line: its writer was stopped hard, or lines at its end are missing\n", replay->path);
+		(void) fprintf(stderr,
+			       "vedette replay: warning: %s has no closing line: its writer was stopped "
+			       "hard, or lines at its end are missing\n",
+			       replay->path);
 }
 
 static int finish(struct replay *replay)
@@ -299,7 +328,9 @@ static int finish(struct replay *replay)
 	struct vd_player_position position;
 	struct vd_error		  error = { 0 };
 	uint64_t		  equal = 0;
-	vd_status		  status = replay->until_revision ? VD_OK : vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(1), &error);
+	vd_status		  status = replay->until_revision ?
+						   VD_OK :
+						   vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(1), &error);
 
 	vd_player_position_get(replay->player, &position);
 	if (isatty(STDERR_FILENO) && replay->said.tv_sec)
@@ -421,10 +452,10 @@ static int serve_player(struct replay *replay, const sigset_t *signals)
 {
 	struct vd_server_options  options = VD_SERVER_OPTIONS_INIT;
 	struct vd_player_position position;
-	struct vdi_fault_plan	 faults;
-	struct vd_server	*server;
-	struct vd_error		 error = { 0 };
-	int			 result = VDI_EXIT_OK;
+	struct vdi_fault_plan	  faults;
+	struct vd_server	 *server;
+	struct vd_error		  error = { 0 };
+	int			  result = VDI_EXIT_OK;
 
 	options.listen = replay->listen;
 	options.threads = replay->threads;
@@ -490,36 +521,48 @@ static int check(struct replay *replay)
 	if (replay->speed_text && strcmp(replay->speed_text, "max") != 0) {
 		replay->speed = strtod(replay->speed_text, &end);
 		if (*end || end == replay->speed_text || !(replay->speed > 0) || replay->speed > 1e9)
-			return vdi_command_mistake(replay->command, "--speed must be \"max\" or a number above 0, not \"%s\"", replay->speed_text);
+			return vdi_command_mistake(replay->command,
+						   "--speed must be \"max\" or a number above 0, not \"%s\"",
+						   replay->speed_text);
 	}
-	if (replay->listen && (replay->specs.count || replay->expect_path || replay->resume || replay->quiet || replay->until_revision))
-		return vdi_command_mistake(replay->command, "--listen excludes --watch, --expect, --resume, --quiet and --until");
+	if (replay->listen && (replay->specs.count || replay->expect_path || replay->resume ||
+			       replay->quiet || replay->until_revision))
+		return vdi_command_mistake(
+			replay->command,
+			"--listen excludes --watch, --expect, --resume, --quiet and --until");
 	if (replay->listen == NULL && (replay->read_only || replay->threads || replay->paused))
-		return vdi_command_mistake(replay->command, "--read-only, --paused and --threads require --listen");
+		return vdi_command_mistake(replay->command,
+					   "--read-only, --paused and --threads require --listen");
 	if (replay->rounds == 0 && replay->listen == NULL && replay->until_revision == 0)
 		return vdi_command_mistake(replay->command, "--loop 0 requires --listen or --until");
 	if (replay->rounds != 1 && strcmp(replay->path, "-") == 0)
-		return vdi_command_mistake(replay->command, "--loop requires a file: standard input can be read only once");
+		return vdi_command_mistake(replay->command,
+					   "--loop requires a file: standard input can be read only once");
 	if (replay->listen == NULL && replay->specs.count == 0)
-		return vdi_command_mistake(replay->command, "no output: give --watch KIND (may be repeated) or --listen ADDR:PORT");
+		return vdi_command_mistake(
+			replay->command,
+			"no output: give --watch KIND (may be repeated) or --listen ADDR:PORT");
 	return VDI_EXIT_OK;
 }
 
 static int run(const struct vdi_command *command, int argc, char **argv)
 {
-	const char    *specs[WATCHES_MAX];
-	const char    *operands[1];
-	size_t	       operand_count;
-	int	       result;
-	struct replay  replay = { .command = command, .specs = { specs, 0, WATCHES_MAX }, .log = { "warning", "text" }, .rounds = 1 };
+	const char	       *specs[WATCHES_MAX];
+	const char	       *operands[1];
+	size_t			operand_count;
+	int			result;
+	struct replay		replay = { .command = command,
+					   .specs = { specs, 0, WATCHES_MAX },
+					   .log = { "warning", "text" },
+					   .rounds = 1 };
 	const struct vdi_option table[] = {
 		{ 0, "watch", VDI_OPTION_TEXTS, "SPEC",
 		  "print the events of this watch: 'pods?namespace=a&labelSelector=x%3Dy&resourceVersion=5'",
 		  &replay.specs },
 		{ 0, "strict", VDI_OPTION_FLAG, NULL,
 		  "fail if the log has a torn end or no closing line (default: warn)", &replay.strict },
-		{ 0, "resume", VDI_OPTION_FLAG, NULL,
-		  "reopen a watch that ended, as clients do", &replay.resume },
+		{ 0, "resume", VDI_OPTION_FLAG, NULL, "reopen a watch that ended, as clients do",
+		  &replay.resume },
 		{ 0, "expect", VDI_OPTION_TEXT, "FILE",
 		  "compare the events with the lines of this file and print the first difference",
 		  &replay.expect_path },
@@ -528,30 +571,35 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		  "serve the recorded cluster to Kubernetes clients; port 0: chosen by the system",
 		  &replay.listen },
 		{ 0, "read-only", VDI_OPTION_FLAG, NULL, "reject writes of clients", &replay.read_only },
-		{ 0, "paused", VDI_OPTION_FLAG, NULL,
-		  "start paused; SIGUSR1 resumes and pauses", &replay.paused },
+		{ 0, "paused", VDI_OPTION_FLAG, NULL, "start paused; SIGUSR1 resumes and pauses",
+		  &replay.paused },
 		{ 0, "threads", VDI_OPTION_COUNT, "N",
 		  "number of event-loop threads (default: number of processors)", &replay.threads },
-		{ 0, "resources", VDI_OPTION_TEXT, "FILE",
-		  "additional kinds (JSON)", &replay.resources_path },
+		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "additional kinds (JSON)",
+		  &replay.resources_path },
 		{ 0, "speed", VDI_OPTION_TEXT, "N|max",
 		  "multiple of the recorded speed, or max: as fast as watches read (default max)",
 		  &replay.speed_text },
-		{ 0, "start", VDI_OPTION_NUMBER, "REV",
-		  "apply the log up to this revision before starting", &replay.start_revision },
+		{ 0, "start", VDI_OPTION_NUMBER, "REV", "apply the log up to this revision before starting",
+		  &replay.start_revision },
 		{ 0, "until", VDI_OPTION_NUMBER, "REV", "stop at this revision", &replay.until_revision },
 		{ 0, "seed", VDI_OPTION_NUMBER, "N",
 		  "seed of the faults and of the order of concurrent work (default 0)", &replay.seed },
-		{ 0, "faults", VDI_OPTION_TEXT, "SPEC", "faults, separated by commas: disconnect=P, compact=P, error=P, delay=D, delay-rate=P, stale=D, refuse=P, lose=P, too-large=P, slow=D, "
-						       "cut=P, disconnect@REV, compact@REV, error@REV", &replay.faults },
+		{ 0, "faults", VDI_OPTION_TEXT, "SPEC",
+		  "faults, separated by commas: disconnect=P, compact=P, error=P, delay=D, delay-rate=P, "
+		  "stale=D, refuse=P, lose=P, too-large=P, slow=D, "
+		  "cut=P, disconnect@REV, compact@REV, error@REV",
+		  &replay.faults },
 		{ 0, "loop", VDI_OPTION_NUMBER, "N",
 		  "number of times to play the log, at increasing revisions; 0: for ever, with --listen or "
-		  "--until (default 1)", &replay.rounds },
+		  "--until (default 1)",
+		  &replay.rounds },
 		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE",
 		  "maximum size of retained older revisions (default 64MiB)", &replay.history_bytes },
 	};
 
-	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands, 1, &operand_count, &replay.log, &result))
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, operands, 1, &operand_count,
+			       &replay.log, &result))
 		return result;
 	if (operand_count != 1)
 		return vdi_command_mistake(command, "LOG is missing");
@@ -568,12 +616,15 @@ const struct vdi_command vdi_command_replay = {
 	.usage = "vedette replay [options] LOG",
 	.details = "Applies the log to the watch cache as it was recorded. Prints one line of JSON\n"
 		   "for each watch event:\n"
-		   "  {\"watch\":0,\"type\":\"ADDED\",\"rev\":12,\"key\":\"/registry/pods/a/b\",\"object\":{...}},\n"
+		   "  "
+		   "{\"watch\":0,\"type\":\"ADDED\",\"rev\":12,\"key\":\"/registry/pods/a/"
+		   "b\",\"object\":{...}},\n"
 		   "also BOOKMARK and ERROR, and {\"watch\":0,\"end\":\"reason\"}. The same log, seed\n"
 		   "and options print the same bytes.\n"
 		   "Exit status: 0 success, 1 failure or a difference to --expect, 2 usage error.\n",
 	.examples = "  vedette replay examples/small-cluster.ndjson --watch 'pods?namespace=web'\n"
-		    "  vedette replay log.ndjson.zst --watch pods --watch deployments.apps --resume --faults disconnect=0.01,delay=50ms --seed 7\n"
+		    "  vedette replay log.ndjson.zst --watch pods --watch deployments.apps --resume --faults "
+		    "disconnect=0.01,delay=50ms --seed 7\n"
 		    "  vedette replay log.ndjson --watch pods --expect pods.expected\n"
 		    "  vedette replay log.ndjson --listen 127.0.0.1:8080 --speed 10\n",
 	.run = run,

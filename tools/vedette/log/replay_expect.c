@@ -19,7 +19,8 @@ struct vdi_replay_expect {
 	bool	 differs;
 };
 
-vd_status vdi_replay_expect_open(const char *path, struct vdi_replay_expect **ret_expect, struct vd_error *reterr)
+vd_status vdi_replay_expect_open(const char *path, struct vdi_replay_expect **ret_expect,
+				 struct vd_error *reterr)
 {
 	struct vdi_replay_expect *expect = VDI_NEW(struct vdi_replay_expect);
 
@@ -29,7 +30,8 @@ vd_status vdi_replay_expect_open(const char *path, struct vdi_replay_expect **re
 	}
 	expect->file = fopen(path, "re");
 	if (expect->file == NULL) {
-		vd_status status = vd_error_set(reterr, errno == ENOENT ? VD_NOT_FOUND : VD_IO, "cannot open %s: %s", path, strerror(errno));
+		vd_status status = vd_error_set(reterr, errno == ENOENT ? VD_NOT_FOUND : VD_IO,
+						"cannot open %s: %s", path, strerror(errno));
 
 		vdi_replay_expect_close(expect);
 		return status;
@@ -50,7 +52,8 @@ static char *shown(const char *line, size_t size, size_t at)
 	start = VDI_MIN(start, size);
 	length = VDI_MIN(size - start, (size_t) SHOWN_MAX);
 	if (text)
-		snprintf(text, SHOWN_MAX + 8, "%s%.*s%s", start ? "..." : "", (int) length, line + start, start + length < size ? "..." : "");
+		snprintf(text, SHOWN_MAX + 8, "%s%.*s%s", start ? "..." : "", (int) length, line + start,
+			 start + length < size ? "..." : "");
 	return text;
 }
 
@@ -97,7 +100,8 @@ static void print_difference(const struct vdi_replay_expect *expect)
 {
 	uint64_t first = expect->equal > CONTEXT ? expect->equal - CONTEXT : 0;
 
-	fprintf(stderr, "vedette replay: differs from %s at line %llu\n", expect->path, (unsigned long long) expect->equal + 1);
+	fprintf(stderr, "vedette replay: differs from %s at line %llu\n", expect->path,
+		(unsigned long long) expect->equal + 1);
 	for (uint64_t i = first; i < expect->equal; i++)
 		fprintf(stderr, "  %s\n", expect->before[i % CONTEXT] ? expect->before[i % CONTEXT] : "");
 	fprintf(stderr, "- %s\n", expect->expected ? expect->expected : "(the file ends here)");

@@ -1,4 +1,5 @@
-/* See the header. Everything after the '?' but namespace and name means what it means to the REST server, and is checked by the same code. */
+/* See the header. Everything after the '?' but namespace and name means what it means to the REST server, and
+ * is checked by the same code. */
 #include "replay_watch.h"
 
 #include <stdio.h>
@@ -23,12 +24,13 @@ static bool is_named(const struct vdi_resource *resource, struct vd_bytes name)
 /* The first that fits: core comes first. */
 static struct vdi_resource *find(const struct vdi_resources *resources, struct vd_bytes text)
 {
-	const char	*dot = memchr(text.data, '.', text.size);
-	struct vd_bytes	 name = { text.data, dot ? (size_t) (dot - (const char *) text.data) : text.size };
-	struct vd_bytes	 group = { dot ? dot + 1 : NULL, dot ? text.size - name.size - 1 : 0 };
+	const char     *dot = memchr(text.data, '.', text.size);
+	struct vd_bytes name = { text.data, dot ? (size_t) (dot - (const char *) text.data) : text.size };
+	struct vd_bytes group = { dot ? dot + 1 : NULL, dot ? text.size - name.size - 1 : 0 };
 
 	for (size_t i = 0; i < resources->count; i++)
-		if (is_named(resources->items[i], name) && (dot == NULL || is(group, resources->items[i]->group)))
+		if (is_named(resources->items[i], name) &&
+		    (dot == NULL || is(group, resources->items[i]->group)))
 			return resources->items[i];
 	return NULL;
 }
@@ -40,7 +42,10 @@ static vd_status refuse(const char *text, const char *why, struct vd_error *rete
 
 static int hex(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9' ? c - '0' :
+	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
+				      -1;
 }
 
 /* The parameter key, decoded; empty when it is not there. False: too long, or badly escaped. */
@@ -81,7 +86,8 @@ static vd_status options_of(struct vdi_replay_watch *watch, const char *text, st
 	params->watch = true;
 	vdi_params_default(params);
 	if (!vdi_params_validate_list(params, &status) || !vdi_params_validate_query(params, &status) ||
-	    !vdi_field_support_check(watch->resource, params->field_selector, &status) || !vdi_params_revision(params->resource_version, &options.revision, &status) ||
+	    !vdi_field_support_check(watch->resource, params->field_selector, &status) ||
+	    !vdi_params_revision(params->resource_version, &options.revision, &status) ||
 	    !vdi_params_int(params->timeout_seconds, &watch->timeout_s, &status))
 		result = refuse(text, status.message, reterr);
 	options.namespace_name = vd_bytes_of(watch->namespace_name);
@@ -95,7 +101,8 @@ static vd_status options_of(struct vdi_replay_watch *watch, const char *text, st
 	return result;
 }
 
-vd_status vdi_replay_watch_parse(const char *text, const struct vdi_resources *resources, struct vdi_replay_watch *ret_watch, struct vd_error *reterr)
+vd_status vdi_replay_watch_parse(const char *text, const struct vdi_resources *resources,
+				 struct vdi_replay_watch *ret_watch, struct vd_error *reterr)
 {
 	const char	       *mark = strchr(text, '?');
 	struct vd_bytes		name = { text, mark ? (size_t) (mark - text) : strlen(text) };
@@ -103,10 +110,16 @@ vd_status vdi_replay_watch_parse(const char *text, const struct vdi_resources *r
 	vd_status		status;
 
 	if (watch.resource == NULL)
-		return refuse(text, "there is no such kind (a plural, a singular or a short name; further kinds: --resources)", reterr);
-	if (!scope_of(mark ? mark + 1 : NULL, "namespace", watch.namespace_name, sizeof watch.namespace_name) ||
+		return refuse(text,
+			      "there is no such kind (a plural, a singular or a short name; further kinds: "
+			      "--resources)",
+			      reterr);
+	if (!scope_of(mark ? mark + 1 : NULL, "namespace", watch.namespace_name,
+		      sizeof watch.namespace_name) ||
 	    !scope_of(mark ? mark + 1 : NULL, "name", watch.name, sizeof watch.name))
-		return refuse(text, "namespace and name must be at most 255 bytes, with %XX for special characters", reterr);
+		return refuse(text,
+			      "namespace and name must be at most 255 bytes, with %XX for special characters",
+			      reterr);
 	if (watch.namespace_name[0] && !watch.resource->namespaced)
 		return refuse(text, "the kind has no namespaces", reterr);
 	if (vdi_params_parse(vd_bytes_of(mark ? mark + 1 : ""), &watch.params) != VD_OK)

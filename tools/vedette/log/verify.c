@@ -1,5 +1,6 @@
-/* vedette verify: the watch guarantees of an etcd or a Kubernetes endpoint, checked for as long as one likes. An etcd is one run of verify_run.h over all keys; of a Kubernetes endpoint
- * every kind is one, because its watches are of one kind each. */
+/* vedette verify: the watch guarantees of an etcd or a Kubernetes endpoint, checked for as long as one likes.
+ * An etcd is one run of verify_run.h over all keys; of a Kubernetes endpoint every kind is one, because its
+ * watches are of one kind each. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,12 +37,12 @@ struct verify {
 	unsigned		  writers;
 	vd_dur			  duration;
 	char			  write_prefix[160];
-	char			  namespace_name[64]; /* of a Kubernetes endpoint: where is written; "": there is none of ours */
+	char namespace_name[64]; /* of a Kubernetes endpoint: where is written; "": there is none of ours */
 
-	struct vd_env	      *env;
-	struct vd_store	      *store;
-	struct one_run *runs;
-	size_t		run_count;
+	struct vd_env	*env;
+	struct vd_store *store;
+	struct one_run	*runs;
+	size_t		 run_count;
 
 	/* The actors' until the runs are closed; under lock. */
 	struct vdi_lock	     lock;
@@ -68,14 +69,16 @@ static void print_violation(const struct verify *verify, const struct vdi_violat
 	struct vdi_buffer line;
 
 	if (strcmp(verify->output, "json") != 0) {
-		printf("violated: %s: %s%s%s%s%s%s\n", vdi_guarantee_name(violation->guarantee), violation->text, *violation->key ? " (key " : "", violation->key,
+		printf("violated: %s: %s%s%s%s%s%s\n", vdi_guarantee_name(violation->guarantee),
+		       violation->text, *violation->key ? " (key " : "", violation->key,
 		       *violation->key ? ")" : "", *violation->stream ? ", watch: " : "", violation->stream);
 		(void) fflush(stdout);
 		return;
 	}
 	vdi_buffer_init(&line, 1 << 16);
-	vdi_buffer_printf(&line, "{\"violation\":\"%s\",\"revision\":%lld,\"other\":%lld", vdi_guarantee_name(violation->guarantee),
-			  (long long) violation->revision, (long long) violation->other);
+	vdi_buffer_printf(&line, "{\"violation\":\"%s\",\"revision\":%lld,\"other\":%lld",
+			  vdi_guarantee_name(violation->guarantee), (long long) violation->revision,
+			  (long long) violation->other);
 	append_string(&line, "key", violation->key);
 	append_string(&line, "watch", violation->stream);
 	append_string(&line, "text", violation->text);
@@ -141,9 +144,13 @@ static void say(const struct verify *verify)
 		vdi_verify_run_position_get(verify->runs[i].run, &one);
 		add_position(&position, &one);
 	}
-	(void) fprintf(stderr, "\rvedette verify: revision %lld, %llu events, %llu lists, %llu watches from the past, %llu writes, %llu connections lost ",
-		       (long long) position.totals.newest, (unsigned long long) position.totals.events, (unsigned long long) position.totals.lists,
-		       (unsigned long long) position.totals.resumes, (unsigned long long) position.writes, (unsigned long long) position.reconnects);
+	(void) fprintf(stderr,
+		       "\rvedette verify: revision %lld, %llu events, %llu lists, %llu watches from the "
+		       "past, %llu writes, %llu connections lost ",
+		       (long long) position.totals.newest, (unsigned long long) position.totals.events,
+		       (unsigned long long) position.totals.lists,
+		       (unsigned long long) position.totals.resumes, (unsigned long long) position.writes,
+		       (unsigned long long) position.reconnects);
 	(void) fflush(stderr);
 }
 
@@ -154,35 +161,47 @@ static void print_result(const struct verify *verify, const struct vdi_verify_po
 	if (isatty(STDERR_FILENO) && !verify->quiet)
 		(void) fputc('\n', stderr);
 	if (strcmp(verify->output, "json") == 0)
-		printf("{\"result\":\"%s\",\"violations\":%llu,\"events\":%llu,\"revisions\":%llu,\"bookmarks\":%llu,\"lists\":%llu,\"resumes\":%llu,"
-		       "\"writes\":%llu,\"writesUnknown\":%llu,\"writesSeen\":%llu,\"reconnects\":%llu,\"restarts\":%llu,\"keys\":%zu,\"newest\":%lld}\n",
-		       verify->violations ? "violated" : "ok", (unsigned long long) totals->violations, (unsigned long long) totals->events,
-		       (unsigned long long) totals->revisions, (unsigned long long) totals->progresses, (unsigned long long) totals->lists,
-		       (unsigned long long) totals->resumes, (unsigned long long) position->writes, (unsigned long long) position->unknown_writes,
-		       (unsigned long long) totals->acknowledgements, (unsigned long long) position->reconnects, (unsigned long long) position->restarts,
+		printf("{\"result\":\"%s\",\"violations\":%llu,\"events\":%llu,\"revisions\":%llu,"
+		       "\"bookmarks\":%llu,\"lists\":%llu,\"resumes\":%llu,"
+		       "\"writes\":%llu,\"writesUnknown\":%llu,\"writesSeen\":%llu,\"reconnects\":%llu,"
+		       "\"restarts\":%llu,\"keys\":%zu,\"newest\":%lld}\n",
+		       verify->violations ? "violated" : "ok", (unsigned long long) totals->violations,
+		       (unsigned long long) totals->events, (unsigned long long) totals->revisions,
+		       (unsigned long long) totals->progresses, (unsigned long long) totals->lists,
+		       (unsigned long long) totals->resumes, (unsigned long long) position->writes,
+		       (unsigned long long) position->unknown_writes,
+		       (unsigned long long) totals->acknowledgements,
+		       (unsigned long long) position->reconnects, (unsigned long long) position->restarts,
 		       totals->keys, (long long) totals->newest);
 	else
-		printf("%s: %llu events of %llu revisions, %llu bookmarks, %llu lists, %llu watches from the past, %llu writes (%llu unanswered), %llu connections lost, "
+		printf("%s: %llu events of %llu revisions, %llu bookmarks, %llu lists, %llu watches from the "
+		       "past, %llu writes (%llu unanswered), %llu connections lost, "
 		       "history lost to compaction %llu times\n",
-		       verify->violations ? "violated" : "all guarantees held", (unsigned long long) totals->events, (unsigned long long) totals->revisions,
-		       (unsigned long long) totals->progresses, (unsigned long long) totals->lists, (unsigned long long) totals->resumes,
-		       (unsigned long long) position->writes, (unsigned long long) position->unknown_writes, (unsigned long long) position->reconnects,
-		       (unsigned long long) position->restarts);
+		       verify->violations ? "violated" : "all guarantees held",
+		       (unsigned long long) totals->events, (unsigned long long) totals->revisions,
+		       (unsigned long long) totals->progresses, (unsigned long long) totals->lists,
+		       (unsigned long long) totals->resumes, (unsigned long long) position->writes,
+		       (unsigned long long) position->unknown_writes,
+		       (unsigned long long) position->reconnects, (unsigned long long) position->restarts);
 	(void) fflush(stdout);
 }
 
 /* ---- A namespace of our own ---- */
 
-static void make_config_map(void *arg, const char *key, unsigned writer, uint64_t random, char *value, size_t size)
+static void make_config_map(void *arg, const char *key, unsigned writer, uint64_t random, char *value,
+			    size_t size)
 {
 	struct verify *verify = arg;
 	const char    *slash = strrchr(key, '/');
 
-	snprintf(value, size, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\"},\"data\":{\"writer\":\"%u\",\"random\":\"%llu\"}}",
+	snprintf(value, size,
+		 "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"%s\",\"namespace\":"
+		 "\"%s\"},\"data\":{\"writer\":\"%u\",\"random\":\"%llu\"}}",
 		 slash ? slash + 1 : key, verify->namespace_name, writer, (unsigned long long) random);
 }
 
-static vd_status send_namespace(struct verify *verify, const char *method, const char *path, const char *body, struct vd_error *reterr)
+static vd_status send_namespace(struct verify *verify, const char *method, const char *path, const char *body,
+				struct vd_error *reterr)
 {
 	struct vdi_http_client *client;
 	struct vdi_http_answer	answer = { 0 };
@@ -199,9 +218,13 @@ static vd_status make_namespace(struct verify *verify, struct vd_error *reterr)
 {
 	char body[200];
 
-	snprintf(verify->namespace_name, sizeof verify->namespace_name, "vedette-verify-%016llx", (unsigned long long) vd_env_random(verify->env));
-	snprintf(verify->write_prefix, sizeof verify->write_prefix, CONFIG_MAPS "%s/", verify->namespace_name);
-	snprintf(body, sizeof body, "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"%s\"}}", verify->namespace_name);
+	snprintf(verify->namespace_name, sizeof verify->namespace_name, "vedette-verify-%016llx",
+		 (unsigned long long) vd_env_random(verify->env));
+	snprintf(verify->write_prefix, sizeof verify->write_prefix, CONFIG_MAPS "%s/",
+		 verify->namespace_name);
+	snprintf(body, sizeof body,
+		 "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"%s\"}}",
+		 verify->namespace_name);
 	return send_namespace(verify, "POST", "/api/v1/namespaces", body, reterr);
 }
 
@@ -213,7 +236,8 @@ static void remove_namespace(struct verify *verify)
 
 	snprintf(path, sizeof path, "/api/v1/namespaces/%s", verify->namespace_name);
 	if (send_namespace(verify, "DELETE", path, NULL, &error) != VD_OK)
-		(void) fprintf(stderr, "vedette verify: cannot remove the namespace %s: %s\n", verify->namespace_name, error.message);
+		(void) fprintf(stderr, "vedette verify: cannot remove the namespace %s: %s\n",
+			       verify->namespace_name, error.message);
 }
 
 /* ---- Running ---- */
@@ -221,24 +245,33 @@ static void remove_namespace(struct verify *verify)
 static void wait_for_the_end(const struct verify *verify, const sigset_t *signals)
 {
 	struct timespec tick = { 0, 200000000 };
-	vd_mono		due = verify->duration.ns ? vd_mono_add(vd_env_now(verify->env), verify->duration) : VD_NEVER;
+	vd_mono due = verify->duration.ns ? vd_mono_add(vd_env_now(verify->env), verify->duration) : VD_NEVER;
 
-	while (vd_env_now(verify->env).ns < due.ns && sigtimedwait(signals, NULL, &tick) < 0 && (errno == EAGAIN || errno == EINTR))
+	while (vd_env_now(verify->env).ns < due.ns && sigtimedwait(signals, NULL, &tick) < 0 &&
+	       (errno == EAGAIN || errno == EINTR))
 		say(verify);
 }
 
 static vd_status start_run(struct verify *verify, struct vd_bytes prefix, size_t of)
 {
-	bool			  is_kube = verify->etcd.urls == NULL;
-	bool			  writes = verify->drive && (!is_kube || vd_bytes_equal(prefix, vd_bytes_of(CONFIG_MAPS)));
+	bool is_kube = verify->etcd.urls == NULL;
+	bool writes = verify->drive && (!is_kube || vd_bytes_equal(prefix, vd_bytes_of(CONFIG_MAPS)));
 	/* Many kinds share one server. */
 	int64_t			  pace = (int64_t) (of / 8 + 1);
-	struct vdi_verify_options options = { .store = verify->store, .prefix = prefix, .write_prefix = vd_bytes_of(verify->write_prefix),
-					      .writers = writes ? verify->writers : 0, .one_by_one = is_kube,
-					      .make_value = is_kube ? make_config_map : NULL, .list_interval = VD_SECONDS(2 * pace),
-					      .resume_interval = VD_SECONDS(pace), .settle_time = VD_SECONDS(is_kube && !writes ? 3 : 10), .in_parts = is_kube,
-					      .violated = on_violation, .failed = on_failure, .arg = verify };
-	vd_status		  status = vdi_verify_run_new(verify->env, &options, &verify->runs[verify->run_count].run);
+	struct vdi_verify_options options = { .store = verify->store,
+					      .prefix = prefix,
+					      .write_prefix = vd_bytes_of(verify->write_prefix),
+					      .writers = writes ? verify->writers : 0,
+					      .one_by_one = is_kube,
+					      .make_value = is_kube ? make_config_map : NULL,
+					      .list_interval = VD_SECONDS(2 * pace),
+					      .resume_interval = VD_SECONDS(pace),
+					      .settle_time = VD_SECONDS(is_kube && !writes ? 3 : 10),
+					      .in_parts = is_kube,
+					      .violated = on_violation,
+					      .failed = on_failure,
+					      .arg = verify };
+	vd_status status = vdi_verify_run_new(verify->env, &options, &verify->runs[verify->run_count].run);
 
 	verify->run_count += status == VD_OK;
 	return status;
@@ -264,7 +297,8 @@ static void close_runs(struct verify *verify, struct vdi_verify_position *ret_po
 {
 	for (size_t i = 0; i < verify->run_count; i++) {
 		vdi_wait_init(&verify->runs[i].closed, verify->env);
-		vdi_verify_run_close(verify->runs[i].run, &verify->runs[i].position, vdi_wait_signal_arg, &verify->runs[i].closed);
+		vdi_verify_run_close(verify->runs[i].run, &verify->runs[i].position, vdi_wait_signal_arg,
+				     &verify->runs[i].closed);
 	}
 	*ret_position = (struct vdi_verify_position) { 0 };
 	for (size_t i = 0; i < verify->run_count; i++) {
@@ -313,9 +347,11 @@ static int run_verify(struct verify *verify, const sigset_t *signals)
 	if (verify->etcd.urls)
 		error.code = vdi_etcd_settings_open(&verify->etcd, verify->env, &verify->store, &error);
 	else
-		error.code = vdi_kube_settings_open(verify->command, &verify->kube, verify->env, false, &verify->store, &error);
+		error.code = vdi_kube_settings_open(verify->command, &verify->kube, verify->env, false,
+						    &verify->store, &error);
 	if (error.code != VD_OK) {
-		(void) vdi_command_failed(verify->command, "%s", error.message[0] ? error.message : vd_status_sentence(error.code));
+		(void) vdi_command_failed(verify->command, "%s",
+					  error.message[0] ? error.message : vd_status_sentence(error.code));
 		return vdi_etcd_settings_exit(error.code);
 	}
 	if (verify->drive && verify->etcd.urls == NULL && (error.code = drive_kube(verify, &error)) != VD_OK)
@@ -330,7 +366,9 @@ static int run_verify(struct verify *verify, const sigset_t *signals)
 
 static int run(const struct vdi_command *command, int argc, char **argv)
 {
-	struct verify		verify = { .command = command, .etcd = VDI_ETCD_SETTINGS_INIT, .output = "text", .writers = 8 };
+	struct verify verify = {
+		.command = command, .etcd = VDI_ETCD_SETTINGS_INIT, .output = "text", .writers = 8
+	};
 	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
 	sigset_t		signals;
 	size_t			operand_count;
@@ -340,26 +378,31 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		VDI_KUBE_OPTION_TABLE(&verify.kube),
 		{ 0, "drive", VDI_OPTION_FLAG, NULL,
 		  "also write keys below PREFIX/vedette-verify-..., or configmaps in a namespace of that "
-		  "name; removed at the end", &verify.drive },
-		{ 0, "writers", VDI_OPTION_COUNT, "N",
-		  "number of concurrent writers (default 8)", &verify.writers },
-		{ 0, "duration", VDI_OPTION_DURATION, "DURATION",
-		  "end after this time (default: at Ctrl-C)", &verify.duration },
-		{ 0, "keep-going", VDI_OPTION_FLAG, NULL,
-		  "continue after the first violation", &verify.keep_going },
-		{ 'o', "output", VDI_OPTION_CHOICE, "FORM",
-		  "output format: text or json (default text)", &verify.output, "text|json" },
+		  "name; removed at the end",
+		  &verify.drive },
+		{ 0, "writers", VDI_OPTION_COUNT, "N", "number of concurrent writers (default 8)",
+		  &verify.writers },
+		{ 0, "duration", VDI_OPTION_DURATION, "DURATION", "end after this time (default: at Ctrl-C)",
+		  &verify.duration },
+		{ 0, "keep-going", VDI_OPTION_FLAG, NULL, "continue after the first violation",
+		  &verify.keep_going },
+		{ 'o', "output", VDI_OPTION_CHOICE, "FORM", "output format: text or json (default text)",
+		  &verify.output, "text|json" },
 		{ 'q', "quiet", VDI_OPTION_FLAG, NULL, "do not report progress", &verify.quiet },
 	};
 
 	vdi_kube_settings_init(&verify.kube);
 	vdi_lock_init(&verify.lock, VDI_LOCK_LEAF);
-	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &result))
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count,
+			       &log, &result))
 		return result;
 	if (!vdi_etcd_settings_check(command, &verify.etcd, &result))
 		return result;
 	if (!verify.etcd.urls == !vdi_kube_settings_given(&verify.kube))
-		return vdi_command_mistake(command, verify.etcd.urls ? "either --etcd or --server, not both" : "no endpoint: give --etcd URL, --server URL or --kubeconfig FILE");
+		return vdi_command_mistake(
+			command, verify.etcd.urls ?
+					 "either --etcd or --server, not both" :
+					 "no endpoint: give --etcd URL, --server URL or --kubeconfig FILE");
 	if (verify.writers == 0 || verify.writers > 256)
 		return vdi_command_mistake(command, "--writers must be 1 to 256");
 	vdi_etcd_settings_key_prefix(&verify.etcd, verify.key_prefix);
@@ -371,7 +414,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	}
 	if (vdi_command_process_init(&log, 0, &signals, &verify.env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
-	(void) snprintf(verify.write_prefix, sizeof verify.write_prefix, "%svedette-verify-%016llx/", *verify.key_prefix ? verify.key_prefix : "/",
+	(void) snprintf(verify.write_prefix, sizeof verify.write_prefix, "%svedette-verify-%016llx/",
+			*verify.key_prefix ? verify.key_prefix : "/",
 			(unsigned long long) vd_env_random(verify.env));
 	verify.etcd.compaction_interval = (vd_dur) { 0 }; /* who looks on does not compact */
 	result = run_verify(&verify, &signals);
@@ -384,7 +428,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 const struct vdi_command vdi_command_verify = {
 	.name = "verify",
 	.summary = "Check the watch guarantees of an etcd or a Kubernetes endpoint.",
-	.usage = "vedette verify (--etcd URL[,URL...] | --server URL | --kubeconfig FILE) [--drive] [options]",
+	.usage =
+		"vedette verify (--etcd URL[,URL...] | --server URL | --kubeconfig FILE) [--drive] [options]",
 	.details = "Runs watches, watches from past revisions, lists and (with --drive) writers,\n"
 		   "and compares them while they run: unique, ordered, atomic, reliable, resumable,\n"
 		   "bookmarkable, right previous values, right lists. Server faults that clients\n"
@@ -399,6 +444,7 @@ const struct vdi_command vdi_command_verify = {
 		   "Exit status: 0 all guarantees held, 1 a violation or a failure, 2 usage error.\n",
 	.examples = "  vedette verify --etcd http://127.0.0.1:2379 --drive --duration 1m\n"
 		    "  vedette verify --server http://127.0.0.1:8080 --drive --duration 1m\n"
-		    "  vedette verify --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-prefix /registry -o json\n",
+		    "  vedette verify --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem "
+		    "--etcd-prefix /registry -o json\n",
 	.run = run,
 };

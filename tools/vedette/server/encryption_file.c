@@ -1,4 +1,5 @@
-/* How: each entry's providers become keys, and each of its resources a rule for the prefix under which its objects are kept. */
+/* How: each entry's providers become keys, and each of its resources a rule for the prefix under which its
+ * objects are kept. */
 #include "encryption_file.h"
 
 #include <openssl/crypto.h>
@@ -8,9 +9,9 @@
 #include "resources.h"
 #include "yaml_tree.h"
 
-#define KEYS_MAX      32
-#define RULES_MAX     1024
-#define SECRET_SIZE   VDI_BASE64_DECODED_MAX(44) /* the longest has 32 bytes, 44 as base64 */
+#define KEYS_MAX 32
+#define RULES_MAX 1024
+#define SECRET_SIZE VDI_BASE64_DECODED_MAX(44) /* the longest has 32 bytes, 44 as base64 */
 #define FILE_SIZE_MAX ((size_t) 1 << 20)
 
 /* The providers of an entry. */
@@ -40,7 +41,8 @@ static vd_status wrong(struct reading *reading, size_t entry, const char *why)
 
 /* ---- Providers ---- */
 
-static vd_status read_key(struct reading *reading, size_t entry, const json_t *tree, struct providers *providers)
+static vd_status read_key(struct reading *reading, size_t entry, const json_t *tree,
+			  struct providers *providers)
 {
 	const char     *name = json_string_value(json_object_get(tree, "name"));
 	const char     *text = json_string_value(json_object_get(tree, "secret"));
@@ -50,14 +52,17 @@ static vd_status read_key(struct reading *reading, size_t entry, const json_t *t
 
 	if (name == NULL || text == NULL)
 		return wrong(reading, entry, "aesgcm: each key needs a name and a secret");
-	if (VDI_BASE64_DECODED_MAX(base64.size) > sizeof providers->secrets[0] || vdi_base64_decode(VDI_BASE64_STANDARD, base64, (char *) secret, &size, NULL) != VD_OK ||
+	if (VDI_BASE64_DECODED_MAX(base64.size) > sizeof providers->secrets[0] ||
+	    vdi_base64_decode(VDI_BASE64_STANDARD, base64, (char *) secret, &size, NULL) != VD_OK ||
 	    (size != 16 && size != 24 && size != 32))
 		return wrong(reading, entry, "aesgcm: each secret is the base64 of 16, 24 or 32 bytes");
-	providers->keys[providers->key_count++] = (struct vd_encryption_key) { vd_bytes_of(name), { (const char *) secret, size } };
+	providers->keys[providers->key_count++] =
+		(struct vd_encryption_key) { vd_bytes_of(name), { (const char *) secret, size } };
 	return VD_OK;
 }
 
-static vd_status read_aesgcm(struct reading *reading, size_t entry, const json_t *tree, struct providers *providers)
+static vd_status read_aesgcm(struct reading *reading, size_t entry, const json_t *tree,
+			     struct providers *providers)
 {
 	const json_t *keys = json_object_get(tree, "keys");
 
@@ -71,7 +76,8 @@ static vd_status read_aesgcm(struct reading *reading, size_t entry, const json_t
 	return VD_OK;
 }
 
-static vd_status read_provider(struct reading *reading, size_t entry, json_t *tree, bool is_first, struct providers *providers)
+static vd_status read_provider(struct reading *reading, size_t entry, json_t *tree, bool is_first,
+			       struct providers *providers)
 {
 	const char *name = json_object_iter_key(json_object_iter(tree));
 
@@ -84,10 +90,13 @@ static vd_status read_provider(struct reading *reading, size_t entry, json_t *tr
 	}
 	if (strcmp(name, "aesgcm") == 0)
 		return read_aesgcm(reading, entry, json_object_get(tree, name), providers);
-	return vd_error_set(reading->reterr, VD_UNSUPPORTED, "%s: resources[%zu]: provider %s is not supported; aesgcm and identity are", reading->path, entry, name);
+	return vd_error_set(reading->reterr, VD_UNSUPPORTED,
+			    "%s: resources[%zu]: provider %s is not supported; aesgcm and identity are",
+			    reading->path, entry, name);
 }
 
-static vd_status read_providers(struct reading *reading, size_t entry, const json_t *tree, struct providers *providers)
+static vd_status read_providers(struct reading *reading, size_t entry, const json_t *tree,
+				struct providers *providers)
 {
 	const json_t *list = json_object_get(tree, "providers");
 
@@ -100,7 +109,8 @@ static vd_status read_providers(struct reading *reading, size_t entry, const jso
 
 /* ---- Resources ---- */
 
-static vd_status add_rule(struct reading *reading, size_t entry, const struct providers *providers, const char *text)
+static vd_status add_rule(struct reading *reading, size_t entry, const struct providers *providers,
+			  const char *text)
 {
 	char *prefix = vdi_strdup(text);
 
@@ -111,16 +121,23 @@ static vd_status add_rule(struct reading *reading, size_t entry, const struct pr
 		return wrong(reading, entry, "more than 1024 resources");
 	}
 	reading->prefixes[reading->rule_count] = prefix;
-	reading->rules[reading->rule_count++] = (struct vd_encryption_rule) { .prefix = vd_bytes_of(prefix), .keys = providers->keys, .key_count = providers->key_count,
-									      .writes_plain = providers->writes_plain, .reads_plain = providers->reads_plain };
+	reading->rules[reading->rule_count++] =
+		(struct vd_encryption_rule) { .prefix = vd_bytes_of(prefix),
+					      .keys = providers->keys,
+					      .key_count = providers->key_count,
+					      .writes_plain = providers->writes_plain,
+					      .reads_plain = providers->reads_plain };
 	return VD_OK;
 }
 
-/* Where the objects of kinds lie that are not known: /registry/GROUP/PLURAL/. plural NULL: all of the group. */
-static vd_status add_custom(struct reading *reading, size_t entry, const struct providers *providers, const char *group, const char *plural, size_t plural_size)
+/* Where the objects of kinds lie that are not known: /registry/GROUP/PLURAL/. plural NULL: all of the
+ * group. */
+static vd_status add_custom(struct reading *reading, size_t entry, const struct providers *providers,
+			    const char *group, const char *plural, size_t plural_size)
 {
 	char prefix[VD_KEY_SIZE_MAX];
-	int  size = plural ? snprintf(prefix, sizeof prefix, "%s/%s/%.*s/", reading->root, group, (int) plural_size, plural) :
+	int  size = plural ? snprintf(prefix, sizeof prefix, "%s/%s/%.*s/", reading->root, group,
+				      (int) plural_size, plural) :
 			     snprintf(prefix, sizeof prefix, "%s/%s/", reading->root, group);
 
 	if (size < 0 || (size_t) size >= sizeof prefix)
@@ -128,21 +145,24 @@ static vd_status add_custom(struct reading *reading, size_t entry, const struct 
 	return add_rule(reading, entry, providers, prefix);
 }
 
-static vd_status add_resource(struct reading *reading, size_t entry, const struct providers *providers, const char *name)
+static vd_status add_resource(struct reading *reading, size_t entry, const struct providers *providers,
+			      const char *name)
 {
-	const char	    *dot = strchr(name, '.');
-	const char	    *group = dot ? dot + 1 : "";
-	struct vd_bytes	     plural = { name, dot ? (size_t) (dot - name) : strlen(name) };
-	bool		     is_any = vd_bytes_equal(plural, vd_bytes_of("*")), found = false;
+	const char     *dot = strchr(name, '.');
+	const char     *group = dot ? dot + 1 : "";
+	struct vd_bytes plural = { name, dot ? (size_t) (dot - name) : strlen(name) };
+	bool		is_any = vd_bytes_equal(plural, vd_bytes_of("*")), found = false;
 
 	if (plural.size == 0 || (is_any && dot == NULL))
-		return wrong(reading, entry, "a resource is PLURAL, PLURAL.GROUP, *.GROUP, \"*.\" or \"*.*\"");
+		return wrong(reading, entry,
+			     "a resource is PLURAL, PLURAL.GROUP, *.GROUP, \"*.\" or \"*.*\"");
 	if (is_any && strcmp(group, "*") == 0)
 		return add_rule(reading, entry, providers, reading->root);
 	for (size_t i = 0; i < reading->resources.count; i++) {
 		const struct vdi_resource *item = reading->resources.items[i];
 
-		if (strcmp(item->group, group) != 0 || !(is_any || vd_bytes_equal(plural, vd_bytes_of(item->plural))))
+		if (strcmp(item->group, group) != 0 ||
+		    !(is_any || vd_bytes_equal(plural, vd_bytes_of(item->plural))))
 			continue;
 		found = true;
 		VDI_TRY(add_rule(reading, entry, providers, item->key_prefix));
@@ -178,7 +198,8 @@ static vd_status read_tree(struct reading *reading, const json_t *tree)
 	const json_t *entries = json_object_get(tree, "resources");
 
 	if (kind == NULL || strcmp(kind, "EncryptionConfiguration") != 0)
-		return vd_error_set(reading->reterr, VD_INVALID, "%s: kind must be EncryptionConfiguration", reading->path);
+		return vd_error_set(reading->reterr, VD_INVALID, "%s: kind must be EncryptionConfiguration",
+				    reading->path);
 	if (json_array_size(entries) == 0)
 		return vd_error_set(reading->reterr, VD_INVALID, "%s: no resources", reading->path);
 	reading->provider_count = json_array_size(entries);
@@ -200,14 +221,16 @@ static vd_status load_resources(struct reading *reading, const char *path)
 		return vd_error_set(reading->reterr, VD_NOMEM, "out of memory");
 	if (path) {
 		VDI_TRY(vdi_yaml_read_file(path, FILE_SIZE_MAX, &text, &size, reading->reterr));
-		status = vdi_resources_load(&reading->resources, (struct vd_bytes) { text, size }, reading->reterr);
+		status = vdi_resources_load(&reading->resources, (struct vd_bytes) { text, size },
+					    reading->reterr);
 		vdi_free(text);
 		VDI_TRY(status);
 	}
 	return vdi_resources_set_root(&reading->resources, reading->root, reading->reterr);
 }
 
-vd_status vdi_encryption_file_open(const struct vd_env *env, const char *path, const char *resources_path, const char *root, struct vd_store *inner, struct vd_store **ret_store,
+vd_status vdi_encryption_file_open(const struct vd_env *env, const char *path, const char *resources_path,
+				   const char *root, struct vd_store *inner, struct vd_store **ret_store,
 				   struct vd_error *reterr)
 {
 	struct reading *reading = VDI_NEW(struct reading);
@@ -225,7 +248,8 @@ vd_status vdi_encryption_file_open(const struct vd_env *env, const char *path, c
 	if (status == VD_OK)
 		status = read_tree(reading, tree);
 	if (status == VD_OK)
-		status = vd_store_open_encrypted(env, inner, reading->rules, reading->rule_count, ret_store, reterr);
+		status = vd_store_open_encrypted(env, inner, reading->rules, reading->rule_count, ret_store,
+						 reterr);
 	json_decref(tree);
 	vdi_resources_fini(&reading->resources);
 	if (reading->providers)

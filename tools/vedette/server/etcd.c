@@ -1,7 +1,9 @@
-/* vedette etcd: the embedded store behind etcd's protocol. Takes the command line, environment and configuration file of an etcd (etcd_arguments.h); options that mean nothing to one
- * member (peers, snapshots of a log, elections) are accepted with a warning.
+/* vedette etcd: the embedded store behind etcd's protocol. Takes the command line, environment and
+ * configuration file of an etcd (etcd_arguments.h); options that mean nothing to one member (peers, snapshots
+ * of a log, elections) are accepted with a warning.
  *
- * Listeners are of four kinds: calls in plain text, calls over TLS, and each of these for health and metrics alone. A transport has one kind. */
+ * Listeners are of four kinds: calls in plain text, calls over TLS, and each of these for health and metrics
+ * alone. A transport has one kind. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -77,26 +79,28 @@ struct etcd {
 	bool	    no_sync;
 
 	/* Made of the texts above. */
-	char	   *texts[2]; /* owned: the lists of URLs below point into them */
-	struct listeners calls[2]; /* plain, TLS */
-	struct listeners http[2];
-	const char *client_urls[URLS_MAX];
-	size_t	    client_url_count;
-	const char *peer_urls[URLS_MAX];
-	size_t	    peer_url_count;
-	int64_t	    quota_bytes;
+	char				  *texts[2]; /* owned: the lists of URLs below point into them */
+	struct listeners		   calls[2]; /* plain, TLS */
+	struct listeners		   http[2];
+	const char			  *client_urls[URLS_MAX];
+	size_t				   client_url_count;
+	const char			  *peer_urls[URLS_MAX];
+	size_t				   peer_url_count;
+	int64_t				   quota_bytes;
 	struct vdi_auto_compaction_options compaction;
-	char	    made_url[320];
-	char	    default_dir[256];
-	char	   *state_path;
-	void	   *restored_auth; /* of a snapshot */
-	size_t	    restored_auth_size;
+	char				   made_url[320];
+	char				   default_dir[256];
+	char				  *state_path;
+	void				  *restored_auth; /* of a snapshot */
+	size_t				   restored_auth_size;
 };
 
 static int fail(const char *what, const struct vd_error *error)
 {
-	(void) fprintf(stderr, "vedette etcd: %s%s%s\n", what, *what ? ": " : "", error->message[0] ? error->message : vd_status_sentence(error->code));
-	return error->code == VD_INVALID || error->code == VD_INVALID_ARGUMENT ? VDI_EXIT_USAGE : VDI_EXIT_FAILED;
+	(void) fprintf(stderr, "vedette etcd: %s%s%s\n", what, *what ? ": " : "",
+		       error->message[0] ? error->message : vd_status_sentence(error->code));
+	return error->code == VD_INVALID || error->code == VD_INVALID_ARGUMENT ? VDI_EXIT_USAGE :
+										 VDI_EXIT_FAILED;
 }
 
 /* ---- Options ---- */
@@ -119,7 +123,8 @@ static bool split(const char *text, char **kept, const char **parts, size_t *ret
 }
 
 /* Adds the addresses of a list of URLs to the listeners of their kind. */
-static int add_listeners(const struct vdi_command *command, const struct etcd *etcd, const char *option, const char *urls, struct listeners listeners[2])
+static int add_listeners(const struct vdi_command *command, const struct etcd *etcd, const char *option,
+			 const char *urls, struct listeners listeners[2])
 {
 	char   url[320];
 	size_t size;
@@ -146,28 +151,40 @@ static int add_listeners(const struct vdi_command *command, const struct etcd *e
 
 static int read_addresses(const struct vdi_command *command, struct etcd *etcd)
 {
-	const char *peer_urls = etcd->initial_advertise_peer_urls ? etcd->initial_advertise_peer_urls : etcd->listen_peer_urls ? etcd->listen_peer_urls : "http://localhost:2380";
-	const char *urls = etcd->listen ? etcd->listen : etcd->listen_client_urls ? etcd->listen_client_urls : "127.0.0.1:2379";
-	int	    result = add_listeners(command, etcd, etcd->listen ? "listen" : "listen-client-urls", urls, etcd->calls);
+	const char *peer_urls = etcd->initial_advertise_peer_urls ? etcd->initial_advertise_peer_urls :
+				etcd->listen_peer_urls		  ? etcd->listen_peer_urls :
+								    "http://localhost:2380";
+	const char *urls = etcd->listen		    ? etcd->listen :
+			   etcd->listen_client_urls ? etcd->listen_client_urls :
+						      "127.0.0.1:2379";
+	int result = add_listeners(command, etcd, etcd->listen ? "listen" : "listen-client-urls", urls,
+				   etcd->calls);
 
 	if (result == VDI_EXIT_OK && etcd->http_listen)
 		result = add_listeners(command, etcd, "http-listen", etcd->http_listen, etcd->http);
 	if (result == VDI_EXIT_OK && etcd->listen_metrics_urls)
-		result = add_listeners(command, etcd, "listen-metrics-urls", etcd->listen_metrics_urls, etcd->http);
+		result = add_listeners(command, etcd, "listen-metrics-urls", etcd->listen_metrics_urls,
+				       etcd->http);
 	if (result == VDI_EXIT_OK && etcd->listen_client_http_urls)
-		result = add_listeners(command, etcd, "listen-client-http-urls", etcd->listen_client_http_urls, etcd->http);
+		result = add_listeners(command, etcd, "listen-client-http-urls",
+				       etcd->listen_client_http_urls, etcd->http);
 	if (result != VDI_EXIT_OK)
 		return result;
 	if (etcd->calls[0].count + etcd->calls[1].count == 0)
-		return vdi_command_mistake(command, "the listen addresses are not a list of addresses: \"%s\"", urls);
-	if (etcd->advertise_client_urls && !split(etcd->advertise_client_urls, &etcd->texts[0], etcd->client_urls, &etcd->client_url_count))
+		return vdi_command_mistake(command,
+					   "the listen addresses are not a list of addresses: \"%s\"", urls);
+	if (etcd->advertise_client_urls &&
+	    !split(etcd->advertise_client_urls, &etcd->texts[0], etcd->client_urls, &etcd->client_url_count))
 		return vdi_command_mistake(command, "--advertise-client-urls is not a list of URLs");
 	if (!split(peer_urls, &etcd->texts[1], etcd->peer_urls, &etcd->peer_url_count))
-		return vdi_command_mistake(command, "--%s is not a list of URLs", etcd->initial_advertise_peer_urls ? "initial-advertise-peer-urls" : "listen-peer-urls");
+		return vdi_command_mistake(command, "--%s is not a list of URLs",
+					   etcd->initial_advertise_peer_urls ? "initial-advertise-peer-urls" :
+									       "listen-peer-urls");
 	return VDI_EXIT_OK;
 }
 
-/* "a=http://x,a=http://y" is one member, with another name in it a cluster: an empty store of its own is not what was meant. */
+/* "a=http://x,a=http://y" is one member, with another name in it a cluster: an empty store of its own is not
+ * what was meant. */
 static int check_cluster(const struct vdi_command *command, const struct etcd *etcd)
 {
 	const char *first = etcd->initial_cluster;
@@ -175,7 +192,10 @@ static int check_cluster(const struct vdi_command *command, const struct etcd *e
 
 	for (const char *at = first; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
 		if (strncmp(at, first, size + 1) != 0)
-			return vdi_command_mistake(command, "--initial-cluster names several members, but this is always a single one: \"%s\"", first);
+			return vdi_command_mistake(command,
+						   "--initial-cluster names several members, but this is "
+						   "always a single one: \"%s\"",
+						   first);
 	return VDI_EXIT_OK;
 }
 
@@ -186,15 +206,19 @@ static int read_quota(const struct vdi_command *command, struct etcd *etcd)
 	if (strncmp(etcd->quota, "-", 1) == 0 && strtoll(etcd->quota, NULL, 10) < 0)
 		etcd->quota_bytes = -1;
 	else if (!vdi_parse_bytes(etcd->quota, &etcd->quota_bytes))
-		return vdi_command_mistake(command, "--quota-backend-bytes must be a size such as 8GiB, or -1 for none, not \"%s\"", etcd->quota);
+		return vdi_command_mistake(
+			command,
+			"--quota-backend-bytes must be a size such as 8GiB, or -1 for none, not \"%s\"",
+			etcd->quota);
 	return VDI_EXIT_OK;
 }
 
-/* As etcd reads it: a whole number of hours, or a duration, when periodic; a number of revisions otherwise. */
+/* As etcd reads it: a whole number of hours, or a duration, when periodic; a number of revisions
+ * otherwise. */
 static int read_compaction(const struct vdi_command *command, struct etcd *etcd)
 {
-	bool		    is_revision = strcmp(etcd->compaction_mode, "revision") == 0;
-	char		   *end;
+	bool		   is_revision = strcmp(etcd->compaction_mode, "revision") == 0;
+	char		  *end;
 	unsigned long long number;
 
 	if (etcd->compaction_retention == NULL)
@@ -209,8 +233,9 @@ static int read_compaction(const struct vdi_command *command, struct etcd *etcd)
 		return VDI_EXIT_OK;
 	}
 	if (is_revision || !vdi_parse_duration(etcd->compaction_retention, &etcd->compaction.period))
-		return vdi_command_mistake(command, "--auto-compaction-retention \"%s\" does not fit --auto-compaction-mode %s", etcd->compaction_retention,
-					   etcd->compaction_mode);
+		return vdi_command_mistake(
+			command, "--auto-compaction-retention \"%s\" does not fit --auto-compaction-mode %s",
+			etcd->compaction_retention, etcd->compaction_mode);
 	return VDI_EXIT_OK;
 }
 
@@ -223,9 +248,12 @@ static int read_options(const struct vdi_command *command, struct etcd *etcd)
 	if (!etcd->cert_file != !etcd->key_file)
 		return vdi_command_mistake(command, "--cert-file and --key-file belong together");
 	if (etcd->auto_tls && !etcd->cert_file)
-		return vdi_command_mistake(command, "--auto-tls is not supported: --cert-file and --key-file name a certificate");
+		return vdi_command_mistake(
+			command,
+			"--auto-tls is not supported: --cert-file and --key-file name a certificate");
 	if (etcd->client_cert_auth && !(etcd->cert_file && etcd->trusted_ca_file))
-		return vdi_command_mistake(command, "--client-cert-auth needs --cert-file, --key-file and --trusted-ca-file");
+		return vdi_command_mistake(
+			command, "--client-cert-auth needs --cert-file, --key-file and --trusted-ca-file");
 	if (etcd->txn_ops_max > 128 || etcd->txn_ops_max < 1)
 		return vdi_command_mistake(command, "--max-txn-ops can be at most 128");
 	if (etcd->bcrypt_cost < 4 || etcd->bcrypt_cost > 31)
@@ -248,7 +276,8 @@ static int read_options(const struct vdi_command *command, struct etcd *etcd)
 
 /* ---- Running ---- */
 
-static vd_status restore_store(struct etcd *etcd, const struct vd_env *env, const struct vd_mvcc_options *options, struct vd_store **ret_store,
+static vd_status restore_store(struct etcd *etcd, const struct vd_env *env,
+			       const struct vd_mvcc_options *options, struct vd_store **ret_store,
 			       struct vd_error *error)
 {
 	struct vdi_snapshot_report report;
@@ -262,17 +291,22 @@ static vd_status restore_store(struct etcd *etcd, const struct vd_env *env, cons
 	if (file >= 0)
 		(void) close(file);
 	if (bytes == MAP_FAILED)
-		return vd_error_set(error, VD_INVALID_ARGUMENT, "--restore %s: the file cannot be read", etcd->restore);
-	status = vdi_snapshot_restore(env, options, (struct vd_bytes) { bytes, (size_t) about.st_size }, ret_store, &etcd->restored_auth, &etcd->restored_auth_size,
-				      &report, error);
+		return vd_error_set(error, VD_INVALID_ARGUMENT, "--restore %s: the file cannot be read",
+				    etcd->restore);
+	status = vdi_snapshot_restore(env, options, (struct vd_bytes) { bytes, (size_t) about.st_size },
+				      ret_store, &etcd->restored_auth, &etcd->restored_auth_size, &report,
+				      error);
 	(void) munmap(bytes, (size_t) about.st_size);
 	if (status == VD_OK)
-		(void) fprintf(stderr, "vedette etcd: restored %s: %lld records, %lld leases, revision %lld\n", etcd->restore, (long long) report.records,
-			       (long long) report.leases, (long long) report.revision);
+		(void) fprintf(stderr,
+			       "vedette etcd: restored %s: %lld records, %lld leases, revision %lld\n",
+			       etcd->restore, (long long) report.records, (long long) report.leases,
+			       (long long) report.revision);
 	return status;
 }
 
-static vd_status open_store(struct etcd *etcd, const struct vd_env *env, struct vd_store **ret_store, struct vd_error *error)
+static vd_status open_store(struct etcd *etcd, const struct vd_env *env, struct vd_store **ret_store,
+			    struct vd_error *error)
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 
@@ -293,7 +327,8 @@ static const char *find_exposed(const struct etcd *etcd, const struct vdi_etcdse
 	for (int is_tls = 0; is_tls < 2; is_tls++) {
 		bool is_guarded = is_tls && etcd->client_cert_auth;
 
-		for (size_t i = 0; i < etcd->calls[is_tls].count && !is_guarded && !vdi_auth_is_enabled(server->auth); i++)
+		for (size_t i = 0;
+		     i < etcd->calls[is_tls].count && !is_guarded && !vdi_auth_is_enabled(server->auth); i++)
 			if (!vdi_etcd_is_loopback(etcd->calls[is_tls].addresses[i]))
 				return etcd->calls[is_tls].addresses[i];
 		for (size_t i = 0; i < etcd->http[is_tls].count && !is_guarded; i++)
@@ -318,11 +353,14 @@ static void say_ready(const struct etcd *etcd, const struct ports *ports)
 
 	for (int is_tls = 0; is_tls < 2; is_tls++)
 		for (size_t i = 0; i < etcd->calls[is_tls].count && size < sizeof line; i++)
-			size += (size_t) snprintf(line + size, sizeof line - size, " etcd %s", vdi_serve_rpc_address(ports->calls[is_tls], i));
+			size += (size_t) snprintf(line + size, sizeof line - size, " etcd %s",
+						  vdi_serve_rpc_address(ports->calls[is_tls], i));
 	for (size_t i = 0; i < etcd->http[0].count && size < sizeof line; i++)
-		size += (size_t) snprintf(line + size, sizeof line - size, " http %s", vdi_serve_http_port_address(ports->http[i]));
+		size += (size_t) snprintf(line + size, sizeof line - size, " http %s",
+					  vdi_serve_http_port_address(ports->http[i]));
 	for (size_t i = 0; i < etcd->http[1].count && size < sizeof line; i++)
-		size += (size_t) snprintf(line + size, sizeof line - size, " https %s", vdi_serve_rpc_address(ports->https, i));
+		size += (size_t) snprintf(line + size, sizeof line - size, " https %s",
+					  vdi_serve_rpc_address(ports->https, i));
 	(void) fprintf(stderr, "%s\n", line);
 	(void) fflush(stderr);
 }
@@ -335,20 +373,24 @@ static void tell_of_bounds(const struct etcd *etcd, const struct vd_rpc_transpor
 		for (size_t i = 0; i < etcd->calls[is_tls].count; i++)
 			is_exposed |= !vdi_etcd_is_loopback(etcd->calls[is_tls].addresses[i]);
 	if (transport->unbounded && is_exposed)
-		(void) fprintf(stderr, "vedette: warning: --rpc %s on an address that other machines reach: it does not bound %s\n", transport->name, transport->unbounded);
+		(void) fprintf(stderr,
+			       "vedette: warning: --rpc %s on an address that other machines reach: it does "
+			       "not bound %s\n",
+			       transport->name, transport->unbounded);
 }
 
-static vd_status open_ports(const struct etcd *etcd, struct vdi_etcdserver *server, struct ports *ports, struct vd_error *reterr)
+static vd_status open_ports(const struct etcd *etcd, struct vdi_etcdserver *server, struct ports *ports,
+			    struct vd_error *reterr)
 {
-	struct vdi_rpc_server_tls tls = { .cert_path = etcd->cert_file,
-					  .key_path = etcd->key_file,
-					  .client_ca_path = etcd->trusted_ca_file,
-					  .require_client_cert = etcd->client_cert_auth,
-					  .min_version = etcd->tls_min_version,
-					  .max_version = etcd->tls_max_version,
-					  .cipher_suites = etcd->cipher_suites,
-					  .allowed_hostnames = etcd->allowed_hostnames,
-					  .crl_path = etcd->client_crl_file };
+	struct vdi_rpc_server_tls    tls = { .cert_path = etcd->cert_file,
+					     .key_path = etcd->key_file,
+					     .client_ca_path = etcd->trusted_ca_file,
+					     .require_client_cert = etcd->client_cert_auth,
+					     .min_version = etcd->tls_min_version,
+					     .max_version = etcd->tls_max_version,
+					     .cipher_suites = etcd->cipher_suites,
+					     .allowed_hostnames = etcd->allowed_hostnames,
+					     .crl_path = etcd->client_crl_file };
 	struct vdi_serve_rpc_options options = { .unsent_bytes_max = (size_t) etcd->unsent_bytes_max,
 						 .streams_max = etcd->streams_max,
 						 .ping_interval_min = etcd->ping_interval_min,
@@ -387,7 +429,8 @@ static void close_ports(struct ports *ports)
 		(void) vdi_serve_http_port_free(ports->http[i]);
 }
 
-static int serve(struct etcd *etcd, const struct vd_env *env, struct vdi_etcdserver *server, const sigset_t *signals)
+static int serve(struct etcd *etcd, const struct vd_env *env, struct vdi_etcdserver *server,
+		 const sigset_t *signals)
 {
 	struct vdi_auto_compaction *compaction = NULL;
 	struct ports		    ports = { 0 };
@@ -403,7 +446,8 @@ static int serve(struct etcd *etcd, const struct vd_env *env, struct vdi_etcdser
 			int first = ports.calls[0] == NULL;
 
 			/* What others are told to connect to is where we really listen. */
-			vdi_etcd_listen_url(vdi_serve_rpc_address(ports.calls[first], 0), first, etcd->made_url, sizeof etcd->made_url);
+			vdi_etcd_listen_url(vdi_serve_rpc_address(ports.calls[first], 0), first,
+					    etcd->made_url, sizeof etcd->made_url);
 			vdi_etcdserver_set_client_url(server, etcd->made_url);
 		}
 		say_ready(etcd, &ports);
@@ -418,19 +462,21 @@ static int serve(struct etcd *etcd, const struct vd_env *env, struct vdi_etcdser
 
 static int run_server(struct etcd *etcd, const struct vd_env *env, const sigset_t *signals)
 {
-	struct vdi_etcdserver_options options = { .name = etcd->name,
-						  .client_urls = etcd->client_urls,
-						  .client_url_count = etcd->client_url_count,
-						  .peer_urls = etcd->peer_urls,
-						  .peer_url_count = etcd->peer_url_count,
-						  .request_bytes_max = (size_t) etcd->request_bytes_max,
-						  .txn_ops_max = (unsigned) etcd->txn_ops_max,
-						  .quota_bytes = etcd->quota_bytes,
-						  .progress_interval = etcd->progress_interval,
-						  .bcrypt_cost = etcd->bcrypt_cost,
-						  .token_ttl = VD_SECONDS(etcd->token_ttl_s),
-						  .extensive_metrics = etcd->metrics && strcmp(etcd->metrics, "extensive") == 0,
-						  .client_cert_auth = etcd->client_cert_auth };
+	struct vdi_etcdserver_options options = {
+		.name = etcd->name,
+		.client_urls = etcd->client_urls,
+		.client_url_count = etcd->client_url_count,
+		.peer_urls = etcd->peer_urls,
+		.peer_url_count = etcd->peer_url_count,
+		.request_bytes_max = (size_t) etcd->request_bytes_max,
+		.txn_ops_max = (unsigned) etcd->txn_ops_max,
+		.quota_bytes = etcd->quota_bytes,
+		.progress_interval = etcd->progress_interval,
+		.bcrypt_cost = etcd->bcrypt_cost,
+		.token_ttl = VD_SECONDS(etcd->token_ttl_s),
+		.extensive_metrics = etcd->metrics && strcmp(etcd->metrics, "extensive") == 0,
+		.client_cert_auth = etcd->client_cert_auth
+	};
 	struct vdi_etcdserver *server = NULL;
 	struct vd_error	       error = { .code = VD_OK };
 	const char	      *exposed;
@@ -443,14 +489,16 @@ static int run_server(struct etcd *etcd, const struct vd_env *env, const sigset_
 	etcd->compaction.store = options.store;
 	error.code = vdi_etcdserver_new(env, &options, &server, &error);
 	if (error.code == VD_OK && etcd->restored_auth_size)
-		error.code = vdi_auth_restore(server->auth, (struct vd_bytes) { etcd->restored_auth, etcd->restored_auth_size });
+		error.code = vdi_auth_restore(
+			server->auth, (struct vd_bytes) { etcd->restored_auth, etcd->restored_auth_size });
 	if (error.code != VD_OK) {
 		result = fail("", &error);
 	} else if (!etcd->insecure_no_auth && (exposed = find_exposed(etcd, server)) != NULL) {
-		(void) fprintf(stderr,
-			       "vedette etcd: %s can be reached from other machines without authentication: use "
-			       "--client-cert-auth, enable authentication, or give --insecure-no-auth\n",
-			       exposed);
+		(void) fprintf(
+			stderr,
+			"vedette etcd: %s can be reached from other machines without authentication: use "
+			"--client-cert-auth, enable authentication, or give --insecure-no-auth\n",
+			exposed);
 		result = VDI_EXIT_USAGE;
 	} else {
 		result = serve(etcd, env, server, signals);
@@ -462,9 +510,9 @@ static int run_server(struct etcd *etcd, const struct vd_env *env, const sigset_
 
 static int run_with_env(const struct vdi_command *command, struct etcd *etcd, struct vdi_log_settings *log)
 {
-	struct vd_env	     *env;
-	sigset_t	      signals;
-	int		      result;
+	struct vd_env *env;
+	sigset_t       signals;
+	int	       result;
 
 	vdi_command_raise_file_limit();
 	if (vdi_command_process_init(log, 0, &signals, &env) != VD_OK)
@@ -476,130 +524,141 @@ static int run_with_env(const struct vdi_command *command, struct etcd *etcd, st
 
 static int run(const struct vdi_command *command, int argc, char **argv)
 {
-	struct etcd etcd = { .name = "default",
-			     .compaction_mode = "periodic",
-			     .progress_interval = VD_SECONDS(600),
-			     .request_bytes_max = 3 << 19,
-			     .unsent_bytes_max = 1 << 30,
-			     .txn_ops_max = 128,
-			     .bcrypt_cost = 10,
-			     .token_ttl_s = 300,
-			     .ping_interval_min = VD_SECONDS(5),
-			     .keepalive_interval = VD_SECONDS(7200),
-			     .keepalive_timeout = VD_SECONDS(20) };
-	struct vdi_log_settings log = VDI_LOG_SETTINGS_INIT;
+	struct etcd		  etcd = { .name = "default",
+					   .compaction_mode = "periodic",
+					   .progress_interval = VD_SECONDS(600),
+					   .request_bytes_max = 3 << 19,
+					   .unsent_bytes_max = 1 << 30,
+					   .txn_ops_max = 128,
+					   .bcrypt_cost = 10,
+					   .token_ttl_s = 300,
+					   .ping_interval_min = VD_SECONDS(5),
+					   .keepalive_interval = VD_SECONDS(7200),
+					   .keepalive_timeout = VD_SECONDS(20) };
+	struct vdi_log_settings	  log = VDI_LOG_SETTINGS_INIT;
 	struct vdi_etcd_arguments arguments;
-	const char	       *ignored;
-	size_t			operand_count;
-	int			result;
-	const struct vdi_option table[] = {
-		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT",
-		  "listen address; port 0: chosen by the system (default 127.0.0.1:2379)", &etcd.listen },
-		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR",
-		  "directory of the store (default ./NAME.etcd)", &etcd.data_dir },
-		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep the store in memory only", &etcd.memory },
-		{ 0, "restore", VDI_OPTION_TEXT, "FILE",
-		  "restore a snapshot of etcd or vedette etcd into the store, which must be empty",
-		  &etcd.restore },
-		{ 0, "http-listen", VDI_OPTION_TEXT, "ADDR:PORT",
-		  "additional address for /health, /version, /metrics, /livez and /readyz",
-		  &etcd.http_listen },
-		{ 0, "listen-metrics-urls", VDI_OPTION_TEXT, "URLS",
-		  "--http-listen as a list of URLs, as for etcd: http or https", &etcd.listen_metrics_urls },
-		{ 0, "listen-client-http-urls", VDI_OPTION_TEXT, "URLS",
-		  "URLs for /health and the other HTTP paths, which client addresses then no longer serve",
-		  &etcd.listen_client_http_urls },
-		{ 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL,
-		  "allow addresses that are not loopback without authentication", &etcd.insecure_no_auth },
-		{ 0, "name", VDI_OPTION_TEXT, "NAME", "name of the member (default default)", &etcd.name },
-		{ 0, "listen-client-urls", VDI_OPTION_TEXT, "URLS",
-		  "--listen as a list of URLs, as for etcd: http, https, unix or unixs",
-		  &etcd.listen_client_urls },
-		{ 0, "advertise-client-urls", VDI_OPTION_TEXT, "URLS",
-		  "client URLs in the member list (default: the listen addresses)",
-		  &etcd.advertise_client_urls },
-		{ 0, "watch-progress-notify-interval", VDI_OPTION_DURATION, "DURATION",
-		  "interval of progress notifications for idle watches (default 10m)",
-		  &etcd.progress_interval },
-		{ 0, "quota-backend-bytes", VDI_OPTION_TEXT, "SIZE",
-		  "size of the store above which writes are refused (default 2GiB; -1: no quota)",
-		  &etcd.quota },
-		{ 0, "max-request-bytes", VDI_OPTION_BYTES, "SIZE",
-		  "maximum size of one request (default 1.5MiB)", &etcd.request_bytes_max },
-		{ 0, "max-unsent-bytes", VDI_OPTION_BYTES, "SIZE",
-		  "maximum memory of all responses and events that clients have not read (default 1GiB)",
-		  &etcd.unsent_bytes_max },
-		{ 0, "max-txn-ops", VDI_OPTION_NUMBER, "N",
-		  "maximum operations per transaction (default and maximum 128)", &etcd.txn_ops_max },
-		VDI_RPC_OPTION(&etcd.rpc),
-		{ 0, "max-concurrent-streams", VDI_OPTION_COUNT, "N",
-		  "maximum concurrent streams per connection (default: no limit)", &etcd.streams_max },
-		{ 0, "auto-compaction-mode", VDI_OPTION_CHOICE, "MODE", "compaction mode: periodic or revision (default periodic)", &etcd.compaction_mode, "periodic|revision" },
-		{ 0, "auto-compaction-retention", VDI_OPTION_TEXT, "N",
-		  "hours, a duration, or number of revisions to retain (default 0: off)",
-		  &etcd.compaction_retention },
-		{ 0, "auto-compaction-interval", VDI_OPTION_DURATION, "DURATION",
-		  "interval of compactions in mode revision (default 5m)", &etcd.compaction.interval },
-		{ 0, "cert-file", VDI_OPTION_TEXT, "FILE",
-		  "serve TLS with this certificate (PEM)", &etcd.cert_file },
-		{ 0, "key-file", VDI_OPTION_TEXT, "FILE",
-		  "private key of the --cert-file certificate (PEM)", &etcd.key_file },
-		{ 0, "trusted-ca-file", VDI_OPTION_TEXT, "FILE",
-		  "CA bundle for verifying client certificates", &etcd.trusted_ca_file },
-		{ 0, "client-crl-file", VDI_OPTION_TEXT, "FILE", "revoked client certificates (PEM or DER); read for each connection", &etcd.client_crl_file },
-		{ 0, "client-cert-allowed-hostname", VDI_OPTION_TEXT, "NAMES", "client certificates must be valid for one of these host names", &etcd.allowed_hostnames },
-		{ 0, "cipher-suites", VDI_OPTION_TEXT, "NAMES",
-		  "cipher suites of TLS 1.2, by IANA name (default: ECDHE with AES-GCM or ChaCha20)",
-		  &etcd.cipher_suites },
-		{ 0, "tls-min-version", VDI_OPTION_CHOICE, "VERSION",
-		  "minimum TLS version: TLS1.2 or TLS1.3 (default TLS1.2)",
-		  &etcd.tls_min_version, "TLS1.2|TLS1.3" },
-		{ 0, "tls-max-version", VDI_OPTION_CHOICE, "VERSION",
-		  "maximum TLS version: TLS1.2 or TLS1.3 (default TLS1.3)",
-		  &etcd.tls_max_version, "TLS1.2|TLS1.3" },
-		{ 0, "auto-tls", VDI_OPTION_FLAG, NULL,
-		  "not supported: give --cert-file and --key-file", &etcd.auto_tls },
-		{ 0, "client-cert-auth", VDI_OPTION_FLAG, NULL,
-		  "require a client certificate; its common name is the user", &etcd.client_cert_auth },
-		{ 0, "bcrypt-cost", VDI_OPTION_COUNT, "N",
-		  "cost of password hashes (default 10)", &etcd.bcrypt_cost },
-		{ 0, "auth-token-ttl", VDI_OPTION_COUNT, "SECONDS",
-		  "lifetime of an unused token (default 300)", &etcd.token_ttl_s },
-		{ 0, "grpc-keepalive-min-time", VDI_OPTION_DURATION, "DURATION",
-		  "minimum interval between pings of a client (default 5s)", &etcd.ping_interval_min },
-		{ 0, "grpc-keepalive-interval", VDI_OPTION_DURATION, "DURATION",
-		  "interval of the server's pings (default 2h)", &etcd.keepalive_interval },
-		{ 0, "grpc-keepalive-timeout", VDI_OPTION_DURATION, "DURATION",
-		  "time without an answer to a ping until the connection is closed (default 20s)",
-		  &etcd.keepalive_timeout },
-		{ 0, "unsafe-no-fsync", VDI_OPTION_FLAG, NULL,
-		  "answer writes before they are durable; for tests and benchmarks only", &etcd.no_sync },
-		{ 0, "listen-peer-urls", VDI_OPTION_TEXT, "URLS",
-		  "peer URLs in the member list; there are no peers", &etcd.listen_peer_urls },
-		{ 0, "initial-advertise-peer-urls", VDI_OPTION_TEXT, "URLS",
-		  "peer URLs in the member list, instead of --listen-peer-urls",
-		  &etcd.initial_advertise_peer_urls },
-		{ 0, "initial-cluster", VDI_OPTION_TEXT, "NAME=URL", "the only member of the cluster; several are refused", &etcd.initial_cluster },
-		{ 0, "auth-token", VDI_OPTION_CHOICE, "KIND",
-		  "token type (simple)", &etcd.auth_token, "simple" },
-		{ 0, "metrics", VDI_OPTION_CHOICE, "LEVEL",
-		  "metrics: basic, or extensive with call durations (default basic)",
-		  &etcd.metrics, "basic|extensive" },
-		{ 0, "config-file", VDI_OPTION_TEXT, "FILE",
-		  "YAML as for etcd; etcd's options on the command line and ETCD_... variables are then "
-		  "ignored", &ignored },
+	const char		 *ignored;
+	size_t			  operand_count;
+	int			  result;
+	const struct vdi_option	  table[] = {
+		  { 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT",
+		    "listen address; port 0: chosen by the system (default 127.0.0.1:2379)", &etcd.listen },
+		  { 0, "data-dir", VDI_OPTION_TEXT, "DIR", "directory of the store (default ./NAME.etcd)",
+		    &etcd.data_dir },
+		  { 0, "memory", VDI_OPTION_FLAG, NULL, "keep the store in memory only", &etcd.memory },
+		  { 0, "restore", VDI_OPTION_TEXT, "FILE",
+		    "restore a snapshot of etcd or vedette etcd into the store, which must be empty",
+		    &etcd.restore },
+		  { 0, "http-listen", VDI_OPTION_TEXT, "ADDR:PORT",
+		    "additional address for /health, /version, /metrics, /livez and /readyz",
+		    &etcd.http_listen },
+		  { 0, "listen-metrics-urls", VDI_OPTION_TEXT, "URLS",
+		    "--http-listen as a list of URLs, as for etcd: http or https", &etcd.listen_metrics_urls },
+		  { 0, "listen-client-http-urls", VDI_OPTION_TEXT, "URLS",
+		    "URLs for /health and the other HTTP paths, which client addresses then no longer serve",
+		    &etcd.listen_client_http_urls },
+		  { 0, "insecure-no-auth", VDI_OPTION_FLAG, NULL,
+		    "allow addresses that are not loopback without authentication", &etcd.insecure_no_auth },
+		  { 0, "name", VDI_OPTION_TEXT, "NAME", "name of the member (default default)", &etcd.name },
+		  { 0, "listen-client-urls", VDI_OPTION_TEXT, "URLS",
+		    "--listen as a list of URLs, as for etcd: http, https, unix or unixs",
+		    &etcd.listen_client_urls },
+		  { 0, "advertise-client-urls", VDI_OPTION_TEXT, "URLS",
+		    "client URLs in the member list (default: the listen addresses)",
+		    &etcd.advertise_client_urls },
+		  { 0, "watch-progress-notify-interval", VDI_OPTION_DURATION, "DURATION",
+		    "interval of progress notifications for idle watches (default 10m)",
+		    &etcd.progress_interval },
+		  { 0, "quota-backend-bytes", VDI_OPTION_TEXT, "SIZE",
+		    "size of the store above which writes are refused (default 2GiB; -1: no quota)",
+		    &etcd.quota },
+		  { 0, "max-request-bytes", VDI_OPTION_BYTES, "SIZE",
+		    "maximum size of one request (default 1.5MiB)", &etcd.request_bytes_max },
+		  { 0, "max-unsent-bytes", VDI_OPTION_BYTES, "SIZE",
+		    "maximum memory of all responses and events that clients have not read (default 1GiB)",
+		    &etcd.unsent_bytes_max },
+		  { 0, "max-txn-ops", VDI_OPTION_NUMBER, "N",
+		    "maximum operations per transaction (default and maximum 128)", &etcd.txn_ops_max },
+		  VDI_RPC_OPTION(&etcd.rpc),
+		  { 0, "max-concurrent-streams", VDI_OPTION_COUNT, "N",
+		    "maximum concurrent streams per connection (default: no limit)", &etcd.streams_max },
+		  { 0, "auto-compaction-mode", VDI_OPTION_CHOICE, "MODE",
+		    "compaction mode: periodic or revision (default periodic)", &etcd.compaction_mode,
+		    "periodic|revision" },
+		  { 0, "auto-compaction-retention", VDI_OPTION_TEXT, "N",
+		    "hours, a duration, or number of revisions to retain (default 0: off)",
+		    &etcd.compaction_retention },
+		  { 0, "auto-compaction-interval", VDI_OPTION_DURATION, "DURATION",
+		    "interval of compactions in mode revision (default 5m)", &etcd.compaction.interval },
+		  { 0, "cert-file", VDI_OPTION_TEXT, "FILE", "serve TLS with this certificate (PEM)",
+		    &etcd.cert_file },
+		  { 0, "key-file", VDI_OPTION_TEXT, "FILE", "private key of the --cert-file certificate (PEM)",
+		    &etcd.key_file },
+		  { 0, "trusted-ca-file", VDI_OPTION_TEXT, "FILE",
+		    "CA bundle for verifying client certificates", &etcd.trusted_ca_file },
+		  { 0, "client-crl-file", VDI_OPTION_TEXT, "FILE",
+		    "revoked client certificates (PEM or DER); read for each connection",
+		    &etcd.client_crl_file },
+		  { 0, "client-cert-allowed-hostname", VDI_OPTION_TEXT, "NAMES",
+		    "client certificates must be valid for one of these host names", &etcd.allowed_hostnames },
+		  { 0, "cipher-suites", VDI_OPTION_TEXT, "NAMES",
+		    "cipher suites of TLS 1.2, by IANA name (default: ECDHE with AES-GCM or ChaCha20)",
+		    &etcd.cipher_suites },
+		  { 0, "tls-min-version", VDI_OPTION_CHOICE, "VERSION",
+		    "minimum TLS version: TLS1.2 or TLS1.3 (default TLS1.2)", &etcd.tls_min_version,
+		    "TLS1.2|TLS1.3" },
+		  { 0, "tls-max-version", VDI_OPTION_CHOICE, "VERSION",
+		    "maximum TLS version: TLS1.2 or TLS1.3 (default TLS1.3)", &etcd.tls_max_version,
+		    "TLS1.2|TLS1.3" },
+		  { 0, "auto-tls", VDI_OPTION_FLAG, NULL, "not supported: give --cert-file and --key-file",
+		    &etcd.auto_tls },
+		  { 0, "client-cert-auth", VDI_OPTION_FLAG, NULL,
+		    "require a client certificate; its common name is the user", &etcd.client_cert_auth },
+		  { 0, "bcrypt-cost", VDI_OPTION_COUNT, "N", "cost of password hashes (default 10)",
+		    &etcd.bcrypt_cost },
+		  { 0, "auth-token-ttl", VDI_OPTION_COUNT, "SECONDS",
+		    "lifetime of an unused token (default 300)", &etcd.token_ttl_s },
+		  { 0, "grpc-keepalive-min-time", VDI_OPTION_DURATION, "DURATION",
+		    "minimum interval between pings of a client (default 5s)", &etcd.ping_interval_min },
+		  { 0, "grpc-keepalive-interval", VDI_OPTION_DURATION, "DURATION",
+		    "interval of the server's pings (default 2h)", &etcd.keepalive_interval },
+		  { 0, "grpc-keepalive-timeout", VDI_OPTION_DURATION, "DURATION",
+		    "time without an answer to a ping until the connection is closed (default 20s)",
+		    &etcd.keepalive_timeout },
+		  { 0, "unsafe-no-fsync", VDI_OPTION_FLAG, NULL,
+		    "answer writes before they are durable; for tests and benchmarks only", &etcd.no_sync },
+		  { 0, "listen-peer-urls", VDI_OPTION_TEXT, "URLS",
+		    "peer URLs in the member list; there are no peers", &etcd.listen_peer_urls },
+		  { 0, "initial-advertise-peer-urls", VDI_OPTION_TEXT, "URLS",
+		    "peer URLs in the member list, instead of --listen-peer-urls",
+		    &etcd.initial_advertise_peer_urls },
+		  { 0, "initial-cluster", VDI_OPTION_TEXT, "NAME=URL",
+		    "the only member of the cluster; several are refused", &etcd.initial_cluster },
+		  { 0, "auth-token", VDI_OPTION_CHOICE, "KIND", "token type (simple)", &etcd.auth_token,
+		    "simple" },
+		  { 0, "metrics", VDI_OPTION_CHOICE, "LEVEL",
+		    "metrics: basic, or extensive with call durations (default basic)", &etcd.metrics,
+		    "basic|extensive" },
+		  { 0, "config-file", VDI_OPTION_TEXT, "FILE",
+		    "YAML as for etcd; etcd's options on the command line and ETCD_... variables are then "
+		      "ignored",
+		    &ignored },
 	};
 
-	if (!vdi_etcd_arguments_init(command, table, VDI_ARRAY_SIZE(table), argc, argv, environ, &arguments, &result))
+	if (!vdi_etcd_arguments_init(command, table, VDI_ARRAY_SIZE(table), argc, argv, environ, &arguments,
+				     &result))
 		return result;
-	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), (int) arguments.argc, arguments.argv, NULL, 0, &operand_count, &log, &result)) {
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), (int) arguments.argc, arguments.argv,
+			       NULL, 0, &operand_count, &log, &result)) {
 		vdi_etcd_arguments_fini(&arguments);
 		return result;
 	}
 	vdi_etcd_arguments_warn(&arguments, &log);
 	result = read_options(command, &etcd);
 	if (result == VDI_EXIT_OK && etcd.cert_file && etcd.calls[0].count)
-		vdi_command_note(&log, VD_LOG_WARNING, "%s is plain text: certificates are for https and unixs", etcd.calls[0].addresses[0]);
+		vdi_command_note(&log, VD_LOG_WARNING,
+				 "%s is plain text: certificates are for https and unixs",
+				 etcd.calls[0].addresses[0]);
 	if (result == VDI_EXIT_OK && !etcd.memory) {
 		size_t size = strlen(etcd.data_dir) + sizeof "/etcd";
 
@@ -630,6 +689,7 @@ const struct vdi_command vdi_command_etcd = {
 		   "Exit status: 0 ended by a signal, 1 failure, 2 usage error.\n",
 	.examples = "  vedette etcd --data-dir /var/lib/vedette-etcd\n"
 		    "  vedette etcd --listen 127.0.0.1:0 --memory --http-listen 127.0.0.1:2381\n"
-		    "  vedette etcd --listen 0.0.0.0:2379 --cert-file s.crt --key-file s.key --trusted-ca-file ca.crt --client-cert-auth\n",
+		    "  vedette etcd --listen 0.0.0.0:2379 --cert-file s.crt --key-file s.key "
+		    "--trusted-ca-file ca.crt --client-cert-auth\n",
 	.run = run,
 };

@@ -1,4 +1,5 @@
-/* See the header. Every word is brought into the form --name=value (a switch may be --name), so that what follows need not know where it came from. */
+/* See the header. Every word is brought into the form --name=value (a switch may be --name), so that what
+ * follows need not know where it came from. */
 #include "etcd_arguments.h"
 
 #include <ctype.h>
@@ -28,7 +29,16 @@ static const struct ignored {
 };
 
 /* Of our options those that an etcd does not have: they count beside a configuration file. */
-static const char *const own_names[] = { "listen", "memory", "restore", "http-listen", "insecure-no-auth", "max-unsent-bytes", "auto-compaction-interval", "config-file", "help", "version" };
+static const char *const own_names[] = { "listen",
+					 "memory",
+					 "restore",
+					 "http-listen",
+					 "insecure-no-auth",
+					 "max-unsent-bytes",
+					 "auto-compaction-interval",
+					 "config-file",
+					 "help",
+					 "version" };
 
 struct gathering {
 	const struct vdi_command  *command;
@@ -43,11 +53,11 @@ struct gathering {
 
 /* What a word names. */
 struct flag {
-	char		      name[NAME_MAX_SIZE]; /* as vdi_command_parse knows it */
-	const char	     *why;  /* not NULL: it has no effect */
-	bool		      is_known;
-	bool		      is_switch;
-	enum vdi_option_kind  kind; /* of an option with effect */
+	char		     name[NAME_MAX_SIZE]; /* as vdi_command_parse knows it */
+	const char	    *why;		  /* not NULL: it has no effect */
+	bool		     is_known;
+	bool		     is_switch;
+	enum vdi_option_kind kind; /* of an option with effect */
 };
 
 /* ---- Lists of texts ---- */
@@ -78,7 +88,8 @@ static bool no_memory(struct gathering *gathering)
 	return false;
 }
 
-__attribute__((format(printf, 2, 3))) static bool add_word(struct gathering *gathering, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool add_word(struct gathering *gathering, const char *format,
+							   ...)
 {
 	struct vdi_etcd_arguments *out = gathering->out;
 	va_list			   values;
@@ -91,7 +102,8 @@ __attribute__((format(printf, 2, 3))) static bool add_word(struct gathering *gat
 }
 
 /* Each text once. */
-__attribute__((format(printf, 2, 3))) static bool add_warning(struct gathering *gathering, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool add_warning(struct gathering *gathering, const char *format,
+							      ...)
 {
 	struct vdi_etcd_arguments *out = gathering->out;
 	va_list			   values;
@@ -161,9 +173,11 @@ static bool is_own(const char *name)
 
 /* ---- The command line ---- */
 
-typedef bool (*take_fn)(struct gathering *gathering, const struct flag *flag, const char *word, const char *value);
+typedef bool (*take_fn)(struct gathering *gathering, const struct flag *flag, const char *word,
+			const char *value);
 
-/* Calls take for each word that names an option, with its value ("" of a switch alone; NULL: missing) and without its dashes, and hands on the rest. */
+/* Calls take for each word that names an option, with its value ("" of a switch alone; NULL: missing) and
+ * without its dashes, and hands on the rest. */
 static bool each_word(struct gathering *gathering, int argc, char *const *argv, take_fn take, take_fn other)
 {
 	for (int i = 1; i < argc; i++) {
@@ -179,7 +193,10 @@ static bool each_word(struct gathering *gathering, int argc, char *const *argv, 
 				return false;
 			continue;
 		}
-		value = word[dashes + size] == '=' ? word + dashes + size + 1 : flag.is_switch ? "" : i + 1 < argc ? argv[++i] : NULL;
+		value = word[dashes + size] == '=' ? word + dashes + size + 1 :
+			flag.is_switch		   ? "" :
+			i + 1 < argc		   ? argv[++i] :
+						     NULL;
 		if (!take(gathering, &flag, word + dashes, value))
 			return false;
 	}
@@ -187,12 +204,14 @@ static bool each_word(struct gathering *gathering, int argc, char *const *argv, 
 }
 
 /* "--name=value", or a warning. */
-static bool take_flag(struct gathering *gathering, const struct flag *flag, const char *word, const char *value)
+static bool take_flag(struct gathering *gathering, const struct flag *flag, const char *word,
+		      const char *value)
 {
 	size_t size = strcspn(word, "=");
 
 	if (flag->why)
-		return add_warning(gathering, "--%.*s has no effect here: %s", (int) VDI_MIN(size, (size_t) NAME_MAX_SIZE), word, flag->why);
+		return add_warning(gathering, "--%.*s has no effect here: %s",
+				   (int) VDI_MIN(size, (size_t) NAME_MAX_SIZE), word, flag->why);
 	if (strcmp(flag->name, "config-file") == 0)
 		return true;
 	if (value == NULL || (flag->is_switch && *value == 0))
@@ -209,7 +228,8 @@ static bool hand_on(struct gathering *gathering, const struct flag *flag, const 
 	return add_word(gathering, "%s", word);
 }
 
-static bool note_config_file(struct gathering *gathering, const struct flag *flag, const char *word, const char *value)
+static bool note_config_file(struct gathering *gathering, const struct flag *flag, const char *word,
+			     const char *value)
 {
 	(void) word;
 	if (strcmp(flag->name, "config-file") == 0)
@@ -218,17 +238,20 @@ static bool note_config_file(struct gathering *gathering, const struct flag *fla
 }
 
 /* Beside a configuration file. */
-static bool take_own(struct gathering *gathering, const struct flag *flag, const char *word, const char *value)
+static bool take_own(struct gathering *gathering, const struct flag *flag, const char *word,
+		     const char *value)
 {
 	if (is_own(flag->name))
 		return take_flag(gathering, flag, word, value);
-	return add_warning(gathering, "--%s is passed over: what is in the configuration file counts", flag->name);
+	return add_warning(gathering, "--%s is passed over: what is in the configuration file counts",
+			   flag->name);
 }
 
 /* ---- The environment ---- */
 
 /* "ETCD_LISTEN_CLIENT_URLS=x": the option; NULL in *ret_value: no variable of etcd. */
-static struct flag read_variable(const struct gathering *gathering, const char *variable, const char **ret_value)
+static struct flag read_variable(const struct gathering *gathering, const char *variable,
+				 const char **ret_value)
 {
 	char	    name[NAME_MAX_SIZE];
 	const char *equals = strchr(variable, '=');
@@ -243,7 +266,8 @@ static struct flag read_variable(const struct gathering *gathering, const char *
 	return find(gathering, name, size - 5);
 }
 
-static bool compare_name(struct gathering *gathering, const struct flag *flag, const char *word, const char *value)
+static bool compare_name(struct gathering *gathering, const struct flag *flag, const char *word,
+			 const char *value)
 {
 	(void) word;
 	(void) value;
@@ -259,7 +283,8 @@ static bool is_on_command_line(struct gathering *gathering, int argc, char *cons
 	return gathering->is_found;
 }
 
-static bool take_environment(struct gathering *gathering, int argc, char *const *argv, char *const *environment)
+static bool take_environment(struct gathering *gathering, int argc, char *const *argv,
+			     char *const *environment)
 {
 	for (; *environment; environment++) {
 		const char *value;
@@ -272,9 +297,12 @@ static bool take_environment(struct gathering *gathering, int argc, char *const 
 			if (!add_warning(gathering, "%.*s is no variable of etcd", size, *environment))
 				return false;
 		} else if (is_on_command_line(gathering, argc, argv, flag.name)) {
-			gathering->exit = vdi_command_mistake(gathering->command, "%.*s and --%s are both given: remove one of them", size, *environment, flag.name);
+			gathering->exit = vdi_command_mistake(
+				gathering->command, "%.*s and --%s are both given: remove one of them", size,
+				*environment, flag.name);
 			return false;
-		} else if (flag.why ? !add_warning(gathering, "%.*s has no effect here: %s", size, *environment, flag.why) :
+		} else if (flag.why ? !add_warning(gathering, "%.*s has no effect here: %s", size,
+						   *environment, flag.why) :
 				      !add_word(gathering, "--%s=%s", flag.name, value)) {
 			return false;
 		}
@@ -286,7 +314,8 @@ static bool take_environment(struct gathering *gathering, int argc, char *const 
 
 static bool bad_key(struct gathering *gathering, const char *key, const char *what)
 {
-	gathering->exit = vdi_command_mistake(gathering->command, "%s: %s %s", gathering->config_file, key, what);
+	gathering->exit =
+		vdi_command_mistake(gathering->command, "%s: %s %s", gathering->config_file, key, what);
 	return false;
 }
 
@@ -313,11 +342,12 @@ static bool take_key(struct gathering *gathering, const char *key, const char *n
 	} else if (json_is_array(value)) {
 		if (json_array_size(value) == 0)
 			return true;
-		json_array_foreach(value, i, item) {
+		json_array_foreach (value, i, item) {
 			if (!json_is_string(item))
 				return bad_key(gathering, key, "must be a list of texts");
 			if (size < sizeof text)
-				size += (size_t) snprintf(text + size, sizeof text - size, "%s%s", i ? "," : "", json_string_value(item));
+				size += (size_t) snprintf(text + size, sizeof text - size, "%s%s",
+							  i ? "," : "", json_string_value(item));
 		}
 	} else if (flag.why == NULL) {
 		return bad_key(gathering, key, "must be a text or a list of texts");
@@ -327,8 +357,10 @@ static bool take_key(struct gathering *gathering, const char *key, const char *n
 	if (!flag.is_known || is_own(name))
 		return add_warning(gathering, "%s: %s is no option of etcd", gathering->config_file, key);
 	if (flag.why)
-		return add_warning(gathering, "%s: %s has no effect here: %s", gathering->config_file, key, flag.why);
-	return add_word(gathering, "--%s=%s%s", flag.name, text, flag.kind == VDI_OPTION_DURATION && is_number(text) ? "ns" : "");
+		return add_warning(gathering, "%s: %s has no effect here: %s", gathering->config_file, key,
+				   flag.why);
+	return add_word(gathering, "--%s=%s%s", flag.name, text,
+			flag.kind == VDI_OPTION_DURATION && is_number(text) ? "ns" : "");
 }
 
 static bool take_client_security(struct gathering *gathering, json_t *section)
@@ -338,13 +370,16 @@ static bool take_client_security(struct gathering *gathering, json_t *section)
 
 	if (!json_is_object(section))
 		return true; /* null */
-	json_object_foreach(section, key, value) {
-		const char *name = strcmp(key, "allowed-hostname") == 0 ? "client-cert-allowed-hostname" : key;
+	json_object_foreach (section, key, value) {
+		const char *name =
+			strcmp(key, "allowed-hostname") == 0 ? "client-cert-allowed-hostname" : key;
 
 		/* Access would be wider than it was meant. */
 		if (strcmp(key, "allowed-cn") == 0 && json_array_size(value))
-			return bad_key(gathering, "client-transport-security: allowed-cn", "is not supported: use allowed-hostname, or users and roles");
-		if (strcmp(key, "skip-client-san-verification") != 0 && !take_key(gathering, key, name, value))
+			return bad_key(gathering, "client-transport-security: allowed-cn",
+				       "is not supported: use allowed-hostname, or users and roles");
+		if (strcmp(key, "skip-client-san-verification") != 0 &&
+		    !take_key(gathering, key, name, value))
 			return false;
 	}
 	return true;
@@ -363,13 +398,16 @@ static bool take_config(struct gathering *gathering)
 	}
 	if (!json_is_object(tree))
 		fine = bad_key(gathering, "the file", "must be a mapping");
-	json_object_foreach(tree, key, value) {
+	json_object_foreach (tree, key, value) {
 		if (!fine)
 			break;
 		if (strcmp(key, "client-transport-security") == 0)
 			fine = take_client_security(gathering, value);
-		else if (strcmp(key, "peer-transport-security") == 0 || strcmp(key, "discovery-config") == 0 || strcmp(key, "socket-options") == 0)
-			fine = !json_is_object(value) || add_warning(gathering, "%s: %s has no effect here: %s", gathering->config_file, key, ONE_MEMBER);
+		else if (strcmp(key, "peer-transport-security") == 0 ||
+			 strcmp(key, "discovery-config") == 0 || strcmp(key, "socket-options") == 0)
+			fine = !json_is_object(value) ||
+			       add_warning(gathering, "%s: %s has no effect here: %s", gathering->config_file,
+					   key, ONE_MEMBER);
 		else
 			fine = take_key(gathering, key, key, value);
 	}
@@ -395,13 +433,17 @@ static bool gather(struct gathering *gathering, int argc, char *const *argv, cha
 		gathering->config_file = config_file_of(environment);
 	if (gathering->config_file)
 		return take_config(gathering) && each_word(gathering, argc, argv, take_own, hand_on);
-	return take_environment(gathering, argc, argv, environment) && each_word(gathering, argc, argv, take_flag, hand_on);
+	return take_environment(gathering, argc, argv, environment) &&
+	       each_word(gathering, argc, argv, take_flag, hand_on);
 }
 
-bool vdi_etcd_arguments_init(const struct vdi_command *command, const struct vdi_option *options, size_t option_count, int argc, char *const *argv, char *const *environment,
+bool vdi_etcd_arguments_init(const struct vdi_command *command, const struct vdi_option *options,
+			     size_t option_count, int argc, char *const *argv, char *const *environment,
 			     struct vdi_etcd_arguments *arguments, int *ret_exit)
 {
-	struct gathering gathering = { .command = command, .options = options, .option_count = option_count, .out = arguments };
+	struct gathering gathering = {
+		.command = command, .options = options, .option_count = option_count, .out = arguments
+	};
 
 	memset(arguments, 0, sizeof *arguments);
 	if (gather(&gathering, argc, argv, environment))

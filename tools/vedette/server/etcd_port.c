@@ -5,23 +5,34 @@
 #include "loopback.h"
 #include "rpc_choice.h"
 
-bool vdi_etcd_port_options_check(const struct vdi_command *command, const struct vdi_etcd_port_options *options, int *ret_exit)
+bool vdi_etcd_port_options_check(const struct vdi_command	    *command,
+				 const struct vdi_etcd_port_options *options, int *ret_exit)
 {
-	bool		       has_more = options->cert_file || options->key_file || options->trusted_ca_file || options->client_cert_auth;
+	bool has_more = options->cert_file || options->key_file || options->trusted_ca_file ||
+			options->client_cert_auth;
 	struct vdi_etcd_listen listen;
-	const char	      *mistake = options->listen ? vdi_etcd_listen_parse(options->listen, options->cert_file != NULL, &listen) : NULL;
+	const char	      *mistake = options->listen ? vdi_etcd_listen_parse(options->listen,
+										 options->cert_file != NULL, &listen) :
+							   NULL;
 
 	*ret_exit = VDI_EXIT_OK;
 	if (options->listen == NULL && has_more)
 		*ret_exit = vdi_command_mistake(command, "options --etcd-listen-... need --etcd-listen");
 	else if (!options->cert_file != !options->key_file)
-		*ret_exit = vdi_command_mistake(command, "--etcd-listen-cert-file and --etcd-listen-key-file belong together");
+		*ret_exit = vdi_command_mistake(
+			command, "--etcd-listen-cert-file and --etcd-listen-key-file belong together");
 	else if (options->client_cert_auth && !(options->cert_file && options->trusted_ca_file))
-		*ret_exit = vdi_command_mistake(command, "--etcd-listen-client-cert-auth needs --etcd-listen-cert-file, -key-file and -trusted-ca-file");
+		*ret_exit = vdi_command_mistake(command,
+						"--etcd-listen-client-cert-auth needs "
+						"--etcd-listen-cert-file, -key-file and -trusted-ca-file");
 	else if (mistake)
-		*ret_exit = vdi_command_mistake(command, "--etcd-listen \"%s\": %s", options->listen, mistake);
+		*ret_exit =
+			vdi_command_mistake(command, "--etcd-listen \"%s\": %s", options->listen, mistake);
 	else if (options->listen && options->cert_file && !listen.is_tls)
-		*ret_exit = vdi_command_mistake(command, "--etcd-listen \"%s\": http and unix must not have a certificate: https and unixs are TLS", options->listen);
+		*ret_exit = vdi_command_mistake(command,
+						"--etcd-listen \"%s\": http and unix must not have a "
+						"certificate: https and unixs are TLS",
+						options->listen);
 	return *ret_exit == VDI_EXIT_OK;
 }
 
@@ -36,7 +47,10 @@ const char *vdi_etcd_listen_parse(const char *url, bool has_certificate, struct 
 		const char *scheme;
 		const char *prefix; /* of the address */
 		bool	    is_tls;
-	} schemes[] = { { "http://", "", false }, { "https://", "", true }, { "unixs:", "unix:", true }, { "unix:", "unix:", false } };
+	} schemes[] = { { "http://", "", false },
+			{ "https://", "", true },
+			{ "unixs:", "unix:", true },
+			{ "unix:", "unix:", false } };
 	const char *rest = url, *prefix = "";
 
 	ret_listen->is_tls = has_certificate;
@@ -51,7 +65,8 @@ const char *vdi_etcd_listen_parse(const char *url, bool has_certificate, struct 
 		return "the scheme must be http, https, unix or unixs";
 	if (ret_listen->is_tls && !has_certificate)
 		return "https and unixs need a certificate and its key";
-	if (*rest == 0 || (size_t) snprintf(ret_listen->address, sizeof ret_listen->address, "%s%s", prefix, rest) >= sizeof ret_listen->address)
+	if (*rest == 0 || (size_t) snprintf(ret_listen->address, sizeof ret_listen->address, "%s%s", prefix,
+					    rest) >= sizeof ret_listen->address)
 		return "it is empty or too long";
 	return NULL;
 }
@@ -59,7 +74,8 @@ const char *vdi_etcd_listen_parse(const char *url, bool has_certificate, struct 
 void vdi_etcd_listen_url(const char *address, bool is_tls, char *ret_url, size_t size)
 {
 	if (strncmp(address, "unix:", 5) == 0)
-		(void) snprintf(ret_url, size, "%s://%s", is_tls ? "unixs" : "unix", address + 5 + (strncmp(address + 5, "//", 2) == 0 ? 2 : 0));
+		(void) snprintf(ret_url, size, "%s://%s", is_tls ? "unixs" : "unix",
+				address + 5 + (strncmp(address + 5, "//", 2) == 0 ? 2 : 0));
 	else
 		(void) snprintf(ret_url, size, "%s://%s", is_tls ? "https" : "http", address);
 }
@@ -76,11 +92,14 @@ struct vdi_etcd_port {
 	char		       url[320];
 };
 
-static vd_status open_server(const struct vd_env *env, struct vd_store *store, bool client_cert_auth, const char *data_dir, struct vdi_etcd_port *port,
-			     struct vd_error *reterr)
+static vd_status open_server(const struct vd_env *env, struct vd_store *store, bool client_cert_auth,
+			     const char *data_dir, struct vdi_etcd_port *port, struct vd_error *reterr)
 {
 	static const char *const      peer_urls[] = { "http://localhost:2380" };
-	struct vdi_etcdserver_options options = { .store = store, .peer_urls = peer_urls, .peer_url_count = 1, .client_cert_auth = client_cert_auth };
+	struct vdi_etcdserver_options options = { .store = store,
+						  .peer_urls = peer_urls,
+						  .peer_url_count = 1,
+						  .client_cert_auth = client_cert_auth };
 	size_t			      size = data_dir ? strlen(data_dir) + sizeof "/etcd" : 0;
 
 	if (data_dir) {
@@ -93,28 +112,34 @@ static vd_status open_server(const struct vd_env *env, struct vd_store *store, b
 	return vdi_etcdserver_new(env, &options, &port->server, reterr);
 }
 
-static vd_status check_exposure(const struct vdi_etcd_port_options *options, const struct vdi_etcd_listen *listen, const struct vdi_etcd_port *port, struct vd_error *reterr)
+static vd_status check_exposure(const struct vdi_etcd_port_options *options,
+				const struct vdi_etcd_listen *listen, const struct vdi_etcd_port *port,
+				struct vd_error *reterr)
 {
-	if (options->insecure_no_auth || vdi_etcd_is_loopback(listen->address) || (listen->is_tls && options->client_cert_auth) ||
-	    vdi_auth_is_enabled(port->server->auth))
+	if (options->insecure_no_auth || vdi_etcd_is_loopback(listen->address) ||
+	    (listen->is_tls && options->client_cert_auth) || vdi_auth_is_enabled(port->server->auth))
 		return VD_OK;
 	return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-			    "--etcd-listen %s can be reached from other machines without authentication: use --etcd-listen-client-cert-auth, enable "
+			    "--etcd-listen %s can be reached from other machines without authentication: use "
+			    "--etcd-listen-client-cert-auth, enable "
 			    "authentication, or give --insecure-no-auth",
 			    listen->address);
 }
 
-vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store, const struct vdi_etcd_port_options *options, const char *data_dir,
+vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store,
+			     const struct vdi_etcd_port_options *options, const char *data_dir,
 			     struct vdi_etcd_port **ret_port, struct vd_error *reterr)
 {
-	struct vdi_etcd_listen	     listen;
-	const char		    *mistake = vdi_etcd_listen_parse(options->listen, options->cert_file != NULL, &listen);
-	const char		    *address = listen.address;
+	struct vdi_etcd_listen listen;
+	const char *mistake = vdi_etcd_listen_parse(options->listen, options->cert_file != NULL, &listen);
+	const char *address = listen.address;
 	struct vdi_rpc_server_tls    tls = { .cert_path = options->cert_file,
 					     .key_path = options->key_file,
 					     .client_ca_path = options->trusted_ca_file,
 					     .require_client_cert = options->client_cert_auth };
-	struct vdi_serve_rpc_options rpc = { .listen = &address, .listen_count = 1, .tls = listen.is_tls ? &tls : NULL };
+	struct vdi_serve_rpc_options rpc = { .listen = &address,
+					     .listen_count = 1,
+					     .tls = listen.is_tls ? &tls : NULL };
 	struct vdi_etcd_port	    *port = VDI_NEW(struct vdi_etcd_port);
 	vd_status		     status;
 
@@ -160,7 +185,8 @@ struct vdi_etcd_port {
 	int unused;
 };
 
-vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store, const struct vdi_etcd_port_options *options, const char *data_dir,
+vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store,
+			     const struct vdi_etcd_port_options *options, const char *data_dir,
 			     struct vdi_etcd_port **ret_port, struct vd_error *reterr)
 {
 	(void) env;

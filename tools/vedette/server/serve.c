@@ -1,6 +1,7 @@
 /* vedette serve: the REST server on an embedded store, or on an etcd.
  *
- * A thread of its own starts everything, so that a signal is heard while an etcd does not answer or a long journal is read.
+ * A thread of its own starts everything, so that a signal is heard while an etcd does not answer or a long
+ * journal is read.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -28,30 +29,30 @@
 #define SIGNAL_STARTED SIGUSR1
 
 struct serve {
-	const char *listen;
-	const char *data_dir;
-	const char *resources;
-	const char *load;
-	const char *encryption;
-	bool	    strict; /* of the log */
-	int64_t	    history_bytes;
-	vd_dur	    history_window;
-	vd_dur	    consistency_interval;
-	unsigned    client_requests, client_watches;
-	int64_t	    client_bytes;
-	unsigned    requests, mutating_requests;
-	bool	    no_compression;
-	bool	    no_garbage_collector;
-	const char *on_inconsistency;
-	unsigned    threads;
-	bool	    memory;
-	bool	    is_history_failed; /* the local history, not the etcd */
-	const char *tls_cert, *tls_key, *client_ca, *token_file, *policy;
-	bool	    insecure_no_auth;
-	const char *audit_log, *audit_level, *access_log;
-	vd_dur	    shutdown_delay;
-	struct vdi_service_manager manager;
-	struct vdi_etcd_settings etcd;
+	const char		    *listen;
+	const char		    *data_dir;
+	const char		    *resources;
+	const char		    *load;
+	const char		    *encryption;
+	bool			     strict; /* of the log */
+	int64_t			     history_bytes;
+	vd_dur			     history_window;
+	vd_dur			     consistency_interval;
+	unsigned		     client_requests, client_watches;
+	int64_t			     client_bytes;
+	unsigned		     requests, mutating_requests;
+	bool			     no_compression;
+	bool			     no_garbage_collector;
+	const char		    *on_inconsistency;
+	unsigned		     threads;
+	bool			     memory;
+	bool			     is_history_failed; /* the local history, not the etcd */
+	const char		    *tls_cert, *tls_key, *client_ca, *token_file, *policy;
+	bool			     insecure_no_auth;
+	const char		    *audit_log, *audit_level, *access_log;
+	vd_dur			     shutdown_delay;
+	struct vdi_service_manager   manager;
+	struct vdi_etcd_settings     etcd;
 	struct vdi_etcd_port_options port;
 
 	/* While a log is loaded. */
@@ -61,18 +62,19 @@ struct serve {
 
 /* What is being started. The starting thread's until is_over. */
 struct start {
-	struct serve	 *serve;
-	struct vd_store	 *store;
-	struct vd_store	 *raw; /* store without its encryption; store owns it */
-	struct vd_server *server;
+	struct serve	     *serve;
+	struct vd_store	     *store;
+	struct vd_store	     *raw; /* store without its encryption; store owns it */
+	struct vd_server     *server;
 	struct vdi_etcd_port *etcd_port; /* NULL: not wanted */
-	int		  result; /* exit status */
-	atomic_bool	  is_over;
+	int		      result;	 /* exit status */
+	atomic_bool	      is_over;
 };
 
 static int fail(const char *what, const struct vd_error *error)
 {
-	(void) fprintf(stderr, "vedette serve: %s%s%s\n", what, *what ? ": " : "", error->message[0] ? error->message : vd_status_sentence(error->code));
+	(void) fprintf(stderr, "vedette serve: %s%s%s\n", what, *what ? ": " : "",
+		       error->message[0] ? error->message : vd_status_sentence(error->code));
 	return error->code == VD_INVALID || error->code == VD_INVALID_ARGUMENT ? 2 : 1;
 }
 
@@ -86,16 +88,19 @@ static void say_progress(void *arg, uint64_t records, uint64_t all)
 		return;
 	serve->said = now;
 	if (all)
-		(void) fprintf(stderr, "vedette serve: loading %s: %llu of %llu records written\n", serve->load, (unsigned long long) records,
-			       (unsigned long long) all);
+		(void) fprintf(stderr, "vedette serve: loading %s: %llu of %llu records written\n",
+			       serve->load, (unsigned long long) records, (unsigned long long) all);
 	else
-		(void) fprintf(stderr, "vedette serve: loading %s: %llu records read\n", serve->load, (unsigned long long) records);
+		(void) fprintf(stderr, "vedette serve: loading %s: %llu records read\n", serve->load,
+			       (unsigned long long) records);
 }
 
 /* An etcd, with its history kept in --data-dir if there is one. */
 static vd_status open_etcd(struct serve *serve, struct vd_store **ret_store, struct vd_error *error)
 {
-	struct vdi_local_history_options options = { .data_dir = serve->data_dir, .history_bytes = serve->history_bytes, .history_window = serve->history_window };
+	struct vdi_local_history_options options = { .data_dir = serve->data_dir,
+						     .history_bytes = serve->history_bytes,
+						     .history_window = serve->history_window };
 	char				 prefix[VD_KEY_SIZE_MAX];
 	struct vd_store			*etcd;
 	size_t				 size = strlen(serve->etcd.prefix);
@@ -105,7 +110,8 @@ static vd_status open_etcd(struct serve *serve, struct vd_store **ret_store, str
 	*ret_store = etcd;
 	if (serve->data_dir == NULL)
 		return VD_OK;
-	(void) snprintf(prefix, sizeof prefix, "%s%s", serve->etcd.prefix, size && serve->etcd.prefix[size - 1] == '/' ? "" : "/");
+	(void) snprintf(prefix, sizeof prefix, "%s%s", serve->etcd.prefix,
+			size && serve->etcd.prefix[size - 1] == '/' ? "" : "/");
 	options.prefix = prefix;
 	status = vdi_local_history_open(serve->env, etcd, &options, ret_store, error);
 	if (status != VD_OK)
@@ -119,7 +125,7 @@ static vd_status open_store(struct serve *serve, struct vd_store **ret_store, st
 	const struct vd_env	  *env = serve->env;
 	struct vdi_log_load_report report;
 	char			   text[VDI_LOG_TAIL_SIZE];
-	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
+	struct vd_mvcc_options	   options = VD_MVCC_OPTIONS_INIT;
 
 	if (serve->etcd.urls)
 		return open_etcd(serve, ret_store, error);
@@ -129,8 +135,10 @@ static vd_status open_store(struct serve *serve, struct vd_store **ret_store, st
 	if (serve->load == NULL)
 		return vd_store_open_mvcc(env, &options, ret_store, error);
 	serve->said = vd_env_now(env);
-	VDI_TRY(vdi_log_load_open(env, &options, NULL, serve->load, serve->strict, say_progress, serve, ret_store, &report, error));
-	(void) fprintf(stderr, "vedette serve: loaded %s: %llu records, revision %lld\n", serve->load, (unsigned long long) report.records, (long long) report.revision);
+	VDI_TRY(vdi_log_load_open(env, &options, NULL, serve->load, serve->strict, say_progress, serve,
+				  ret_store, &report, error));
+	(void) fprintf(stderr, "vedette serve: loaded %s: %llu records, revision %lld\n", serve->load,
+		       (unsigned long long) report.records, (long long) report.revision);
 	if (vdi_log_tail_say(&report.tail, text))
 		(void) fprintf(stderr, "vedette serve: warning: %s: %s\n", serve->load, text);
 	return VD_OK;
@@ -145,7 +153,9 @@ static vd_status open_encrypted(struct start *start, struct vd_error *error)
 	start->raw = start->store;
 	if (serve->encryption == NULL)
 		return VD_OK;
-	status = vdi_encryption_file_open(serve->env, serve->encryption, serve->resources, serve->etcd.urls ? serve->etcd.prefix : NULL, start->raw, &start->store, error);
+	status = vdi_encryption_file_open(serve->env, serve->encryption, serve->resources,
+					  serve->etcd.urls ? serve->etcd.prefix : NULL, start->raw,
+					  &start->store, error);
 	if (status != VD_OK) {
 		(void) vd_store_close_wait(start->raw);
 		start->store = start->raw = NULL;
@@ -155,15 +165,19 @@ static vd_status open_encrypted(struct start *start, struct vd_error *error)
 
 static const char *store_name(const struct serve *serve)
 {
-	return serve->is_history_failed ? serve->data_dir : serve->etcd.urls ? "etcd" : serve->load ? "" : serve->memory ? "memory" : serve->data_dir;
+	return serve->is_history_failed ? serve->data_dir :
+	       serve->etcd.urls		? "etcd" :
+	       serve->load		? "" :
+	       serve->memory		? "memory" :
+					  serve->data_dir;
 }
 
 static int audit_level_of(const char *name)
 {
-	return strcmp(name, "None") == 0	 ? VD_AUDIT_NONE
-	       : strcmp(name, "Request") == 0	 ? VD_AUDIT_REQUEST
-	       : strcmp(name, "RequestResponse") == 0 ? VD_AUDIT_REQUEST_RESPONSE
-						 : VD_AUDIT_METADATA;
+	return strcmp(name, "None") == 0	    ? VD_AUDIT_NONE :
+	       strcmp(name, "Request") == 0	    ? VD_AUDIT_REQUEST :
+	       strcmp(name, "RequestResponse") == 0 ? VD_AUDIT_REQUEST_RESPONSE :
+						      VD_AUDIT_METADATA;
 }
 
 static struct vd_server_options server_options(const struct serve *serve)
@@ -194,9 +208,10 @@ static struct vd_server_options server_options(const struct serve *serve)
 	options.audit_level = audit_level_of(serve->audit_level);
 	options.access_path = serve->access_log;
 	options.listen_socket = serve->manager.socket;
-	options.on_inconsistency = strcmp(serve->on_inconsistency, "panic") == 0    ? VD_ON_INCONSISTENCY_PANIC
-				   : strcmp(serve->on_inconsistency, "relist") == 0 ? VD_ON_INCONSISTENCY_RELIST
-										     : VD_ON_INCONSISTENCY_REPORT;
+	options.on_inconsistency =
+		strcmp(serve->on_inconsistency, "panic") == 0  ? VD_ON_INCONSISTENCY_PANIC :
+		strcmp(serve->on_inconsistency, "relist") == 0 ? VD_ON_INCONSISTENCY_RELIST :
+								 VD_ON_INCONSISTENCY_REPORT;
 	return options;
 }
 
@@ -215,7 +230,8 @@ static const char *cause_of(const char *message)
 	return found ? found + sizeof around - 1 : message;
 }
 
-/* As soon as it is something else, and the same again once a minute: who asks which etcd for what, and what stands in the way. */
+/* As soon as it is something else, and the same again once a minute: who asks which etcd for what, and what
+ * stands in the way. */
 static void say_waiting(const struct serve *serve, const char *message, struct waiting *said)
 {
 	const struct vdi_etcd_settings *etcd = &serve->etcd;
@@ -224,8 +240,10 @@ static void say_waiting(const struct serve *serve, const char *message, struct w
 	vd_mono				now = vd_env_now(serve->env);
 	char				text[sizeof said->text];
 
-	(void) snprintf(text, sizeof text, "%s%s%s (%s%.*s%skeys under %s)", strstr(cause, etcd->urls) ? "" : etcd->urls, strstr(cause, etcd->urls) ? "" : ": ", cause,
-			user_size ? "user \"" : "", (int) VDI_MIN(user_size, (size_t) 100), etcd->user ? etcd->user : "", user_size ? "\", " : "", etcd->prefix);
+	(void) snprintf(text, sizeof text, "%s%s%s (%s%.*s%skeys under %s)",
+			strstr(cause, etcd->urls) ? "" : etcd->urls, strstr(cause, etcd->urls) ? "" : ": ",
+			cause, user_size ? "user \"" : "", (int) VDI_MIN(user_size, (size_t) 100),
+			etcd->user ? etcd->user : "", user_size ? "\", " : "", etcd->prefix);
 	if (strcmp(text, said->text) == 0 && vd_mono_since(now, said->at).ns < START_NOTICE_AGAIN.ns)
 		return;
 	memcpy(said->text, text, sizeof text);
@@ -249,10 +267,12 @@ static vd_status start_server(struct start *start, struct vd_error *error)
 
 	for (;;) {
 		status = vd_server_start(start->server, START_NOTICE, error);
-		if (status == VD_OK || due.ns <= vd_env_now(start->serve->env).ns || (!start->serve->etcd.urls && !is_filling(status, error)))
+		if (status == VD_OK || due.ns <= vd_env_now(start->serve->env).ns ||
+		    (!start->serve->etcd.urls && !is_filling(status, error)))
 			return status;
 		if (start->serve->etcd.urls)
-			say_waiting(start->serve, error->message[0] ? error->message : vd_status_sentence(status), &said);
+			say_waiting(start->serve,
+				    error->message[0] ? error->message : vd_status_sentence(status), &said);
 	}
 }
 
@@ -268,13 +288,16 @@ static void *start_run(void *arg)
 		start->result = fail(store_name(start->serve), &error);
 	} else if ((error.code = open_encrypted(start, &error)) != VD_OK) {
 		start->result = fail("", &error);
-	} else if ((error.code = vd_server_new(start->serve->env, start->store, &options, &start->server, &error)) != VD_OK) {
+	} else if ((error.code = vd_server_new(start->serve->env, start->store, &options, &start->server,
+					       &error)) != VD_OK) {
 		start->server = NULL;
 		start->result = fail("", &error);
 	} else if ((error.code = start_server(start, &error)) != VD_OK) {
 		start->result = fail("start", &error);
-	} else if (start->serve->port.listen && (error.code = vdi_etcd_port_open(start->serve->env, start->raw, &start->serve->port,
-										  start->serve->memory ? NULL : start->serve->data_dir, &start->etcd_port, &error)) != VD_OK) {
+	} else if (start->serve->port.listen &&
+		   (error.code = vdi_etcd_port_open(start->serve->env, start->raw, &start->serve->port,
+						    start->serve->memory ? NULL : start->serve->data_dir,
+						    &start->etcd_port, &error)) != VD_OK) {
 		start->etcd_port = NULL;
 		start->result = fail("", &error);
 	}
@@ -292,7 +315,8 @@ static bool wait_for_start(struct start *start, const sigset_t *signals)
 		int heard = vdi_command_wait_for_signal(signals);
 
 		is_told |= heard != SIGNAL_STARTED && heard != SIGHUP && !atomic_load(&start->is_over);
-		/* Nothing of ours is kept in an etcd, and a local history stands any end; an embedded store is opened to its end and closed. */
+		/* Nothing of ours is kept in an etcd, and a local history stands any end; an embedded store
+		 * is opened to its end and closed. */
 		if (is_told && start->serve->etcd.urls) {
 			(void) fflush(stdout);
 			_exit(VDI_EXIT_OK);
@@ -312,10 +336,15 @@ static void reload(const struct start *start)
 	vdi_service_manager_say_reloading(manager, vd_env_now(start->serve->env));
 	if (vd_server_reload(start->server, &error) == VD_OK) {
 		(void) fprintf(stderr, "vedette serve: certificates, tokens and policy were read again\n");
-		vdi_service_manager_say(manager, "READY=1\nSTATUS=Serving %s", vd_server_address(start->server));
+		vdi_service_manager_say(manager, "READY=1\nSTATUS=Serving %s",
+					vd_server_address(start->server));
 	} else {
-		(void) fprintf(stderr, "vedette serve: reload failed, the previous settings stay in use: %s\n", error.message);
-		vdi_service_manager_say(manager, "READY=1\nSTATUS=Serving %s; the last reload changed nothing: %s", vd_server_address(start->server), error.message);
+		(void) fprintf(stderr,
+			       "vedette serve: reload failed, the previous settings stay in use: %s\n",
+			       error.message);
+		vdi_service_manager_say(manager,
+					"READY=1\nSTATUS=Serving %s; the last reload changed nothing: %s",
+					vd_server_address(start->server), error.message);
 	}
 }
 
@@ -327,7 +356,8 @@ static void say_alive(const struct start *start)
 	if (vd_server_ping(start->server, (vd_dur) { manager->watchdog.ns / 4 }) == VD_OK)
 		vdi_service_manager_say(manager, "WATCHDOG=1");
 	else
-		(void) fprintf(stderr, "vedette serve: watchdog: a thread is unresponsive; notification withheld\n");
+		(void) fprintf(stderr,
+			       "vedette serve: watchdog: a thread is unresponsive; notification withheld\n");
 }
 
 /* Until a signal that ends, at most until due. */
@@ -347,7 +377,9 @@ static void serve_until(const struct start *start, const sigset_t *signals, vd_m
 			alive_at = vd_mono_add(now, interval);
 			continue;
 		}
-		heard = next.ns == VD_NEVER.ns ? vdi_command_wait_for_signal(signals) : vdi_command_wait_for_signal_for(signals, vd_mono_since(next, now));
+		heard = next.ns == VD_NEVER.ns ?
+				vdi_command_wait_for_signal(signals) :
+				vdi_command_wait_for_signal_for(signals, vd_mono_since(next, now));
 		if (heard == SIGHUP)
 			reload(start);
 		else if (heard && heard != SIGNAL_STARTED)
@@ -364,7 +396,10 @@ static void say_goodbye(const struct start *start, const sigset_t *signals)
 	if (delay.ns == 0)
 		return;
 	vd_server_unready(start->server);
-	(void) fprintf(stderr, "vedette serve: shutting down: /readyz fails from now on, requests are served for another %.3g s\n", (double) delay.ns / 1e9);
+	(void) fprintf(stderr,
+		       "vedette serve: shutting down: /readyz fails from now on, requests are served for "
+		       "another %.3g s\n",
+		       (double) delay.ns / 1e9);
 	serve_until(start, signals, vd_mono_add(vd_env_now(start->serve->env), delay));
 }
 
@@ -379,10 +414,12 @@ static int run_server(struct serve *serve, const sigset_t *signals)
 	goes_on = wait_for_start(&start, signals);
 	vdi_thread_join(&thread);
 	if (start.result == VDI_EXIT_OK && goes_on) {
-		(void) fprintf(stderr, "vedette: ready %s%s%s\n", vd_server_address(start.server), start.etcd_port ? " etcd " : "",
+		(void) fprintf(stderr, "vedette: ready %s%s%s\n", vd_server_address(start.server),
+			       start.etcd_port ? " etcd " : "",
 			       start.etcd_port ? vdi_etcd_port_address(start.etcd_port) : "");
 		(void) fflush(stderr);
-		vdi_service_manager_say(&serve->manager, "READY=1\nSTATUS=Serving %s", vd_server_address(start.server));
+		vdi_service_manager_say(&serve->manager, "READY=1\nSTATUS=Serving %s",
+					vd_server_address(start.server));
 		serve_until(&start, signals, VD_NEVER);
 		say_goodbye(&start, signals);
 		(void) vd_server_drain(start.server, DRAIN_TIMEOUT); /* what is left is cut */
@@ -394,8 +431,8 @@ static int run_server(struct serve *serve, const sigset_t *signals)
 	return start.result;
 }
 
-/* What holds for the REST side holds for the etcd port, unless it has a certificate of its own. There are no tokens there: with authorities, certificates are asked
- * for. */
+/* What holds for the REST side holds for the etcd port, unless it has a certificate of its own. There are no
+ * tokens there: with authorities, certificates are asked for. */
 static void share_tls(struct serve *serve)
 {
 	serve->port.insecure_no_auth = serve->insecure_no_auth;
@@ -430,17 +467,18 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	int			result;
 	const struct vdi_option table[] = {
 		{ 0, "listen", VDI_OPTION_TEXT, "ADDR:PORT",
-		  "listen address; port 0: chosen by the system (default 127.0.0.1:8080)",
-		  &serve.listen, NULL, &is_listen_given },
+		  "listen address; port 0: chosen by the system (default 127.0.0.1:8080)", &serve.listen,
+		  NULL, &is_listen_given },
 		{ 0, "data-dir", VDI_OPTION_TEXT, "DIR",
 		  "directory of the store (default ./vedette-data); with --etcd: directory of the history, "
-		  "to resume after a restart", &serve.data_dir },
+		  "to resume after a restart",
+		  &serve.data_dir },
 		{ 0, "memory", VDI_OPTION_FLAG, NULL, "keep the store in memory only", &serve.memory },
 		{ 0, "encryption-provider-config", VDI_OPTION_TEXT, "FILE",
 		  "encrypt values at rest: an EncryptionConfiguration with the providers aesgcm and identity",
 		  &serve.encryption },
-		{ 0, "load", VDI_OPTION_TEXT, "FILE",
-		  "load an event log into the store, which must be empty", &serve.load },
+		{ 0, "load", VDI_OPTION_TEXT, "FILE", "load an event log into the store, which must be empty",
+		  &serve.load },
 		{ 0, "strict", VDI_OPTION_FLAG, NULL,
 		  "with --load: fail if the log has a torn end or no closing line (default: warn)",
 		  &serve.strict },
@@ -449,8 +487,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		{ 0, "etcd-compaction-interval", VDI_OPTION_DURATION, "DURATION",
 		  "interval of etcd compaction, shared by all servers; 0: never (default 5m)",
 		  &serve.etcd.compaction_interval },
-		{ 0, "resources", VDI_OPTION_TEXT, "FILE",
-		  "additional kinds to serve (JSON)", &serve.resources },
+		{ 0, "resources", VDI_OPTION_TEXT, "FILE", "additional kinds to serve (JSON)",
+		  &serve.resources },
 		{ 0, "history-window", VDI_OPTION_DURATION, "DURATION",
 		  "minimum time that old revisions are retained (default 10m)", &serve.history_window },
 		{ 0, "history-bytes", VDI_OPTION_BYTES, "SIZE",
@@ -463,30 +501,35 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		  &serve.on_inconsistency, "report|relist|panic" },
 		{ 0, "requests-per-client", VDI_OPTION_COUNT, "N",
 		  "maximum concurrent requests per client (user, or address and User-Agent); excess requests "
-		  "get 429 (default 0: no limit)", &serve.client_requests },
+		  "get 429 (default 0: no limit)",
+		  &serve.client_requests },
 		{ 0, "watches-per-client", VDI_OPTION_COUNT, "N",
 		  "maximum concurrent watches per client; excess watches get 429 (default 0: no limit)",
 		  &serve.client_watches },
 		{ 0, "bytes-per-client", VDI_OPTION_BYTES, "SIZE",
 		  "maximum unsent bytes of one client's watches; beyond it they pause (default 64MiB; 0: no "
-		  "limit)", &serve.client_bytes },
+		  "limit)",
+		  &serve.client_bytes },
 		{ 0, "max-requests-inflight", VDI_OPTION_COUNT, "N",
 		  "maximum concurrent reads, shared fairly by all clients; excess requests get 429 (default "
-		  "400; 0: no limit)", &serve.requests },
+		  "400; 0: no limit)",
+		  &serve.requests },
 		{ 0, "max-mutating-requests-inflight", VDI_OPTION_COUNT, "N",
 		  "maximum concurrent writes, shared fairly by all clients; excess requests get 429 (default "
-		  "200; 0: no limit)", &serve.mutating_requests },
+		  "200; 0: no limit)",
+		  &serve.mutating_requests },
 		{ 0, "no-compression", VDI_OPTION_FLAG, NULL,
 		  "do not compress large responses and watch lists for clients that accept gzip",
 		  &serve.no_compression },
 		{ 0, "tls-cert", VDI_OPTION_TEXT, "FILE",
 		  "serve HTTPS with this certificate, followed by its chain (PEM)", &serve.tls_cert },
-		{ 0, "tls-key", VDI_OPTION_TEXT, "FILE",
-		  "private key of the --tls-cert certificate (PEM)", &serve.tls_key },
+		{ 0, "tls-key", VDI_OPTION_TEXT, "FILE", "private key of the --tls-cert certificate (PEM)",
+		  &serve.tls_key },
 		{ 0, "client-ca", VDI_OPTION_TEXT, "FILE",
 		  "CA bundle for verifying client certificates, which name user (CN) and groups (O)",
 		  &serve.client_ca },
-		{ 0, "token-file", VDI_OPTION_TEXT, "FILE", "file of bearer tokens: lines of token,user,uid,\"group,group\"", &serve.token_file },
+		{ 0, "token-file", VDI_OPTION_TEXT, "FILE",
+		  "file of bearer tokens: lines of token,user,uid,\"group,group\"", &serve.token_file },
 		{ 0, "authorization-policy", VDI_OPTION_TEXT, "FILE",
 		  "authorization rules (JSON; default: authenticated users may do everything)",
 		  &serve.policy },
@@ -501,19 +544,23 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		  &serve.audit_level, "None|Metadata|Request|RequestResponse" },
 		{ 0, "access-log", VDI_OPTION_TEXT, "FILE",
 		  "file for one line per request (combined log format with duration in seconds); -: standard "
-		  "output", &serve.access_log },
+		  "output",
+		  &serve.access_log },
 		{ 0, "shutdown-delay", VDI_OPTION_DURATION, "DURATION",
 		  "time to keep serving after SIGTERM while /readyz fails, before connections are closed "
-		  "(default 0s)", &serve.shutdown_delay },
+		  "(default 0s)",
+		  &serve.shutdown_delay },
 		{ 0, "no-garbage-collector", VDI_OPTION_FLAG, NULL,
 		  "delete neither dependents of deleted objects nor the content of namespaces; for use with "
-		  "a kube-controller-manager", &serve.no_garbage_collector },
+		  "a kube-controller-manager",
+		  &serve.no_garbage_collector },
 		{ 0, "threads", VDI_OPTION_COUNT, "N",
 		  "number of event-loop threads (default: number of processors)", &serve.threads },
 	};
 
 	serve.etcd.compaction_interval = VD_SECONDS(300);
-	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count, &log, &result))
+	if (!vdi_command_parse(command, table, VDI_ARRAY_SIZE(table), argc, argv, NULL, 0, &operand_count,
+			       &log, &result))
 		return result;
 	if (!vdi_etcd_settings_check(command, &serve.etcd, &result))
 		return result;
@@ -527,13 +574,15 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	if (!vdi_etcd_port_options_check(command, &serve.port, &result))
 		return result;
 	if (serve.etcd.urls && serve.port.listen)
-		return vdi_command_mistake(command, "--etcd-listen serves the embedded store: it excludes --etcd");
+		return vdi_command_mistake(command,
+					   "--etcd-listen serves the embedded store: it excludes --etcd");
 	if (serve.memory && serve.data_dir)
 		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
 	if (vdi_service_manager_init(&serve.manager, &error) != VD_OK)
 		return vdi_command_mistake(command, "%s", error.message);
 	if (serve.manager.socket && is_listen_given)
-		return vdi_command_mistake(command, "a socket was handed over (LISTEN_FDS): it excludes --listen");
+		return vdi_command_mistake(command,
+					   "a socket was handed over (LISTEN_FDS): it excludes --listen");
 	if (serve.data_dir == NULL && !serve.etcd.urls)
 		serve.data_dir = "./vedette-data";
 	vdi_command_raise_file_limit();
@@ -568,7 +617,9 @@ const struct vdi_command vdi_command_serve = {
 	.examples = "  vedette serve\n"
 		    "  vedette serve --listen 127.0.0.1:0 --memory --load examples/small-cluster.ndjson\n"
 		    "  vedette serve --data-dir /var/lib/vedette --history-window 1h --log-format json\n"
-		    "  vedette serve --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-cert me.pem --etcd-key me.key\n"
-		    "  vedette serve --etcd http://127.0.0.1:2379 --data-dir /var/lib/vedette/history --history-window 1h\n",
+		    "  vedette serve --etcd https://a:2379,https://b:2379 --etcd-cacert ca.pem --etcd-cert "
+		    "me.pem --etcd-key me.key\n"
+		    "  vedette serve --etcd http://127.0.0.1:2379 --data-dir /var/lib/vedette/history "
+		    "--history-window 1h\n",
 	.run = run,
 };

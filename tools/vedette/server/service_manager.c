@@ -40,7 +40,8 @@ static vd_status take_notify_socket(struct vdi_service_manager *manager, struct 
 	if (size == 0)
 		return VD_OK;
 	if ((path[0] != '/' && path[0] != '@') || size < 2 || size >= sizeof manager->path)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "NOTIFY_SOCKET=%.120s: neither a path nor an abstract name", path);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "NOTIFY_SOCKET=%.120s: neither a path nor an abstract name", path);
 	memcpy(manager->path, path, size);
 	if (path[0] == '@')
 		manager->path[0] = 0;
@@ -58,7 +59,8 @@ static vd_status take_watchdog(struct vdi_service_manager *manager, struct vd_er
 		return VD_OK;
 	usec = number_of(text);
 	if (usec <= 0 || usec > INT64_MAX / 1000)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "WATCHDOG_USEC=%.40s: not a number of microseconds", text);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "WATCHDOG_USEC=%.40s: not a number of microseconds", text);
 	manager->watchdog = (vd_dur) { usec * 1000 };
 	return VD_OK;
 }
@@ -74,16 +76,19 @@ static vd_status take_sockets(struct vdi_service_manager *manager, struct vd_err
 	if (count < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "LISTEN_FDS=%.40s: not a number", text);
 	if (count > 1)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%lld sockets were handed over (LISTEN_FDS); one can be served", count);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "%lld sockets were handed over (LISTEN_FDS); one can be served", count);
 	if (count && fcntl(FIRST_SOCKET, F_GETFD) < 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "LISTEN_FDS=1, but there is no descriptor %d", FIRST_SOCKET);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "LISTEN_FDS=1, but there is no descriptor %d", FIRST_SOCKET);
 	manager->socket = count ? FIRST_SOCKET : 0;
 	return VD_OK;
 }
 
 vd_status vdi_service_manager_init(struct vdi_service_manager *manager, struct vd_error *reterr)
 {
-	static const char *const names[] = { "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES" };
+	static const char *const names[] = { "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
+					     "LISTEN_FDS",    "LISTEN_PID",    "LISTEN_FDNAMES" };
 
 	*manager = (struct vdi_service_manager) { .is_there = false };
 	VDI_TRY(take_notify_socket(manager, reterr));
@@ -112,12 +117,16 @@ void vdi_service_manager_say(const struct vdi_service_manager *manager, const ch
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	(void) sendto(fd, text, VDI_MIN((size_t) size, sizeof text - 1), MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *) &address,
+	(void) sendto(fd, text, VDI_MIN((size_t) size, sizeof text - 1), MSG_NOSIGNAL | MSG_DONTWAIT,
+		      (struct sockaddr *) &address,
 		      (socklen_t) (offsetof(struct sockaddr_un, sun_path) + manager->path_size));
 	(void) close(fd);
 }
 
 void vdi_service_manager_say_reloading(const struct vdi_service_manager *manager, vd_mono now)
 {
-	vdi_service_manager_say(manager, "RELOADING=1\nMONOTONIC_USEC=%lld\nSTATUS=Reading certificates, tokens and policy again", (long long) (now.ns / 1000));
+	vdi_service_manager_say(
+		manager,
+		"RELOADING=1\nMONOTONIC_USEC=%lld\nSTATUS=Reading certificates, tokens and policy again",
+		(long long) (now.ns / 1000));
 }

@@ -8,7 +8,9 @@ static struct vdi_identity *identity_new(const char *user, const char *group)
 	struct vdi_identity *identity;
 	struct vd_bytes	     groups[] = { vd_bytes_of(group) };
 
-	assert_status(vdi_identity_new(vd_bytes_of(user), VD_BYTES_NONE, groups, *group != 0, VDI_GROUP_AUTHENTICATED, &identity), VD_OK);
+	assert_status(vdi_identity_new(vd_bytes_of(user), VD_BYTES_NONE, groups, *group != 0,
+				       VDI_GROUP_AUTHENTICATED, &identity),
+		      VD_OK);
 	return identity;
 }
 
@@ -25,9 +27,9 @@ static struct vdi_policy *parse(const char *text)
 /* words: verb group resource subresource name namespace, or verb path; "-" is empty. */
 static struct vdi_access access_of(const char *words, char text[256])
 {
-	struct vd_bytes	  parts[6] = { VD_BYTES_NONE };
-	size_t		  count = 0;
-	char		 *rest, *word;
+	struct vd_bytes parts[6] = { VD_BYTES_NONE };
+	size_t		count = 0;
+	char	       *rest, *word;
 
 	(void) snprintf(text, 256, "%s", words);
 	for (word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
@@ -35,16 +37,24 @@ static struct vdi_access access_of(const char *words, char text[256])
 	if (count == 2)
 		return (struct vdi_access) { .is_path = true, .verb = parts[0], .path = parts[1] };
 	assert_int_equal(count, 6);
-	return (struct vdi_access) { .verb = parts[0], .group = parts[1], .resource = parts[2], .subresource = parts[3], .name = parts[4],
+	return (struct vdi_access) { .verb = parts[0],
+				     .group = parts[1],
+				     .resource = parts[2],
+				     .subresource = parts[3],
+				     .name = parts[4],
 				     .namespace_name = parts[5] };
 }
 
-static const char sample[] = "{\"rules\":["
-			     "{\"users\":[\"ann\"],\"verbs\":[\"get\",\"list\"],\"apiGroups\":[\"\"],\"resources\":[\"pods\",\"pods/status\"],\"namespaces\":[\"a\",\"b\"]},"
-			     "{\"groups\":[\"dev\"],\"verbs\":[\"*\"],\"resources\":[\"*/scale\",\"configmaps\"]},"
-			     "{\"users\":[\"bob\"],\"verbs\":[\"update\"],\"resources\":[\"leases\"],\"resourceNames\":[\"mine\"]},"
-			     "{\"users\":[\"bob\"],\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/metrics\",\"/debug/*\"]},"
-			     "{\"groups\":[\"system:authenticated\"],\"verbs\":[\"watch\"],\"resources\":[\"*\"],\"namespaces\":[\"open\"]}]}";
+static const char sample[] =
+	"{\"rules\":["
+	"{\"users\":[\"ann\"],\"verbs\":[\"get\",\"list\"],\"apiGroups\":[\"\"],\"resources\":[\"pods\","
+	"\"pods/status\"],\"namespaces\":[\"a\",\"b\"]},"
+	"{\"groups\":[\"dev\"],\"verbs\":[\"*\"],\"resources\":[\"*/scale\",\"configmaps\"]},"
+	"{\"users\":[\"bob\"],\"verbs\":[\"update\"],\"resources\":[\"leases\"],\"resourceNames\":[\"mine\"]}"
+	","
+	"{\"users\":[\"bob\"],\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/metrics\",\"/debug/*\"]},"
+	"{\"groups\":[\"system:authenticated\"],\"verbs\":[\"watch\"],\"resources\":[\"*\"],\"namespaces\":["
+	"\"open\"]}]}";
 
 static void rules_mean_what_roles_mean(void **state)
 {
@@ -90,7 +100,8 @@ static void rules_mean_what_roles_mean(void **state)
 		struct vdi_access    access = access_of(rows[i].words, text);
 
 		if (vdi_policy_allows(policy, identity, &access) != rows[i].may)
-			fail_msg("%s (%s) %s: not %d", rows[i].user, rows[i].group, rows[i].words, rows[i].may);
+			fail_msg("%s (%s) %s: not %d", rows[i].user, rows[i].group, rows[i].words,
+				 rows[i].may);
 		(void) vdi_identity_unref(identity);
 	}
 	(void) vdi_policy_free(policy);
@@ -102,7 +113,9 @@ static void without_a_policy_the_authenticated_may_everything(void **state)
 	char		     text[256];
 	struct vdi_access    access = access_of("delete - pods - x a", text);
 
-	assert_status(vdi_identity_new(vd_bytes_of(VDI_USER_ANONYMOUS), VD_BYTES_NONE, NULL, 0, VDI_GROUP_UNAUTHENTICATED, &nobody), VD_OK);
+	assert_status(vdi_identity_new(vd_bytes_of(VDI_USER_ANONYMOUS), VD_BYTES_NONE, NULL, 0,
+				       VDI_GROUP_UNAUTHENTICATED, &nobody),
+		      VD_OK);
 	assert_true(vdi_policy_allows(NULL, ann, &access));
 	assert_false(vdi_policy_allows(NULL, nobody, &access));
 	access = access_of("get /healthz", text);
@@ -119,12 +132,16 @@ static void rules_are_told_per_namespace(void **state)
 
 	vdi_policy_write_rules(&out, policy, ann, vd_bytes_of("a"));
 	vdi_out_bytes(&out, (struct vd_bytes) { "", 1 });
-	assert_string_equal(out.data, "\"resourceRules\":[{\"verbs\":[\"get\",\"list\"],\"apiGroups\":[\"\"],\"resources\":[\"pods\",\"pods/status\"]}],"
-				      "\"nonResourceRules\":[{\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/healthz\",\"/livez\",\"/readyz\",\"/version\"]}]");
+	assert_string_equal(out.data, "\"resourceRules\":[{\"verbs\":[\"get\",\"list\"],\"apiGroups\":[\"\"],"
+				      "\"resources\":[\"pods\",\"pods/status\"]}],"
+				      "\"nonResourceRules\":[{\"verbs\":[\"get\"],\"nonResourceURLs\":[\"/"
+				      "healthz\",\"/livez\",\"/readyz\",\"/version\"]}]");
 	vdi_out_reset(&out);
 	vdi_policy_write_rules(&out, policy, ann, vd_bytes_of("open"));
 	vdi_out_bytes(&out, (struct vd_bytes) { "", 1 });
-	assert_non_null(strstr(out.data, "\"resourceRules\":[{\"verbs\":[\"watch\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}]"));
+	assert_non_null(strstr(
+		out.data,
+		"\"resourceRules\":[{\"verbs\":[\"watch\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}]"));
 	vdi_out_fini(&out);
 	(void) vdi_identity_unref(ann);
 	(void) vdi_policy_free(policy);
@@ -139,11 +156,14 @@ static void faults_are_named_with_their_place(void **state)
 		{ "{\"rules\":{}}", "must be an object with an array \"rules\"" },
 		{ "{\"rules\":[],\"more\":1}", "more: unknown key" },
 		{ "{\"rules\":[1]}", "rules[0]: must be an object" },
-		{ "{\"rules\":[{\"verbs\":[\"get\"],\"resources\":[\"pods\"]}]}", "rules[0]: needs users or groups" },
+		{ "{\"rules\":[{\"verbs\":[\"get\"],\"resources\":[\"pods\"]}]}",
+		  "rules[0]: needs users or groups" },
 		{ "{\"rules\":[{\"users\":[\"a\"],\"resources\":[\"pods\"]}]}", "rules[0]: needs verbs" },
-		{ "{\"rules\":[{\"users\":[\"a\"],\"verbs\":[\"get\"]}]}", "rules[0]: needs resources or nonResourceURLs" },
+		{ "{\"rules\":[{\"users\":[\"a\"],\"verbs\":[\"get\"]}]}",
+		  "rules[0]: needs resources or nonResourceURLs" },
 		{ "{\"rules\":[{\"users\":\"a\"}]}", "rules[0].users: must be an array of strings" },
-		{ "{\"rules\":[{\"users\":[]}]}", "rules[0].users: must be an array of strings, and not empty" },
+		{ "{\"rules\":[{\"users\":[]}]}",
+		  "rules[0].users: must be an array of strings, and not empty" },
 		{ "{\"rules\":[{\"users\":[\"a\",1]}]}", "rules[0].users[1]: must be a string" },
 		{ "{\"rules\":[{\"user\":[\"a\"]}]}", "rules[0].user: unknown key" },
 		{ "{\"rules\":[],\"rules\":[]}", "line 1" },
@@ -182,7 +202,8 @@ static void who_may_everything_is_told_so(void **state)
 {
 	struct vdi_policy   *policy = parse(sample);
 	struct vdi_identity *ann = identity_new("ann", ""), *master = identity_new("eve", "system:masters");
-	static const char    all[] = "{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}", urls[] = ",{\"verbs\":[\"*\"],\"nonResourceURLs\":[\"*\"]}";
+	static const char    all[] = "{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}",
+			  urls[] = ",{\"verbs\":[\"*\"],\"nonResourceURLs\":[\"*\"]}";
 
 	for (int is_master = 0; is_master < 2; is_master++) {
 		struct vdi_out out = VDI_OUT_INIT;
@@ -201,8 +222,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_may_everything_is_told_so),
-		cmocka_unit_test(rules_mean_what_roles_mean),	cmocka_unit_test(without_a_policy_the_authenticated_may_everything),
-		cmocka_unit_test(rules_are_told_per_namespace), cmocka_unit_test(faults_are_named_with_their_place),
+		cmocka_unit_test(rules_mean_what_roles_mean),
+		cmocka_unit_test(without_a_policy_the_authenticated_may_everything),
+		cmocka_unit_test(rules_are_told_per_namespace),
+		cmocka_unit_test(faults_are_named_with_their_place),
 		cmocka_unit_test(without_memory_nothing_is_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

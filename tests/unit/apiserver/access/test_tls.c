@@ -1,4 +1,5 @@
-/* TLS links over a pair of sockets, with OpenSSL's own client on the other side: what a full socket does to records, ends, who a certificate names. */
+/* TLS links over a pair of sockets, with OpenSSL's own client on the other side: what a full socket does to
+ * records, ends, who a certificate names. */
 #include "vdtest.h"
 
 #include <errno.h>
@@ -37,8 +38,10 @@ static void run(const char *format, ...)
 
 static void issue(const char *name, const char *subject, const char *ca)
 {
-	run("cd %s && openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout %s.key -out %s.csr -subj '%s' 2>/dev/null && "
-	    "openssl x509 -req -in %s.csr -CA %s.pem -CAkey %s.key -CAcreateserial -days 2 -out %s.pem 2>/dev/null",
+	run("cd %s && openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout %s.key -out "
+	    "%s.csr -subj '%s' 2>/dev/null && "
+	    "openssl x509 -req -in %s.csr -CA %s.pem -CAkey %s.key -CAcreateserial -days 2 -out %s.pem "
+	    "2>/dev/null",
 	    folder, name, name, subject, name, ca, ca, name);
 }
 
@@ -50,7 +53,8 @@ static int make_certificates(void **state)
 	if (mkdtemp(folder) == NULL)
 		return -1;
 	for (int i = 0; i < 2; i++)
-		run("cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout %s.key -out %s.pem -subj /CN=%s -days 2 2>/dev/null",
+		run("cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "
+		    "%s.key -out %s.pem -subj /CN=%s -days 2 2>/dev/null",
 		    folder, i ? "other" : "ca", i ? "other" : "ca", i ? "other" : "ca");
 	issue("server", "/CN=server", "ca");
 	issue("ann", "/O=dev/O=ops/CN=ann", "ca");
@@ -79,7 +83,8 @@ static void pair_open(struct pair *pair, const char *name)
 	struct vd_error error = { 0 };
 	int		fds[2], bytes = 4096;
 
-	if (vdi_tls_new(path_of("server.pem"), path_of("server.key"), path_of("ca.pem"), &pair->tls, &error) != VD_OK)
+	if (vdi_tls_new(path_of("server.pem"), path_of("server.key"), path_of("ca.pem"), &pair->tls,
+			&error) != VD_OK)
 		fail_msg("%s", error.message);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
 	pair->ours = fds[0];
@@ -91,9 +96,11 @@ static void pair_open(struct pair *pair, const char *name)
 		char file[64];
 
 		(void) snprintf(file, sizeof file, "%s.pem", name);
-		assert_int_equal(SSL_CTX_use_certificate_file(pair->context, path_of(file), SSL_FILETYPE_PEM), 1);
+		assert_int_equal(SSL_CTX_use_certificate_file(pair->context, path_of(file), SSL_FILETYPE_PEM),
+				 1);
 		(void) snprintf(file, sizeof file, "%s.key", name);
-		assert_int_equal(SSL_CTX_use_PrivateKey_file(pair->context, path_of(file), SSL_FILETYPE_PEM), 1);
+		assert_int_equal(SSL_CTX_use_PrivateKey_file(pair->context, path_of(file), SSL_FILETYPE_PEM),
+				 1);
 	}
 	pair->client = SSL_new(pair->context);
 	(void) SSL_set_fd(pair->client, pair->theirs);
@@ -124,7 +131,8 @@ static void pair_close(struct pair *pair)
 
 #define BIG 1000000
 
-/* Every byte arrives once and in order, although the socket is full after a few of them, and records of other sizes are offered each time. */
+/* Every byte arrives once and in order, although the socket is full after a few of them, and records of other
+ * sizes are offered each time. */
 static void a_full_socket_loses_and_doubles_nothing(void **state)
 {
 	unsigned char *sent = malloc(BIG), *got = malloc(BIG);
@@ -136,7 +144,7 @@ static void a_full_socket_loses_and_doubles_nothing(void **state)
 	pair_open(&pair, NULL);
 	pair_shake(&pair);
 	while (arrived < BIG) {
-		size_t	     first = VDI_MIN(step, BIG - at), second = VDI_MIN(step * 7, BIG - at - first), taken;
+		size_t first = VDI_MIN(step, BIG - at), second = VDI_MIN(step * 7, BIG - at - first), taken;
 		struct iovec parts[] = { { sent + at, first }, { sent, 0 }, { sent + at + first, second } };
 		vd_status    status = vdi_tls_link_send(pair.link, parts, 3, &taken);
 		size_t	     size;
@@ -146,7 +154,8 @@ static void a_full_socket_loses_and_doubles_nothing(void **state)
 		full += status == VD_AGAIN;
 		at += taken;
 		step = step * 3 % 50021 + 1;
-		while (SSL_read_ex(pair.client, got + arrived, VDI_MIN((size_t) 3000, BIG - arrived), &size) == 1)
+		while (SSL_read_ex(pair.client, got + arrived, VDI_MIN((size_t) 3000, BIG - arrived),
+				   &size) == 1)
 			arrived += size;
 	}
 	assert_true(full > 3);
@@ -190,7 +199,8 @@ static void a_link_outlives_its_context(void **state)
 	pair_open(&pair, NULL);
 	pair_shake(&pair);
 	pair.tls = vdi_tls_free(pair.tls);
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(blocks); i++) { /* whoever looks at what was freed shall notice */
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(blocks);
+	     i++) { /* whoever looks at what was freed shall notice */
 		blocks[i] = malloc(i * 16 + 8);
 		memset(blocks[i], 0xa5, i * 16 + 8);
 	}
@@ -209,7 +219,9 @@ static void bytes_that_are_no_tls_are_told_apart(void **state)
 	static const struct {
 		const char *text;
 		vd_status   status;
-	} rows[] = { { "GET / HTTP/1.1\r\nHost: a\r\n\r\n", VD_BAD_REQUEST }, { "\x16\x03\x01\xff\xff\xff\xff\xff\xff\xff", VD_IO }, { "\0\0\0\0\0\0\0\0\0\0\0\0", VD_IO } };
+	} rows[] = { { "GET / HTTP/1.1\r\nHost: a\r\n\r\n", VD_BAD_REQUEST },
+		     { "\x16\x03\x01\xff\xff\xff\xff\xff\xff\xff", VD_IO },
+		     { "\0\0\0\0\0\0\0\0\0\0\0\0", VD_IO } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct pair  pair;
@@ -251,7 +263,9 @@ static void a_certificate_names_user_and_groups(void **state)
 
 static void other_certificates_name_nobody(void **state)
 {
-	static const char *const rows[][2] = { { NULL, NULL }, { "stranger", "unable to" }, { "nameless", "no common name" } };
+	static const char *const rows[][2] = { { NULL, NULL },
+					       { "stranger", "unable to" },
+					       { "nameless", "no common name" } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_identity *identity;
@@ -290,8 +304,12 @@ static void files_that_do_not_fit_are_named(void **state)
 		{ { .client_ca = path_of("ca.pem") }, "need TLS" },
 		{ { .policy = path_of("policy") }, "needs to know who its clients are" },
 		{ { .cert = path_of("absent"), .key = path_of("server.key") }, "/absent: No such file" },
-		{ { .cert = path_of("server.pem"), .key = path_of("ann.key") }, "/ann.key: key values mismatch" },
-		{ { .cert = path_of("server.pem"), .key = path_of("server.key"), .client_ca = path_of("server.key") }, "/server.key: " },
+		{ { .cert = path_of("server.pem"), .key = path_of("ann.key") },
+		  "/ann.key: key values mismatch" },
+		{ { .cert = path_of("server.pem"),
+		    .key = path_of("server.key"),
+		    .client_ca = path_of("server.key") },
+		  "/server.key: " },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -302,10 +320,15 @@ static void files_that_do_not_fit_are_named(void **state)
 	}
 	write_file("tokens", "a,ann\n");
 	write_file("policy", "{\"rules\":[]}");
-	assert_status(vdi_security_load(&(struct vdi_security_files) { .tokens = path_of("tokens") }, &security, &error), VD_INVALID);
+	assert_status(vdi_security_load(&(struct vdi_security_files) { .tokens = path_of("tokens") },
+					&security, &error),
+		      VD_INVALID);
 	assert_non_null(strstr(error.message, "/tokens: line 1: needs"));
 	write_file("tokens", "a,ann,1\n");
-	assert_status(vdi_security_load(&(struct vdi_security_files) { .tokens = path_of("tokens"), .policy = path_of("policy") }, &security, &error), VD_OK);
+	assert_status(vdi_security_load(&(struct vdi_security_files) { .tokens = path_of("tokens"),
+								       .policy = path_of("policy") },
+					&security, &error),
+		      VD_OK);
 	assert_true(security->authenticates);
 	assert_null(security->tls);
 	assert_non_null(security->policy);
@@ -320,14 +343,18 @@ static void a_locked_key_is_refused(void **state)
 	struct vdi_tls *tls;
 	struct vd_error error = { 0 };
 
-	run("cd %s && openssl ec -in server.key -aes128 -passout pass:secret -out locked.key 2>/dev/null", folder);
-	assert_status(vdi_tls_new(path_of("server.pem"), path_of("locked.key"), NULL, &tls, &error), VD_INVALID);
+	run("cd %s && openssl ec -in server.key -aes128 -passout pass:secret -out locked.key 2>/dev/null",
+	    folder);
+	assert_status(vdi_tls_new(path_of("server.pem"), path_of("locked.key"), NULL, &tls, &error),
+		      VD_INVALID);
 	assert_non_null(strstr(error.message, "/locked.key"));
 }
 
 static void without_memory_nothing_is_lost(void **state)
 {
-	const struct vdi_security_files files = { .cert = path_of("server.pem"), .key = path_of("server.key"), .tokens = path_of("tokens"),
+	const struct vdi_security_files files = { .cert = path_of("server.pem"),
+						  .key = path_of("server.key"),
+						  .tokens = path_of("tokens"),
 						  .policy = path_of("policy") };
 
 	for (int64_t n = 1;; n++) {
@@ -353,11 +380,15 @@ static void without_memory_nothing_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_full_socket_loses_and_doubles_nothing), cmocka_unit_test(what_is_received_is_given_out_before_waiting),
+		cmocka_unit_test(a_full_socket_loses_and_doubles_nothing),
+		cmocka_unit_test(what_is_received_is_given_out_before_waiting),
 		cmocka_unit_test(a_link_outlives_its_context),
-		cmocka_unit_test(bytes_that_are_no_tls_are_told_apart),	   cmocka_unit_test(a_certificate_names_user_and_groups),
-		cmocka_unit_test(other_certificates_name_nobody),	   cmocka_unit_test(files_that_do_not_fit_are_named),
-		cmocka_unit_test(a_locked_key_is_refused),		   cmocka_unit_test(without_memory_nothing_is_lost),
+		cmocka_unit_test(bytes_that_are_no_tls_are_told_apart),
+		cmocka_unit_test(a_certificate_names_user_and_groups),
+		cmocka_unit_test(other_certificates_name_nobody),
+		cmocka_unit_test(files_that_do_not_fit_are_named),
+		cmocka_unit_test(a_locked_key_is_refused),
+		cmocka_unit_test(without_memory_nothing_is_lost),
 	};
 	return cmocka_run_group_tests(tests, make_certificates, remove_certificates);
 }

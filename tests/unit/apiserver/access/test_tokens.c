@@ -16,8 +16,10 @@ static struct vdi_tokens *parse(const char *text)
 
 static void rows_name_users_and_groups(void **state)
 {
-	struct vdi_tokens   *tokens = parse("# people\n\ns3cret,ann,17,\"dev, ops\"\r\n \"to,ken\" , bob ,\nplain,eve,9,dev\n");
-	struct vdi_identity *ann = vdi_tokens_find(tokens, vd_bytes_of("s3cret")), *bob = vdi_tokens_find(tokens, vd_bytes_of("to,ken"));
+	struct vdi_tokens *tokens =
+		parse("# people\n\ns3cret,ann,17,\"dev, ops\"\r\n \"to,ken\" , bob ,\nplain,eve,9,dev\n");
+	struct vdi_identity *ann = vdi_tokens_find(tokens, vd_bytes_of("s3cret")),
+			    *bob = vdi_tokens_find(tokens, vd_bytes_of("to,ken"));
 
 	assert_non_null(ann);
 	assert_string_equal(ann->user, "ann");
@@ -55,14 +57,18 @@ static void groups_have_a_maximum(void **state)
 		char		   text[32 * (VDI_IDENTITY_GROUPS_MAX + 2)] = "t,ann,1,\"", wanted[64];
 
 		for (int i = 0; i < groups; i++)
-			(void) snprintf(text + strlen(text), sizeof text - strlen(text), "%sg%d", i ? "," : "", i);
+			(void) snprintf(text + strlen(text), sizeof text - strlen(text), "%sg%d",
+					i ? "," : "", i);
 		strcat(text, ", ,\"\n"); /* an empty one is none */
-		assert_status(vdi_tokens_parse(vd_bytes_of(text), &tokens, &error), groups > VDI_IDENTITY_GROUPS_MAX ? VD_INVALID : VD_OK);
+		assert_status(vdi_tokens_parse(vd_bytes_of(text), &tokens, &error),
+			      groups > VDI_IDENTITY_GROUPS_MAX ? VD_INVALID : VD_OK);
 		if (groups > VDI_IDENTITY_GROUPS_MAX) {
-			(void) snprintf(wanted, sizeof wanted, "line 1: more than %d groups", VDI_IDENTITY_GROUPS_MAX);
+			(void) snprintf(wanted, sizeof wanted, "line 1: more than %d groups",
+					VDI_IDENTITY_GROUPS_MAX);
 			assert_string_equal(error.message, wanted);
 		} else {
-			assert_int_equal(vdi_tokens_find(tokens, vd_bytes_of("t"))->group_count, groups + 1); /* and that of all who are known */
+			assert_int_equal(vdi_tokens_find(tokens, vd_bytes_of("t"))->group_count,
+					 groups + 1); /* and that of all who are known */
 		}
 		(void) vdi_tokens_free(tokens);
 	}
@@ -80,13 +86,15 @@ static void an_identity_outlives_its_file(void **state)
 
 static void faults_name_their_line_and_no_token(void **state)
 {
-	static const char *const rows[][2] = { { "hidden,ann\n", "line 1: needs token, user and uid" },
-					       { "a,ann,1\n\nhidden,,2\n", "line 3: needs token, user and uid" },
-					       { ",ann,1", "line 1: needs token" },
-					       { "hidden,ann,1,dev,ops", "line 1: more than 4 fields" },
-					       { "\"hidden,ann,1", "line 1: a quote" },
-					       { "\"hidden\"x,ann,1", "line 1: a quote" },
-					       { "hidden,ann,1\nhidden,bob,2\n", "line 2: the token was there before" } };
+	static const char *const rows[][2] = {
+		{ "hidden,ann\n", "line 1: needs token, user and uid" },
+		{ "a,ann,1\n\nhidden,,2\n", "line 3: needs token, user and uid" },
+		{ ",ann,1", "line 1: needs token" },
+		{ "hidden,ann,1,dev,ops", "line 1: more than 4 fields" },
+		{ "\"hidden,ann,1", "line 1: a quote" },
+		{ "\"hidden\"x,ann,1", "line 1: a quote" },
+		{ "hidden,ann,1\nhidden,bob,2\n", "line 2: the token was there before" }
+	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_tokens *tokens;
@@ -137,9 +145,13 @@ static void without_memory_nothing_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_name_users_and_groups),	 cmocka_unit_test(an_empty_file_is_fine),
-		cmocka_unit_test(an_identity_outlives_its_file), cmocka_unit_test(groups_have_a_maximum), cmocka_unit_test(faults_name_their_line_and_no_token),
-		cmocka_unit_test(a_nul_and_a_long_token_are_refused), cmocka_unit_test(without_memory_nothing_is_lost),
+		cmocka_unit_test(rows_name_users_and_groups),
+		cmocka_unit_test(an_empty_file_is_fine),
+		cmocka_unit_test(an_identity_outlives_its_file),
+		cmocka_unit_test(groups_have_a_maximum),
+		cmocka_unit_test(faults_name_their_line_and_no_token),
+		cmocka_unit_test(a_nul_and_a_long_token_are_refused),
+		cmocka_unit_test(without_memory_nothing_is_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

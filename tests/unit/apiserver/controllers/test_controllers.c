@@ -1,5 +1,6 @@
-/* The garbage collector and the namespace controller in the simulator: over a store that delays, refuses, loses answers, cuts watches and compacts, and while
- * allocations fail. Whatever happened, at rest nothing is left that belongs to nobody, no namespace is stuck, and nothing else is gone.
+/* The garbage collector and the namespace controller in the simulator: over a store that delays, refuses,
+ * loses answers, cuts watches and compacts, and while allocations fail. Whatever happened, at rest nothing is
+ * left that belongs to nobody, no namespace is stuck, and nothing else is gone.
  */
 #include <vedette/cacher.h>
 
@@ -56,21 +57,25 @@ static void object_gone(void *arg, struct vd_bytes namespace_name)
 
 static struct vdi_resource *resource_of(struct world *world, const char *plural)
 {
-	return vdi_resources_find(&world->served->resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of(plural));
+	return vdi_resources_find(&world->served->resources, VD_BYTES_NONE, vd_bytes_of("v1"),
+				  vd_bytes_of(plural));
 }
 
 /* ---- Objects, as they lie in the store ---- */
 
 static void key_of(const struct world *world, int namespace_at, int at, char key[96])
 {
-	(void) snprintf(key, 96, "/registry/%s/n%d/o%d", world->things[namespace_at][at].is_secret ? "secrets" : "configmaps", namespace_at, at);
+	(void) snprintf(key, 96, "/registry/%s/n%d/o%d",
+			world->things[namespace_at][at].is_secret ? "secrets" : "configmaps", namespace_at,
+			at);
 }
 
 static void put(struct world *world, const char *key, const char *value)
 {
 	vd_rev revision;
 
-	assert_status(vd_store_put_wait(world->inner, vd_bytes_of(key), vd_bytes_of(value), &revision, NULL), VD_OK);
+	assert_status(vd_store_put_wait(world->inner, vd_bytes_of(key), vd_bytes_of(value), &revision, NULL),
+		      VD_OK);
 }
 
 static bool is_there(struct world *world, const char *key)
@@ -92,10 +97,17 @@ static void put_thing(struct world *world, int namespace_at, int at)
 	for (int i = 0; i < 2; i++)
 		if (thing->owners[i] >= 0)
 			(void) snprintf(owners + strlen(owners), sizeof owners - strlen(owners),
-					"%s{\"apiVersion\":\"v1\",\"kind\":\"%s\",\"name\":\"o%d\",\"uid\":\"u-%d-%d\",\"blockOwnerDeletion\":true}", *owners ? "," : "",
-					world->things[namespace_at][thing->owners[i]].is_secret ? "Secret" : "ConfigMap", thing->owners[i], namespace_at, thing->owners[i]);
-	(void) snprintf(value, sizeof value, "{\"apiVersion\":\"v1\",\"kind\":\"%s\",\"metadata\":{\"name\":\"o%d\",\"namespace\":\"n%d\",\"uid\":\"u-%d-%d\",\"ownerReferences\":[%s]}}",
-			thing->is_secret ? "Secret" : "ConfigMap", at, namespace_at, namespace_at, at, owners);
+					"%s{\"apiVersion\":\"v1\",\"kind\":\"%s\",\"name\":\"o%d\",\"uid\":"
+					"\"u-%d-%d\",\"blockOwnerDeletion\":true}",
+					*owners ? "," : "",
+					world->things[namespace_at][thing->owners[i]].is_secret ? "Secret" :
+												  "ConfigMap",
+					thing->owners[i], namespace_at, thing->owners[i]);
+	(void) snprintf(value, sizeof value,
+			"{\"apiVersion\":\"v1\",\"kind\":\"%s\",\"metadata\":{\"name\":\"o%d\",\"namespace\":"
+			"\"n%d\",\"uid\":\"u-%d-%d\",\"ownerReferences\":[%s]}}",
+			thing->is_secret ? "Secret" : "ConfigMap", at, namespace_at, namespace_at, at,
+			owners);
 	key_of(world, namespace_at, at, key);
 	put(world, key, value);
 }
@@ -105,8 +117,11 @@ static void put_namespace(struct world *world, int at)
 	char key[96], value[256];
 
 	(void) snprintf(key, sizeof key, "/registry/namespaces/n%d", at);
-	(void) snprintf(value, sizeof value, "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n%d\",\"uid\":\"ns-%d\"},\"spec\":{\"finalizers\":[\"kubernetes\"]},"
-			"\"status\":{\"phase\":\"Active\"}}", at, at);
+	(void) snprintf(value, sizeof value,
+			"{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n%d\","
+			"\"uid\":\"ns-%d\"},\"spec\":{\"finalizers\":[\"kubernetes\"]},"
+			"\"status\":{\"phase\":\"Active\"}}",
+			at, at);
 	put(world, key, value);
 }
 
@@ -115,13 +130,18 @@ static void put_namespace(struct world *world, int at)
 static void open_caches(struct world *world, struct vdi_resources *resources)
 {
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(served_plurals); i++) {
-		struct vdi_resource	*resource = vdi_resources_find(resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of(served_plurals[i]));
+		struct vdi_resource *resource = vdi_resources_find(
+			resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of(served_plurals[i]));
 		struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
 		char			 name[VDI_RESOURCE_NAME_MAX];
 
-		assert_status(vdi_resource_cacher_options(resource, resource->fields, resource->field_count, name, &options, NULL), VD_OK);
+		assert_status(vdi_resource_cacher_options(resource, resource->fields, resource->field_count,
+							  name, &options, NULL),
+			      VD_OK);
 		world->caches[i].codec = resource->codec;
-		assert_status(vd_cacher_new(world->env, world->chaos, &options, &world->caches[i].cacher, NULL), VD_OK);
+		assert_status(
+			vd_cacher_new(world->env, world->chaos, &options, &world->caches[i].cacher, NULL),
+			VD_OK);
 		atomic_init(&world->caches[i].users, 1000);
 		vdi_kind_cache_bind(&world->caches[i], resource);
 	}
@@ -129,8 +149,11 @@ static void open_caches(struct world *world, struct vdi_resources *resources)
 
 static void start_controllers(struct world *world)
 {
-	assert_status(vdi_namespace_controller_new(world->env, served_of, world, &world->controller, NULL), VD_OK);
-	assert_status(vdi_garbage_collector_new(world->env, served_of, object_gone, world, &world->collector, NULL), VD_OK);
+	assert_status(vdi_namespace_controller_new(world->env, served_of, world, &world->controller, NULL),
+		      VD_OK);
+	assert_status(
+		vdi_garbage_collector_new(world->env, served_of, object_gone, world, &world->collector, NULL),
+		VD_OK);
 }
 
 static void stop_controllers(struct world *world)
@@ -143,9 +166,9 @@ static void stop_controllers(struct world *world)
 
 static void world_open(struct world *world, uint64_t seed)
 {
-	struct vd_mvcc_options	   options = VD_MVCC_OPTIONS_INIT;
+	struct vd_mvcc_options		  options = VD_MVCC_OPTIONS_INIT;
 	static const struct chaos_options calm;
-	struct vdi_resources	   resources;
+	struct vdi_resources		  resources;
 
 	memset(world, 0, sizeof *world);
 	world->live = vdi_alloc_live();
@@ -158,7 +181,9 @@ static void world_open(struct world *world, uint64_t seed)
 		for (int j = 0; j < OBJECTS; j++) {
 			struct thing *thing = &world->things[i][j];
 
-			*thing = (struct thing) { .exists = true, .is_secret = draw(world, 3) == 0, .owners = { -1, -1 } };
+			*thing = (struct thing) { .exists = true,
+						  .is_secret = draw(world, 3) == 0,
+						  .owners = { -1, -1 } };
 			for (int k = 0; k < 2 && j > 3; k++)
 				if (draw(world, 3))
 					thing->owners[k] = (int) draw(world, (unsigned) j);
@@ -198,14 +223,20 @@ static void call_over(struct vdi_object_call *call)
 }
 
 /* A DELETE, again until it was answered. */
-static void delete_object(struct world *world, const char *plural, const char *namespace_name, const char *name, enum vdi_propagation propagation)
+static void delete_object(struct world *world, const char *plural, const char *namespace_name,
+			  const char *name, enum vdi_propagation propagation)
 {
 	struct vdi_delete_options options = { .propagation = propagation };
 
 	for (int tries = 0;; tries++) {
 		bool		       over = false;
-		struct vdi_object_call call = { .resource = resource_of(world, plural), .namespace_name = vd_bytes_of(namespace_name), .name = vd_bytes_of(name),
-						.options = &options, .now = vd_env_wall(world->env), .done = call_over, .arg = &over };
+		struct vdi_object_call call = { .resource = resource_of(world, plural),
+						.namespace_name = vd_bytes_of(namespace_name),
+						.name = vd_bytes_of(name),
+						.options = &options,
+						.now = vd_env_wall(world->env),
+						.done = call_over,
+						.arg = &over };
 		int		       waits = 0;
 		vd_status	       result;
 
@@ -228,7 +259,8 @@ static void delete_thing(struct world *world, int namespace_at, int at)
 
 	(void) snprintf(namespace_name, sizeof namespace_name, "n%d", namespace_at);
 	(void) snprintf(name, sizeof name, "o%d", at);
-	delete_object(world, world->things[namespace_at][at].is_secret ? "secrets" : "configmaps", namespace_name, name,
+	delete_object(world, world->things[namespace_at][at].is_secret ? "secrets" : "configmaps",
+		      namespace_name, name,
 		      draw(world, 2) ? VDI_PROPAGATION_FOREGROUND : VDI_PROPAGATION_BACKGROUND);
 	world->things[namespace_at][at].exists = false;
 }
@@ -250,7 +282,9 @@ static void compact(struct world *world)
 {
 	vd_rev revision;
 
-	assert_status(vd_store_put_wait(world->inner, vd_bytes_of("/elsewhere"), vd_bytes_of("x"), &revision, NULL), VD_OK);
+	assert_status(
+		vd_store_put_wait(world->inner, vd_bytes_of("/elsewhere"), vd_bytes_of("x"), &revision, NULL),
+		VD_OK);
 	assert_status(vd_store_compact(world->inner, revision, false, compacted, NULL), VD_OK);
 }
 
@@ -264,10 +298,12 @@ static void settle_model(struct world *world)
 			changed = false;
 			for (int i = 0; i < OBJECTS; i++) {
 				struct thing *thing = &world->things[n][i];
-				bool	      has_owner = thing->owners[0] >= 0 || thing->owners[1] >= 0, lives = !has_owner && !world->is_deleted[n];
+				bool	      has_owner = thing->owners[0] >= 0 || thing->owners[1] >= 0,
+				     lives = !has_owner && !world->is_deleted[n];
 
 				for (int j = 0; j < 2; j++)
-					lives |= !world->is_deleted[n] && thing->owners[j] >= 0 && world->things[n][thing->owners[j]].exists;
+					lives |= !world->is_deleted[n] && thing->owners[j] >= 0 &&
+						 world->things[n][thing->owners[j]].exists;
 				if (thing->exists && !lives)
 					thing->exists = false, changed = true;
 			}
@@ -314,8 +350,11 @@ static void check_at_rest(struct world *world, const char *what, uint64_t seed)
 		struct vdi_garbage_counts counts;
 
 		vdi_garbage_collector_counts(world->collector, &counts);
-		print_message("the collector knows %llu objects, %llu wait, %llu looks failed; %zu namespaces are being emptied\n", (unsigned long long) counts.nodes,
-			      (unsigned long long) counts.waiting, (unsigned long long) counts.failed, vdi_namespace_controller_count(world->controller));
+		print_message("the collector knows %llu objects, %llu wait, %llu looks failed; %zu "
+			      "namespaces are being emptied\n",
+			      (unsigned long long) counts.nodes, (unsigned long long) counts.waiting,
+			      (unsigned long long) counts.failed,
+			      vdi_namespace_controller_count(world->controller));
 		fail_msg("%s, seed %llu: not as the model", what, (unsigned long long) seed);
 	}
 	vdi_sim_advance(world->env, VD_SECONDS(120)); /* nor does anything go afterwards */
@@ -342,7 +381,9 @@ static void act(struct world *world, int actions)
 				start_controllers(world);
 			}
 			break;
-		default: delete_thing(world, (int) draw(world, NAMESPACES), (int) draw(world, OBJECTS)); break;
+		default:
+			delete_thing(world, (int) draw(world, NAMESPACES), (int) draw(world, OBJECTS));
+			break;
 		}
 		vdi_sim_advance(world->env, VD_MS(draw(world, 3000)));
 	}
@@ -353,9 +394,15 @@ static void r667_controllers_over_a_bad_store(void **state)
 	static const struct chaos_options calm;
 	struct chaos_marks		  marks = { 0 };
 
-	for (uint64_t seed = 1250; seed < 1290; seed++) { /* 1276: an owner that went before the first fill brought its kind */
-		const struct chaos_options rough = { .delay = 300, .delay_max = VD_MS(700), .refuse = (unsigned) (seed % 4) * 40, .lose_answer = (unsigned) (seed % 3) * 50,
-						     .cut = (unsigned) (seed % 5) * 8, .stall = 100, .refuse_watch = (unsigned) (seed % 2) * 150 };
+	for (uint64_t seed = 1250; seed < 1290;
+	     seed++) { /* 1276: an owner that went before the first fill brought its kind */
+		const struct chaos_options rough = { .delay = 300,
+						     .delay_max = VD_MS(700),
+						     .refuse = (unsigned) (seed % 4) * 40,
+						     .lose_answer = (unsigned) (seed % 3) * 50,
+						     .cut = (unsigned) (seed % 5) * 8,
+						     .stall = 100,
+						     .refuse_watch = (unsigned) (seed % 2) * 150 };
 		struct world		   world;
 
 		world_open(&world, seed);
@@ -377,7 +424,8 @@ static void controllers_without_memory(void **state)
 {
 	unsigned delivered = 0;
 
-	for (uint64_t seed = 60; seed < 180; seed++) { /* 77: a namespace went before its content; 159: a foreground deletion stood still */
+	for (uint64_t seed = 60; seed < 180;
+	     seed++) { /* 77: a namespace went before its content; 159: a foreground deletion stood still */
 		struct world world;
 
 		world_open(&world, seed);
@@ -387,7 +435,8 @@ static void controllers_without_memory(void **state)
 			if (i == 2)
 				delete_namespace(&world, (int) draw(&world, NAMESPACES));
 			else
-				delete_thing(&world, (int) draw(&world, NAMESPACES), (int) draw(&world, OBJECTS));
+				delete_thing(&world, (int) draw(&world, NAMESPACES),
+					     (int) draw(&world, OBJECTS));
 			vdi_sim_advance(world.env, VD_SECONDS(2));
 			delivered += vdi_alloc_failed();
 			(void) vdi_alloc_fail_nth(0, 0);

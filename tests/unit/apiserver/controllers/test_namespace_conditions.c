@@ -1,13 +1,15 @@
-/* Unit tests of apiserver/controllers/namespace_conditions.c: upstream's texts, and nothing written when nothing is new. */
+/* Unit tests of apiserver/controllers/namespace_conditions.c: upstream's texts, and nothing written when
+ * nothing is new. */
 #include "vdtest.h"
 
 #include "namespace_conditions.h"
 
-#define NOW   ((vd_wall) { (int64_t) 1780000000 * 1000000000 })
+#define NOW ((vd_wall) { (int64_t) 1780000000 * 1000000000 })
 #define LATER ((vd_wall) { (int64_t) 1780000100 * 1000000000 })
 
 /* The namespace as it is afterwards; the caller's. */
-static char *set_conditions(const char *namespace_text, struct vdi_namespace_content *content, vd_wall now, bool *ret_changed)
+static char *set_conditions(const char *namespace_text, struct vdi_namespace_content *content, vd_wall now,
+			    bool *ret_changed)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vdi_out	 out = VDI_OUT_INIT;
@@ -41,12 +43,18 @@ static void what_stays_is_said_and_what_went_too(void **state)
 	vdi_content_add(&content.failures, vd_bytes_of("secrets: no"));
 	first = set_conditions("{\"status\":{\"phase\":\"Terminating\"}}", &content, NOW, &changed);
 	assert_true(changed);
-	assert_non_null(strstr(first, "\"type\":\"NamespaceDeletionDiscoveryFailure\",\"status\":\"False\",\"lastTransitionTime\":\"2026-05-28T20:26:40Z\","
-				      "\"reason\":\"ResourcesDiscovered\",\"message\":\"All resources successfully discovered\""));
-	assert_non_null(strstr(first, "\"reason\":\"ContentDeletionFailed\",\"message\":\"Failed to delete all resource types, 1 remaining: secrets: no\""));
-	assert_non_null(strstr(first, "\"reason\":\"SomeResourcesRemain\",\"message\":\"Some resources are remaining: deployments.apps has 1 resource instances, "
+	assert_non_null(strstr(
+		first,
+		"\"type\":\"NamespaceDeletionDiscoveryFailure\",\"status\":\"False\",\"lastTransitionTime\":"
+		"\"2026-05-28T20:26:40Z\","
+		"\"reason\":\"ResourcesDiscovered\",\"message\":\"All resources successfully discovered\""));
+	assert_non_null(strstr(first, "\"reason\":\"ContentDeletionFailed\",\"message\":\"Failed to delete "
+				      "all resource types, 1 remaining: secrets: no\""));
+	assert_non_null(strstr(first, "\"reason\":\"SomeResourcesRemain\",\"message\":\"Some resources are "
+				      "remaining: deployments.apps has 1 resource instances, "
 				      "pods. has 2 resource instances\""));
-	assert_non_null(strstr(first, "\"message\":\"Some content in the namespace has finalizers remaining: example.com/x in 1 resource instances\""));
+	assert_non_null(strstr(first, "\"message\":\"Some content in the namespace has finalizers remaining: "
+				      "example.com/x in 1 resource instances\""));
 	second = set_conditions(first, &content, LATER, &changed);
 	assert_false(changed);
 	assert_string_equal(first, second);
@@ -54,10 +62,13 @@ static void what_stays_is_said_and_what_went_too(void **state)
 	vdi_namespace_content_reset(&content);
 	second = set_conditions(first, &content, LATER, &changed);
 	assert_true(changed);
-	assert_non_null(strstr(second, "\"type\":\"NamespaceContentRemaining\",\"status\":\"False\",\"lastTransitionTime\":\"2026-05-28T20:28:20Z\","
-				       "\"reason\":\"ContentRemoved\",\"message\":\"All content successfully removed\""));
+	assert_non_null(strstr(
+		second, "\"type\":\"NamespaceContentRemaining\",\"status\":\"False\",\"lastTransitionTime\":"
+			"\"2026-05-28T20:28:20Z\","
+			"\"reason\":\"ContentRemoved\",\"message\":\"All content successfully removed\""));
 	/* One that says the same as before has not changed when it did not. */
-	assert_non_null(strstr(second, "\"status\":\"False\",\"lastTransitionTime\":\"2026-05-28T20:26:40Z\",\"reason\":\"ParsedGroupVersions\""));
+	assert_non_null(strstr(second, "\"status\":\"False\",\"lastTransitionTime\":\"2026-05-28T20:26:40Z\","
+				       "\"reason\":\"ParsedGroupVersions\""));
 	free(first);
 	free(second);
 }

@@ -1,4 +1,5 @@
-/* Unit tests of apiserver/controllers/owner_graph.c: nodes, edges, who is touched; against a naive model, and with allocations that fail. */
+/* Unit tests of apiserver/controllers/owner_graph.c: nodes, edges, who is touched; against a naive model, and
+ * with allocations that fail. */
 #include "vdtest.h"
 
 #include "owner_graph.h"
@@ -18,7 +19,8 @@ static void touched(void *arg, struct vdi_owner_node *node)
 	struct world *world = arg;
 
 	if (world->touched_count < TOUCHED_MAX)
-		(void) snprintf(world->touched[world->touched_count++], sizeof world->touched[0], "%s", node->uid);
+		(void) snprintf(world->touched[world->touched_count++], sizeof world->touched[0], "%s",
+				node->uid);
 }
 
 static void open_world(struct world *world)
@@ -32,17 +34,20 @@ static const char *touched_ones(struct world *world)
 {
 	static char text[TOUCHED_MAX * 16];
 
-	qsort(world->touched, world->touched_count, sizeof world->touched[0], (int (*)(const void *, const void *)) strcmp);
+	qsort(world->touched, world->touched_count, sizeof world->touched[0],
+	      (int (*)(const void *, const void *)) strcmp);
 	text[0] = 0;
 	for (size_t i = 0; i < world->touched_count; i++)
 		if (i == 0 || strcmp(world->touched[i], world->touched[i - 1]) != 0)
-			(void) snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? " " : "", world->touched[i]);
+			(void) snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s",
+					*text ? " " : "", world->touched[i]);
 	world->touched_count = 0;
 	return text;
 }
 
 /* owners: "a b!": b blocks. flags: d deleting, f foreground, o orphan, w waits for its agent. */
-static vd_status put_at(struct world *world, void *kind, uint64_t fill, const char *uid, const char *owners, const char *flags)
+static vd_status put_at(struct world *world, void *kind, uint64_t fill, const char *uid, const char *owners,
+			const char *flags)
 {
 	struct vdi_owner_reference references[8];
 	struct vdi_owner_facts	   facts = { .kind = kind,
@@ -219,7 +224,8 @@ static void check_model(struct world *world, const struct model *model)
 		for (int j = 0; j < OBJECTS; j++)
 			for (int k = 0; k < model[j].owner_count && model[j].exists; k++)
 				dependents += model[j].owners[k] == i;
-		assert_int_equal(node != NULL, dependents > 0 || (model[i].exists && model[i].owner_count > 0));
+		assert_int_equal(node != NULL,
+				 dependents > 0 || (model[i].exists && model[i].owner_count > 0));
 		for (struct vdi_owner_edge *edge = node ? node->dependents : NULL; edge; edge = edge->next) {
 			assert_ptr_equal(edge->owner, node);
 			edges++;
@@ -256,7 +262,8 @@ static void the_graph_is_as_a_naive_model(void **state)
 				if (owner == i)
 					continue;
 				model[i].owners[model[i].owner_count++] = owner;
-				(void) snprintf(owners + strlen(owners), sizeof owners - strlen(owners), "u%d%s ", owner, rand_r(&seed) % 2 ? "!" : "");
+				(void) snprintf(owners + strlen(owners), sizeof owners - strlen(owners),
+						"u%d%s ", owner, rand_r(&seed) % 2 ? "!" : "");
 			}
 			put(&world, uid, owners, "");
 		}
@@ -266,7 +273,8 @@ static void the_graph_is_as_a_naive_model(void **state)
 	vdi_owner_graph_fini(&world.graph);
 }
 
-/* A deletion that was seen is a proof, one that was not is none; and uids do not come back, but what was wrong about one is mended. */
+/* A deletion that was seen is a proof, one that was not is none; and uids do not come back, but what was
+ * wrong about one is mended. */
 static void a_deletion_that_was_seen_is_remembered(void **state)
 {
 	struct world world;

@@ -1,4 +1,5 @@
-/* Frames of a watch: shared ones are made once for all watches of a form, packed ones as well, and hold the same. */
+/* Frames of a watch: shared ones are made once for all watches of a form, packed ones as well, and hold the
+ * same. */
 #include "vdtest.h"
 
 #include <zlib.h>
@@ -11,14 +12,29 @@
 #include "watch_frame.h"
 
 /* Of one version, as any kind that is built in. */
-static const struct vdi_resource plain_resource = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps" };
+static const struct vdi_resource plain_resource = {
+	.group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps"
+};
 
-/* What else may be served from the cache of that one: the same with other columns, and the objects in another version. */
-static const struct vdi_column	 name_column = { "Name", "string", "name", "", 0, VDI_CELL_PATH, ".metadata.name" };
-static const struct vdi_resource other_columns = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .columns = &name_column,
-						   .column_count = 1, .has_own_tables = true };
-static const struct vdi_resource other_version = { .group = "", .version = "v2", .kind = "ConfigMap", .plural = "configmaps", .api_version = "v2",
-						   .stored_api_version = "v1", .has_own_frames = true, .has_own_tables = true };
+/* What else may be served from the cache of that one: the same with other columns, and the objects in another
+ * version. */
+static const struct vdi_column		name_column = { "Name", "string",      "name",		"",
+							0,	VDI_CELL_PATH, ".metadata.name" };
+static const struct vdi_resource	other_columns = { .group = "",
+							  .version = "v1",
+							  .kind = "ConfigMap",
+							  .plural = "configmaps",
+							  .columns = &name_column,
+							  .column_count = 1,
+							  .has_own_tables = true };
+static const struct vdi_resource	other_version = { .group = "",
+							  .version = "v2",
+							  .kind = "ConfigMap",
+							  .plural = "configmaps",
+							  .api_version = "v2",
+							  .stored_api_version = "v1",
+							  .has_own_frames = true,
+							  .has_own_tables = true };
 static const struct vdi_resource *const resources[] = { &plain_resource, &other_columns, &other_version };
 
 struct world {
@@ -33,7 +49,11 @@ static struct world world_new(void)
 	struct vd_kv *kv;
 
 	assert_status(vd_codec_json_new(NULL, 0, &world.codec, NULL), VD_OK);
-	assert_status(vd_kv_new(vd_bytes_of("/p/x"), vd_bytes_of("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"x\"}}"), &kv), VD_OK);
+	assert_status(vd_kv_new(vd_bytes_of("/p/x"),
+				vd_bytes_of("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{"
+					    "\"name\":\"x\"}}"),
+				&kv),
+		      VD_OK);
 	kv->mod_rev = 5;
 	assert_status(vd_object_new(world.codec, kv, &world.object, NULL), VD_OK);
 	assert_status(vdi_event_new(5, world.object, NULL, (vd_mono) { 0 }, &world.event.shared), VD_OK);
@@ -54,7 +74,10 @@ static void assert_holds(const struct vd_blob *frame, bool is_packed, struct vd_
 {
 	struct vd_bytes content = vdi_frame_content(frame);
 	char		unpacked[1000];
-	z_stream	stream = { .next_in = (Bytef *) (uintptr_t) content.data, .avail_in = (uInt) content.size, .next_out = (Bytef *) unpacked, .avail_out = sizeof unpacked };
+	z_stream	stream = { .next_in = (Bytef *) (uintptr_t) content.data,
+				   .avail_in = (uInt) content.size,
+				   .next_out = (Bytef *) unpacked,
+				   .avail_out = sizeof unpacked };
 
 	if (is_packed) {
 		assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
@@ -68,7 +91,9 @@ static void assert_holds(const struct vd_blob *frame, bool is_packed, struct vd_
 
 static void t202_r642_a_member_is_made_once_for_all_watches(void **state)
 {
-	static const char     text[] = "{\"type\":\"ADDED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"5\",\"name\":\"x\"}}}\n";
+	static const char text[] =
+		"{\"type\":\"ADDED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{"
+		"\"resourceVersion\":\"5\",\"name\":\"x\"}}}\n";
 	int64_t		      live = vdi_alloc_live();
 	struct world	      world = world_new();
 	struct vdi_watch_form plain = { .resource = &plain_resource }, packed[2] = { plain, plain };
@@ -109,22 +134,33 @@ static void r130_r434_a_deletion_has_its_own_revision(void **state)
 
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	for (int i = 0; i < 4; i++) {
-		static const char *const parts[] = { "{\"type\":\"DELETED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"9\",\"name\":\"x\"}}}\n",
-						     "\"metadata\":{\"resourceVersion\":\"9\"", "\"metadata\":{\"resourceVersion\":\"9\"", "\"metadata\":{\"resourceVersion\":\"9\"" };
-		struct world		 world = world_new();
-		struct vdi_event	*deletion;
-		struct vdi_watch_form	 form = { .resource = &plain_resource, .env = env, .include = i == 3 ? VDI_INCLUDE_OBJECT : VDI_INCLUDE_METADATA };
-		struct vd_blob		*frame;
-		struct vd_bytes		 content;
+		static const char *const parts[] = {
+			"{\"type\":\"DELETED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\","
+			"\"metadata\":{\"resourceVersion\":\"9\",\"name\":\"x\"}}}\n",
+			"\"metadata\":{\"resourceVersion\":\"9\"", "\"metadata\":{\"resourceVersion\":\"9\"",
+			"\"metadata\":{\"resourceVersion\":\"9\""
+		};
+		struct world	      world = world_new();
+		struct vdi_event     *deletion;
+		struct vdi_watch_form form = { .resource = &plain_resource,
+					       .env = env,
+					       .include =
+						       i == 3 ? VDI_INCLUDE_OBJECT : VDI_INCLUDE_METADATA };
+		struct vd_blob	     *frame;
+		struct vd_bytes	      content;
 
 		form.negotiated.form = i == 0 ? VDI_FORM_OBJECT : i == 1 ? VDI_FORM_METADATA : VDI_FORM_TABLE;
 		assert_status(vdi_event_new(9, NULL, world.object, (vd_mono) { 0 }, &deletion), VD_OK);
-		world.event = (struct vd_watch_event) { .type = VD_WATCH_DELETED, .revision = 9, .object = world.object, .shared = world.event.shared };
+		world.event = (struct vd_watch_event) { .type = VD_WATCH_DELETED,
+							.revision = 9,
+							.object = world.object,
+							.shared = world.event.shared };
 		vdi_event_unref(world.event.shared);
 		world.event.shared = deletion;
 		assert_status(vdi_watch_frame_new(&form, &world.event, &frame), VD_OK);
 		content = vdi_frame_content(frame);
-		if (memmem(content.data, content.size, parts[i], strlen(parts[i])) == NULL || memmem(content.data, content.size, "\"5\"", 3))
+		if (memmem(content.data, content.size, parts[i], strlen(parts[i])) == NULL ||
+		    memmem(content.data, content.size, "\"5\"", 3))
 			fail_msg("%d: %.*s", i, (int) content.size, (const char *) content.data);
 		vd_blob_unref(frame);
 		world_free(&world);
@@ -172,7 +208,10 @@ static struct vdi_watch_form form_of(unsigned number, const struct vd_env *env, 
 	form.include = (uint8_t) (number / 8 % 3);
 	form.negotiated.form = forms[number / 24 % 3];
 	/* Tables have none, nor have objects whose fields are not known. */
-	form.negotiated.protobuf = number / 72 % 2 && (form.negotiated.form == VDI_FORM_METADATA || (form.negotiated.form == VDI_FORM_OBJECT && !form.resource->has_own_frames));
+	form.negotiated.protobuf =
+		number / 72 % 2 &&
+		(form.negotiated.form == VDI_FORM_METADATA ||
+		 (form.negotiated.form == VDI_FORM_OBJECT && !form.resource->has_own_frames));
 	return form;
 }
 
@@ -194,14 +233,16 @@ static void assert_frame(struct vdi_watch_form form, const struct vd_watch_event
 	bool		is_packed = is_shared && form.packer;
 	struct vd_blob *expected = frame_alone(&form, event), *frame;
 
-	assert_status(is_shared ? vdi_watch_frame_get(&form, event, &frame) : vdi_watch_frame_new(&form, event, &frame), VD_OK);
+	assert_status(is_shared ? vdi_watch_frame_get(&form, event, &frame) :
+				  vdi_watch_frame_new(&form, event, &frame),
+		      VD_OK);
 	assert_holds(frame, is_packed, vdi_frame_content(expected));
 	vd_blob_unref(frame);
 	vd_blob_unref(expected);
 }
 
-/* Watches of all forms side by side on one event, in any order, each as ADDED, MODIFIED and DELETED: whoever made a frame that another one is given, its bytes are the
- * other one's. */
+/* Watches of all forms side by side on one event, in any order, each as ADDED, MODIFIED and DELETED: whoever
+ * made a frame that another one is given, its bytes are the other one's. */
 static void r570_r640_every_watch_gets_its_own_form(void **state)
 {
 	static const enum vd_watch_type types[] = { VD_WATCH_ADDED, VD_WATCH_MODIFIED, VD_WATCH_DELETED };
@@ -217,7 +258,8 @@ static void r570_r640_every_watch_gets_its_own_form(void **state)
 
 		for (unsigned i = 0; i < 2 * FORMS; i++) {
 			world.event.type = types[vdi_rand_below(&rand, 3)];
-			assert_frame(form_of((unsigned) vdi_rand_below(&rand, FORMS), env, packer), &world.event);
+			assert_frame(form_of((unsigned) vdi_rand_below(&rand, FORMS), env, packer),
+				     &world.event);
 		}
 		world_free(&world);
 	}
@@ -228,10 +270,12 @@ static void r570_r640_every_watch_gets_its_own_form(void **state)
 /* Tables with each includeObject on the same event: what they say of the object is not the same. */
 static void r640_tables_side_by_side(void **state)
 {
-	static const uint8_t  includes[] = { VDI_INCLUDE_NONE, VDI_INCLUDE_METADATA, VDI_INCLUDE_OBJECT };
-	static const char    *contents[] = { NULL, "\"object\":{\"kind\":\"PartialObjectMetadata\"", "\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"" };
-	static const uint8_t  orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
-	struct vd_env	     *env;
+	static const uint8_t includes[] = { VDI_INCLUDE_NONE, VDI_INCLUDE_METADATA, VDI_INCLUDE_OBJECT };
+	static const char   *contents[] = { NULL, "\"object\":{\"kind\":\"PartialObjectMetadata\"",
+					    "\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"" };
+	static const uint8_t orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+					     { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+	struct vd_env	    *env;
 
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	for (size_t order = 0; order < VDI_ARRAY_SIZE(orders); order++) {
@@ -239,7 +283,9 @@ static void r640_tables_side_by_side(void **state)
 
 		for (unsigned i = 0; i < 6; i++) { /* each twice: made, and perhaps given again */
 			unsigned	      which = orders[order][i % 3];
-			struct vdi_watch_form form = { .resource = &plain_resource, .env = env, .include = includes[which] };
+			struct vdi_watch_form form = { .resource = &plain_resource,
+						       .env = env,
+						       .include = includes[which] };
 			struct vd_blob	     *frame;
 			struct vd_bytes	      content;
 
@@ -250,7 +296,9 @@ static void r640_tables_side_by_side(void **state)
 				assert_status(vdi_watch_frame_new(&form, &world.event, &frame), VD_OK);
 			content = vdi_frame_content(frame);
 			for (unsigned other = 1; other < 3; other++)
-				assert_int_equal(memmem(content.data, content.size, contents[other], strlen(contents[other])) != NULL, other == which);
+				assert_int_equal(memmem(content.data, content.size, contents[other],
+							strlen(contents[other])) != NULL,
+						 other == which);
 			vd_blob_unref(frame);
 		}
 		world_free(&world);
@@ -267,7 +315,10 @@ static void torture_each_form_of_a_frame(void **state)
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(forms); i++) {
 		struct world	      world = world_new();
-		struct vdi_watch_form form = { .resource = &plain_resource, .env = env, .include = VDI_INCLUDE_METADATA, .negotiated = { .form = forms[i] } };
+		struct vdi_watch_form form = { .resource = &plain_resource,
+					       .env = env,
+					       .include = VDI_INCLUDE_METADATA,
+					       .negotiated = { .form = forms[i] } };
 		struct vd_blob	     *whole, *frame;
 		bool		      failed = true;
 
@@ -281,7 +332,8 @@ static void torture_each_form_of_a_frame(void **state)
 			(void) vdi_alloc_fail_nth(0, 0);
 			assert_status(status, failed ? VD_NOMEM : VD_OK);
 			if (status == VD_OK) {
-				assert_true(vd_bytes_equal(vdi_frame_content(frame), vdi_frame_content(whole)));
+				assert_true(
+					vd_bytes_equal(vdi_frame_content(frame), vdi_frame_content(whole)));
 				vd_blob_unref(frame);
 			}
 		}
@@ -325,13 +377,30 @@ static void torture_a_packed_frame(void **state)
 /* What a watch is told, byte for byte: each type in each form. */
 static void h303_h403_each_type_in_each_form(void **state)
 {
-	static const struct vdi_resource shown = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .columns = &name_column, .column_count = 1 };
-#define OBJECT	"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"5\",\"name\":\"x\"}}"
-#define MARK	"{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\",\"creationTimestamp\":null}}"
-#define LAST	"{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"},\"creationTimestamp\":null}}"
-#define PARTIAL(version, metadata) "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/" version "\",\"metadata\":" metadata "}"
-#define TABLE(columns, rows) "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"5\"},\"columnDefinitions\":[" columns "],\"rows\":[" rows "]}"
-#define COLUMN	"{\"name\":\"Name\",\"type\":\"string\",\"format\":\"name\",\"description\":\"\",\"priority\":0}"
+	static const struct vdi_resource shown = { .group = "",
+						   .version = "v1",
+						   .kind = "ConfigMap",
+						   .plural = "configmaps",
+						   .columns = &name_column,
+						   .column_count = 1 };
+#define OBJECT                                                                                               \
+	"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"resourceVersion\":\"5\",\"name\":"    \
+	"\"x\"}}"
+#define MARK                                                                                                 \
+	"{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\","             \
+	"\"creationTimestamp\":null}}"
+#define LAST                                                                                                 \
+	"{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\","             \
+	"\"annotations\":{\"k8s.io/initial-events-end\":\"true\"},\"creationTimestamp\":null}}"
+#define PARTIAL(version, metadata)                                                                           \
+	"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/" version                          \
+	"\",\"metadata\":" metadata "}"
+#define TABLE(columns, rows)                                                                                 \
+	"{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/"                                                  \
+	"v1\",\"metadata\":{\"resourceVersion\":\"5\"},\"columnDefinitions\":[" columns "],\"rows\":[" rows  \
+	"]}"
+#define COLUMN                                                                                               \
+	"{\"name\":\"Name\",\"type\":\"string\",\"format\":\"name\",\"description\":\"\",\"priority\":0}"
 	static const struct {
 		enum vd_watch_type type;
 		enum vdi_form	   form;
@@ -340,25 +409,37 @@ static void h303_h403_each_type_in_each_form(void **state)
 		const char	  *object;
 	} rows[] = {
 		{ VD_WATCH_ADDED, VDI_FORM_OBJECT, false, false, false, 0, OBJECT },
-		{ VD_WATCH_ADDED, VDI_FORM_METADATA, false, false, false, 0, PARTIAL("v1", "{\"resourceVersion\":\"5\",\"name\":\"x\"}") },
-		{ VD_WATCH_ADDED, VDI_FORM_METADATA, true, false, false, 0, PARTIAL("v1beta1", "{\"resourceVersion\":\"5\",\"name\":\"x\"}") },
-		{ VD_WATCH_ADDED, VDI_FORM_TABLE, false, true, false, VDI_INCLUDE_NONE, TABLE(COLUMN, "{\"cells\":[\"x\"],\"object\":null}") },
-		{ VD_WATCH_ADDED, VDI_FORM_TABLE, false, false, false, VDI_INCLUDE_OBJECT, TABLE("", "{\"cells\":[\"x\"],\"object\":" OBJECT "}") },
+		{ VD_WATCH_ADDED, VDI_FORM_METADATA, false, false, false, 0,
+		  PARTIAL("v1", "{\"resourceVersion\":\"5\",\"name\":\"x\"}") },
+		{ VD_WATCH_ADDED, VDI_FORM_METADATA, true, false, false, 0,
+		  PARTIAL("v1beta1", "{\"resourceVersion\":\"5\",\"name\":\"x\"}") },
+		{ VD_WATCH_ADDED, VDI_FORM_TABLE, false, true, false, VDI_INCLUDE_NONE,
+		  TABLE(COLUMN, "{\"cells\":[\"x\"],\"object\":null}") },
+		{ VD_WATCH_ADDED, VDI_FORM_TABLE, false, false, false, VDI_INCLUDE_OBJECT,
+		  TABLE("", "{\"cells\":[\"x\"],\"object\":" OBJECT "}") },
 		{ VD_WATCH_BOOKMARK, VDI_FORM_OBJECT, false, false, false, 0, MARK },
 		{ VD_WATCH_BOOKMARK, VDI_FORM_OBJECT, false, false, true, 0, LAST },
-		{ VD_WATCH_BOOKMARK, VDI_FORM_METADATA, false, false, false, 0, PARTIAL("v1", "{\"resourceVersion\":\"5\",\"creationTimestamp\":null}") },
-		{ VD_WATCH_BOOKMARK, VDI_FORM_TABLE, false, true, false, VDI_INCLUDE_NONE, TABLE(COLUMN, "{\"cells\":[\"\"],\"object\":null}") },
-		{ VD_WATCH_BOOKMARK, VDI_FORM_TABLE, false, false, false, VDI_INCLUDE_OBJECT, TABLE("", "{\"cells\":[\"\"],\"object\":" MARK "}") },
+		{ VD_WATCH_BOOKMARK, VDI_FORM_METADATA, false, false, false, 0,
+		  PARTIAL("v1", "{\"resourceVersion\":\"5\",\"creationTimestamp\":null}") },
+		{ VD_WATCH_BOOKMARK, VDI_FORM_TABLE, false, true, false, VDI_INCLUDE_NONE,
+		  TABLE(COLUMN, "{\"cells\":[\"\"],\"object\":null}") },
+		{ VD_WATCH_BOOKMARK, VDI_FORM_TABLE, false, false, false, VDI_INCLUDE_OBJECT,
+		  TABLE("", "{\"cells\":[\"\"],\"object\":" MARK "}") },
 		{ VD_WATCH_ERROR, VDI_FORM_TABLE, false, true, false, 0, NULL },
 	};
-	struct vd_error	 error = { .code = VD_EXPIRED, .requested = 1, .current = 9 };
-	struct world	 world = world_new();
-	struct vd_env	*env;
+	struct vd_error error = { .code = VD_EXPIRED, .requested = 1, .current = 9 };
+	struct world	world = world_new();
+	struct vd_env  *env;
 
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_watch_form form = { .resource = &shown, .env = env, .include = rows[i].include, .header_due = rows[i].header_due };
-		struct vd_watch_event event = { .type = rows[i].type, .revision = 5, .initial_events_end = rows[i].is_last };
+		struct vdi_watch_form form = { .resource = &shown,
+					       .env = env,
+					       .include = rows[i].include,
+					       .header_due = rows[i].header_due };
+		struct vd_watch_event event = { .type = rows[i].type,
+						.revision = 5,
+						.initial_events_end = rows[i].is_last };
 		char		      text[1000];
 		struct vd_blob	     *frame;
 
@@ -370,12 +451,16 @@ static void h303_h403_each_type_in_each_form(void **state)
 			event.error = &error;
 		assert_status(vdi_watch_frame_new(&form, &event, &frame), VD_OK);
 		if (rows[i].object) {
-			snprintf(text, sizeof text, "{\"type\":\"%s\",\"object\":%s}\n", rows[i].type == VD_WATCH_ADDED ? "ADDED" : "BOOKMARK", rows[i].object);
+			snprintf(text, sizeof text, "{\"type\":\"%s\",\"object\":%s}\n",
+				 rows[i].type == VD_WATCH_ADDED ? "ADDED" : "BOOKMARK", rows[i].object);
 			if (!vd_bytes_equal(vdi_frame_content(frame), vd_bytes_of(text)))
-				fail_msg("%.*s not %s", (int) vdi_frame_content(frame).size, (const char *) vdi_frame_content(frame).data, text);
+				fail_msg("%.*s not %s", (int) vdi_frame_content(frame).size,
+					 (const char *) vdi_frame_content(frame).data, text);
 			assert_false(form.header_due);
 		} else {
-			static const char begin[] = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"";
+			static const char begin[] =
+				"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\","
+				"\"metadata\":{},\"status\":\"Failure\",\"message\":\"";
 
 			assert_true(vd_bytes_has_prefix(vdi_frame_content(frame), vd_bytes_of(begin)));
 			assert_true(form.header_due); /* a header was not sent with it */

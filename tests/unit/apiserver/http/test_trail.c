@@ -16,7 +16,8 @@ struct world {
 
 static struct world world_new(int level)
 {
-	struct world		 world = { .audit = "/tmp/vedette-test-audit-XXXXXX", .access = "/tmp/vedette-test-access-XXXXXX" };
+	struct world		 world = { .audit = "/tmp/vedette-test-audit-XXXXXX",
+					   .access = "/tmp/vedette-test-access-XXXXXX" };
 	struct vd_server_options options = VD_SERVER_OPTIONS_INIT;
 	struct vd_error		 error;
 
@@ -62,12 +63,17 @@ static void live_through(struct world *world, const char *line, int code)
 	struct vdi_identity	  *identity = NULL;
 	struct vdi_trail	  *trail;
 	char			   head[512];
-	int			   size = snprintf(head, sizeof head, "%s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: \"tool\"\r\nAuthorization: Bearer t0ken\r\n\r\n", line);
+	int			   size = snprintf(head, sizeof head,
+						   "%s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: \"tool\"\r\nAuthorization: Bearer "
+									  "t0ken\r\n\r\n",
+						   line);
 
-	assert_status(vdi_http_head_parse((struct vd_bytes) { head, (size_t) size }, &request.head, &refusal), VD_OK);
+	assert_status(vdi_http_head_parse((struct vd_bytes) { head, (size_t) size }, &request.head, &refusal),
+		      VD_OK);
 	vdi_route_parse(request.head.path, &request.route);
 	trail = vdi_trail_begin(&request);
-	(void) !vdi_identity_new(vd_bytes_of("ann lee"), VD_BYTES_NONE, NULL, 0, VDI_GROUP_AUTHENTICATED, &identity);
+	(void) !vdi_identity_new(vd_bytes_of("ann lee"), VD_BYTES_NONE, NULL, 0, VDI_GROUP_AUTHENTICATED,
+				 &identity);
 	vdi_trail_decided(trail, identity, true);
 	(void) vdi_identity_unref(identity);
 	vdi_trail_named(trail, "made");
@@ -114,9 +120,13 @@ static void an_event_has_what_its_level_says(void **state)
 		live_through(&world, "POST /api/v1/namespaces/n/configmaps?x=\"1\"", 409);
 		world.server->trails = vdi_trails_close(world.server->trails);
 		text = read_file(world.audit);
-		assert_has(text, "\"verb\":\"create\",\"user\":{\"username\":\"ann lee\",\"groups\":[\"system:authenticated\"]},\"userAgent\":\"\\\"tool\\\"\"");
-		assert_has(text, "\"objectRef\":{\"resource\":\"configmaps\",\"namespace\":\"n\",\"apiVersion\":\"v1\",\"name\":\"made\"}");
-		assert_has(text, "\"responseStatus\":{\"metadata\":{},\"status\":\"Failure\",\"message\":\"a \\\"message\\\"\",\"reason\":\"Reason\",\"code\":409}");
+		assert_has(text,
+			   "\"verb\":\"create\",\"user\":{\"username\":\"ann "
+			   "lee\",\"groups\":[\"system:authenticated\"]},\"userAgent\":\"\\\"tool\\\"\"");
+		assert_has(text, "\"objectRef\":{\"resource\":\"configmaps\",\"namespace\":\"n\","
+				 "\"apiVersion\":\"v1\",\"name\":\"made\"}");
+		assert_has(text, "\"responseStatus\":{\"metadata\":{},\"status\":\"Failure\",\"message\":\"a "
+				 "\\\"message\\\"\",\"reason\":\"Reason\",\"code\":409}");
 		assert_has_not(text, "t0ken");
 		assert_ptr_equal(strchr(text, '\n') + 1, text + strlen(text)); /* one line */
 		(level >= VD_AUDIT_REQUEST ? assert_has : assert_has_not)(text, "\"requestObject");
@@ -129,7 +139,8 @@ static void an_event_has_what_its_level_says(void **state)
 
 static void secrets_stay_secret(void **state)
 {
-	static const char *const lines[] = { "PUT /api/v1/namespaces/n/secrets/made", "POST /api/v1/namespaces/n/serviceaccounts/made/token",
+	static const char *const lines[] = { "PUT /api/v1/namespaces/n/secrets/made",
+					     "POST /api/v1/namespaces/n/serviceaccounts/made/token",
 					     "POST /apis/authentication.k8s.io/v1/tokenreviews" };
 
 	(void) state;
@@ -155,8 +166,10 @@ static void what_was_cut_before_its_answer_says_so(void **state)
 	(void) state;
 	live_through(&world, "DELETE /api/v1/namespaces/n/configmaps/x", 0);
 	world.server->trails = vdi_trails_close(world.server->trails);
-	assert_has(read_file(world.audit), "\"message\":\"the connection was closed before the answer\",\"code\":499}");
-	assert_has(read_file(world.access), "] \"DELETE /api/v1/namespaces/n/configmaps/x HTTP/1.1\" 499 0 \"-\" \"\\x22tool\\x22\" ");
+	assert_has(read_file(world.audit),
+		   "\"message\":\"the connection was closed before the answer\",\"code\":499}");
+	assert_has(read_file(world.access),
+		   "] \"DELETE /api/v1/namespaces/n/configmaps/x HTTP/1.1\" 499 0 \"-\" \"\\x22tool\\x22\" ");
 	world_free(&world);
 }
 
@@ -179,11 +192,19 @@ static void credentials_in_a_query_are_left_out(void **state)
 	struct world world = world_new(VD_AUDIT_METADATA);
 
 	(void) state;
-	live_through(&world, "GET /api/v1/pods?limit=5&access_token=hunter2&Token=hunter2&%74oken=hunter2&%61%63%63%65%73%73_%74%6f%6b%65%6e=hunter2&password=hunter2=&continue=abc&token&watch=1", 200);
+	live_through(&world,
+		     "GET "
+		     "/api/v1/"
+		     "pods?limit=5&access_token=hunter2&Token=hunter2&%74oken=hunter2&%61%63%63%65%73%73_%74%"
+		     "6f%6b%65%6e=hunter2&password=hunter2=&continue=abc&token&watch=1",
+		     200);
 	live_through(&world, "GET /api/v1/pods?token=hunter2", 200);
 	world.server->trails = vdi_trails_close(world.server->trails);
 	assert_has_not(read_file(world.audit), "hunter2");
-	assert_has(read_file(world.access), "/api/v1/pods?limit=5&access_token=REDACTED&Token=REDACTED&%74oken=REDACTED&%61%63%63%65%73%73_%74%6f%6b%65%6e=REDACTED&password=REDACTED&continue=abc&token&watch=1 HTTP");
+	assert_has(read_file(world.access),
+		   "/api/v1/"
+		   "pods?limit=5&access_token=REDACTED&Token=REDACTED&%74oken=REDACTED&%61%63%63%65%73%73_%"
+		   "74%6f%6b%65%6e=REDACTED&password=REDACTED&continue=abc&token&watch=1 HTTP");
 	assert_has_not(read_file(world.access), "hunter2");
 	assert_has(read_file(world.access), "/api/v1/pods?token=REDACTED HTTP");
 	world_free(&world);
@@ -212,11 +233,11 @@ static void nobody_wants_to_know(void **state)
 /* Either in the file as a whole, or counted. */
 static void torture(void **state)
 {
-	struct world world = world_new(VD_AUDIT_REQUEST_RESPONSE);
-	int64_t	     wanted = 0, lines[2] = { 0 };
-	const char  *paths[] = { world.audit, world.access };
+	struct world	   world = world_new(VD_AUDIT_REQUEST_RESPONSE);
+	int64_t		   wanted = 0, lines[2] = { 0 };
+	const char	  *paths[] = { world.audit, world.access };
 	struct vdi_metric *lost[2];
-	bool	     was_hit = true;
+	bool		   was_hit = true;
 
 	(void) state;
 	for (uint64_t nth = 1; was_hit; nth++, wanted++) {
@@ -238,7 +259,8 @@ static void torture(void **state)
 		while (fgets(line, sizeof line, file)) {
 			lines[i]++;
 			if (i == 0)
-				assert_has(strstr(line, "\"requestObject\":{\"metadata"), "\"responseObject\":{\"metadata");
+				assert_has(strstr(line, "\"requestObject\":{\"metadata"),
+					   "\"responseObject\":{\"metadata");
 		}
 		(void) fclose(file);
 		assert_int_equal(lines[i], wanted);

@@ -1,21 +1,30 @@
-/* CustomResourceDefinitions: what a write makes of them, what they ask for, their status; and the version of stored objects. */
+/* CustomResourceDefinitions: what a write makes of them, what they ask for, their status; and the version of
+ * stored objects. */
 #include "vdtest.h"
 
 #include "crd.h"
 #include "schema.h"
 #include "stored_version.h"
 
-#define ANYTHING "\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}"
-#define FIELDS                                                                                                                                                     \
-	"\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"                        \
+#define ANYTHING                                                                                             \
+	"\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":"     \
+	"true}}"
+#define FIELDS                                                                                               \
+	"\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":"           \
+	"\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"                                           \
 	"\"b\":{\"type\":\"string\"}}}}}}"
-#define CRD(versions)                                                                                                                                              \
-	"{\"metadata\":{\"name\":\"widgets.example.com\",\"uid\":\"u1\",\"generation\":3},\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{"        \
-	"\"plural\":\"widgets\",\"singular\":\"widget\",\"kind\":\"Widget\",\"listKind\":\"WidgetList\",\"shortNames\":[\"wd\"]},\"versions\":[" versions "]}}"
-#define TWO                                                                                                                                                        \
-	"{\"name\":\"v1beta1\",\"served\":true,\"storage\":false,\"deprecated\":true," FIELDS ",\"selectableFields\":[{\"jsonPath\":\".spec.a\"}]},{\"name\":\"v1\",\"served\":true,"          \
-	"\"storage\":true," FIELDS ",\"selectableFields\":[{\"jsonPath\":\".spec.a\"},{\"jsonPath\":\".spec.b\"}],\"additionalPrinterColumns\":[{\"name\":\"A\","         \
-	"\"type\":\"integer\",\"jsonPath\":\".spec.a\",\"priority\":1}],\"subresources\":{\"status\":{},\"scale\":{\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":" \
+#define CRD(versions)                                                                                        \
+	"{\"metadata\":{\"name\":\"widgets.example.com\",\"uid\":\"u1\",\"generation\":3},\"spec\":{"        \
+	"\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{"                                     \
+	"\"plural\":\"widgets\",\"singular\":\"widget\",\"kind\":\"Widget\",\"listKind\":\"WidgetList\","    \
+	"\"shortNames\":[\"wd\"]},\"versions\":[" versions "]}}"
+#define TWO                                                                                                  \
+	"{\"name\":\"v1beta1\",\"served\":true,\"storage\":false,\"deprecated\":true," FIELDS                \
+	",\"selectableFields\":[{\"jsonPath\":\".spec.a\"}]},{\"name\":\"v1\",\"served\":true,"              \
+	"\"storage\":true," FIELDS ",\"selectableFields\":[{\"jsonPath\":\".spec.a\"},{\"jsonPath\":\"."     \
+	"spec.b\"}],\"additionalPrinterColumns\":[{\"name\":\"A\","                                          \
+	"\"type\":\"integer\",\"jsonPath\":\".spec.a\",\"priority\":1}],\"subresources\":{\"status\":{},"    \
+	"\"scale\":{\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":"                                \
 	"\".status.r\"}}},{\"name\":\"v2\",\"served\":false,\"storage\":false," ANYTHING "}"
 
 static void each_served_version_is_a_resource(void **state)
@@ -62,10 +71,16 @@ static void what_cannot_be_served_is_said(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "{\"spec\":{\"conversion\":{\"strategy\":\"Webhook\"}}}", "a webhook" },
-		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":false," ANYTHING "}"), "no version is the one that is stored" },
-		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"array\"}}}"), "the schema of v1 is not structural" },
-		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"selectableFields\":[{\"jsonPath\":\"a\"}]}"), "a selectable field is no path" },
-		{ "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true}]}}", "its names are not complete" },
+		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":false," ANYTHING "}"),
+		  "no version is the one that is stored" },
+		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{"
+		      "\"type\":\"array\"}}}"),
+		  "the schema of v1 is not structural" },
+		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING
+		      ",\"selectableFields\":[{\"jsonPath\":\"a\"}]}"),
+		  "a selectable field is no path" },
+		{ "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true}]}}",
+		  "its names are not complete" },
 		{ "[]", "no version" },
 	};
 
@@ -96,10 +111,12 @@ static void a_status_follows_what_is_served(void **state)
 {
 	struct vdi_tree	     tree = VDI_TREE_INIT;
 	struct vdi_node	    *root;
-	struct vdi_crd_state accepted = { .is_served = true }, refused = { .conflict = "KindConflict", .conflict_message = "\"Widget\" is already in use" };
-	vd_wall		     now = { (int64_t) 1800000000 * 1000000000 }, later = { (int64_t) 1800000100 * 1000000000 };
-	bool		     is_changed;
-	char		    *text;
+	struct vdi_crd_state accepted = { .is_served = true },
+			     refused = { .conflict = "KindConflict",
+					 .conflict_message = "\"Widget\" is already in use" };
+	vd_wall now = { (int64_t) 1800000000 * 1000000000 }, later = { (int64_t) 1800000100 * 1000000000 };
+	bool	is_changed;
+	char   *text;
 
 	assert_status(vdi_tree_parse(&tree, vd_bytes_of(CRD(TWO)), &root, NULL), VD_OK);
 	assert_status(vdi_crd_prepare(&tree, root, NULL), VD_OK);
@@ -112,8 +129,10 @@ static void a_status_follows_what_is_served(void **state)
 	assert_status(vdi_crd_set_status(&tree, root, &accepted, now, &is_changed), VD_OK);
 	assert_false(is_changed);
 	text = texted(vdi_tree_get(&tree, root, vd_bytes_of("status")));
-	assert_non_null(strstr(text, "{\"lastTransitionTime\":\"2027-01-15T08:01:40Z\",\"message\":\"the initial names have been accepted\","
-				     "\"reason\":\"InitialNamesAccepted\",\"status\":\"True\",\"type\":\"Established\"}"));
+	assert_non_null(strstr(
+		text, "{\"lastTransitionTime\":\"2027-01-15T08:01:40Z\",\"message\":\"the initial names have "
+		      "been accepted\","
+		      "\"reason\":\"InitialNamesAccepted\",\"status\":\"True\",\"type\":\"Established\"}"));
 	assert_non_null(strstr(text, "\"acceptedNames\":{\"plural\":\"widgets\""));
 	assert_non_null(strstr(text, "\"storedVersions\":[\"v1\"]"));
 	free(text);
@@ -130,15 +149,20 @@ static void a_status_follows_what_is_served(void **state)
 static void a_stored_version_is_exchanged(void **state)
 {
 	static const char *const rows[][2] = {
-		{ "{\"apiVersion\":\"example.com/v1\",\"kind\":\"W\"}", "{\"apiVersion\":\"example.com/v2\",\"kind\":\"W\"}" },
-		{ "{\"metadata\":{\"apiVersion\":\"x\",\"a\":[{\"b\":\"}\\\"\"},1]},\"n\":-1.5e3,\"t\":true,\"apiVersion\" : \"example.com/v1\"}",
-		  "{\"metadata\":{\"apiVersion\":\"x\",\"a\":[{\"b\":\"}\\\"\"},1]},\"n\":-1.5e3,\"t\":true,\"apiVersion\" : \"example.com/v2\"}" },
+		{ "{\"apiVersion\":\"example.com/v1\",\"kind\":\"W\"}",
+		  "{\"apiVersion\":\"example.com/v2\",\"kind\":\"W\"}" },
+		{ "{\"metadata\":{\"apiVersion\":\"x\",\"a\":[{\"b\":\"}\\\"\"},1]},\"n\":-1.5e3,\"t\":true,"
+		  "\"apiVersion\" : \"example.com/v1\"}",
+		  "{\"metadata\":{\"apiVersion\":\"x\",\"a\":[{\"b\":\"}\\\"\"},1]},\"n\":-1.5e3,\"t\":true,"
+		  "\"apiVersion\" : \"example.com/v2\"}" },
 		{ "{\"kind\":\"W\"}", "{\"kind\":\"W\"}" },
 		{ "{}", "{}" },
 		{ "{\"apiVersion\":7}", "{\"apiVersion\":7}" },
 		{ "{\"a\":\"apiVersion\",\"b\":{}}", "{\"a\":\"apiVersion\",\"b\":{}}" },
 	};
-	const struct vdi_resource resource = { .group = "example.com", .version = "v2", .api_version = "example.com/v2" };
+	const struct vdi_resource resource = { .group = "example.com",
+					       .version = "v2",
+					       .api_version = "example.com/v2" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_out out = VDI_OUT_INIT;
@@ -159,41 +183,68 @@ static void r612_a_definition_has_its_members_only(void **state)
 		vd_status   status;
 	} rows[] = {
 		{ CRD(TWO), NULL, NULL, VD_OK },
-		{ "{\"spec\":{\"nosuch\":1,\"scope\":\"x\"}}", "unknown field \"spec.nosuch\"", "{\"spec\":{\"scope\":\"x\"}}", VD_OK },
-		{ "{\"nosuch\":1,\"spec\":{\"names\":{\"nosuch\":[]}}}", "unknown field \"nosuch\", unknown field \"spec.names.nosuch\"", "{\"spec\":{\"names\":{}}}", VD_OK },
-		{ "{\"spec\":{\"versions\":[null,{\"nosuch\":1,\"schema\":{\"nosuch\":2,\"openAPIV3Schema\":{\"any\":1}}}]}}",
-		  "unknown field \"spec.versions[1].nosuch\", unknown field \"spec.versions[1].schema.nosuch\"",
+		{ "{\"spec\":{\"nosuch\":1,\"scope\":\"x\"}}", "unknown field \"spec.nosuch\"",
+		  "{\"spec\":{\"scope\":\"x\"}}", VD_OK },
+		{ "{\"nosuch\":1,\"spec\":{\"names\":{\"nosuch\":[]}}}",
+		  "unknown field \"nosuch\", unknown field \"spec.names.nosuch\"",
+		  "{\"spec\":{\"names\":{}}}", VD_OK },
+		{ "{\"spec\":{\"versions\":[null,{\"nosuch\":1,\"schema\":{\"nosuch\":2,\"openAPIV3Schema\":{"
+		  "\"any\":1}}}]}}",
+		  "unknown field \"spec.versions[1].nosuch\", unknown field "
+		  "\"spec.versions[1].schema.nosuch\"",
 		  "{\"spec\":{\"versions\":[null,{\"schema\":{\"openAPIV3Schema\":{\"any\":1}}}]}}", VD_OK },
-		{ "{\"spec\":{\"versions\":[{\"subresources\":{\"status\":{\"a\":1}}}]}}", "unknown field \"spec.versions[0].subresources.status.a\"",
+		{ "{\"spec\":{\"versions\":[{\"subresources\":{\"status\":{\"a\":1}}}]}}",
+		  "unknown field \"spec.versions[0].subresources.status.a\"",
 		  "{\"spec\":{\"versions\":[{\"subresources\":{\"status\":{}}}]}}", VD_OK },
-		{ "{\"metadata\":{\"nosuch\":1,\"managedFields\":[{\"fieldsV1\":{\"f:x\":{}}}]}}", "unknown field \"metadata.nosuch\"",
+		{ "{\"metadata\":{\"nosuch\":1,\"managedFields\":[{\"fieldsV1\":{\"f:x\":{}}}]}}",
+		  "unknown field \"metadata.nosuch\"",
 		  "{\"metadata\":{\"managedFields\":[{\"fieldsV1\":{\"f:x\":{}}}]}}", VD_OK },
 		{ "{\"metadata\":{\"managedFields\":[{\"fieldsV1\":\"x\"}]}}", NULL, NULL, VD_OK },
 		/* null is nothing, of every type */
-		{ "{\"metadata\":{\"creationTimestamp\":null,\"labels\":{\"a\":null}},\"spec\":{\"versions\":null,\"names\":null,\"preserveUnknownFields\":null},\"status\":null}", NULL,
-		  "{\"metadata\":{\"labels\":{\"a\":null}},\"spec\":{}}", VD_OK },
+		{ "{\"metadata\":{\"creationTimestamp\":null,\"labels\":{\"a\":null}},\"spec\":{\"versions\":"
+		  "null,\"names\":null,\"preserveUnknownFields\":null},\"status\":null}",
+		  NULL, "{\"metadata\":{\"labels\":{\"a\":null}},\"spec\":{}}", VD_OK },
 		/* and so is zero where Go's encoder leaves it out, but not elsewhere */
-		{ "{\"spec\":{\"preserveUnknownFields\":false,\"names\":{\"shortNames\":[],\"categories\":[],\"singular\":\"\",\"plural\":\"\"},\"versions\":[{\"served\":false,\"deprecated\":false,"
-		  "\"deprecationWarning\":\"\",\"selectableFields\":[],\"additionalPrinterColumns\":[{\"priority\":0,\"format\":\"\",\"description\":\"\",\"name\":\"\"}]},"
+		{ "{\"spec\":{\"preserveUnknownFields\":false,\"names\":{\"shortNames\":[],\"categories\":[],"
+		  "\"singular\":\"\",\"plural\":\"\"},\"versions\":[{\"served\":false,\"deprecated\":false,"
+		  "\"deprecationWarning\":\"\",\"selectableFields\":[],\"additionalPrinterColumns\":[{"
+		  "\"priority\":0,\"format\":\"\",\"description\":\"\",\"name\":\"\"}]},"
 		  "{\"deprecated\":true,\"additionalPrinterColumns\":[]}]},\"status\":{\"conditions\":[]}}",
-		  NULL, "{\"spec\":{\"names\":{\"plural\":\"\"},\"versions\":[{\"served\":false,\"deprecationWarning\":\"\",\"additionalPrinterColumns\":[{\"name\":\"\"}]},"
-			"{\"deprecated\":true}]},\"status\":{\"conditions\":[]}}", VD_OK },
-		{ "{\"spec\":{\"conversion\":{\"strategy\":\"Webhook\",\"webhook\":{\"clientConfig\":{\"url\":\"u\",\"service\":{\"namespace\":\"n\",\"name\":\"s\",\"path\":\"/\","
-		  "\"port\":443},\"caBundle\":\"eA==\"},\"conversionReviewVersions\":[\"v1\"]}}}}", NULL, NULL, VD_OK },
-		{ "{\"status\":{\"conditions\":[{\"type\":\"a\",\"status\":\"True\",\"lastTransitionTime\":\"2026-11-22T00:00:00Z\",\"reason\":\"r\",\"message\":\"m\","
-		  "\"observedGeneration\":-9223372036854775807}],\"observedGeneration\":1,\"storedVersions\":[\"v1\"],\"acceptedNames\":{\"plural\":\"x\",\"kind\":\"X\"}}}", NULL, NULL, VD_OK },
+		  NULL,
+		  "{\"spec\":{\"names\":{\"plural\":\"\"},\"versions\":[{\"served\":false,"
+		  "\"deprecationWarning\":\"\",\"additionalPrinterColumns\":[{\"name\":\"\"}]},"
+		  "{\"deprecated\":true}]},\"status\":{\"conditions\":[]}}",
+		  VD_OK },
+		{ "{\"spec\":{\"conversion\":{\"strategy\":\"Webhook\",\"webhook\":{\"clientConfig\":{"
+		  "\"url\":\"u\",\"service\":{\"namespace\":\"n\",\"name\":\"s\",\"path\":\"/\","
+		  "\"port\":443},\"caBundle\":\"eA==\"},\"conversionReviewVersions\":[\"v1\"]}}}}",
+		  NULL, NULL, VD_OK },
+		{ "{\"status\":{\"conditions\":[{\"type\":\"a\",\"status\":\"True\",\"lastTransitionTime\":"
+		  "\"2026-11-22T00:00:00Z\",\"reason\":\"r\",\"message\":\"m\","
+		  "\"observedGeneration\":-9223372036854775807}],\"observedGeneration\":1,\"storedVersions\":"
+		  "[\"v1\"],\"acceptedNames\":{\"plural\":\"x\",\"kind\":\"X\"}}}",
+		  NULL, NULL, VD_OK },
 		{ "[]", NULL, ": is not an object", VD_BAD_REQUEST },
 		{ "{\"spec\":\"x\"}", NULL, "spec: is not an object", VD_BAD_REQUEST },
 		{ "{\"spec\":{\"versions\":\"x\"}}", NULL, "spec.versions: is not a list", VD_BAD_REQUEST },
-		{ "{\"spec\":{\"versions\":[{},{\"served\":\"true\"}]}}", NULL, "spec.versions[1].served: is neither true nor false", VD_BAD_REQUEST },
-		{ "{\"spec\":{\"versions\":[{\"schema\":{\"openAPIV3Schema\":[]}}]}}", NULL, "spec.versions[0].schema.openAPIV3Schema: is not an object", VD_BAD_REQUEST },
-		{ "{\"spec\":{\"versions\":[{\"additionalPrinterColumns\":[{\"priority\":\"1\"}]}]}}", NULL, "priority: is not a number", VD_BAD_REQUEST },
-		{ "{\"spec\":{\"versions\":[{\"additionalPrinterColumns\":[{\"priority\":2147483648}]}]}}", NULL, "is not a whole number, or out of range", VD_BAD_REQUEST },
-		{ "{\"spec\":{\"names\":{\"shortNames\":[1]}}}", NULL, "spec.names.shortNames[0]: is not a string", VD_BAD_REQUEST },
-		{ "{\"status\":{\"storedVersions\":\"x\"}}", NULL, "status.storedVersions: is not a list", VD_BAD_REQUEST },
-		{ "{\"status\":{\"conditions\":\"x\"}}", NULL, "status.conditions: is not a list", VD_BAD_REQUEST },
-		{ "{\"status\":{\"conditions\":[{\"lastTransitionTime\":\"now\"}]}}", NULL, "status.conditions[0].lastTransitionTime: is not a time (RFC 3339)", VD_BAD_REQUEST },
-		{ "{\"metadata\":{\"labels\":{\"a\":1}}}", NULL, "metadata.labels.a: is not a string", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"versions\":[{},{\"served\":\"true\"}]}}", NULL,
+		  "spec.versions[1].served: is neither true nor false", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"versions\":[{\"schema\":{\"openAPIV3Schema\":[]}}]}}", NULL,
+		  "spec.versions[0].schema.openAPIV3Schema: is not an object", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"versions\":[{\"additionalPrinterColumns\":[{\"priority\":\"1\"}]}]}}", NULL,
+		  "priority: is not a number", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"versions\":[{\"additionalPrinterColumns\":[{\"priority\":2147483648}]}]}}",
+		  NULL, "is not a whole number, or out of range", VD_BAD_REQUEST },
+		{ "{\"spec\":{\"names\":{\"shortNames\":[1]}}}", NULL,
+		  "spec.names.shortNames[0]: is not a string", VD_BAD_REQUEST },
+		{ "{\"status\":{\"storedVersions\":\"x\"}}", NULL, "status.storedVersions: is not a list",
+		  VD_BAD_REQUEST },
+		{ "{\"status\":{\"conditions\":\"x\"}}", NULL, "status.conditions: is not a list",
+		  VD_BAD_REQUEST },
+		{ "{\"status\":{\"conditions\":[{\"lastTransitionTime\":\"now\"}]}}", NULL,
+		  "status.conditions[0].lastTransitionTime: is not a time (RFC 3339)", VD_BAD_REQUEST },
+		{ "{\"metadata\":{\"labels\":{\"a\":1}}}", NULL, "metadata.labels.a: is not a string",
+		  VD_BAD_REQUEST },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -222,42 +273,69 @@ static void r612_a_definition_has_its_members_only(void **state)
 	}
 }
 
-#define SELECTING(fields)                                                                                                                                          \
-	CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"metadata\":{\"type\":\"object\","              \
-	    "\"properties\":{\"name\":{\"type\":\"string\"}}},\"flag\":{\"type\":\"boolean\"},\"rate\":{\"type\":\"number\"},\"either\":{\"x-kubernetes-int-or-string\":true},"          \
-	    "\"any\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true},\"list\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},\"map\":{\"type\":\"object\","     \
-	    "\"additionalProperties\":{\"type\":\"string\"}},\"spec\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"},"                      \
-	    "\"c\":{\"type\":\"string\"},\"d\":{\"type\":\"string\"},\"e\":{\"type\":\"string\"},\"f\":{\"type\":\"string\"},\"g\":{\"type\":\"string\"}}}}}},"                          \
+#define SELECTING(fields)                                                                                    \
+	CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":"   \
+	    "\"object\",\"properties\":{\"metadata\":{\"type\":\"object\","                                  \
+	    "\"properties\":{\"name\":{\"type\":\"string\"}}},\"flag\":{\"type\":\"boolean\"},\"rate\":{"    \
+	    "\"type\":\"number\"},\"either\":{\"x-kubernetes-int-or-string\":true},"                         \
+	    "\"any\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true},\"list\":{"         \
+	    "\"type\":\"array\",\"items\":{\"type\":\"string\"}},\"map\":{\"type\":\"object\","              \
+	    "\"additionalProperties\":{\"type\":\"string\"}},\"spec\":{\"type\":\"object\",\"properties\":{" \
+	    "\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"},"                                      \
+	    "\"c\":{\"type\":\"string\"},\"d\":{\"type\":\"string\"},\"e\":{\"type\":\"string\"},\"f\":{"    \
+	    "\"type\":\"string\"},\"g\":{\"type\":\"string\"}}}}}},"                                         \
 	    "\"selectableFields\":[" fields "]}")
 #define PATH(path) "{\"jsonPath\":\"" path "\"}"
-#define SEVEN	   PATH(".spec.a") "," PATH(".spec.b") "," PATH(".spec.c") "," PATH(".spec.d") "," PATH(".spec.e") "," PATH(".spec.f") "," PATH(".spec.g")
-#define FIRST	   "spec.versions[0].selectableFields[0].jsonPath: "
+#define SEVEN                                                                                                \
+	PATH(".spec.a")                                                                                      \
+	"," PATH(".spec.b") "," PATH(".spec.c") "," PATH(".spec.d") "," PATH(".spec.e") "," PATH(            \
+		".spec.f") "," PATH(".spec.g")
+#define FIRST "spec.versions[0].selectableFields[0].jsonPath: "
 
 static void r691_selectable_fields_are_fields_of_the_schema(void **state)
 {
-	static const char *const rows[][2] = { /* NULL: all is fine */
+	static const char *const rows[][2] = {
+		/* NULL: all is fine */
 		{ SELECTING(SEVEN "," PATH(".flag")), NULL },
 		{ SELECTING(PATH(".map.key")), NULL },
-		{ SELECTING(PATH(".spec.nope")), FIRST "Invalid value: \".spec.nope\": is an invalid path: does not refer to a valid field" },
-		{ SELECTING(PATH(".any.thing")), FIRST "Invalid value: \".any.thing\": is an invalid path: does not refer to a valid field" },
-		{ SELECTING(PATH(".spec.a.b")), FIRST "Invalid value: \".spec.a.b\": is an invalid path: does not refer to a valid field" },
-		{ SELECTING(PATH("..spec")), FIRST "Invalid value: \"..spec\": is an invalid path: does not refer to a valid field" },
-		{ SELECTING(PATH(".spec.")), FIRST "Invalid value: \".spec.\": is an invalid path: unexpected end of JSON path" },
-		{ SELECTING(PATH("spec.a")), FIRST "Invalid value: \"spec.a\": is an invalid path: expected [ or . but got: spec" },
-		{ SELECTING(PATH(".spec]")), FIRST "Invalid value: \".spec]\": is an invalid path: expected [ or . but got: ]" },
-		{ SELECTING(PATH(".spec['a']")), FIRST "Invalid value: \".spec['a']\": is an invalid path: array notation is not allowed" },
-		{ SELECTING(PATH(".'a.b")), FIRST "Invalid value: \".'a.b\": is an invalid path: does not refer to a valid field" },
-		{ SELECTING(PATH(".metadata.name")), FIRST "Invalid value: \".metadata.name\": must not point to fields in metadata" },
-		{ SELECTING(PATH(".spec")), FIRST "Invalid value: \".spec\": must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed." },
+		{ SELECTING(PATH(".spec.nope")), FIRST
+		  "Invalid value: \".spec.nope\": is an invalid path: does not refer to a valid field" },
+		{ SELECTING(PATH(".any.thing")), FIRST
+		  "Invalid value: \".any.thing\": is an invalid path: does not refer to a valid field" },
+		{ SELECTING(PATH(".spec.a.b")),
+		  FIRST "Invalid value: \".spec.a.b\": is an invalid path: does not refer to a valid field" },
+		{ SELECTING(PATH("..spec")),
+		  FIRST "Invalid value: \"..spec\": is an invalid path: does not refer to a valid field" },
+		{ SELECTING(PATH(".spec.")),
+		  FIRST "Invalid value: \".spec.\": is an invalid path: unexpected end of JSON path" },
+		{ SELECTING(PATH("spec.a")),
+		  FIRST "Invalid value: \"spec.a\": is an invalid path: expected [ or . but got: spec" },
+		{ SELECTING(PATH(".spec]")),
+		  FIRST "Invalid value: \".spec]\": is an invalid path: expected [ or . but got: ]" },
+		{ SELECTING(PATH(".spec['a']")),
+		  FIRST "Invalid value: \".spec['a']\": is an invalid path: array notation is not allowed" },
+		{ SELECTING(PATH(".'a.b")),
+		  FIRST "Invalid value: \".'a.b\": is an invalid path: does not refer to a valid field" },
+		{ SELECTING(PATH(".metadata.name")),
+		  FIRST "Invalid value: \".metadata.name\": must not point to fields in metadata" },
+		{ SELECTING(PATH(".spec")),
+		  FIRST "Invalid value: \".spec\": must point to a field of type string, boolean or integer. "
+			"Enum string fields and strings with formats are allowed." },
 		{ SELECTING(PATH(".list")), FIRST "Invalid value: \".list\": must point to a field of type" },
 		{ SELECTING(PATH(".rate")), FIRST "Invalid value: \".rate\": must point to a field of type" },
-		{ SELECTING(PATH(".either")), FIRST "Invalid value: \".either\": must point to a field of type" },
+		{ SELECTING(PATH(".either")),
+		  FIRST "Invalid value: \".either\": must point to a field of type" },
 		{ SELECTING("{}"), FIRST "Required value" },
-		{ SELECTING(PATH(".flag") "," PATH(".flag")), "spec.versions[0].selectableFields[1].jsonPath: Duplicate value: \".flag\"" },
-		{ SELECTING(SEVEN "," PATH(".flag") "," PATH(".flag")), "spec.versions[0].selectableFields[8].jsonPath: Duplicate value: \".flag\"" },
-		{ SELECTING(SEVEN "," PATH(".flag") "," PATH(".map.x")), "spec.versions[0].selectableFields: Too many: must have at most 8 items" },
-		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"selectableFields\":[" PATH(".a") "]}"),
-		  "spec.versions[0].selectableFields: Invalid value: \"\": may only be set when `version.schema.openAPIV3Schema` is not included" },
+		{ SELECTING(PATH(".flag") "," PATH(".flag")),
+		  "spec.versions[0].selectableFields[1].jsonPath: Duplicate value: \".flag\"" },
+		{ SELECTING(SEVEN "," PATH(".flag") "," PATH(".flag")),
+		  "spec.versions[0].selectableFields[8].jsonPath: Duplicate value: \".flag\"" },
+		{ SELECTING(SEVEN "," PATH(".flag") "," PATH(".map.x")),
+		  "spec.versions[0].selectableFields: Too many: must have at most 8 items" },
+		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"selectableFields\":[" PATH(
+			  ".a") "]}"),
+		  "spec.versions[0].selectableFields: Invalid value: \"\": may only be set when "
+		  "`version.schema.openAPIV3Schema` is not included" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -270,47 +348,76 @@ static void r691_selectable_fields_are_fields_of_the_schema(void **state)
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i][0]), &root, NULL), VD_OK);
 		assert_status(vdi_crd_validate(&tree, root, NULL, &faults, &rule_count), VD_OK);
 		message = vdi_faults_message(&faults);
-		if (rows[i][1] == NULL ? faults.count > 0 : memmem(message.data, message.size, rows[i][1], strlen(rows[i][1])) == NULL)
+		if (rows[i][1] == NULL ?
+			    faults.count > 0 :
+			    memmem(message.data, message.size, rows[i][1], strlen(rows[i][1])) == NULL)
 			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
-		assert_true(faults.count <= 1 || i + 1 == VDI_ARRAY_SIZE(rows)); /* nothing else is wrong, but that there is no schema */
+		assert_true(faults.count <= 1 ||
+			    i + 1 == VDI_ARRAY_SIZE(
+					     rows)); /* nothing else is wrong, but that there is no schema */
 		vdi_faults_fini(&faults);
 		vdi_tree_fini(&tree);
 	}
 }
 
-#define SCALE(paths) CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"subresources\":{\"scale\":{" paths "}}}")
-#define SCALE_AT     "spec.versions[0].subresources.scale."
-#define FIFTY	       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define LONG_NAME      FIFTY FIFTY FIFTY FIFTY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" /* 249: with ".spec." 255 */
-#define COLUMN(column) CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"additionalPrinterColumns\":[" column "]}")
-#define COLUMN_AT      "spec.versions[0].additionalPrinterColumns[0]."
+#define SCALE(paths)                                                                                         \
+	CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING                                    \
+	    ",\"subresources\":{\"scale\":{" paths "}}}")
+#define SCALE_AT "spec.versions[0].subresources.scale."
+#define FIFTY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define LONG_NAME                                                                                            \
+	FIFTY FIFTY FIFTY FIFTY                                                                              \
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" /* 249: with ".spec." 255 */
+#define COLUMN(column)                                                                                       \
+	CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING                                    \
+	    ",\"additionalPrinterColumns\":[" column "]}")
+#define COLUMN_AT "spec.versions[0].additionalPrinterColumns[0]."
 
 static void columns_and_scale_paths_are_checked(void **state)
 {
 	static const char *const rows[][2] = {
 		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\""), NULL },
-		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\",\"labelSelectorPath\":\".spec.s\""), NULL },
-		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\",\"labelSelectorPath\":\".status.s\""), NULL },
-		{ SCALE("\"statusReplicasPath\":\".status.r\""), SCALE_AT "specReplicasPath: Required value" },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\","
+			"\"labelSelectorPath\":\".spec.s\""),
+		  NULL },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\","
+			"\"labelSelectorPath\":\".status.s\""),
+		  NULL },
+		{ SCALE("\"statusReplicasPath\":\".status.r\""),
+		  SCALE_AT "specReplicasPath: Required value" },
 		{ SCALE("\"specReplicasPath\":\".spec.r\""), SCALE_AT "statusReplicasPath: Required value" },
-		{ SCALE("\"specReplicasPath\":\"spec\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\"spec\",\"statusReplicasPath\":\".status.r\""),
+		  "must be a simple json path starting with ." },
 		{ COLUMN("{\"name\":\"A\",\"type\":\"string\",\"jsonPath\":\".a\"}"), NULL },
-		{ COLUMN("{\"name\":\"A\",\"jsonPath\":\".a\"}"), COLUMN_AT "type: Required value: must be one of boolean,date,integer,number,string" },
-		{ COLUMN("{\"name\":\"A\",\"type\":\"float\",\"jsonPath\":\".a\"}"), COLUMN_AT "type: Invalid value: \"float\": must be one of" },
+		{ COLUMN("{\"name\":\"A\",\"jsonPath\":\".a\"}"),
+		  COLUMN_AT "type: Required value: must be one of boolean,date,integer,number,string" },
+		{ COLUMN("{\"name\":\"A\",\"type\":\"float\",\"jsonPath\":\".a\"}"),
+		  COLUMN_AT "type: Invalid value: \"float\": must be one of" },
 		{ COLUMN("{\"type\":\"string\",\"jsonPath\":\".a\"}"), COLUMN_AT "name: Required value" },
 		{ COLUMN("{\"name\":\"A\",\"type\":\"string\"}"), COLUMN_AT "jsonPath: Required value" },
-		{ SCALE("\"specReplicasPath\":\".spec." LONG_NAME "\",\"statusReplicasPath\":\".status.r\""), NULL },
-		{ SCALE("\"specReplicasPath\":\".spec." LONG_NAME "a\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
-		{ SCALE("\"specReplicasPath\":\".spec.a b\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
-		{ SCALE("\"specReplicasPath\":\".spec.{a\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
-		{ SCALE("\"specReplicasPath\":\".spec.a}\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
-		{ SCALE("\"specReplicasPath\":\".spec[0]\",\"statusReplicasPath\":\".status.r\""), "must be a simple json path starting with ." },
-		{ SCALE("\"specReplicasPath\":\".status.r\",\"statusReplicasPath\":\".status.r\""), "should be a json path under .spec" },
-		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\"status\""), "must be a simple json path starting with ." },
-		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".spec.r\""), "should be a json path under .status" },
-		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\",\"labelSelectorPath\":\"s\""),
+		{ SCALE("\"specReplicasPath\":\".spec." LONG_NAME "\",\"statusReplicasPath\":\".status.r\""),
+		  NULL },
+		{ SCALE("\"specReplicasPath\":\".spec." LONG_NAME "a\",\"statusReplicasPath\":\".status.r\""),
 		  "must be a simple json path starting with ." },
-		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\",\"labelSelectorPath\":\".s\""),
+		{ SCALE("\"specReplicasPath\":\".spec.a b\",\"statusReplicasPath\":\".status.r\""),
+		  "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\".spec.{a\",\"statusReplicasPath\":\".status.r\""),
+		  "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\".spec.a}\",\"statusReplicasPath\":\".status.r\""),
+		  "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\".spec[0]\",\"statusReplicasPath\":\".status.r\""),
+		  "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\".status.r\",\"statusReplicasPath\":\".status.r\""),
+		  "should be a json path under .spec" },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\"status\""),
+		  "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".spec.r\""),
+		  "should be a json path under .status" },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\","
+			"\"labelSelectorPath\":\"s\""),
+		  "must be a simple json path starting with ." },
+		{ SCALE("\"specReplicasPath\":\".spec.r\",\"statusReplicasPath\":\".status.r\","
+			"\"labelSelectorPath\":\".s\""),
 		  "should be a json path under either .spec or .status" },
 	};
 
@@ -324,33 +431,46 @@ static void columns_and_scale_paths_are_checked(void **state)
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i][0]), &root, NULL), VD_OK);
 		assert_status(vdi_crd_validate(&tree, root, NULL, &faults, &rule_count), VD_OK);
 		message = vdi_faults_message(&faults);
-		if (faults.count != (rows[i][1] != NULL) || (rows[i][1] && memmem(message.data, message.size, rows[i][1], strlen(rows[i][1])) == NULL))
+		if (faults.count != (rows[i][1] != NULL) ||
+		    (rows[i][1] &&
+		     memmem(message.data, message.size, rows[i][1], strlen(rows[i][1])) == NULL))
 			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
 		vdi_faults_fini(&faults);
 		vdi_tree_fini(&tree);
 	}
 }
 
-#define DEPRECATED(more) "{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"deprecated\":true" more "}"
-#define WARNING(text)	 ",\"deprecationWarning\":\"" text "\""
-#define UNPRINTABLE	 "must only contain printable UTF-8 characters; non-printable character found at index "
-#define AT		 "spec.versions[0].deprecationWarning: Invalid value: "
-#define HUNDRED		 "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"
+#define DEPRECATED(more)                                                                                     \
+	"{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING ",\"deprecated\":true" more "}"
+#define WARNING(text) ",\"deprecationWarning\":\"" text "\""
+#define UNPRINTABLE "must only contain printable UTF-8 characters; non-printable character found at index "
+#define AT "spec.versions[0].deprecationWarning: Invalid value: "
+#define HUNDRED                                                                                              \
+	"01234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567" \
+	"89"
 
 static void a_deprecation_can_be_told(void **state)
 {
-	static const char *const rows[][2] = { /* NULL: all is fine */
+	static const char *const rows[][2] = {
+		/* NULL: all is fine */
 		{ CRD(DEPRECATED("")), NULL },
 		{ CRD(DEPRECATED(WARNING("an \\\"old\\\" one, na\u00efve"))), NULL },
 		{ CRD(DEPRECATED(",\"deprecationWarning\":null")), NULL },
-		{ CRD(DEPRECATED(WARNING(HUNDRED HUNDRED "01234567890123456789012345678901234567890123456789012345"))), NULL },
-		{ CRD(DEPRECATED(WARNING(HUNDRED HUNDRED "012345678901234567890123456789012345678901234567890123456"))), "\": must be <= 256 characters long" },
+		{ CRD(DEPRECATED(WARNING(HUNDRED HUNDRED
+					 "01234567890123456789012345678901234567890123456789012345"))),
+		  NULL },
+		{ CRD(DEPRECATED(WARNING(HUNDRED HUNDRED
+					 "012345678901234567890123456789012345678901234567890123456"))),
+		  "\": must be <= 256 characters long" },
 		{ CRD(DEPRECATED(WARNING(""))), AT "\"\": must not be an empty string" },
 		{ CRD(DEPRECATED(WARNING("a\\nb"))), AT "\"a\\nb\": " UNPRINTABLE "1" },
 		{ CRD(DEPRECATED(WARNING("\\u00e9\\u0085"))), UNPRINTABLE "2" },
 		{ CRD(DEPRECATED(WARNING("ab\\u2028"))), UNPRINTABLE "2" },
-		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING WARNING("x") "}"), AT "\"x\": can only be set for deprecated versions" },
-		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"deprecated\":false," ANYTHING WARNING("") "}"), AT "\"\": can only be set for deprecated versions" },
+		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING WARNING("x") "}"),
+		  AT "\"x\": can only be set for deprecated versions" },
+		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"deprecated\":false," ANYTHING
+			      WARNING("") "}"),
+		  AT "\"\": can only be set for deprecated versions" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -363,7 +483,9 @@ static void a_deprecation_can_be_told(void **state)
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i][0]), &root, NULL), VD_OK);
 		assert_status(vdi_crd_validate(&tree, root, NULL, &faults, &rule_count), VD_OK);
 		message = vdi_faults_message(&faults);
-		if (rows[i][1] == NULL ? faults.count > 0 : faults.count != 1 || memmem(message.data, message.size, rows[i][1], strlen(rows[i][1])) == NULL)
+		if (rows[i][1] == NULL ? faults.count > 0 :
+					 faults.count != 1 || memmem(message.data, message.size, rows[i][1],
+								     strlen(rows[i][1])) == NULL)
 			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
 		vdi_faults_fini(&faults);
 		vdi_tree_fini(&tree);
@@ -371,7 +493,7 @@ static void a_deprecation_can_be_told(void **state)
 }
 
 #define VERSION(name, more) "{\"name\":\"" name "\",\"served\":true," ANYTHING more "}"
-#define V2_STORED	     "{\"name\":\"v2\",\"served\":true,\"storage\":true," ANYTHING "}"
+#define V2_STORED "{\"name\":\"v2\",\"served\":true,\"storage\":true," ANYTHING "}"
 
 static void a_deprecated_version_says_so(void **state)
 {
@@ -380,23 +502,37 @@ static void a_deprecated_version_says_so(void **state)
 	} rows[] = {
 		{ CRD(VERSION("v1", "") "," V2_STORED), "v1", NULL },
 		{ CRD(VERSION("v1", ",\"deprecated\":true") "," V2_STORED), "v2", NULL },
-		{ CRD(VERSION("v1", ",\"deprecated\":true") "," V2_STORED), "v1", "Warning: 299 - \"example.com/v1 Widget is deprecated; use example.com/v2 Widget\"\r\n" },
-		{ CRD(VERSION("v1beta1", ",\"deprecated\":true") "," VERSION("v3alpha1", "") "," VERSION("v3", ",\"deprecated\":true") "," VERSION("v1beta2", "") "," V2_STORED),
-		  "v1beta1", "Warning: 299 - \"example.com/v1beta1 Widget is deprecated; use example.com/v2 Widget\"\r\n" },
-		{ CRD(VERSION("v3", ",\"deprecated\":true") "," V2_STORED), "v3", "Warning: 299 - \"example.com/v3 Widget is deprecated\"\r\n" },
-		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("say \\\"when\\\" \\\\ else")) "," V2_STORED), "v1", "Warning: 299 - \"say \\\"when\\\" \\\\ else\"\r\n" },
+		{ CRD(VERSION("v1", ",\"deprecated\":true") "," V2_STORED), "v1",
+		  "Warning: 299 - \"example.com/v1 Widget is deprecated; use example.com/v2 Widget\"\r\n" },
+		{ CRD(VERSION("v1beta1", ",\"deprecated\":true") "," VERSION("v3alpha1", "") "," VERSION(
+			  "v3", ",\"deprecated\":true") "," VERSION("v1beta2", "") "," V2_STORED),
+		  "v1beta1",
+		  "Warning: 299 - \"example.com/v1beta1 Widget is deprecated; use example.com/v2 "
+		  "Widget\"\r\n" },
+		{ CRD(VERSION("v3", ",\"deprecated\":true") "," V2_STORED), "v3",
+		  "Warning: 299 - \"example.com/v3 Widget is deprecated\"\r\n" },
+		{ CRD(VERSION("v1",
+			      ",\"deprecated\":true" WARNING("say \\\"when\\\" \\\\ else")) "," V2_STORED),
+		  "v1", "Warning: 299 - \"say \\\"when\\\" \\\\ else\"\r\n" },
 		/* others may have stored it */
-		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("x\\r\\nY: z")) "," V2_STORED), "v1", NULL },
+		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("x\\r\\nY: z")) "," V2_STORED), "v1",
+		  NULL },
 		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("\\u0085")) "," V2_STORED), "v1", NULL },
 		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("")) "," V2_STORED), "v1", NULL },
 		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("\\u009f")) "," V2_STORED), "v1", NULL },
 		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("a\\u007f")) "," V2_STORED), "v1", NULL },
 		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING("a\\u001f")) "," V2_STORED), "v1", NULL },
-		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING(" ~\\u00a0\\u00c0")) "," V2_STORED), "v1", "Warning: 299 - \" ~\xc2\xa0\xc3\x80\"\r\n" },
+		{ CRD(VERSION("v1", ",\"deprecated\":true" WARNING(" ~\\u00a0\\u00c0")) "," V2_STORED), "v1",
+		  "Warning: 299 - \" ~\xc2\xa0\xc3\x80\"\r\n" },
 		/* the best of all, whatever their order */
-		{ CRD(VERSION("v1", ",\"deprecated\":true,\"storage\":true") "," VERSION("v3", "") "," VERSION("v2", "")), "v1",
+		{ CRD(VERSION("v1", ",\"deprecated\":true,\"storage\":true") "," VERSION(
+			  "v3", "") "," VERSION("v2", "")),
+		  "v1",
 		  "Warning: 299 - \"example.com/v1 Widget is deprecated; use example.com/v3 Widget\"\r\n" },
-		{ CRD(VERSION("v1", ",\"deprecated\":true,\"storage\":true") ",{\"name\":\"v3\",\"served\":false," ANYTHING "}," VERSION("v2", "")), "v1",
+		{ CRD(VERSION("v1", ",\"deprecated\":true,\"storage\":true") ",{\"name\":\"v3\",\"served\":"
+									     "false," ANYTHING
+									     "}," VERSION("v2", "")),
+		  "v1",
 		  "Warning: 299 - \"example.com/v1 Widget is deprecated; use example.com/v2 Widget\"\r\n" },
 	};
 
@@ -405,20 +541,26 @@ static void a_deprecated_version_says_so(void **state)
 		struct vdi_crd		   crd;
 
 		assert_status(vdi_crd_read(vd_bytes_of(rows[i].definition), "/registry/", &crd, NULL), VD_OK);
-		resource = vdi_resources_find(&crd.resources, vd_bytes_of("example.com"), vd_bytes_of(rows[i].version), vd_bytes_of("widgets"));
+		resource = vdi_resources_find(&crd.resources, vd_bytes_of("example.com"),
+					      vd_bytes_of(rows[i].version), vd_bytes_of("widgets"));
 		assert_non_null(resource);
-		assert_string_equal(resource->deprecation ? resource->deprecation : "none", rows[i].line ? rows[i].line : "none");
+		assert_string_equal(resource->deprecation ? resource->deprecation : "none",
+				    rows[i].line ? rows[i].line : "none");
 		vdi_crd_fini(&crd);
 	}
 }
 
 /* The definition of one stored version v with these names, and more of the version. */
-static vd_status read_named(const char *group, const char *plural, const char *more, struct vdi_crd *ret_crd, struct vd_error *reterr)
+static vd_status read_named(const char *group, const char *plural, const char *more, struct vdi_crd *ret_crd,
+			    struct vd_error *reterr)
 {
 	char text[8000];
 
-	snprintf(text, sizeof text, "{\"spec\":{\"group\":\"%s\",\"names\":{\"plural\":\"%s\",\"singular\":\"s\",\"kind\":\"K\",\"listKind\":\"L\"},\"versions\":[{\"name\":\"xd\","
-		 "\"served\":true,\"storage\":true%s}]}}", group, plural, more);
+	snprintf(text, sizeof text,
+		 "{\"spec\":{\"group\":\"%s\",\"names\":{\"plural\":\"%s\",\"singular\":\"s\",\"kind\":\"K\","
+		 "\"listKind\":\"L\"},\"versions\":[{\"name\":\"xd\","
+		 "\"served\":true,\"storage\":true%s}]}}",
+		 group, plural, more);
 	return vdi_crd_read(vd_bytes_of(text), "/registry/", ret_crd, reterr);
 }
 
@@ -453,7 +595,8 @@ static void names_are_those_of_keys(void **state)
 		struct vd_error error = { 0 };
 		struct vdi_crd	crd;
 
-		assert_status(read_named(rows[i].group, rows[i].plural, "", &crd, &error), rows[i].fault ? VD_INVALID : VD_OK);
+		assert_status(read_named(rows[i].group, rows[i].plural, "", &crd, &error),
+			      rows[i].fault ? VD_INVALID : VD_OK);
 		assert_string_equal(error.message, rows[i].fault ? rows[i].fault : "");
 		if (rows[i].fault == NULL)
 			vdi_crd_fini(&crd);
@@ -467,11 +610,14 @@ static void a_successor_has_a_name_of_some_length(void **state)
 		struct vdi_crd crd;
 		char	       more[300], line[300];
 
-		snprintf(more, sizeof more, ",\"deprecated\":true},{\"name\":\"%s\",\"served\":true", letters('x', size));
+		snprintf(more, sizeof more, ",\"deprecated\":true},{\"name\":\"%s\",\"served\":true",
+			 letters('x', size));
 		more[strlen(",\"deprecated\":true},{\"name\":\"x")] = 'a'; /* xa.. is better than xd */
-		snprintf(line, sizeof line, "Warning: 299 - \"g/xd K is deprecated; use g/xa%s K\"\r\n", letters('x', size - 2));
+		snprintf(line, sizeof line, "Warning: 299 - \"g/xd K is deprecated; use g/xa%s K\"\r\n",
+			 letters('x', size - 2));
 		assert_status(read_named("g", "p", more, &crd, NULL), VD_OK);
-		assert_string_equal(crd.stored->deprecation, size < 64 ? line : "Warning: 299 - \"g/xd K is deprecated\"\r\n");
+		assert_string_equal(crd.stored->deprecation,
+				    size < 64 ? line : "Warning: 299 - \"g/xd K is deprecated\"\r\n");
 		vdi_crd_fini(&crd);
 	}
 }
@@ -486,7 +632,8 @@ static void lists_have_a_longest(void **state)
 		char	       last[20];
 
 		for (size_t i = 0; i < count; i++)
-			size += (size_t) snprintf(more + size, sizeof more - size, "%s{\"name\":\"c%zu\"}", i ? "," : "", i);
+			size += (size_t) snprintf(more + size, sizeof more - size, "%s{\"name\":\"c%zu\"}",
+						  i ? "," : "", i);
 		snprintf(more + size, sizeof more - size, "]");
 		assert_status(read_named("g", "p", more, &crd, NULL), VD_OK);
 		assert_int_equal(crd.stored->column_count, kept + 1);
@@ -500,7 +647,8 @@ static void lists_have_a_longest(void **state)
 		size_t	       size = (size_t) snprintf(text, sizeof text, "p\",\"categories\":[");
 
 		for (size_t i = 0; i < count; i++)
-			size += (size_t) snprintf(text + size, sizeof text - size, "%s\"w%zu\"", i ? "," : "", i);
+			size += (size_t) snprintf(text + size, sizeof text - size, "%s\"w%zu\"", i ? "," : "",
+						  i);
 		snprintf(text + size, sizeof text - size, "],\"x\":\"");
 		assert_status(read_named("g", text, "", &crd, NULL), VD_OK);
 		for (size_t i = 0; i < VDI_RESOURCE_WORDS_MAX; i++)
@@ -511,13 +659,18 @@ static void lists_have_a_longest(void **state)
 
 static void which_kind_is_that_of_definitions(void **state)
 {
-	assert_true(vdi_crd_is(&(struct vdi_resource) { .built_in = true, .plural = "customresourcedefinitions" }));
-	assert_false(vdi_crd_is(&(struct vdi_resource) { .built_in = false, .plural = "customresourcedefinitions" }));
+	assert_true(vdi_crd_is(
+		&(struct vdi_resource) { .built_in = true, .plural = "customresourcedefinitions" }));
+	assert_false(vdi_crd_is(
+		&(struct vdi_resource) { .built_in = false, .plural = "customresourcedefinitions" }));
 	assert_false(vdi_crd_is(&(struct vdi_resource) { .built_in = true, .plural = "pods" }));
 }
 
-#define STATE(metadata, status) "{\"metadata\":{" metadata "},\"status\":{" status "},\"spec\":{\"group\":\"g\",\"names\":{\"plural\":\"p\",\"singular\":\"s\",\"kind\":\"K\",\"listKind\":\"L\"}," \
-				"\"scope\":\"Cluster\",\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true}]}}"
+#define STATE(metadata, status)                                                                              \
+	"{\"metadata\":{" metadata "},\"status\":{" status                                                   \
+	"},\"spec\":{\"group\":\"g\",\"names\":{\"plural\":\"p\",\"singular\":\"s\",\"kind\":\"K\","         \
+	"\"listKind\":\"L\"},"                                                                               \
+	"\"scope\":\"Cluster\",\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true}]}}"
 
 static void what_else_a_definition_says(void **state)
 {
@@ -529,12 +682,19 @@ static void what_else_a_definition_says(void **state)
 		{ STATE("", ""), "", 0, false, false, false },
 		{ STATE("\"uid\":\"u\",\"generation\":7", ""), "u", 7, false, false, false },
 		{ STATE("\"deletionTimestamp\":\"2026-05-28T20:26:00Z\"", ""), "", 0, true, false, false },
-		{ STATE("\"finalizers\":[\"a\",\"" VDI_CRD_FINALIZER "\",\"b\"]", ""), "", 0, false, true, false },
+		{ STATE("\"finalizers\":[\"a\",\"" VDI_CRD_FINALIZER "\",\"b\"]", ""), "", 0, false, true,
+		  false },
 		{ STATE("\"finalizers\":[\"a\"]", ""), "", 0, false, false, false },
-		{ STATE("", "\"conditions\":[{\"type\":\"NamesAccepted\",\"status\":\"True\"}]"), "", 0, false, false, true },
-		{ STATE("", "\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"},{\"type\":\"NamesAccepted\",\"status\":\"False\"}]"), "", 0, false, false, false },
-		{ STATE("", "\"conditions\":[{\"type\":\"Established\",\"status\":\"False\"},{\"type\":\"NamesAccepted\",\"status\":\"True\"}]"), "", 0, false, false, true },
-		{ STATE("", "\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"}]"), "", 0, false, false, false },
+		{ STATE("", "\"conditions\":[{\"type\":\"NamesAccepted\",\"status\":\"True\"}]"), "", 0,
+		  false, false, true },
+		{ STATE("", "\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"},{\"type\":"
+			    "\"NamesAccepted\",\"status\":\"False\"}]"),
+		  "", 0, false, false, false },
+		{ STATE("", "\"conditions\":[{\"type\":\"Established\",\"status\":\"False\"},{\"type\":"
+			    "\"NamesAccepted\",\"status\":\"True\"}]"),
+		  "", 0, false, false, true },
+		{ STATE("", "\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"}]"), "", 0, false,
+		  false, false },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -605,13 +765,18 @@ static void out_of_memory_is_said_and_leaves_nothing(void **state)
 	}
 }
 
-#define NAMED_CRD(name, group, names, more)                                                                                                    \
-	"{\"metadata\":{\"name\":\"" name "\"},\"spec\":{\"group\":\"" group "\",\"scope\":\"Namespaced\",\"names\":{" names "}," more "\"versions\":[{\"name\":\"v1\",\"served\":true,"  \
+#define NAMED_CRD(name, group, names, more)                                                                  \
+	"{\"metadata\":{\"name\":\"" name "\"},\"spec\":{\"group\":\"" group                                 \
+	"\",\"scope\":\"Namespaced\",\"names\":{" names "}," more                                            \
+	"\"versions\":[{\"name\":\"v1\",\"served\":true,"                                                    \
 	"\"storage\":true," ANYTHING "}]}}"
-#define NAMES(plural, singular, kind) "\"plural\":\"" plural "\",\"singular\":\"" singular "\",\"kind\":\"" kind "\",\"listKind\":\"" kind "List\""
-#define PLAIN(more)		      NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "w", "W"), more)
-#define STORED(stored, status)                                                                                                                  \
-	"{\"spec\":{\"group\":\"example.com\",\"scope\":\"Cluster\",\"names\":{\"plural\":\"ws\",\"kind\":\"V\"}},\"status\":{\"storedVersions\":[" stored          \
+#define NAMES(plural, singular, kind)                                                                        \
+	"\"plural\":\"" plural "\",\"singular\":\"" singular "\",\"kind\":\"" kind "\",\"listKind\":\"" kind \
+	"List\""
+#define PLAIN(more) NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "w", "W"), more)
+#define STORED(stored, status)                                                                               \
+	"{\"spec\":{\"group\":\"example.com\",\"scope\":\"Cluster\",\"names\":{\"plural\":\"ws\",\"kind\":"  \
+	"\"V\"}},\"status\":{\"storedVersions\":[" stored                                                    \
 	"],\"conditions\":[{\"type\":\"Established\",\"status\":\"" status "\"}]}}"
 
 static void names_conversion_and_changes_are_checked(void **state)
@@ -621,32 +786,50 @@ static void names_conversion_and_changes_are_checked(void **state)
 	} rows[] = {
 		{ PLAIN(""), NULL, NULL },
 		{ PLAIN("\"conversion\":{\"strategy\":\"None\"},"), NULL, NULL },
-		{ PLAIN("\"conversion\":{\"strategy\":\"Webhook\"},"), NULL, "spec.conversion.strategy: Invalid value: \"Webhook\": this server calls no webhooks" },
+		{ PLAIN("\"conversion\":{\"strategy\":\"Webhook\"},"), NULL,
+		  "spec.conversion.strategy: Invalid value: \"Webhook\": this server calls no webhooks" },
 		/* Names before conversion, and that before what may not change. */
-		{ NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "W", "W"), "\"conversion\":{\"strategy\":\"Magic\"},"), NULL,
-		  "'[a-z]([-a-z0-9]*[a-z0-9])?'), spec.conversion.strategy: Unsupported value: " },
+		{ NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "W", "W"),
+			    "\"conversion\":{\"strategy\":\"Magic\"},"),
+		  NULL, "'[a-z]([-a-z0-9]*[a-z0-9])?'), spec.conversion.strategy: Unsupported value: " },
 		{ PLAIN("\"conversion\":{\"strategy\":\"Magic\"},"), STORED("\"v1\"", "True"),
-		  "supported values: \"None\", spec.scope: Invalid value: \"Namespaced\": field is immutable, spec.names.kind: Invalid value: " },
-		{ PLAIN("\"conversion\":{\"strategy\":\"Magic\"},"), NULL, "spec.conversion.strategy: Unsupported value: \"Magic\": supported values: \"None\"" },
+		  "supported values: \"None\", spec.scope: Invalid value: \"Namespaced\": field is "
+		  "immutable, spec.names.kind: Invalid value: " },
+		{ PLAIN("\"conversion\":{\"strategy\":\"Magic\"},"), NULL,
+		  "spec.conversion.strategy: Unsupported value: \"Magic\": supported values: \"None\"" },
 		{ NAMED_CRD("w-s.example.com", "example.com", NAMES("w-s", "w1", "W-s1"), ""), NULL, NULL },
-		{ NAMED_CRD("-ws.example.com", "example.com", NAMES("-ws", "w", "W"), ""), NULL, "spec.names.plural: Invalid value: \"-ws\"" },
-		{ NAMED_CRD("ws-.example.com", "example.com", NAMES("ws-", "w", "W"), ""), NULL, "spec.names.plural: Invalid value: \"ws-\"" },
-		{ NAMED_CRD("1s.example.com", "example.com", NAMES("1s", "w", "W"), ""), NULL, "spec.names.plural: Invalid value: \"1s\"" },
-		{ NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "W", "W"), ""), NULL, "spec.names.singular: Invalid value: \"W\"" },
-		{ NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "w", "W_"), ""), NULL, "spec.names.kind: Invalid value: \"W_\": may have mixed case" },
-		{ NAMED_CRD("vs.example.com", "example.com", NAMES("ws", "w", "W"), ""), NULL, "metadata.name: Invalid value: \"vs.example.com\"" },
-		{ NAMED_CRD("ws.my.k8s.io", "my.k8s.io", NAMES("ws", "w", "W"), ""), NULL, "metadata.annotations[api-approved.kubernetes.io]: Required value" },
-		{ NAMED_CRD("ws.k8s.io", "k8s.io", NAMES("ws", "w", "W"), ""), NULL, "metadata.annotations[api-approved.kubernetes.io]: Required value" },
+		{ NAMED_CRD("-ws.example.com", "example.com", NAMES("-ws", "w", "W"), ""), NULL,
+		  "spec.names.plural: Invalid value: \"-ws\"" },
+		{ NAMED_CRD("ws-.example.com", "example.com", NAMES("ws-", "w", "W"), ""), NULL,
+		  "spec.names.plural: Invalid value: \"ws-\"" },
+		{ NAMED_CRD("1s.example.com", "example.com", NAMES("1s", "w", "W"), ""), NULL,
+		  "spec.names.plural: Invalid value: \"1s\"" },
+		{ NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "W", "W"), ""), NULL,
+		  "spec.names.singular: Invalid value: \"W\"" },
+		{ NAMED_CRD("ws.example.com", "example.com", NAMES("ws", "w", "W_"), ""), NULL,
+		  "spec.names.kind: Invalid value: \"W_\": may have mixed case" },
+		{ NAMED_CRD("vs.example.com", "example.com", NAMES("ws", "w", "W"), ""), NULL,
+		  "metadata.name: Invalid value: \"vs.example.com\"" },
+		{ NAMED_CRD("ws.my.k8s.io", "my.k8s.io", NAMES("ws", "w", "W"), ""), NULL,
+		  "metadata.annotations[api-approved.kubernetes.io]: Required value" },
+		{ NAMED_CRD("ws.k8s.io", "k8s.io", NAMES("ws", "w", "W"), ""), NULL,
+		  "metadata.annotations[api-approved.kubernetes.io]: Required value" },
 		{ NAMED_CRD("ws.myk8s.io", "myk8s.io", NAMES("ws", "w", "W"), ""), NULL, NULL },
 		{ PLAIN(""), PLAIN(""), NULL },
 		{ PLAIN(""), STORED("\"v1\"", "False"), NULL },
 		{ PLAIN(""), STORED("\"v1\",\"v0\"", "False"),
-		  "status.storedVersions[1]: Invalid value: \"v0\": missing from spec.versions; v0 was previously a storage version, and must remain in "
-		  "spec.versions until a storage migration ensures no data remains persisted in v0 and removes v0 from status.storedVersions" },
-		{ PLAIN(""), STORED("\"v1\"", "True"), "spec.scope: Invalid value: \"Namespaced\": field is immutable" },
-		{ PLAIN(""), STORED("\"v1\"", "True"), "spec.names.kind: Invalid value: \"W\": field is immutable" },
-		{ NAMED_CRD("ws.other.com", "other.com", NAMES("ws", "w", "W"), ""), PLAIN(""), "spec.group: Invalid value: \"other.com\": field is immutable" },
-		{ NAMED_CRD("vs.example.com", "example.com", NAMES("vs", "v", "W"), ""), PLAIN(""), "spec.names.plural: Invalid value: \"vs\": field is immutable" },
+		  "status.storedVersions[1]: Invalid value: \"v0\": missing from spec.versions; v0 was "
+		  "previously a storage version, and must remain in "
+		  "spec.versions until a storage migration ensures no data remains persisted in v0 and "
+		  "removes v0 from status.storedVersions" },
+		{ PLAIN(""), STORED("\"v1\"", "True"),
+		  "spec.scope: Invalid value: \"Namespaced\": field is immutable" },
+		{ PLAIN(""), STORED("\"v1\"", "True"),
+		  "spec.names.kind: Invalid value: \"W\": field is immutable" },
+		{ NAMED_CRD("ws.other.com", "other.com", NAMES("ws", "w", "W"), ""), PLAIN(""),
+		  "spec.group: Invalid value: \"other.com\": field is immutable" },
+		{ NAMED_CRD("vs.example.com", "example.com", NAMES("vs", "v", "W"), ""), PLAIN(""),
+		  "spec.names.plural: Invalid value: \"vs\": field is immutable" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -661,7 +844,9 @@ static void names_conversion_and_changes_are_checked(void **state)
 			assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].old), &old, NULL), VD_OK);
 		assert_status(vdi_crd_validate(&tree, root, old, &faults, &rule_count), VD_OK);
 		message = vdi_faults_message(&faults);
-		if (rows[i].fault == NULL ? faults.count > 0 : memmem(message.data, message.size, rows[i].fault, strlen(rows[i].fault)) == NULL)
+		if (rows[i].fault == NULL ?
+			    faults.count > 0 :
+			    memmem(message.data, message.size, rows[i].fault, strlen(rows[i].fault)) == NULL)
 			fail_msg("%zu: %.*s", i, (int) message.size, (const char *) message.data);
 		vdi_faults_fini(&faults);
 		vdi_tree_fini(&tree);
@@ -677,9 +862,14 @@ static void null_is_an_empty_list(void **state)
 	bool		     is_changed;
 	char		    *text;
 
-	assert_status(vdi_tree_parse(&tree, vd_bytes_of("{\"metadata\":{\"finalizers\":null},\"spec\":{\"names\":{\"plural\":\"ws\",\"kind\":\"W\"},\"versions\":[{\"name\":\"v2\","
-							"\"storage\":true}]},\"status\":{\"storedVersions\":null,\"conditions\":null}}"),
-				     &root, NULL), VD_OK);
+	assert_status(
+		vdi_tree_parse(&tree,
+			       vd_bytes_of("{\"metadata\":{\"finalizers\":null},\"spec\":{\"names\":{"
+					   "\"plural\":\"ws\",\"kind\":\"W\"},\"versions\":[{\"name\":\"v2\","
+					   "\"storage\":true}]},\"status\":{\"storedVersions\":null,"
+					   "\"conditions\":null}}"),
+			       &root, NULL),
+		VD_OK);
 	assert_status(vdi_crd_prepare(&tree, root, root), VD_OK);
 	assert_status(vdi_crd_set_status(&tree, root, &accepted, (vd_wall) { 0 }, &is_changed), VD_OK);
 	assert_status(vdi_crd_set_terminating(&tree, root, (vd_wall) { 0 }), VD_OK);
@@ -700,14 +890,19 @@ static void a_new_definition_has_a_status_of_its_own(void **state)
 		struct vdi_node *root, *old;
 		char		*text;
 
-		assert_status(vdi_tree_parse(&tree, vd_bytes_of("{\"spec\":{\"names\":{\"plural\":\"ws\",\"kind\":\"W\"},\"versions\":[{\"name\":\"v2\",\"storage\":true}]},"
-								"\"status\":{\"storedVersions\":[\"v1\"]}}"),
-					     &root, NULL), VD_OK);
+		assert_status(
+			vdi_tree_parse(&tree,
+				       vd_bytes_of("{\"spec\":{\"names\":{\"plural\":\"ws\",\"kind\":\"W\"},"
+						   "\"versions\":[{\"name\":\"v2\",\"storage\":true}]},"
+						   "\"status\":{\"storedVersions\":[\"v1\"]}}"),
+				       &root, NULL),
+			VD_OK);
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of("{}"), &old, NULL), VD_OK);
 		assert_status(vdi_crd_prepare(&tree, root, is_new ? NULL : old), VD_OK);
 		text = texted(vdi_tree_get(&tree, root, vd_bytes_of("status")));
-		assert_string_equal(text, is_new ? "{\"conditions\":[],\"acceptedNames\":{\"plural\":\"\",\"kind\":\"\"},\"storedVersions\":[\"v2\"]}"
-						 : "{\"storedVersions\":[\"v1\",\"v2\"]}");
+		assert_string_equal(text, is_new ? "{\"conditions\":[],\"acceptedNames\":{\"plural\":\"\","
+						   "\"kind\":\"\"},\"storedVersions\":[\"v2\"]}" :
+						   "{\"storedVersions\":[\"v1\",\"v2\"]}");
 		free(text);
 		vdi_tree_fini(&tree);
 	}
@@ -718,7 +913,8 @@ static void the_finalizer_is_taken_back(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "{\"metadata\":{\"finalizers\":[\"" VDI_CRD_FINALIZER "\"]}}", "{\"metadata\":{}}" },
-		{ "{\"metadata\":{\"finalizers\":[\"a\",\"" VDI_CRD_FINALIZER "\",\"b\"]}}", "{\"metadata\":{\"finalizers\":[\"a\",\"b\"]}}" },
+		{ "{\"metadata\":{\"finalizers\":[\"a\",\"" VDI_CRD_FINALIZER "\",\"b\"]}}",
+		  "{\"metadata\":{\"finalizers\":[\"a\",\"b\"]}}" },
 		{ "{\"metadata\":{\"finalizers\":[\"a\"]}}", "{\"metadata\":{\"finalizers\":[\"a\"]}}" },
 		{ "{\"metadata\":{}}", "{\"metadata\":{}}" },
 		{ "{}", "{}" },
@@ -740,9 +936,12 @@ static void the_finalizer_is_taken_back(void **state)
 
 static void the_scope_is_of_all_versions(void **state)
 {
-	static const char definition[] = "{\"metadata\":{\"name\":\"ws.e.x\",\"uid\":\"u\"},\"spec\":{\"group\":\"e.x\",\"scope\":\"Cluster\",\"names\":{\"plural\":\"ws\",\"singular\":\"w\","
-					 "\"kind\":\"W\",\"listKind\":\"WList\"},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING "}]}}";
-	struct vdi_crd	  crd;
+	static const char definition[] =
+		"{\"metadata\":{\"name\":\"ws.e.x\",\"uid\":\"u\"},\"spec\":{\"group\":\"e.x\",\"scope\":"
+		"\"Cluster\",\"names\":{\"plural\":\"ws\",\"singular\":\"w\","
+		"\"kind\":\"W\",\"listKind\":\"WList\"},\"versions\":[{\"name\":\"v1\",\"served\":true,"
+		"\"storage\":true," ANYTHING "}]}}";
+	struct vdi_crd crd;
 
 	assert_status(vdi_crd_read(vd_bytes_of(definition), "/registry/", &crd, NULL), VD_OK);
 	assert_false(crd.stored->namespaced);

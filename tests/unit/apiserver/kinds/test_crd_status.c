@@ -1,28 +1,36 @@
-/* Unit tests of apiserver/kinds/crd_status.c: the status of a definition in each of its states, and what does not change it. */
+/* Unit tests of apiserver/kinds/crd_status.c: the status of a definition in each of its states, and what does
+ * not change it. */
 #include "vdtest.h"
 
 #include "crd.h"
 
 #define THEN "2027-01-15T08:00:00Z"
-#define AT   "2027-01-15T08:01:40Z"
-#define NOW  ((vd_wall) { (int64_t) 1800000100 * 1000000000 })
+#define AT "2027-01-15T08:01:40Z"
+#define NOW ((vd_wall) { (int64_t) 1800000100 * 1000000000 })
 
-#define CONDITION(time, message, reason, status, type) \
-	"{\"lastTransitionTime\":\"" time "\",\"message\":\"" message "\",\"reason\":\"" reason "\",\"status\":\"" status "\",\"type\":\"" type "\"}"
-#define NO_CONFLICTS(time)  CONDITION(time, "no conflicts found", "NoConflicts", "True", "NamesAccepted")
-#define CONFLICT(time)	    CONDITION(time, "taken", "KindConflict", "False", "NamesAccepted")
-#define ESTABLISHED(time)   CONDITION(time, "the initial names have been accepted", "InitialNamesAccepted", "True", "Established")
-#define NOT_ACCEPTED(time)  CONDITION(time, "not all names are accepted", "NotAccepted", "False", "Established")
-#define APPROVED(time)	    CONDITION(time, "approved in the annotation api-approved.kubernetes.io", "ApprovedAnnotation", "True", "KubernetesAPIApprovalPolicyConformant")
-#define CLEANED(time)	    CONDITION(time, "removed all instances", "InstanceDeletionCompleted", "False", "Terminating")
-#define CLEANING(time)	    CONDITION(time, "some are left", "InstanceDeletionInProgress", "True", "Terminating")
-#define PENDING(time)                                                                                                                             \
-	CONDITION(time, "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon", "InstanceDeletionPending", "True", \
-		  "Terminating")
+#define CONDITION(time, message, reason, status, type)                                                       \
+	"{\"lastTransitionTime\":\"" time "\",\"message\":\"" message "\",\"reason\":\"" reason              \
+	"\",\"status\":\"" status "\",\"type\":\"" type "\"}"
+#define NO_CONFLICTS(time) CONDITION(time, "no conflicts found", "NoConflicts", "True", "NamesAccepted")
+#define CONFLICT(time) CONDITION(time, "taken", "KindConflict", "False", "NamesAccepted")
+#define ESTABLISHED(time)                                                                                    \
+	CONDITION(time, "the initial names have been accepted", "InitialNamesAccepted", "True", "Established")
+#define NOT_ACCEPTED(time)                                                                                   \
+	CONDITION(time, "not all names are accepted", "NotAccepted", "False", "Established")
+#define APPROVED(time)                                                                                       \
+	CONDITION(time, "approved in the annotation api-approved.kubernetes.io", "ApprovedAnnotation",       \
+		  "True", "KubernetesAPIApprovalPolicyConformant")
+#define CLEANED(time)                                                                                        \
+	CONDITION(time, "removed all instances", "InstanceDeletionCompleted", "False", "Terminating")
+#define CLEANING(time) CONDITION(time, "some are left", "InstanceDeletionInProgress", "True", "Terminating")
+#define PENDING(time)                                                                                        \
+	CONDITION(time,                                                                                      \
+		  "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",   \
+		  "InstanceDeletionPending", "True", "Terminating")
 
-#define NAMES		   "{\"plural\":\"ws\",\"kind\":\"W\"}"
+#define NAMES "{\"plural\":\"ws\",\"kind\":\"W\"}"
 #define ROOT(meta, status) "{\"metadata\":{" meta "},\"spec\":{\"names\":" NAMES "},\"status\":" status "}"
-#define DELETED		   "\"deletionTimestamp\":\"" THEN "\""
+#define DELETED "\"deletionTimestamp\":\"" THEN "\""
 
 struct row {
 	const char	    *root;
@@ -32,37 +40,91 @@ struct row {
 };
 
 static const struct row rows[] = {
-	{ ROOT("", "{}"), { 0 }, "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}", true },
-	{ ROOT("", "{}"), { .is_served = true }, "{\"conditions\":[" NO_CONFLICTS(AT) "," ESTABLISHED(AT) "],\"acceptedNames\":" NAMES "}", true },
+	{ ROOT("", "{}"),
+	  { 0 },
+	  "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}",
+	  true },
+	{ ROOT("", "{}"),
+	  { .is_served = true },
+	  "{\"conditions\":[" NO_CONFLICTS(AT) "," ESTABLISHED(AT) "],\"acceptedNames\":" NAMES "}",
+	  true },
 	/* Said before: the time stays, and nothing is written. */
-	{ ROOT("", "{\"conditions\":[" NO_CONFLICTS(THEN) "," ESTABLISHED(THEN) "],\"acceptedNames\":" NAMES "}"), { .is_served = true },
-	  "{\"conditions\":[" NO_CONFLICTS(THEN) "," ESTABLISHED(THEN) "],\"acceptedNames\":" NAMES "}", false },
+	{ ROOT("",
+	       "{\"conditions\":[" NO_CONFLICTS(THEN) "," ESTABLISHED(THEN) "],\"acceptedNames\":" NAMES "}"),
+	  { .is_served = true },
+	  "{\"conditions\":[" NO_CONFLICTS(THEN) "," ESTABLISHED(THEN) "],\"acceptedNames\":" NAMES "}",
+	  false },
 	/* Of other names, or none. */
-	{ ROOT("", "{\"conditions\":[" NO_CONFLICTS(THEN) "],\"acceptedNames\":{\"plural\":\"\"}}"), { 0 }, "{\"conditions\":[" NO_CONFLICTS(THEN) "],\"acceptedNames\":" NAMES "}", true },
-	{ "{\"metadata\":{},\"spec\":{},\"status\":{}}", { 0 }, "{\"conditions\":[" NO_CONFLICTS(AT) "]}", true },
+	{ ROOT("", "{\"conditions\":[" NO_CONFLICTS(THEN) "],\"acceptedNames\":{\"plural\":\"\"}}"),
+	  { 0 },
+	  "{\"conditions\":[" NO_CONFLICTS(THEN) "],\"acceptedNames\":" NAMES "}",
+	  true },
+	{ "{\"metadata\":{},\"spec\":{},\"status\":{}}",
+	  { 0 },
+	  "{\"conditions\":[" NO_CONFLICTS(AT) "]}",
+	  true },
 	{ "{\"metadata\":{},\"spec\":{}}", { 0 }, "{\"conditions\":[" NO_CONFLICTS(AT) "]}", true },
 	/* A conflict: the names that were accepted stay, and what was established is not any more. */
-	{ ROOT("", "{}"), { .is_served = true, .conflict = "KindConflict", .conflict_message = "taken" }, "{\"conditions\":[" CONFLICT(AT) "," NOT_ACCEPTED(AT) "]}", true },
-	{ ROOT("", "{\"conditions\":[" NO_CONFLICTS(THEN) "," ESTABLISHED(THEN) "],\"acceptedNames\":{\"plural\":\"v\"}}"), { .conflict = "KindConflict", .conflict_message = "taken" },
-	  "{\"conditions\":[" CONFLICT(AT) "," NOT_ACCEPTED(AT) "],\"acceptedNames\":{\"plural\":\"v\"}}", true },
+	{ ROOT("", "{}"),
+	  { .is_served = true, .conflict = "KindConflict", .conflict_message = "taken" },
+	  "{\"conditions\":[" CONFLICT(AT) "," NOT_ACCEPTED(AT) "]}",
+	  true },
+	{ ROOT("", "{\"conditions\":[" NO_CONFLICTS(THEN) "," ESTABLISHED(
+			   THEN) "],\"acceptedNames\":{\"plural\":\"v\"}}"),
+	  { .conflict = "KindConflict", .conflict_message = "taken" },
+	  "{\"conditions\":[" CONFLICT(AT) "," NOT_ACCEPTED(AT) "],\"acceptedNames\":{\"plural\":\"v\"}}",
+	  true },
 	/* The same, with another sentence: the time is of the last change of "status". */
-	{ ROOT("", "{\"conditions\":[" CONDITION(THEN, "other", "PluralConflict", "False", "NamesAccepted") "," NOT_ACCEPTED(THEN) "]}"),
-	  { .conflict = "KindConflict", .conflict_message = "taken" }, "{\"conditions\":[" CONFLICT(THEN) "," NOT_ACCEPTED(THEN) "]}", true },
+	{ ROOT("", "{\"conditions\":[" CONDITION(THEN, "other", "PluralConflict", "False",
+						 "NamesAccepted") "," NOT_ACCEPTED(THEN) "]}"),
+	  { .conflict = "KindConflict", .conflict_message = "taken" },
+	  "{\"conditions\":[" CONFLICT(THEN) "," NOT_ACCEPTED(THEN) "]}",
+	  true },
 	/* Conditions of others stay. */
-	{ ROOT("", "{\"conditions\":[{\"type\":\"Other\",\"status\":\"True\"}]}"), { 0 },
-	  "{\"conditions\":[{\"type\":\"Other\",\"status\":\"True\"}," NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}", true },
+	{ ROOT("", "{\"conditions\":[{\"type\":\"Other\",\"status\":\"True\"}]}"),
+	  { 0 },
+	  "{\"conditions\":[{\"type\":\"Other\",\"status\":\"True\"}," NO_CONFLICTS(
+		  AT) "],\"acceptedNames\":" NAMES "}",
+	  true },
 	/* An approval by annotation. */
-	{ ROOT("\"annotations\":{\"api-approved.kubernetes.io\":\"x\"}", "{}"), { 0 }, "{\"conditions\":[" NO_CONFLICTS(AT) "," APPROVED(AT) "],\"acceptedNames\":" NAMES "}", true },
-	{ ROOT("\"annotations\":{\"api-approved.kubernetes.io\":\"\"}", "{}"), { 0 }, "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}", true },
+	{ ROOT("\"annotations\":{\"api-approved.kubernetes.io\":\"x\"}", "{}"),
+	  { 0 },
+	  "{\"conditions\":[" NO_CONFLICTS(AT) "," APPROVED(AT) "],\"acceptedNames\":" NAMES "}",
+	  true },
+	{ ROOT("\"annotations\":{\"api-approved.kubernetes.io\":\"\"}", "{}"),
+	  { 0 },
+	  "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}",
+	  true },
 	/* What is left is told only of a definition that goes. */
-	{ ROOT("", "{}"), { .is_cleaned = true }, "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}", true },
-	{ ROOT("", "{}"), { .cleaning = "some are left" }, "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}", true },
-	{ ROOT("\"deletionTimestamp\":\"\"", "{}"), { .is_cleaned = true }, "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}", true },
-	{ ROOT(DELETED, "{}"), { 0 }, "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}", true },
-	{ ROOT(DELETED, "{}"), { .cleaning = "some are left" }, "{\"conditions\":[" NO_CONFLICTS(AT) "," CLEANING(AT) "],\"acceptedNames\":" NAMES "}", true },
-	{ ROOT(DELETED, "{}"), { .is_cleaned = true, .cleaning = "some are left" }, "{\"conditions\":[" NO_CONFLICTS(AT) "," CLEANED(AT) "],\"acceptedNames\":" NAMES "}", true },
-	{ ROOT(DELETED, "{\"conditions\":[" NO_CONFLICTS(THEN) "," PENDING(THEN) "],\"acceptedNames\":" NAMES "}"), { .cleaning = "some are left" },
-	  "{\"conditions\":[" NO_CONFLICTS(THEN) "," CLEANING(THEN) "],\"acceptedNames\":" NAMES "}", true },
+	{ ROOT("", "{}"),
+	  { .is_cleaned = true },
+	  "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}",
+	  true },
+	{ ROOT("", "{}"),
+	  { .cleaning = "some are left" },
+	  "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}",
+	  true },
+	{ ROOT("\"deletionTimestamp\":\"\"", "{}"),
+	  { .is_cleaned = true },
+	  "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}",
+	  true },
+	{ ROOT(DELETED, "{}"),
+	  { 0 },
+	  "{\"conditions\":[" NO_CONFLICTS(AT) "],\"acceptedNames\":" NAMES "}",
+	  true },
+	{ ROOT(DELETED, "{}"),
+	  { .cleaning = "some are left" },
+	  "{\"conditions\":[" NO_CONFLICTS(AT) "," CLEANING(AT) "],\"acceptedNames\":" NAMES "}",
+	  true },
+	{ ROOT(DELETED, "{}"),
+	  { .is_cleaned = true, .cleaning = "some are left" },
+	  "{\"conditions\":[" NO_CONFLICTS(AT) "," CLEANED(AT) "],\"acceptedNames\":" NAMES "}",
+	  true },
+	{ ROOT(DELETED,
+	       "{\"conditions\":[" NO_CONFLICTS(THEN) "," PENDING(THEN) "],\"acceptedNames\":" NAMES "}"),
+	  { .cleaning = "some are left" },
+	  "{\"conditions\":[" NO_CONFLICTS(THEN) "," CLEANING(THEN) "],\"acceptedNames\":" NAMES "}",
+	  true },
 };
 
 static void check_text(const struct vdi_node *node, const char *wanted)
@@ -90,17 +152,22 @@ static void each_state_has_its_conditions(void **state)
 	}
 }
 
-#define GOING(finalizers) "{\"metadata\":{\"finalizers\":[" finalizers "]},\"status\":{\"conditions\":[" PENDING(AT) "]}}"
-#define ITS_OWN		  "\"" VDI_CRD_FINALIZER "\""
+#define GOING(finalizers)                                                                                    \
+	"{\"metadata\":{\"finalizers\":[" finalizers "]},\"status\":{\"conditions\":[" PENDING(AT) "]}}"
+#define ITS_OWN "\"" VDI_CRD_FINALIZER "\""
 
 static void a_delete_adds_the_finalizer_once(void **state)
 {
 	static const char *const texts[][2] = {
-		{ "{}", "{\"status\":{\"conditions\":[" PENDING(AT) "]},\"metadata\":{\"finalizers\":[" ITS_OWN "]}}" },
+		{ "{}", "{\"status\":{\"conditions\":[" PENDING(
+				AT) "]},\"metadata\":{\"finalizers\":[" ITS_OWN "]}}" },
 		{ "{\"metadata\":{},\"status\":{}}", GOING(ITS_OWN) },
 		{ "{\"metadata\":{\"finalizers\":[\"a\"]},\"status\":{}}", GOING("\"a\"," ITS_OWN) },
-		{ "{\"metadata\":{\"finalizers\":[\"a\"," ITS_OWN ",\"b\"]},\"status\":{}}", GOING("\"a\"," ITS_OWN ",\"b\"") },
-		{ "{\"metadata\":{\"finalizers\":[" ITS_OWN "]},\"status\":{\"conditions\":[" CLEANED(THEN) "]}}", GOING(ITS_OWN) },
+		{ "{\"metadata\":{\"finalizers\":[\"a\"," ITS_OWN ",\"b\"]},\"status\":{}}",
+		  GOING("\"a\"," ITS_OWN ",\"b\"") },
+		{ "{\"metadata\":{\"finalizers\":[" ITS_OWN
+		  "]},\"status\":{\"conditions\":[" CLEANED(THEN) "]}}",
+		  GOING(ITS_OWN) },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++) {
@@ -118,7 +185,10 @@ static void a_delete_adds_the_finalizer_once(void **state)
 
 static void every_failed_allocation_is_reported(void **state)
 {
-	static const char *const roots[] = { "{}", ROOT(ANNOTATED, "{}"), ROOT(ANNOTATED "," DELETED, "{\"conditions\":[" CONFLICT(THEN) "," NOT_ACCEPTED(THEN) "," CLEANING(THEN) "]}") };
+	static const char *const roots[] = { "{}", ROOT(ANNOTATED, "{}"),
+					     ROOT(ANNOTATED "," DELETED,
+						  "{\"conditions\":[" CONFLICT(THEN) "," NOT_ACCEPTED(
+							  THEN) "," CLEANING(THEN) "]}") };
 
 	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(roots); i++) {
 		bool	 failed = true;
@@ -133,7 +203,8 @@ static void every_failed_allocation_is_reported(void **state)
 
 			assert_status(vdi_tree_parse(&tree, vd_bytes_of(roots[i / 2]), &root, NULL), VD_OK);
 			vdi_alloc_fail_nth(nth, 1);
-			result = i % 2 ? vdi_crd_set_terminating(&tree, root, NOW) : vdi_crd_set_status(&tree, root, &served, NOW, &is_changed);
+			result = i % 2 ? vdi_crd_set_terminating(&tree, root, NOW) :
+					 vdi_crd_set_status(&tree, root, &served, NOW, &is_changed);
 			failed = vdi_alloc_failed();
 			vdi_alloc_fail_nth(0, 0);
 			assert_status(result, failed ? VD_NOMEM : VD_OK);
@@ -160,7 +231,8 @@ static void names_follow_from_the_kind(void **state)
 		snprintf(text, sizeof text, "{\"spec\":{\"names\":{\"kind\":\"%s\"}}}", kind);
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(text), &root, NULL), VD_OK);
 		assert_status(vdi_crd_prepare(&tree, root, NULL), VD_OK);
-		snprintf(wanted, sizeof wanted, "{\"kind\":\"%s\",\"singular\":\"%s\",\"listKind\":\"%s\"}", kind, singular, list);
+		snprintf(wanted, sizeof wanted, "{\"kind\":\"%s\",\"singular\":\"%s\",\"listKind\":\"%s\"}",
+			 kind, singular, list);
 		check_text(vdi_tree_find(&tree, root, "spec.names"), wanted);
 		vdi_tree_fini(&tree);
 	}

@@ -1,10 +1,13 @@
-/* Unit tests of apiserver/kinds/read_defaults.c: what an object gets when it is decoded, by the version it is stored in, and with allocations that fail. */
+/* Unit tests of apiserver/kinds/read_defaults.c: what an object gets when it is decoded, by the version it is
+ * stored in, and with allocations that fail. */
 #include "vdtest.h"
 
 #include "read_defaults.h"
 #include "tree.h"
 
-#define HEAD(version) "{\"apiVersion\":\"example.com/" version "\",\"kind\":\"Tab\",\"metadata\":{\"name\":\"x\",\"namespace\":\"n\",\"uid\":\"u\"}"
+#define HEAD(version)                                                                                        \
+	"{\"apiVersion\":\"example.com/" version                                                             \
+	"\",\"kind\":\"Tab\",\"metadata\":{\"name\":\"x\",\"namespace\":\"n\",\"uid\":\"u\"}"
 #define KEY "/registry/example.com/tabs/n/x"
 
 static struct vdi_schema *compile(const char *text)
@@ -21,15 +24,21 @@ static struct vdi_schema *compile(const char *text)
 	return schema;
 }
 
-static const char red[] = "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"default\":{},\"properties\":{\"color\":{\"type\":\"string\",\"default\":\"red\"},"
-			  "\"list\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\",\"default\":3}}}}}}}}";
-static const char blue[] = "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{\"color\":{\"type\":\"string\",\"default\":\"blue\"}}}}}";
-static const char plain[] = "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{\"color\":{\"type\":\"string\"}}}}}";
+static const char red[] = "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"default\":{},"
+			  "\"properties\":{\"color\":{\"type\":\"string\",\"default\":\"red\"},"
+			  "\"list\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"n\":"
+			  "{\"type\":\"integer\",\"default\":3}}}}}}}}";
+static const char blue[] = "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\","
+			   "\"properties\":{\"color\":{\"type\":\"string\",\"default\":\"blue\"}}}}}";
+static const char plain[] = "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\","
+			    "\"properties\":{\"color\":{\"type\":\"string\"}}}}}";
 
 /* v1 red, v2 blue, v3 nothing. */
 static struct vdi_read_defaults *make(void)
 {
-	static const char *const texts[] = { red, blue, plain }, *const versions[] = { "example.com/v1", "example.com/v2", "example.com/v3" };
+	static const char *const texts[] = { red, blue, plain }, *const versions[] = { "example.com/v1",
+										       "example.com/v2",
+										       "example.com/v3" };
 	struct vdi_read_defaults *defaults = NULL;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++) {
@@ -61,7 +70,8 @@ static void what_is_missing_is_there_when_it_is_read(void **state)
 		const char *stored, *read; /* NULL: the very bytes of the store */
 	} rows[] = {
 		{ HEAD("v1") "}", HEAD("v1") ",\"spec\":{\"color\":\"red\"}}" },
-		{ HEAD("v1") ",\"spec\":{\"list\":[{},{\"n\":1}]}}", HEAD("v1") ",\"spec\":{\"list\":[{\"n\":3},{\"n\":1}],\"color\":\"red\"}}" },
+		{ HEAD("v1") ",\"spec\":{\"list\":[{},{\"n\":1}]}}",
+		  HEAD("v1") ",\"spec\":{\"list\":[{\"n\":3},{\"n\":1}],\"color\":\"red\"}}" },
 		{ HEAD("v1") ",\"spec\":{\"color\":\"green\"}}", NULL },
 		{ HEAD("v1") ", \"spec\": {\"color\": \"green\", \"other\": 1.50}}", NULL },
 		{ HEAD("v1") ",\"spec\":{\"color\":null}}", HEAD("v1") ",\"spec\":{\"color\":\"red\"}}" },
@@ -103,8 +113,14 @@ static void what_is_missing_is_there_when_it_is_read(void **state)
 
 static void what_is_no_object_is_refused_as_ever(void **state)
 {
-	static const char *const rows[] = { "", "[]", "{\"apiVersion\":\"example.com/v1\"", "{\"apiVersion\":\"example.com/v1\",\"spec\":{}}",
-					    "{\"apiVersion\":\"example.com/v1\",\"apiVersion\":\"example.com/v1\"}", "\"" };
+	static const char *const rows[] = {
+		"",
+		"[]",
+		"{\"apiVersion\":\"example.com/v1\"",
+		"{\"apiVersion\":\"example.com/v1\",\"spec\":{}}",
+		"{\"apiVersion\":\"example.com/v1\",\"apiVersion\":\"example.com/v1\"}",
+		"\""
+	};
 	struct vd_codec *codec = make_codec();
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -119,8 +135,9 @@ static void what_is_no_object_is_refused_as_ever(void **state)
 	(void) vd_codec_free(codec);
 }
 
-#define DEFAULT_OBJECT(members)                                                                                                                                        \
-	"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true,\"default\":{" members "}}}}"
+#define DEFAULT_OBJECT(members)                                                                              \
+	"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-"   \
+	"fields\":true,\"default\":{" members "}}}}"
 
 /* Only what changes an object makes another key: then the kind's cache stays what it is. */
 static void equal_keys_do_the_same(void **state)
@@ -132,13 +149,22 @@ static void equal_keys_do_the_same(void **state)
 		{ red, red, true },
 		{ red, blue, false },
 		{ blue,
-		  "{\"type\":\"object\",\"description\":\"x\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{\"size\":{\"type\":\"integer\"},"
+		  "{\"type\":\"object\",\"description\":\"x\",\"properties\":{\"spec\":{\"type\":\"object\","
+		  "\"properties\":{\"size\":{\"type\":\"integer\"},"
 		  "\"color\":{\"type\":\"string\",\"maxLength\":9,\"default\":\"blue\"}}}}}",
 		  true },
-		{ blue, "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{\"colour\":{\"type\":\"string\",\"default\":\"blue\"}}}}}", false },
-		{ blue, "{\"type\":\"object\",\"properties\":{\"status\":{\"type\":\"object\",\"properties\":{\"color\":{\"type\":\"string\",\"default\":\"blue\"}}}}}", false },
-		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"integer\",\"default\":1}}}}}}",
-		  "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"integer\",\"default\":1}}}}}}",
+		{ blue,
+		  "{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{"
+		  "\"colour\":{\"type\":\"string\",\"default\":\"blue\"}}}}}",
+		  false },
+		{ blue,
+		  "{\"type\":\"object\",\"properties\":{\"status\":{\"type\":\"object\",\"properties\":{"
+		  "\"color\":{\"type\":\"string\",\"default\":\"blue\"}}}}}",
+		  false },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":"
+		  "\"object\",\"properties\":{\"b\":{\"type\":\"integer\",\"default\":1}}}}}}",
+		  "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"additionalProperties\":{"
+		  "\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"integer\",\"default\":1}}}}}}",
 		  false },
 		{ DEFAULT_OBJECT("\"b\":[1]"), DEFAULT_OBJECT("\"b\":[1]"), true },
 		{ DEFAULT_OBJECT("\"b\":[1]"), DEFAULT_OBJECT("\"b\":[2]"), false },

@@ -6,19 +6,22 @@
 
 static void built_in_kinds_keep_kubernetes_keys(void **state)
 {
-	static const char *const rows[][3] = { { "", "pods", "/registry/pods/" },
-					       { "", "nodes", "/registry/minions/" },
-					       { "", "services", "/registry/services/specs/" },
-					       { "", "endpoints", "/registry/services/endpoints/" },
-					       { "apps", "deployments", "/registry/deployments/" },
-					       { "coordination.k8s.io", "leases", "/registry/leases/" },
-					       { "apiextensions.k8s.io", "customresourcedefinitions",
-						 "/registry/apiextensions.k8s.io/customresourcedefinitions/" } };
-	struct vdi_resources	 resources;
+	static const char *const rows[][3] = {
+		{ "", "pods", "/registry/pods/" },
+		{ "", "nodes", "/registry/minions/" },
+		{ "", "services", "/registry/services/specs/" },
+		{ "", "endpoints", "/registry/services/endpoints/" },
+		{ "apps", "deployments", "/registry/deployments/" },
+		{ "coordination.k8s.io", "leases", "/registry/leases/" },
+		{ "apiextensions.k8s.io", "customresourcedefinitions",
+		  "/registry/apiextensions.k8s.io/customresourcedefinitions/" }
+	};
+	struct vdi_resources resources;
 
 	assert_status(vdi_resources_init(&resources), VD_OK);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_resource *found = vdi_resources_find(&resources, vd_bytes_of(rows[i][0]), vd_bytes_of("v1"), vd_bytes_of(rows[i][1]));
+		struct vdi_resource *found = vdi_resources_find(&resources, vd_bytes_of(rows[i][0]),
+								vd_bytes_of("v1"), vd_bytes_of(rows[i][1]));
 
 		assert_non_null(found);
 		assert_string_equal(found->key_prefix, rows[i][2]);
@@ -35,11 +38,14 @@ static void the_trigger_is_one_of_the_fields(void **state)
 	(void) state;
 	assert_status(vdi_resources_init(&resources), VD_OK);
 	for (int has = 0; has < 2; has++) {
-		struct vdi_resource	*pods = vdi_resources_find(&resources, vd_bytes_of(""), vd_bytes_of("v1"), vd_bytes_of("pods"));
+		struct vdi_resource *pods = vdi_resources_find(&resources, vd_bytes_of(""), vd_bytes_of("v1"),
+							       vd_bytes_of("pods"));
 		struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
 		char			 name[VDI_RESOURCE_NAME_MAX];
 
-		assert_status(vdi_resource_cacher_options(pods, has ? pods->fields : &other, has ? pods->field_count : 1, name, &options, NULL), VD_OK);
+		assert_status(vdi_resource_cacher_options(pods, has ? pods->fields : &other,
+							  has ? pods->field_count : 1, name, &options, NULL),
+			      VD_OK);
 		assert_string_equal(options.trigger ? options.trigger : "", has ? "spec.nodeName" : "");
 		assert_string_equal(options.resource, "pods");
 		assert_string_equal(options.group, "");
@@ -49,11 +55,14 @@ static void the_trigger_is_one_of_the_fields(void **state)
 		pods->codec = vd_codec_free(pods->codec);
 	}
 	for (int i = 0; i < 2; i++) {
-		struct vdi_resource	*resource = vdi_resources_find(&resources, vd_bytes_of(""), vd_bytes_of("v1"), vd_bytes_of(i ? "nodes" : "pods"));
+		struct vdi_resource *resource = vdi_resources_find(
+			&resources, vd_bytes_of(""), vd_bytes_of("v1"), vd_bytes_of(i ? "nodes" : "pods"));
 		struct vd_cacher_options options = VD_CACHER_OPTIONS_INIT;
 		char			 name[VDI_RESOURCE_NAME_MAX];
 
-		assert_status(vdi_resource_cacher_options(resource, resource->fields, resource->field_count, name, &options, NULL), VD_OK);
+		assert_status(vdi_resource_cacher_options(resource, resource->fields, resource->field_count,
+							  name, &options, NULL),
+			      VD_OK);
 		assert_int_equal(options.cluster_scoped, i);
 		resource->codec = vd_codec_free(resource->codec);
 	}
@@ -64,9 +73,12 @@ static void the_trigger_is_one_of_the_fields(void **state)
 
 static void a_file_adds_and_replaces(void **state)
 {
-	static const char file[] = "[" WIDGET ",\"shortNames\":[\"wd\"],\"selectableFields\":[{\"jsonPath\":\".spec.size\"}],\"trigger\":\"spec.size\","
-				   "\"printerColumns\":[{\"name\":\"Size\",\"type\":\"integer\",\"jsonPath\":\".spec.size\",\"priority\":1}]},"
-				   "{\"group\":\"\",\"version\":\"v1\",\"kind\":\"Pod\",\"plural\":\"pods\",\"storagePrefix\":\"/registry/pods/\"}]";
+	static const char file[] = "[" WIDGET ",\"shortNames\":[\"wd\"],\"selectableFields\":[{\"jsonPath\":"
+				   "\".spec.size\"}],\"trigger\":\"spec.size\","
+				   "\"printerColumns\":[{\"name\":\"Size\",\"type\":\"integer\",\"jsonPath\":"
+				   "\".spec.size\",\"priority\":1}]},"
+				   "{\"group\":\"\",\"version\":\"v1\",\"kind\":\"Pod\",\"plural\":\"pods\","
+				   "\"storagePrefix\":\"/registry/pods/\"}]";
 	struct vdi_resources	   resources;
 	const struct vdi_resource *widget;
 	size_t			   count;
@@ -76,7 +88,8 @@ static void a_file_adds_and_replaces(void **state)
 	count = resources.count;
 	assert_status(vdi_resources_load(&resources, vd_bytes_of(file), &error), VD_OK);
 	assert_int_equal(resources.count, count + 1);
-	widget = vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"), vd_bytes_of("widgets"));
+	widget = vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"),
+				    vd_bytes_of("widgets"));
 	assert_non_null(widget);
 	assert_true(widget->namespaced);
 	assert_string_equal(widget->key_prefix, "/registry/example.com/widgets/");
@@ -94,25 +107,43 @@ static void faults_are_named_with_their_place(void **state)
 		{ "{", "resources: line 1" },
 		{ "{}", "resources: must be a JSON array" },
 		{ "[1]", "resources: entry 0: entry: must be an object" },
-		{ "[{\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]", "resources: entry 0 (as): group: is required" },
-		{ "[{\"group\":\"A_b\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]", "resources: entry 0 (as): group: " },
+		{ "[{\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]",
+		  "resources: entry 0 (as): group: is required" },
+		{ "[{\"group\":\"A_b\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]",
+		  "resources: entry 0 (as): group: " },
 		{ "[" WIDGET ",\"nonsense\":1}]", "resources: entry 0 (widgets): nonsense: unknown key" },
-		{ "[" WIDGET "}," WIDGET ",\"namespaced\":1}]", "resources: entry 1 (widgets): namespaced: must be true or false" },
-		{ "[" WIDGET ",\"shortNames\":[\"ok\",5]}]", "resources: entry 0 (widgets): shortNames[1]: must be a string" },
-		{ "[" WIDGET ",\"trigger\":\"x\"}]", "resources: entry 0 (widgets): trigger: must be one of selectableFields" },
-		{ "[" WIDGET ",\"storagePrefix\":\"x\"}]", "resources: entry 0 (widgets): storagePrefix: must begin and end with '/'" },
-		{ "[" WIDGET ",\"storagePrefix\":\"xyz/\"}]", "resources: entry 0 (widgets): storagePrefix: must begin and end with '/'" },
-		{ "[" WIDGET ",\"storagePrefix\":\"/xyz\"}]", "resources: entry 0 (widgets): storagePrefix: must begin and end with '/'" },
-		{ "[{\"group\":\"a.\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]", "resources: entry 0 (as): group: " },
-		{ "[{\"group\":\"a-\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]", "resources: entry 0 (as): group: " },
-		{ "[{\"group\":\".a\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]", "resources: entry 0 (as): group: " },
-		{ "[" WIDGET ",\"storagePrefix\":\"/registry/pods/\"}]", "resources: entry 0 (widgets): storagePrefix: is that of another resource" },
+		{ "[" WIDGET "}," WIDGET ",\"namespaced\":1}]",
+		  "resources: entry 1 (widgets): namespaced: must be true or false" },
+		{ "[" WIDGET ",\"shortNames\":[\"ok\",5]}]",
+		  "resources: entry 0 (widgets): shortNames[1]: must be a string" },
+		{ "[" WIDGET ",\"trigger\":\"x\"}]",
+		  "resources: entry 0 (widgets): trigger: must be one of selectableFields" },
+		{ "[" WIDGET ",\"storagePrefix\":\"x\"}]",
+		  "resources: entry 0 (widgets): storagePrefix: must begin and end with '/'" },
+		{ "[" WIDGET ",\"storagePrefix\":\"xyz/\"}]",
+		  "resources: entry 0 (widgets): storagePrefix: must begin and end with '/'" },
+		{ "[" WIDGET ",\"storagePrefix\":\"/xyz\"}]",
+		  "resources: entry 0 (widgets): storagePrefix: must begin and end with '/'" },
+		{ "[{\"group\":\"a.\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]",
+		  "resources: entry 0 (as): group: " },
+		{ "[{\"group\":\"a-\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]",
+		  "resources: entry 0 (as): group: " },
+		{ "[{\"group\":\".a\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]",
+		  "resources: entry 0 (as): group: " },
+		{ "[" WIDGET ",\"storagePrefix\":\"/registry/pods/\"}]",
+		  "resources: entry 0 (widgets): storagePrefix: is that of another resource" },
 		{ "[" WIDGET ",\"schema\":{\"type\":\"array\"}}]", "resources: entry 0 (widgets): schema: " },
-		{ "[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"as\",\"kind\":\"Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]", "resources: entry 0 (as): kind: is required" },
-		{ "[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"as\",\"kind\":\"\"}]", "resources: entry 0 (as): kind: is required" },
-		{ "[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"as\",\"kind\":\"A-B\"}]", "resources: entry 0 (as): kind: must be letters and digits" },
-		{ "[{\"group\":\"\",\"version\":\"V_1\",\"plural\":\"as\",\"kind\":\"A\"}]", "resources: entry 0 (as): version: is required" },
-		{ "[" WIDGET ",\"printerColumns\":[{\"name\":\"A\"}]}]", "resources: entry 0 (widgets): printerColumns[0]: needs name and jsonPath" },
+		{ "[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"as\",\"kind\":"
+		  "\"Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]",
+		  "resources: entry 0 (as): kind: is required" },
+		{ "[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"as\",\"kind\":\"\"}]",
+		  "resources: entry 0 (as): kind: is required" },
+		{ "[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"as\",\"kind\":\"A-B\"}]",
+		  "resources: entry 0 (as): kind: must be letters and digits" },
+		{ "[{\"group\":\"\",\"version\":\"V_1\",\"plural\":\"as\",\"kind\":\"A\"}]",
+		  "resources: entry 0 (as): version: is required" },
+		{ "[" WIDGET ",\"printerColumns\":[{\"name\":\"A\"}]}]",
+		  "resources: entry 0 (widgets): printerColumns[0]: needs name and jsonPath" },
 	};
 	struct vdi_resources resources;
 	struct vd_error	     error;
@@ -130,8 +161,8 @@ static void faults_are_named_with_their_place(void **state)
 
 static void h110_to_h115_documents_are_valid_and_complete(void **state)
 {
-	struct vdi_resources resources;
-	struct vdi_documents documents;
+	struct vdi_resources	   resources;
+	struct vdi_documents	   documents;
 	const struct vdi_document *v2, *beta, *plain;
 
 	assert_status(vdi_resources_init(&resources), VD_OK);
@@ -141,21 +172,26 @@ static void h110_to_h115_documents_are_valid_and_complete(void **state)
 		struct vdi_node *root;
 
 		if (strcmp(documents.items[i].path, "/openapi/v2") != 0)
-			assert_status(vdi_tree_parse(&tree, vdi_out_slice(&documents.items[i].body), &root, NULL), VD_OK);
+			assert_status(
+				vdi_tree_parse(&tree, vdi_out_slice(&documents.items[i].body), &root, NULL),
+				VD_OK);
 		vdi_tree_fini(&tree);
 	}
 	plain = vdi_documents_find(&documents, vd_bytes_of("/apis"), VDI_FORM_OBJECT);
 	v2 = vdi_documents_find(&documents, vd_bytes_of("/apis"), VDI_FORM_DISCOVERY_V2);
 	beta = vdi_documents_find(&documents, vd_bytes_of("/apis"), VDI_FORM_DISCOVERY_V2BETA1);
 	assert_true(plain && v2 && beta && plain != v2 && v2 != beta);
-	assert_string_equal(v2->content_type, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
-	assert_non_null(vdi_documents_find(&documents, vd_bytes_of("/openapi/v3/apis/apps/v1"), VDI_FORM_OBJECT));
+	assert_string_equal(v2->content_type,
+			    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+	assert_non_null(
+		vdi_documents_find(&documents, vd_bytes_of("/openapi/v3/apis/apps/v1"), VDI_FORM_OBJECT));
 	assert_null(vdi_documents_find(&documents, vd_bytes_of("/apis/nope"), VDI_FORM_OBJECT));
 	vdi_documents_fini(&documents);
 	vdi_resources_fini(&resources);
 }
 
-static const char *document_of(const struct vdi_documents *documents, const char *path, enum vdi_form form, struct vdi_out *ret_text)
+static const char *document_of(const struct vdi_documents *documents, const char *path, enum vdi_form form,
+			       struct vdi_out *ret_text)
 {
 	const struct vdi_document *document = vdi_documents_find(documents, vd_bytes_of(path), form);
 
@@ -166,7 +202,8 @@ static const char *document_of(const struct vdi_documents *documents, const char
 	return vdi_out_slice(ret_text).data;
 }
 
-static void expect_in_document(const struct vdi_documents *documents, const char *path, enum vdi_form form, const char *part)
+static void expect_in_document(const struct vdi_documents *documents, const char *path, enum vdi_form form,
+			       const char *part)
 {
 	struct vdi_out text;
 	const char    *all = document_of(documents, path, form, &text);
@@ -179,24 +216,35 @@ static void expect_in_document(const struct vdi_documents *documents, const char
 /* Every member that clients read of a resource and of its subresources, in both forms. rules: H-113, H-114 */
 static void h112_members_of_a_resource(void **state)
 {
-	static const char	  file[] = "[" WIDGET ",\"singular\":\"widgetlet\",\"shortNames\":[\"wd\",\"wi\"],\"categories\":[\"all\"],\"namespaced\":false,"
-					   "\"statusSubresource\":true,\"scaleSubresource\":true}]";
+	static const char file[] = "[" WIDGET ",\"singular\":\"widgetlet\",\"shortNames\":[\"wd\",\"wi\"],"
+				   "\"categories\":[\"all\"],\"namespaced\":false,"
+				   "\"statusSubresource\":true,\"scaleSubresource\":true}]";
 	static const char *const aggregated[] = {
-		"{\"metadata\":{\"name\":\"example.com\",\"creationTimestamp\":null},\"versions\":[{\"version\":\"v1\",",
+		"{\"metadata\":{\"name\":\"example.com\",\"creationTimestamp\":null},\"versions\":[{"
+		"\"version\":\"v1\",",
 		"\"freshness\":\"Current\"",
-		"{\"resource\":\"widgets\",\"responseKind\":{\"group\":\"example.com\",\"version\":\"v1\",\"kind\":\"Widget\"},\"scope\":\"Cluster\","
-		"\"singularResource\":\"widgetlet\",\"verbs\":[\"create\",\"delete\",\"deletecollection\",\"get\",\"list\",\"patch\",\"update\",\"watch\"],"
+		"{\"resource\":\"widgets\",\"responseKind\":{\"group\":\"example.com\",\"version\":\"v1\","
+		"\"kind\":\"Widget\"},\"scope\":\"Cluster\","
+		"\"singularResource\":\"widgetlet\",\"verbs\":[\"create\",\"delete\",\"deletecollection\","
+		"\"get\",\"list\",\"patch\",\"update\",\"watch\"],"
 		"\"shortNames\":[\"wd\",\"wi\"],\"categories\":[\"all\"],\"subresources\":["
-		"{\"subresource\":\"scale\",\"responseKind\":{\"group\":\"autoscaling\",\"version\":\"v1\",\"kind\":\"Scale\"},\"verbs\":[\"get\",\"patch\",\"update\"]},"
-		"{\"subresource\":\"status\",\"responseKind\":{\"group\":\"example.com\",\"version\":\"v1\",\"kind\":\"Widget\"},"
+		"{\"subresource\":\"scale\",\"responseKind\":{\"group\":\"autoscaling\",\"version\":\"v1\","
+		"\"kind\":\"Scale\"},\"verbs\":[\"get\",\"patch\",\"update\"]},"
+		"{\"subresource\":\"status\",\"responseKind\":{\"group\":\"example.com\",\"version\":\"v1\","
+		"\"kind\":\"Widget\"},"
 		"\"verbs\":[\"get\",\"patch\",\"update\"]}]}",
 	};
 	static const char *const legacy[] = {
-		("{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"example.com/v1\",\"resources\":[{\"name\":\"widgets\","
-		 "\"singularName\":\"widgetlet\",\"namespaced\":false,\"kind\":\"Widget\",\"verbs\":[\"create\","),
+		("{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"example.com/"
+		 "v1\",\"resources\":[{\"name\":\"widgets\","
+		 "\"singularName\":\"widgetlet\",\"namespaced\":false,\"kind\":\"Widget\",\"verbs\":["
+		 "\"create\","),
 		"\"shortNames\":[\"wd\",\"wi\"],\"categories\":[\"all\"]}",
-		"{\"name\":\"widgets/scale\",\"singularName\":\"\",\"namespaced\":false,\"group\":\"autoscaling\",\"version\":\"v1\",\"kind\":\"Scale\",",
-		"{\"name\":\"widgets/status\",\"singularName\":\"\",\"namespaced\":false,\"kind\":\"Widget\",",
+		"{\"name\":\"widgets/"
+		"scale\",\"singularName\":\"\",\"namespaced\":false,\"group\":\"autoscaling\",\"version\":"
+		"\"v1\",\"kind\":\"Scale\",",
+		"{\"name\":\"widgets/"
+		"status\",\"singularName\":\"\",\"namespaced\":false,\"kind\":\"Widget\",",
 	};
 	struct vdi_resources resources;
 	struct vdi_documents documents;
@@ -210,14 +258,20 @@ static void h112_members_of_a_resource(void **state)
 		expect_in_document(&documents, "/apis", VDI_FORM_DISCOVERY_V2, aggregated[i]);
 		expect_in_document(&documents, "/apis", VDI_FORM_DISCOVERY_V2BETA1, aggregated[i]);
 	}
-	expect_in_document(&documents, "/apis", VDI_FORM_DISCOVERY_V2, "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v2\",");
-	expect_in_document(&documents, "/apis", VDI_FORM_DISCOVERY_V2BETA1, "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v2beta1\",");
+	expect_in_document(&documents, "/apis", VDI_FORM_DISCOVERY_V2,
+			   "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v2\",");
+	expect_in_document(
+		&documents, "/apis", VDI_FORM_DISCOVERY_V2BETA1,
+		"{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/v2beta1\",");
 	/* The core group has no name. */
-	expect_in_document(&documents, "/api", VDI_FORM_DISCOVERY_V2, "\"items\":[{\"metadata\":{\"creationTimestamp\":null},\"versions\":[{\"version\":\"v1\",");
+	expect_in_document(
+		&documents, "/api", VDI_FORM_DISCOVERY_V2,
+		"\"items\":[{\"metadata\":{\"creationTimestamp\":null},\"versions\":[{\"version\":\"v1\",");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(legacy); i++)
 		expect_in_document(&documents, "/apis/example.com/v1", VDI_FORM_OBJECT, legacy[i]);
 	expect_in_document(&documents, "/apis", VDI_FORM_OBJECT,
-			   "{\"name\":\"example.com\",\"versions\":[{\"groupVersion\":\"example.com/v1\",\"version\":\"v1\"}],"
+			   "{\"name\":\"example.com\",\"versions\":[{\"groupVersion\":\"example.com/"
+			   "v1\",\"version\":\"v1\"}],"
 			   "\"preferredVersion\":{\"groupVersion\":\"example.com/v1\",\"version\":\"v1\"}}");
 	vdi_documents_fini(&documents);
 	vdi_resources_fini(&resources);
@@ -242,15 +296,20 @@ static void index_entry(const char *file, const char *path, char entry[200])
 	vdi_resources_fini(&resources);
 }
 
-/* The index names each group and version with the hash of its document: equal content has an equal hash, also after a restart, and other content another one. */
+/* The index names each group and version with the hash of its document: equal content has an equal hash, also
+ * after a restart, and other content another one. */
 static void h202_the_index_has_the_hash_of_the_content(void **state)
 {
 	static const char small[] = "[" WIDGET ",\"schema\":{\"type\":\"object\"}}]";
-	static const char large[] = "[" WIDGET ",\"schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\"}}}}]";
-	char		  first[200], again[200], other[200], apps[200], apps_again[200];
+	static const char large[] =
+		"[" WIDGET
+		",\"schema\":{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\"}}}}]";
+	char first[200], again[200], other[200], apps[200], apps_again[200];
 
 	index_entry(small, "\"apis/example.com/v1\"", first);
-	assert_memory_equal(first, "\"apis/example.com/v1\":{\"serverRelativeURL\":\"/openapi/v3/apis/example.com/v1?hash=", 77);
+	assert_memory_equal(
+		first,
+		"\"apis/example.com/v1\":{\"serverRelativeURL\":\"/openapi/v3/apis/example.com/v1?hash=", 77);
 	assert_int_equal(strlen(strstr(first, "hash=")), strlen("hash=0123456789abcdef\""));
 	index_entry(small, "\"apis/example.com/v1\"", again);
 	assert_string_equal(first, again);
@@ -264,12 +323,20 @@ static void h202_the_index_has_the_hash_of_the_content(void **state)
 	assert_string_equal(apps, apps_again);
 }
 
-/* The small OpenAPI v2 document: each kind's PATCH with its group, version and kind, and the parameters that kubectl looks up. */
+/* The small OpenAPI v2 document: each kind's PATCH with its group, version and kind, and the parameters that
+ * kubectl looks up. */
 static void h205_h206_the_small_openapi_v2_document(void **state)
 {
-	static const char *const parts[] = { "\n\0032.0", "/api/v1/namespaces/{namespace}/pods/{name}", "/api/v1/nodes/{name}", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}",
-					     "x-kubernetes-group-version-kind", "group: \"apps\"\nkind: Deployment\nversion: v1\n", "fieldValidation", "dryRun",
-					     "fieldManager", "force" };
+	static const char *const   parts[] = { "\n\0032.0",
+					       "/api/v1/namespaces/{namespace}/pods/{name}",
+					       "/api/v1/nodes/{name}",
+					       "/apis/apps/v1/namespaces/{namespace}/deployments/{name}",
+					       "x-kubernetes-group-version-kind",
+					       "group: \"apps\"\nkind: Deployment\nversion: v1\n",
+					       "fieldValidation",
+					       "dryRun",
+					       "fieldManager",
+					       "force" };
 	struct vdi_resources	   resources;
 	struct vdi_documents	   documents;
 	const struct vdi_document *v2;
@@ -280,16 +347,23 @@ static void h205_h206_the_small_openapi_v2_document(void **state)
 	assert_non_null(v2);
 	assert_string_equal(v2->content_type, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(parts); i++)
-		assert_non_null(memmem(vdi_out_slice(&v2->body).data, vdi_out_slice(&v2->body).size, parts[i], strlen(parts[i])));
+		assert_non_null(memmem(vdi_out_slice(&v2->body).data, vdi_out_slice(&v2->body).size, parts[i],
+				       strlen(parts[i])));
 	vdi_documents_fini(&documents);
 	vdi_resources_fini(&resources);
 }
 
 static void r109_the_keys_lie_under_the_given_path(void **state)
 {
-	static const char *const rows[][2] = { { "/registry", "/registry/minions/" }, { "registry/", "/registry/minions/" },	{ "a/b", "/a/b/minions/" },
-					       { "/a/b//", "/a/b/minions/" },	      { "/", "/minions/" },		{ "", "/minions/" } };
-	static const char *const bad[][2] = { { "/a/../b", "\"..\" is no part of a path" }, { "a/./b", "\".\" is no part" }, { "/a//b", "\"\" is no part" } };
+	static const char *const rows[][2] = { { "/registry", "/registry/minions/" },
+					       { "registry/", "/registry/minions/" },
+					       { "a/b", "/a/b/minions/" },
+					       { "/a/b//", "/a/b/minions/" },
+					       { "/", "/minions/" },
+					       { "", "/minions/" } };
+	static const char *const bad[][2] = { { "/a/../b", "\"..\" is no part of a path" },
+					      { "a/./b", "\".\" is no part" },
+					      { "/a//b", "\"\" is no part" } };
 	static const char	 file[] = "[" WIDGET ",\"storagePrefix\":\"/elsewhere/\"}]";
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -299,8 +373,12 @@ static void r109_the_keys_lie_under_the_given_path(void **state)
 		assert_status(vdi_resources_init(&resources), VD_OK);
 		assert_status(vdi_resources_load(&resources, vd_bytes_of(file), NULL), VD_OK);
 		assert_status(vdi_resources_set_root(&resources, rows[i][0], NULL), VD_OK);
-		assert_string_equal(vdi_resources_find(&resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("nodes"))->key_prefix, rows[i][1]);
-		widget = vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"), vd_bytes_of("widgets"));
+		assert_string_equal(
+			vdi_resources_find(&resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of("nodes"))
+				->key_prefix,
+			rows[i][1]);
+		widget = vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"),
+					    vd_bytes_of("widgets"));
 		assert_string_equal(widget->key_prefix, "/elsewhere/");
 		vdi_resources_fini(&resources);
 	}
@@ -311,7 +389,8 @@ static void r109_the_keys_lie_under_the_given_path(void **state)
 
 		memset(root + 1, 'a', size);
 		assert_status(vdi_resources_init(&resources), VD_OK);
-		assert_status(vdi_resources_set_root(&resources, root, &error), size == 256 ? VD_OK : VD_INVALID);
+		assert_status(vdi_resources_set_root(&resources, root, &error),
+			      size == 256 ? VD_OK : VD_INVALID);
 		if (size == 257)
 			assert_string_equal(error.message, "key prefix: longer than 256 bytes");
 		vdi_resources_fini(&resources);
@@ -352,7 +431,8 @@ static void out_of_memory_undoes_everything(void **state)
 		(void) vdi_alloc_fail_nth(nth, 1);
 		status = vdi_resources_init(&resources);
 		if (status == VD_OK)
-			status = vdi_resources_load(&resources, vd_bytes_of("[" WIDGET ",\"shortNames\":[\"wd\"]}]"), NULL);
+			status = vdi_resources_load(
+				&resources, vd_bytes_of("[" WIDGET ",\"shortNames\":[\"wd\"]}]"), NULL);
 		if (status == VD_OK)
 			status = vdi_resources_set_root(&resources, "/a", NULL);
 		if (status == VD_OK)
@@ -370,11 +450,31 @@ static void out_of_memory_undoes_everything(void **state)
 	}
 }
 
-/* As Kubernetes orders versions: stable ones first, then beta, then alpha, each from the newest; what is no version comes last, by its name. */
+/* As Kubernetes orders versions: stable ones first, then beta, then alpha, each from the newest; what is no
+ * version comes last, by its name. */
 static void versions_have_an_order(void **state)
 {
-	static const char *const order[] = { "v100000000000000000", "v20", "v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v1beta10", "v1beta2",
-					     "v12alpha1", "v11alpha2", "v1alpha1", "beta1", "foo1", "foo10", "v", "v1000000000000000000", "v1beta", "v1x", "v2gamma1" };
+	static const char *const order[] = { "v100000000000000000",
+					     "v20",
+					     "v10",
+					     "v2",
+					     "v1",
+					     "v11beta2",
+					     "v10beta3",
+					     "v3beta1",
+					     "v1beta10",
+					     "v1beta2",
+					     "v12alpha1",
+					     "v11alpha2",
+					     "v1alpha1",
+					     "beta1",
+					     "foo1",
+					     "foo10",
+					     "v",
+					     "v1000000000000000000",
+					     "v1beta",
+					     "v1x",
+					     "v2gamma1" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(order); i++)
 		for (size_t j = 0; j < VDI_ARRAY_SIZE(order); j++) {
@@ -388,22 +488,26 @@ static void versions_have_an_order(void **state)
 /* The longest kind, and which of the built-in kinds live in a namespace. */
 static void borders_of_kinds(void **state)
 {
-	static const char *const namespaced[] = { "pods", "services", "endpoints", "configmaps", "secrets", "serviceaccounts", "events" };
+	static const char *const namespaced[] = { "pods",    "services",	"endpoints", "configmaps",
+						  "secrets", "serviceaccounts", "events" };
 	static const char *const cluster_wide[] = { "nodes", "namespaces", "persistentvolumes" };
 	struct vdi_resources	 resources;
 	struct vd_error		 error;
 
 	assert_status(vdi_resources_init(&resources), VD_OK);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(namespaced) + VDI_ARRAY_SIZE(cluster_wide); i++) {
-		bool		     is_namespaced = i < VDI_ARRAY_SIZE(namespaced);
-		const char	    *name = is_namespaced ? namespaced[i] : cluster_wide[i - VDI_ARRAY_SIZE(namespaced)];
-		struct vdi_resource *found = vdi_resources_find(&resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of(name));
+		bool	    is_namespaced = i < VDI_ARRAY_SIZE(namespaced);
+		const char *name =
+			is_namespaced ? namespaced[i] : cluster_wide[i - VDI_ARRAY_SIZE(namespaced)];
+		struct vdi_resource *found =
+			vdi_resources_find(&resources, VD_BYTES_NONE, vd_bytes_of("v1"), vd_bytes_of(name));
 
 		if (found == NULL || found->namespaced != is_namespaced)
 			fail_msg("%s", name);
 	}
 	for (size_t i = 0; i < vdi_resources_built_in_count; i++) {
-		static const char *const scaled[] = { "deployments", "replicasets", "statefulsets", "replicationcontrollers" };
+		static const char *const scaled[] = { "deployments", "replicasets", "statefulsets",
+						      "replicationcontrollers" };
 		bool			 has_scale = false;
 
 		for (size_t k = 0; k < VDI_ARRAY_SIZE(scaled); k++)
@@ -411,12 +515,19 @@ static void borders_of_kinds(void **state)
 		if (vdi_resources_built_in[i].has_scale != has_scale)
 			fail_msg("%s", vdi_resources_built_in[i].plural);
 	}
-	assert_status(vdi_resources_load(&resources, vd_bytes_of("[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"longs\",\"kind\":\"Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]"), &error), VD_OK);
+	assert_status(
+		vdi_resources_load(
+			&resources,
+			vd_bytes_of("[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"longs\",\"kind\":"
+				    "\"Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]"),
+			&error),
+		VD_OK);
 	vdi_resources_fini(&resources);
 }
 
-/* What every built-in kind is, as upstream's storage strategies say it: N namespaced, V a replacement names the version it replaces, S has a status, C has a scale,
- * K keeps the status of a create, G has a generation. */
+/* What every built-in kind is, as upstream's storage strategies say it: N namespaced, V a replacement names
+ * the version it replaces, S has a status, C has a scale, K keeps the status of a create, G has a
+ * generation. */
 static void built_in_kinds_are_as_upstream_has_them(void **state)
 {
 	static const struct {
@@ -430,39 +541,54 @@ static void built_in_kinds_are_as_upstream_has_them(void **state)
 		{ "", "events", "/registry/events/", VDI_NAME_PATH_SEGMENT, "N", NULL, NULL, 3600 },
 		{ "", "namespaces", "/registry/namespaces/", VDI_NAME_LABEL, "S", "Active", NULL, 0 },
 		{ "", "nodes", "/registry/minions/", VDI_NAME_SUBDOMAIN, "SK", NULL, NULL, 0 },
-		{ "", "persistentvolumeclaims", "/registry/persistentvolumeclaims/", VDI_NAME_SUBDOMAIN, "NS", "Pending", NULL, 0 },
-		{ "", "persistentvolumes", "/registry/persistentvolumes/", VDI_NAME_SUBDOMAIN, "S", "Pending", NULL, 0 },
+		{ "", "persistentvolumeclaims", "/registry/persistentvolumeclaims/", VDI_NAME_SUBDOMAIN, "NS",
+		  "Pending", NULL, 0 },
+		{ "", "persistentvolumes", "/registry/persistentvolumes/", VDI_NAME_SUBDOMAIN, "S", "Pending",
+		  NULL, 0 },
 		{ "", "pods", "/registry/pods/", VDI_NAME_SUBDOMAIN, "NSG", "Pending", "spec.nodeName", 0 },
 		{ "", "secrets", "/registry/secrets/", VDI_NAME_SUBDOMAIN, "N", NULL, NULL, 0 },
-		{ "", "serviceaccounts", "/registry/serviceaccounts/", VDI_NAME_SUBDOMAIN, "N", NULL, NULL, 0 },
+		{ "", "serviceaccounts", "/registry/serviceaccounts/", VDI_NAME_SUBDOMAIN, "N", NULL, NULL,
+		  0 },
 		{ "", "services", "/registry/services/specs/", VDI_NAME_LABEL, "NS", NULL, NULL, 0 },
-		{ "apiextensions.k8s.io", "customresourcedefinitions", "/registry/apiextensions.k8s.io/customresourcedefinitions/", VDI_NAME_SUBDOMAIN, "SG", NULL, NULL, 0 },
+		{ "apiextensions.k8s.io", "customresourcedefinitions",
+		  "/registry/apiextensions.k8s.io/customresourcedefinitions/", VDI_NAME_SUBDOMAIN, "SG", NULL,
+		  NULL, 0 },
 		{ "apps", "daemonsets", "/registry/daemonsets/", VDI_NAME_SUBDOMAIN, "NSG", NULL, NULL, 0 },
-		{ "apps", "deployments", "/registry/deployments/", VDI_NAME_SUBDOMAIN, "NSCG", NULL, NULL, 0 },
-		{ "apps", "replicasets", "/registry/replicasets/", VDI_NAME_SUBDOMAIN, "NSCG", NULL, NULL, 0 },
+		{ "apps", "deployments", "/registry/deployments/", VDI_NAME_SUBDOMAIN, "NSCG", NULL, NULL,
+		  0 },
+		{ "apps", "replicasets", "/registry/replicasets/", VDI_NAME_SUBDOMAIN, "NSCG", NULL, NULL,
+		  0 },
 		{ "apps", "statefulsets", "/registry/statefulsets/", VDI_NAME_LABEL, "NSCG", NULL, NULL, 0 },
 		{ "batch", "cronjobs", "/registry/cronjobs/", VDI_NAME_CRON_JOB, "NSG", NULL, NULL, 0 },
 		{ "batch", "jobs", "/registry/jobs/", VDI_NAME_SUBDOMAIN, "NSG", NULL, NULL, 0 },
-		{ "coordination.k8s.io", "leases", "/registry/leases/", VDI_NAME_SUBDOMAIN, "NV", NULL, NULL, 0 },
-		{ "discovery.k8s.io", "endpointslices", "/registry/endpointslices/", VDI_NAME_SUBDOMAIN, "NG", NULL, NULL, 0 },
+		{ "coordination.k8s.io", "leases", "/registry/leases/", VDI_NAME_SUBDOMAIN, "NV", NULL, NULL,
+		  0 },
+		{ "discovery.k8s.io", "endpointslices", "/registry/endpointslices/", VDI_NAME_SUBDOMAIN, "NG",
+		  NULL, NULL, 0 },
 	};
 	struct vdi_resources resources;
 
 	assert_status(vdi_resources_init(&resources), VD_OK);
 	assert_int_equal(resources.count, VDI_ARRAY_SIZE(rows));
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		const struct vdi_resource *resource = vdi_resources_find(&resources, vd_bytes_of(rows[i].group), vd_bytes_of("v1"), vd_bytes_of(rows[i].plural));
-		char			   flags[8];
+		const struct vdi_resource *resource =
+			vdi_resources_find(&resources, vd_bytes_of(rows[i].group), vd_bytes_of("v1"),
+					   vd_bytes_of(rows[i].plural));
+		char flags[8];
 
 		assert_non_null(resource);
-		snprintf(flags, sizeof flags, "%s%s%s%s%s%s", resource->namespaced ? "N" : "", resource->needs_version ? "V" : "", resource->has_status ? "S" : "",
-			 resource->has_scale ? "C" : "", resource->keeps_status ? "K" : "", resource->has_generation ? "G" : "");
+		snprintf(flags, sizeof flags, "%s%s%s%s%s%s", resource->namespaced ? "N" : "",
+			 resource->needs_version ? "V" : "", resource->has_status ? "S" : "",
+			 resource->has_scale ? "C" : "", resource->keeps_status ? "K" : "",
+			 resource->has_generation ? "G" : "");
 		assert_string_equal(flags, rows[i].flags);
 		assert_string_equal(resource->key_prefix, rows[i].prefix);
 		assert_int_equal(resource->name_rule, rows[i].name_rule);
 		assert_true(resource->built_in && !resource->is_custom);
-		assert_string_equal(resource->initial_phase ? resource->initial_phase : "", rows[i].phase ? rows[i].phase : "");
-		assert_string_equal(resource->trigger ? resource->trigger : "", rows[i].trigger ? rows[i].trigger : "");
+		assert_string_equal(resource->initial_phase ? resource->initial_phase : "",
+				    rows[i].phase ? rows[i].phase : "");
+		assert_string_equal(resource->trigger ? resource->trigger : "",
+				    rows[i].trigger ? rows[i].trigger : "");
 		assert_int_equal(resource->ttl_s, rows[i].ttl_s);
 	}
 	vdi_resources_fini(&resources);
@@ -472,7 +598,7 @@ static void built_in_kinds_are_as_upstream_has_them(void **state)
 static void members_of_a_file_at_their_borders(void **state)
 {
 #define TEN_LETTERS "abcdefghij"
-#define SIXTY	    TEN_LETTERS TEN_LETTERS TEN_LETTERS TEN_LETTERS TEN_LETTERS TEN_LETTERS
+#define SIXTY TEN_LETTERS TEN_LETTERS TEN_LETTERS TEN_LETTERS TEN_LETTERS TEN_LETTERS
 #define ONLY_LETTERS "must be lower case letters, digits and '-'"
 	static const char *const rows[][2] = {
 		{ "\"shortNames\":[\"a\",\"a-1\",\"z9\"]", "" },
@@ -487,7 +613,8 @@ static void members_of_a_file_at_their_borders(void **state)
 		{ "\"shortNames\":[\"a{b\"]", "shortNames[0]: " ONLY_LETTERS },
 		{ "\"categories\":[\"all\",\"-\"]", "categories[1]: " ONLY_LETTERS },
 		{ "\"shortNames\":[\"" SIXTY SIXTY SIXTY SIXTY TEN_LETTERS "abc\"]", "" },
-		{ "\"shortNames\":[\"" SIXTY SIXTY SIXTY SIXTY TEN_LETTERS "abcd\"]", "shortNames[0]: " ONLY_LETTERS },
+		{ "\"shortNames\":[\"" SIXTY SIXTY SIXTY SIXTY TEN_LETTERS "abcd\"]",
+		  "shortNames[0]: " ONLY_LETTERS },
 		{ "\"historyBytes\":0", "" },
 		{ "\"historyBytes\":5", "" },
 		{ "\"historyBytes\":-1", "historyBytes: must be a number of bytes" },
@@ -499,20 +626,32 @@ static void members_of_a_file_at_their_borders(void **state)
 		{ "\"selectableFields\":[]", "" },
 		{ "\"selectableFields\":[1]", "selectableFields[0]: must be an object" },
 		{ "\"selectableFields\":[{}]", "selectableFields[0]: needs jsonPath" },
-		{ "\"selectableFields\":[{\"name\":\"a\"}]", "selectableFields[0]: jsonPath must begin with '.'" },
-		{ "\"selectableFields\":[{\"jsonPath\":\"a\"}]", "selectableFields[0]: jsonPath must begin with '.'" },
-		{ "\"selectableFields\":[{\"jsonPath\":\"ab\"}]", "selectableFields[0]: jsonPath must begin with '.'" },
-		{ "\"selectableFields\":[{\"jsonPath\":\".\"}]", "selectableFields[0]: jsonPath must begin with '.'" },
-		{ "\"selectableFields\":[{\"jsonPath\":\".a\",\"x\":1}]", "selectableFields[0].x: unknown key" },
+		{ "\"selectableFields\":[{\"name\":\"a\"}]",
+		  "selectableFields[0]: jsonPath must begin with '.'" },
+		{ "\"selectableFields\":[{\"jsonPath\":\"a\"}]",
+		  "selectableFields[0]: jsonPath must begin with '.'" },
+		{ "\"selectableFields\":[{\"jsonPath\":\"ab\"}]",
+		  "selectableFields[0]: jsonPath must begin with '.'" },
+		{ "\"selectableFields\":[{\"jsonPath\":\".\"}]",
+		  "selectableFields[0]: jsonPath must begin with '.'" },
+		{ "\"selectableFields\":[{\"jsonPath\":\".a\",\"x\":1}]",
+		  "selectableFields[0].x: unknown key" },
 		{ "\"selectableFields\":[{\"jsonPath\":\".a\",\"name\":\"b\",\"default\":\"c\"}]", "" },
 		{ "\"printerColumns\":{}", "printerColumns: must be an array" },
 		{ "\"printerColumns\":[1]", "printerColumns[0]: must be an object" },
-		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"priority\":\"1\"}]", "printerColumns[0].priority: must be an integer" },
-		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"x\":1}]", "printerColumns[0].x: unknown key" },
-		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\"a\"}]", "printerColumns[0]: jsonPath must begin with '.'" },
-		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"type\":\"float\"}]", "printerColumns[0]: type must be string, integer, number, boolean or date" },
-		{ "\"printerColumns\":[{\"jsonPath\":\".a\"}]", "printerColumns[0]: needs name and jsonPath" },
-		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"type\":\"number\"},{\"name\":\"B\",\"jsonPath\":\".b\",\"type\":\"boolean\"}]", "" },
+		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"priority\":\"1\"}]",
+		  "printerColumns[0].priority: must be an integer" },
+		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"x\":1}]",
+		  "printerColumns[0].x: unknown key" },
+		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\"a\"}]",
+		  "printerColumns[0]: jsonPath must begin with '.'" },
+		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"type\":\"float\"}]",
+		  "printerColumns[0]: type must be string, integer, number, boolean or date" },
+		{ "\"printerColumns\":[{\"jsonPath\":\".a\"}]",
+		  "printerColumns[0]: needs name and jsonPath" },
+		{ "\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"type\":\"number\"},{\"name\":"
+		  "\"B\",\"jsonPath\":\".b\",\"type\":\"boolean\"}]",
+		  "" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -523,7 +662,9 @@ static void members_of_a_file_at_their_borders(void **state)
 		assert_status(vdi_resources_init(&resources), VD_OK);
 		snprintf(text, sizeof text, "[" WIDGET ",%s}]", rows[i][0]);
 		snprintf(wanted, sizeof wanted, "resources: entry 0 (widgets): %s", rows[i][1]);
-		if (vdi_resources_load(&resources, vd_bytes_of(text), &error) != (*rows[i][1] ? VD_INVALID : VD_OK) || (*rows[i][1] && strcmp(error.message, wanted) != 0))
+		if (vdi_resources_load(&resources, vd_bytes_of(text), &error) !=
+			    (*rows[i][1] ? VD_INVALID : VD_OK) ||
+		    (*rows[i][1] && strcmp(error.message, wanted) != 0))
 			fail_msg("%s: %s", rows[i][0], error.message);
 		vdi_resources_fini(&resources);
 	}
@@ -556,12 +697,17 @@ static void lists_of_a_file_have_a_longest(void **state)
 					vdi_out_printf(&text, "{\"jsonPath\":\".a%zu\"}", k);
 			}
 			vdi_out_raw(&text, "]}]");
-			assert_status(vdi_resources_load(&resources, vdi_out_slice(&text), &error), count <= rows[i].longest ? VD_OK : VD_INVALID);
+			assert_status(vdi_resources_load(&resources, vdi_out_slice(&text), &error),
+				      count <= rows[i].longest ? VD_OK : VD_INVALID);
 			if (count <= rows[i].longest) {
-				const struct vdi_resource *widget = vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"), vd_bytes_of("widgets"));
+				const struct vdi_resource *widget =
+					vdi_resources_find(&resources, vd_bytes_of("example.com"),
+							   vd_bytes_of("v1"), vd_bytes_of("widgets"));
 
-				assert_int_equal(i ? widget->column_count : widget->field_count, i ? count + 1 : count);
-				assert_string_equal(i ? widget->columns[1].name : widget->fields[1].name, i ? "A0" : "a1");
+				assert_int_equal(i ? widget->column_count : widget->field_count,
+						 i ? count + 1 : count);
+				assert_string_equal(i ? widget->columns[1].name : widget->fields[1].name,
+						    i ? "A0" : "a1");
 			} else {
 				assert_non_null(strstr(error.message, rows[i].fault));
 			}
@@ -572,15 +718,19 @@ static void lists_of_a_file_have_a_longest(void **state)
 
 static void what_a_file_says_is_taken(void **state)
 {
-	static const char file[] = "[" WIDGET ",\"historyBytes\":5000,\"statusSubresource\":true,\"scaleSubresource\":true,\"categories\":[\"all\"],\"selectableFields\":[{\"jsonPath\":\".a\","
-				   "\"name\":\"b\",\"default\":\"c\"}],\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\",\"type\":\"date\",\"format\":\"f\",\"description\":\"d\",\"priority\":3},"
-				   "{\"name\":\"B\",\"jsonPath\":\".b\"}]}]";
+	static const char file[] =
+		"[" WIDGET ",\"historyBytes\":5000,\"statusSubresource\":true,\"scaleSubresource\":true,"
+		"\"categories\":[\"all\"],\"selectableFields\":[{\"jsonPath\":\".a\","
+		"\"name\":\"b\",\"default\":\"c\"}],\"printerColumns\":[{\"name\":\"A\",\"jsonPath\":\".a\","
+		"\"type\":\"date\",\"format\":\"f\",\"description\":\"d\",\"priority\":3},"
+		"{\"name\":\"B\",\"jsonPath\":\".b\"}]}]";
 	struct vdi_resources	   resources;
 	const struct vdi_resource *widget;
 
 	assert_status(vdi_resources_init(&resources), VD_OK);
 	assert_status(vdi_resources_load(&resources, vd_bytes_of(file), NULL), VD_OK);
-	widget = vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"), vd_bytes_of("widgets"));
+	widget = vdi_resources_find(&resources, vd_bytes_of("example.com"), vd_bytes_of("v1"),
+				    vd_bytes_of("widgets"));
 	assert_int_equal(widget->history_bytes, 5000);
 	assert_true(widget->has_status && widget->has_scale);
 	assert_string_equal(widget->categories[0], "all");

@@ -1,4 +1,5 @@
-/* Unit tests of apiserver/meta/delete_options.c: what a body of a delete means, and that nothing is deleted by a body that was not understood. */
+/* Unit tests of apiserver/meta/delete_options.c: what a body of a delete means, and that nothing is deleted
+ * by a body that was not understood. */
 #include "vdtest.h"
 
 #include "delete_options.h"
@@ -21,7 +22,8 @@ static void r614_options_are_taken_from_the_body(void **state)
 	assert_false(options.dry_run);
 	vdi_delete_options_fini(&options);
 
-	assert_status(parse("{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"propagationPolicy\":\"Foreground\",\"gracePeriodSeconds\":5,\"dryRun\":[\"All\"],"
+	assert_status(parse("{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"propagationPolicy\":"
+			    "\"Foreground\",\"gracePeriodSeconds\":5,\"dryRun\":[\"All\"],"
 			    "\"preconditions\":{\"uid\":\"u\",\"resourceVersion\":\"7\"}}",
 			    &options, &status),
 		      VD_OK);
@@ -34,8 +36,9 @@ static void r614_options_are_taken_from_the_body(void **state)
 	vdi_delete_options_fini(&options);
 
 	/* null is like absent. */
-	assert_status(parse("{\"propagationPolicy\":null,\"preconditions\":null,\"dryRun\":null,\"orphanDependents\":null,\"gracePeriodSeconds\":null,\"kind\":null}", &options,
-			    &status),
+	assert_status(parse("{\"propagationPolicy\":null,\"preconditions\":null,\"dryRun\":null,"
+			    "\"orphanDependents\":null,\"gracePeriodSeconds\":null,\"kind\":null}",
+			    &options, &status),
 		      VD_OK);
 	assert_int_equal(options.propagation, VDI_PROPAGATION_UNSET);
 	assert_false(options.dry_run);
@@ -44,7 +47,8 @@ static void r614_options_are_taken_from_the_body(void **state)
 	vdi_delete_options_fini(&options);
 
 	/* An empty condition is none that an object meets: to Go it is a pointer to "". */
-	assert_status(parse("{\"preconditions\":{\"uid\":\"\",\"resourceVersion\":\"\"}}", &options, &status), VD_OK);
+	assert_status(parse("{\"preconditions\":{\"uid\":\"\",\"resourceVersion\":\"\"}}", &options, &status),
+		      VD_OK);
 	assert_true(options.uid.size > 0 && options.revision.size > 0);
 	vdi_delete_options_fini(&options);
 	assert_status(parse("{\"preconditions\":{}}", &options, &status), VD_OK);
@@ -52,7 +56,8 @@ static void r614_options_are_taken_from_the_body(void **state)
 	vdi_delete_options_fini(&options);
 }
 
-/* rules: R-614, R-610, R-126. A dry run or a condition in another form than the one that is known is refused: it must not become a deletion. */
+/* rules: R-614, R-610, R-126. A dry run or a condition in another form than the one that is known is refused:
+ * it must not become a deletion. */
 static void r614_what_is_not_understood_is_refused(void **state)
 {
 	static const struct {
@@ -66,7 +71,8 @@ static void r614_what_is_not_understood_is_refused(void **state)
 		{ "{\"dryRun\":\"All\"}", 400, "dryRun must be a list of strings" },
 		{ "{\"dryRun\":{}}", 400, "dryRun must be a list of strings" },
 		{ "{\"dryRun\":[true]}", 400, "dryRun must be a list of strings" },
-		{ "{\"dryRun\":[\"Some\"]}", 422, "dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"" },
+		{ "{\"dryRun\":[\"Some\"]}", 422,
+		  "dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"" },
 		{ "{\"dryRun\":[\"All\",\"None\"]}", 422, "dryRun: Unsupported value: " },
 		{ "{\"preconditions\":\"u\"}", 400, "preconditions must be an object" },
 		{ "{\"preconditions\":[]}", 400, "preconditions must be an object" },
@@ -75,7 +81,8 @@ static void r614_what_is_not_understood_is_refused(void **state)
 		{ "{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\"}", 400, "the body holds another kind" },
 		{ "{\"kind\":5}", 400, "the body holds another kind" },
 		{ "{\"propagationPolicy\":5}", 400, "propagationPolicy must be a string" },
-		{ "{\"propagationPolicy\":\"Sideways\"}", 422, "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"" },
+		{ "{\"propagationPolicy\":\"Sideways\"}", 422,
+		  "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"" },
 		{ "{\"propagationPolicy\":\"Orphan\",\"orphanDependents\":true}", 422, "cannot be both set" },
 		{ "{\"orphanDependents\":\"yes\"}", 400, "orphanDependents must be true or false" },
 		{ "{\"gracePeriodSeconds\":\"5\"}", 400, "gracePeriodSeconds must be an integer" },
@@ -86,14 +93,16 @@ static void r614_what_is_not_understood_is_refused(void **state)
 		struct vdi_delete_options options;
 		struct vdi_http_status	  status;
 
-		if (parse(rows[i].body, &options, &status) != VD_INVALID || status.code != rows[i].code || !strstr(status.message, rows[i].contains))
+		if (parse(rows[i].body, &options, &status) != VD_INVALID || status.code != rows[i].code ||
+		    !strstr(status.message, rows[i].contains))
 			fail_msg("%s: %d %s", rows[i].body, status.code, status.message);
 	}
 }
 
 static void every_failed_allocation_is_reported(void **state)
 {
-	const char *body = "{\"propagationPolicy\":\"Orphan\",\"preconditions\":{\"uid\":\"u\",\"resourceVersion\":\"7\"},\"dryRun\":[\"All\"]}";
+	const char *body = "{\"propagationPolicy\":\"Orphan\",\"preconditions\":{\"uid\":\"u\","
+			   "\"resourceVersion\":\"7\"},\"dryRun\":[\"All\"]}";
 	bool	    failed = true;
 
 	for (uint64_t nth = 1; failed; nth++) {
@@ -167,21 +176,29 @@ static void r614_each_member_of_a_body(void **state)
 	} rows[] = {
 		{ "{\"orphanDependents\":true}", VDI_PROPAGATION_UNSET, VD_TRUE, false, false, 0, NULL },
 		{ "{\"orphanDependents\":false}", VDI_PROPAGATION_UNSET, VD_FALSE, false, false, 0, NULL },
-		{ "{\"orphanDependents\":null,\"propagationPolicy\":\"Orphan\"}", VDI_PROPAGATION_ORPHAN, VD_UNSET, false, false, 0, NULL },
-		{ "{\"orphanDependents\":true,\"propagationPolicy\":null}", VDI_PROPAGATION_UNSET, VD_TRUE, false, false, 0, NULL },
-		{ "{\"propagationPolicy\":\"Background\"}", VDI_PROPAGATION_BACKGROUND, VD_UNSET, false, false, 0, NULL },
+		{ "{\"orphanDependents\":null,\"propagationPolicy\":\"Orphan\"}", VDI_PROPAGATION_ORPHAN,
+		  VD_UNSET, false, false, 0, NULL },
+		{ "{\"orphanDependents\":true,\"propagationPolicy\":null}", VDI_PROPAGATION_UNSET, VD_TRUE,
+		  false, false, 0, NULL },
+		{ "{\"propagationPolicy\":\"Background\"}", VDI_PROPAGATION_BACKGROUND, VD_UNSET, false,
+		  false, 0, NULL },
 		{ "{\"gracePeriodSeconds\":0}", VDI_PROPAGATION_UNSET, VD_UNSET, true, false, 0, NULL },
 		{ "{\"gracePeriodSeconds\":-5}", VDI_PROPAGATION_UNSET, VD_UNSET, true, false, -5, NULL },
 		{ "{\"dryRun\":[]}", VDI_PROPAGATION_UNSET, VD_UNSET, false, false, 0, NULL },
 		{ "{\"dryRun\":[\"All\",\"All\"]}", VDI_PROPAGATION_UNSET, VD_UNSET, false, true, 0, NULL },
 		{ "{\"kind\":\"\"}", VDI_PROPAGATION_UNSET, VD_UNSET, false, false, 0, NULL },
 		{ "{\"propagationPolicy\":\"x\"}", 0, 0, false, false, 0,
-		  "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"x\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"" },
+		  "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"x\": "
+		  "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"" },
 		{ "{\"propagationPolicy\":\"" SIXTY "1\"}", 0, 0, false, false, 0,
-		  "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"" SIXTY "\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"" },
-		{ "{\"dryRun\":[\"x\"]}", 0, 0, false, false, 0, "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"x\"]: supported values: \"All\"" },
+		  "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"" SIXTY
+		  "\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"" },
+		{ "{\"dryRun\":[\"x\"]}", 0, 0, false, false, 0,
+		  "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"x\"]: supported "
+		  "values: \"All\"" },
 		{ "{\"dryRun\":[\"" SIXTY "1\"]}", 0, 0, false, false, 0,
-		  "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"" SIXTY "\"]: supported values: \"All\"" },
+		  "DeleteOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"" SIXTY
+		  "\"]: supported values: \"All\"" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -204,7 +221,8 @@ static void r614_each_member_of_a_body(void **state)
 }
 
 /* kubectl and client-go send the options as protobuf, too: both forms mean the same. */
-static vd_status parse_as_protobuf(const char *kind, const char *json, struct vdi_delete_options *options, struct vdi_http_status *status)
+static vd_status parse_as_protobuf(const char *kind, const char *json, struct vdi_delete_options *options,
+				   struct vdi_http_status *status)
 {
 	struct vdi_buffer body;
 	vd_status	  result;
@@ -214,7 +232,9 @@ static vd_status parse_as_protobuf(const char *kind, const char *json, struct vd
 	*status = (struct vdi_http_status) { 0 };
 	vdi_buffer_init(&body, 4096);
 	mark = vdi_k8s_proto_envelope_begin(&body, vd_bytes_of("v1"), vd_bytes_of(kind));
-	assert_status(vdi_k8s_proto_from_json(vdi_k8s_kind_find(vd_bytes_of("v1"), vd_bytes_of(kind)), vd_bytes_of(json), NULL, &body, NULL), VD_OK);
+	assert_status(vdi_k8s_proto_from_json(vdi_k8s_kind_find(vd_bytes_of("v1"), vd_bytes_of(kind)),
+					      vd_bytes_of(json), NULL, &body, NULL),
+		      VD_OK);
 	vdi_k8s_proto_envelope_end(&body, mark);
 	result = vdi_delete_options_parse(vdi_buffer_bytes(&body), true, options, status);
 	vdi_buffer_fini(&body);

@@ -11,7 +11,8 @@ static void fill(struct vdi_faults *faults)
 
 	vdi_faults_add_node(faults, VDI_FAULT_INVALID, TEXT("spec.b"), &number, "should be %s", "less");
 	vdi_faults_add(faults, VDI_FAULT_REQUIRED, TEXT("spec.a"), VD_BYTES_NONE, "%s", "");
-	vdi_faults_add_text(faults, VDI_FAULT_NOT_SUPPORTED, TEXT("spec.c"), TEXT("a\"\n\x01<é"), "supported values: \"x\"");
+	vdi_faults_add_text(faults, VDI_FAULT_NOT_SUPPORTED, TEXT("spec.c"), TEXT("a\"\n\x01<é"),
+			    "supported values: \"x\"");
 	vdi_faults_add(faults, VDI_FAULT_TOO_MANY, TEXT("spec.d"), TEXT("3"), "must have at most 2 items");
 	vdi_faults_add(faults, VDI_FAULT_REQUIRED, TEXT("spec.a"), VD_BYTES_NONE, "%s", "");
 }
@@ -21,23 +22,30 @@ static void h101_a_refusal_names_all_faults(void **state)
 	struct vdi_faults      faults = { 0 };
 	struct vdi_http_status status;
 	struct vdi_out	       out = VDI_OUT_INIT;
-	static const char      message[] = "Tab.example.com \"x\" is invalid: [spec.a: Required value, spec.b: Invalid value: 5: should be less, "
-					   "spec.c: Unsupported value: \"a\\\"\\n\\x01<é\": supported values: \"x\", spec.d: Too many: 3: must have at most 2 items]";
+	static const char message[] = "Tab.example.com \"x\" is invalid: [spec.a: Required value, spec.b: "
+				      "Invalid value: 5: should be less, "
+				      "spec.c: Unsupported value: \"a\\\"\\n\\x01<é\": supported values: "
+				      "\"x\", spec.d: Too many: 3: must have at most 2 items]";
 
 	(void) state;
 	fill(&faults);
 	assert_int_equal(faults.count, 5);
 	vdi_faults_sort(&faults);
 	for (int i = 0; i < 2; i++) /* the second says no more than the first */
-		assert_status(vdi_faults_refuse(&faults, &status, "example.com", "Tab", TEXT("x")), VD_INVALID);
+		assert_status(vdi_faults_refuse(&faults, &status, "example.com", "Tab", TEXT("x")),
+			      VD_INVALID);
 	assert_int_equal(status.code, 422);
 	assert_string_equal(status.message, message);
 	vdi_http_status_write(&out, &status);
 	vdi_out_raw(&out, "\n");
 	out.data[out.size - 1] = 0;
-	assert_non_null(strstr(out.data, "\"causes\":[{\"reason\":\"FieldValueRequired\",\"message\":\"Required value\",\"field\":\"spec.a\"},"
-					 "{\"reason\":\"FieldValueRequired\",\"message\":\"Required value\",\"field\":\"spec.a\"},"
-					 "{\"reason\":\"FieldValueInvalid\",\"message\":\"Invalid value: 5: should be less\",\"field\":\"spec.b\"}"));
+	assert_non_null(strstr(
+		out.data,
+		"\"causes\":[{\"reason\":\"FieldValueRequired\",\"message\":\"Required "
+		"value\",\"field\":\"spec.a\"},"
+		"{\"reason\":\"FieldValueRequired\",\"message\":\"Required value\",\"field\":\"spec.a\"},"
+		"{\"reason\":\"FieldValueInvalid\",\"message\":\"Invalid value: 5: should be "
+		"less\",\"field\":\"spec.b\"}"));
 	assert_non_null(strstr(out.data, "\"kind\":\"Tab\""));
 	vdi_out_fini(&out);
 	vdi_faults_reset(&faults);
@@ -53,7 +61,8 @@ static void a_value_that_is_missing(void **state)
 
 	vdi_faults_add_node(&faults, VDI_FAULT_INVALID, vd_bytes_of("spec.a"), NULL, "should be there");
 	assert_int_equal(faults.count, 1);
-	assert_true(vd_bytes_equal(vdi_faults_message(&faults), vd_bytes_of("spec.a: Invalid value: \"\": should be there")));
+	assert_true(vd_bytes_equal(vdi_faults_message(&faults),
+				   vd_bytes_of("spec.a: Invalid value: \"\": should be there")));
 	vdi_faults_fini(&faults);
 }
 
@@ -66,7 +75,9 @@ static void what_is_kept_is_bounded(void **state)
 	for (size_t i = 0; i < sizeof long_text; i++)
 		long_text[i] = i % 2 ? '\xA9' : '\xC3';
 	for (int i = 0; i < 1000; i++)
-		vdi_faults_add_text(&faults, VDI_FAULT_INVALID, TEXT("a"), (struct vd_bytes) { long_text, sizeof long_text - 1 }, "%.*s", 4999, long_text);
+		vdi_faults_add_text(&faults, VDI_FAULT_INVALID, TEXT("a"),
+				    (struct vd_bytes) { long_text, sizeof long_text - 1 }, "%.*s", 4999,
+				    long_text);
 	assert_int_equal(faults.kept, VDI_FAULTS_MAX);
 	assert_int_equal(faults.count, 1000);
 	assert_in_range(faults.text.size, 64 * 2000, 64 * 2200);
@@ -127,7 +138,8 @@ static void each_kind_has_its_words(void **state)
 			else
 				vdi_faults_add(&faults, rows[i].kind, TEXT("a"), TEXT("5"), "why");
 			if (!vd_bytes_equal(vdi_faults_message(&faults), TEXT(rows[i].text)))
-				fail_msg("%s: %.*s", rows[i].text, (int) vdi_faults_message(&faults).size, (const char *) vdi_faults_message(&faults).data);
+				fail_msg("%s: %.*s", rows[i].text, (int) vdi_faults_message(&faults).size,
+					 (const char *) vdi_faults_message(&faults).data);
 			vdi_faults_fini(&faults);
 		}
 }

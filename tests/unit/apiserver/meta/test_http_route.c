@@ -34,17 +34,23 @@ static void every_form_of_path_is_understood(void **state)
 		{ "/api/v1/nodes/n1/status", VDI_ROUTE_RESOURCE, "", "v1", "", "nodes", "n1", "status" },
 		{ "/api/v1/namespaces", VDI_ROUTE_RESOURCE, "", "v1", "", "namespaces" },
 		{ "/api/v1/namespaces/a", VDI_ROUTE_RESOURCE, "", "v1", "", "namespaces", "a" },
-		{ "/api/v1/namespaces/a/status", VDI_ROUTE_RESOURCE, "", "v1", "", "namespaces", "a", "status" },
-		{ "/api/v1/namespaces/a/finalize", VDI_ROUTE_RESOURCE, "", "v1", "", "namespaces", "a", "finalize" },
+		{ "/api/v1/namespaces/a/status", VDI_ROUTE_RESOURCE, "", "v1", "", "namespaces", "a",
+		  "status" },
+		{ "/api/v1/namespaces/a/finalize", VDI_ROUTE_RESOURCE, "", "v1", "", "namespaces", "a",
+		  "finalize" },
 		{ "/api/v1/namespaces/a/pods", VDI_ROUTE_RESOURCE, "", "v1", "a", "pods" },
 		{ "/api/v1/namespaces/a/pods/p", VDI_ROUTE_RESOURCE, "", "v1", "a", "pods", "p" },
 		{ "/api/v1/namespaces/a/pods/p/log", VDI_ROUTE_RESOURCE, "", "v1", "a", "pods", "p", "log" },
-		{ "/api/v1/namespaces/a/pods/p/proxy/x", VDI_ROUTE_RESOURCE, "", "v1", "a", "pods", "p", "proxy/x" },
-		{ "/apis/apps/v1/namespaces/a/deployments/d/scale", VDI_ROUTE_RESOURCE, "apps", "v1", "a", "deployments", "d", "scale" },
+		{ "/api/v1/namespaces/a/pods/p/proxy/x", VDI_ROUTE_RESOURCE, "", "v1", "a", "pods", "p",
+		  "proxy/x" },
+		{ "/apis/apps/v1/namespaces/a/deployments/d/scale", VDI_ROUTE_RESOURCE, "apps", "v1", "a",
+		  "deployments", "d", "scale" },
 		{ "/api/v1/watch", VDI_ROUTE_RESOURCE, "", "v1", "", "watch" },
 		{ "/api/v1/watch/pods", VDI_ROUTE_RESOURCE, "", "v1", "", "pods", NULL, NULL, true },
-		{ "/api/v1/watch/namespaces/a/pods/p", VDI_ROUTE_RESOURCE, "", "v1", "a", "pods", "p", NULL, true },
-		{ "/api/v1/watch/namespaces/a", VDI_ROUTE_RESOURCE, "", "v1", "", "namespaces", "a", NULL, true },
+		{ "/api/v1/watch/namespaces/a/pods/p", VDI_ROUTE_RESOURCE, "", "v1", "a", "pods", "p", NULL,
+		  true },
+		{ "/api/v1/watch/namespaces/a", VDI_ROUTE_RESOURCE, "", "v1", "", "namespaces", "a", NULL,
+		  true },
 		{ "/api/v1/%70ods", VDI_ROUTE_RESOURCE, "", "v1", "", "pods" },
 	};
 
@@ -65,8 +71,16 @@ static void every_form_of_path_is_understood(void **state)
 
 static void paths_that_could_leave_their_place_are_bad(void **state)
 {
-	static const char *const rows[] = { "//", "/api//v1", "/api/v1/pods/..", "/api/v1/./pods", "/api/v1/pods/%2e%2e", "/api/v1/pods/a%2Fb",
-					    "/api/v1/pods/a%00b", "/api/v1/pods/%zz", "/api/v1/pods/%2", "/a/b/c/d/e/f/g/h/i/j/k/l/m" };
+	static const char *const rows[] = { "//",
+					    "/api//v1",
+					    "/api/v1/pods/..",
+					    "/api/v1/./pods",
+					    "/api/v1/pods/%2e%2e",
+					    "/api/v1/pods/a%2Fb",
+					    "/api/v1/pods/a%00b",
+					    "/api/v1/pods/%zz",
+					    "/api/v1/pods/%2",
+					    "/a/b/c/d/e/f/g/h/i/j/k/l/m" };
 	struct vdi_route	 route;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {

@@ -4,8 +4,8 @@
 #include "negotiate.h"
 
 #define TABLE "application/json;as=Table;v=v1;g=meta.k8s.io"
-#define V2    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-#define BETA  "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+#define V2 "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+#define BETA "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 #define PROTO "application/vnd.kubernetes.protobuf"
 
 static void clients_get_the_form_they_ask_for(void **state)
@@ -21,12 +21,15 @@ static void clients_get_the_form_they_ask_for(void **state)
 		{ PROTO ",application/json", VDI_FORMS_LIST, VDI_FORM_OBJECT },
 		{ PROTO, VDI_FORMS_LIST, -1 },
 		{ "text/html", VDI_FORMS_LIST, -1 },
-		{ TABLE ",application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", VDI_FORMS_LIST, VDI_FORM_TABLE },
+		{ TABLE ",application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", VDI_FORMS_LIST,
+		  VDI_FORM_TABLE },
 		{ TABLE ",application/json", VDI_FORMS_DISCOVERY, VDI_FORM_OBJECT },
-		{ PROTO ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
+		{ PROTO ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/"
+			"json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
 			"application/json",
 		  VDI_FORMS_LIST, VDI_FORM_METADATA_LIST },
-		{ "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", VDI_FORMS_RESOURCE, VDI_FORM_METADATA },
+		{ "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", VDI_FORMS_RESOURCE,
+		  VDI_FORM_METADATA },
 		{ V2 "," BETA ",application/json", VDI_FORMS_DISCOVERY, VDI_FORM_DISCOVERY_V2 },
 		{ BETA ",application/json", VDI_FORMS_DISCOVERY, VDI_FORM_DISCOVERY_V2BETA1 },
 		{ "application/json;q=0.5," TABLE ";q=0.9", VDI_FORMS_LIST, VDI_FORM_TABLE },
@@ -52,19 +55,27 @@ static void r648_protobuf_where_it_can_be_had(void **state)
 		bool	    protobuf, json_too;
 	} rows[] = {
 		{ PROTO, VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, false },
-		{ PROTO ", application/json", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, true },
+		{ PROTO ", application/json", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true,
+		  true },
 		{ PROTO ", */*", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, true },
-		{ PROTO ", application/json;q=0", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, false },
-		{ "application/json, " PROTO, VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, false, true },
+		{ PROTO ", application/json;q=0", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true,
+		  false },
+		{ "application/json, " PROTO, VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, false,
+		  true },
 		{ "*/*", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, false, true },
-		{ "application/json;q=0.4, " PROTO ";q=0.5", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, true },
-		{ PROTO ";q=0.4, application/json;q=0.5", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, false, true },
+		{ "application/json;q=0.4, " PROTO ";q=0.5", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF,
+		  VDI_FORM_OBJECT, true, true },
+		{ PROTO ";q=0.4, application/json;q=0.5", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF,
+		  VDI_FORM_OBJECT, false, true },
 		{ PROTO ";stream=watch", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, VDI_FORM_OBJECT, true, false },
-		{ PROTO ", application/json", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF_METADATA, VDI_FORM_OBJECT, false, true },
+		{ PROTO ", application/json", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF_METADATA, VDI_FORM_OBJECT,
+		  false, true },
 		{ PROTO, VDI_FORMS_LIST | VDI_FORMS_PROTOBUF_METADATA, -1, false, false },
-		{ PROTO META ",application/json" META, VDI_FORMS_LIST | VDI_FORMS_PROTOBUF_METADATA, VDI_FORM_METADATA, true, true },
+		{ PROTO META ",application/json" META, VDI_FORMS_LIST | VDI_FORMS_PROTOBUF_METADATA,
+		  VDI_FORM_METADATA, true, true },
 		{ PROTO META ",application/json" META, VDI_FORMS_LIST, VDI_FORM_METADATA, false, true },
-		{ PROTO ";as=Table;g=meta.k8s.io;v=v1", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, -1, false, false },
+		{ PROTO ";as=Table;g=meta.k8s.io;v=v1", VDI_FORMS_LIST | VDI_FORMS_PROTOBUF, -1, false,
+		  false },
 		{ PROTO ",application/json", VDI_FORMS_DISCOVERY, VDI_FORM_OBJECT, false, true },
 	};
 
@@ -87,12 +98,14 @@ static void h110_v2_needs_its_exact_triple(void **state)
 		enum vdi_form form;
 	} rows[] = {
 		{ DISCOVERY("v2"), VDI_FORM_DISCOVERY_V2 },
-		{ DISCOVERY("v2") "," DISCOVERY("v2beta1") ",application/json", VDI_FORM_DISCOVERY_V2 }, /* kubectl 1.33 */
-		{ DISCOVERY("v2") ",application/json", VDI_FORM_DISCOVERY_V2 },				 /* 1.37 */
-		{ DISCOVERY("v2beta1") ",application/json", VDI_FORM_DISCOVERY_V2BETA1 },		 /* up to 1.29 */
+		{ DISCOVERY("v2") "," DISCOVERY("v2beta1") ",application/json",
+		  VDI_FORM_DISCOVERY_V2 },						  /* kubectl 1.33 */
+		{ DISCOVERY("v2") ",application/json", VDI_FORM_DISCOVERY_V2 },		  /* 1.37 */
+		{ DISCOVERY("v2beta1") ",application/json", VDI_FORM_DISCOVERY_V2BETA1 }, /* up to 1.29 */
 		{ "application/json;g=apidiscovery.k8s.io;v=v2,application/json", VDI_FORM_OBJECT },
 		{ "application/json;v=v2;as=APIGroupDiscoveryList,application/json", VDI_FORM_OBJECT },
-		{ "application/json;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList,application/json", VDI_FORM_OBJECT },
+		{ "application/json;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList,application/json",
+		  VDI_FORM_OBJECT },
 		{ "application/json", VDI_FORM_OBJECT },
 		{ "*/*", VDI_FORM_OBJECT },
 	};
@@ -103,8 +116,10 @@ static void h110_v2_needs_its_exact_triple(void **state)
 		if (got.form != rows[i].form)
 			fail_msg("%s: %d", rows[i].accept, (int) got.form);
 	}
-	assert_true(vdi_negotiate(vd_bytes_of("application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList,application/json"),
-				  VDI_FORMS_DISCOVERY, &got));
+	assert_true(vdi_negotiate(
+		vd_bytes_of("application/"
+			    "json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList,application/json"),
+		VDI_FORMS_DISCOVERY, &got));
 	assert_int_equal(got.form, VDI_FORM_OBJECT);
 	assert_true(vdi_media_type_is(vd_bytes_of("Application/JSON ; charset=utf-8"), "application/json"));
 	assert_false(vdi_media_type_is(vd_bytes_of("application/jsonx"), "application/json"));
@@ -116,13 +131,30 @@ static void r647_gzip_is_taken_by_its_name(void **state)
 		const char *accept;
 		bool	    taken;
 	} rows[] = {
-		{ "gzip", true },		{ " gzip\t", true },		 { "br, gzip", true },		   { "gzip,deflate", true },
-		{ "gzip;q=0, gzip", true },	{ ",,gzip,", true },		 { "deflate;q=1.0,gzip, *", true },
+		{ "gzip", true },
+		{ " gzip\t", true },
+		{ "br, gzip", true },
+		{ "gzip,deflate", true },
+		{ "gzip;q=0, gzip", true },
+		{ ",,gzip,", true },
+		{ "deflate;q=1.0,gzip, *", true },
 
-		{ "", false },			{ "*", false },			 { "identity", false },		   { "deflate", false },
-		{ "gzip;q=1", false },		{ "gzip;q=0", false },		 { "gzip; q=0.5", false },	   { "GZIP", false },
-		{ "x-gzip", false },		{ "gzipx", false },		 { "gz ip", false },		   { "\"gzip\"", false },
-		{ ";gzip", false },		{ "br;gzip", false },		 { ",", false },		   { ",,,;;;===", false },
+		{ "", false },
+		{ "*", false },
+		{ "identity", false },
+		{ "deflate", false },
+		{ "gzip;q=1", false },
+		{ "gzip;q=0", false },
+		{ "gzip; q=0.5", false },
+		{ "GZIP", false },
+		{ "x-gzip", false },
+		{ "gzipx", false },
+		{ "gz ip", false },
+		{ "\"gzip\"", false },
+		{ ";gzip", false },
+		{ "br;gzip", false },
+		{ ",", false },
+		{ ",,,;;;===", false },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
@@ -143,10 +175,13 @@ static void the_older_version_is_of_tables_and_metadata(void **state)
 	} rows[] = {
 		{ TABLE, VDI_FORM_TABLE, false },
 		{ "application/json;as=Table;v=v1beta1;g=meta.k8s.io", VDI_FORM_TABLE, true },
-		{ "application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io", VDI_FORM_METADATA, true },
-		{ "application/json;as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io", VDI_FORM_METADATA_LIST, true },
+		{ "application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io", VDI_FORM_METADATA,
+		  true },
+		{ "application/json;as=PartialObjectMetadataList;v=v1beta1;g=meta.k8s.io",
+		  VDI_FORM_METADATA_LIST, true },
 		{ "application/json;v=v1beta1;g=meta.k8s.io", VDI_FORM_OBJECT, false },
-		{ "application/json;as=Table;v=v1beta1;g=meta.k8s.io;q=0.1,application/json", VDI_FORM_OBJECT, false },
+		{ "application/json;as=Table;v=v1beta1;g=meta.k8s.io;q=0.1,application/json", VDI_FORM_OBJECT,
+		  false },
 		{ "", VDI_FORM_OBJECT, false },
 	};
 
@@ -154,7 +189,8 @@ static void the_older_version_is_of_tables_and_metadata(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_negotiated got = { .v1beta1 = true };
 
-		assert_true(vdi_negotiate(vd_bytes_of(rows[i].accept), VDI_FORMS_LIST | VDI_FORMS_RESOURCE, &got));
+		assert_true(vdi_negotiate(vd_bytes_of(rows[i].accept), VDI_FORMS_LIST | VDI_FORMS_RESOURCE,
+					  &got));
 		assert_int_equal(got.form, rows[i].form);
 		assert_int_equal(got.v1beta1, rows[i].v1beta1);
 	}

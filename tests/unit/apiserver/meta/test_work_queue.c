@@ -1,4 +1,5 @@
-/* Unit tests of apiserver/meta/work_queue.c: all that is posted runs once, on other threads, and the queue has an end. */
+/* Unit tests of apiserver/meta/work_queue.c: all that is posted runs once, on other threads, and the queue
+ * has an end. */
 #include <stdatomic.h>
 
 #include "actor_sim.h"
@@ -10,7 +11,7 @@
 
 struct piece {
 	struct vdi_work	 work;
-	struct vdi_wait	*go; /* NULL: do not wait */
+	struct vdi_wait *go; /* NULL: do not wait */
 	struct vdi_wait	 done;
 	unsigned	 runs;
 	bool		 was_current;
@@ -41,9 +42,11 @@ static void all_that_is_posted_runs_once(void **state)
 	assert_status(vdi_work_queue_init(&queue, env, "long_work"), VD_OK);
 	for (size_t i = 0; i < VDI_WORK_THREADS; i++)
 		vdi_wait_init(&go[i], env);
-	/* The first ones hold the threads, so the others wait in the queue; whether the threads have taken theirs by now is not known. */
+	/* The first ones hold the threads, so the others wait in the queue; whether the threads have taken
+	 * theirs by now is not known. */
 	for (; status == VD_OK && posted < VDI_ARRAY_SIZE(pieces); posted += status == VD_OK) {
-		pieces[posted] = (struct piece) { .work = { run }, .go = posted < VDI_WORK_THREADS ? &go[posted] : NULL };
+		pieces[posted] = (struct piece) { .work = { run },
+						  .go = posted < VDI_WORK_THREADS ? &go[posted] : NULL };
 		vdi_wait_init(&pieces[posted].done, env);
 		status = vdi_work_queue_post(&queue, &pieces[posted].work);
 	}

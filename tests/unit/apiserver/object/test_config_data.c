@@ -1,15 +1,28 @@
-/* Unit tests of apiserver/object/config_data.c: what is stored of a written Secret or ConfigMap, and what is refused. */
+/* Unit tests of apiserver/object/config_data.c: what is stored of a written Secret or ConfigMap, and what is
+ * refused. */
 #include "vdtest.h"
 
 #include "config_data.h"
 
-static const struct vdi_resource secrets = { .group = "", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true, .built_in = true };
-static const struct vdi_resource maps = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true, .built_in = true };
-static const struct vdi_resource custom = { .group = "example.com", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true };
+static const struct vdi_resource secrets = { .group = "",
+					     .version = "v1",
+					     .kind = "Secret",
+					     .plural = "secrets",
+					     .namespaced = true,
+					     .built_in = true };
+static const struct vdi_resource maps = { .group = "",
+					  .version = "v1",
+					  .kind = "ConfigMap",
+					  .plural = "configmaps",
+					  .namespaced = true,
+					  .built_in = true };
+static const struct vdi_resource custom = {
+	.group = "example.com", .version = "v1", .kind = "Secret", .plural = "secrets", .namespaced = true
+};
 
 struct row {
 	const struct vdi_resource *resource;
-	const char		  *old;	 /* NULL: it is new */
+	const char		  *old; /* NULL: it is new */
 	const char		  *sent;
 	const char		  *text; /* what is stored, or the faults */
 };
@@ -65,18 +78,28 @@ static void a_secret_has_a_type(void **state)
 static void string_data_is_merged_and_never_stored(void **state)
 {
 	static const struct row rows[] = {
-		{ &secrets, NULL, "{\"stringData\":{\"a\":\"x\"}}", "{\"data\":{\"a\":\"eA==\"},\"type\":\"Opaque\"}" },
-		{ &secrets, NULL, "{\"data\":{\"a\":\"eQ==\",\"b\":\"eg==\"},\"stringData\":{\"a\":\"x\",\"c\":\"\"},\"type\":\"t\"}",
+		{ &secrets, NULL, "{\"stringData\":{\"a\":\"x\"}}",
+		  "{\"data\":{\"a\":\"eA==\"},\"type\":\"Opaque\"}" },
+		{ &secrets, NULL,
+		  "{\"data\":{\"a\":\"eQ==\",\"b\":\"eg==\"},\"stringData\":{\"a\":\"x\",\"c\":\"\"},"
+		  "\"type\":\"t\"}",
 		  "{\"data\":{\"a\":\"eA==\",\"b\":\"eg==\",\"c\":\"\"},\"type\":\"t\"}" },
-		{ &secrets, NULL, "{\"stringData\":{\"a\":\"\\u00f6\\n\"}}", "{\"data\":{\"a\":\"w7YK\"},\"type\":\"Opaque\"}" },
-		{ &secrets, NULL, "{\"stringData\":{\"a\":null}}", "{\"data\":{\"a\":\"\"},\"type\":\"Opaque\"}" },
+		{ &secrets, NULL, "{\"stringData\":{\"a\":\"\\u00f6\\n\"}}",
+		  "{\"data\":{\"a\":\"w7YK\"},\"type\":\"Opaque\"}" },
+		{ &secrets, NULL, "{\"stringData\":{\"a\":null}}",
+		  "{\"data\":{\"a\":\"\"},\"type\":\"Opaque\"}" },
 		{ &secrets, NULL, "{\"stringData\":{}}", "{\"type\":\"Opaque\"}" },
-		{ &secrets, NULL, "{\"stringData\":null,\"data\":null,\"immutable\":null}", "{\"type\":\"Opaque\"}" },
+		{ &secrets, NULL, "{\"stringData\":null,\"data\":null,\"immutable\":null}",
+		  "{\"type\":\"Opaque\"}" },
 		{ &secrets, NULL, "{\"data\":{\"a\":null}}", "{\"data\":{\"a\":\"\"},\"type\":\"Opaque\"}" },
-		{ &secrets, NULL, "{\"data\":{\"a\":\"eA=\\r=\"}}", "{\"data\":{\"a\":\"eA==\"},\"type\":\"Opaque\"}" },
-		{ &secrets, NULL, "{\"data\":{\"a\":\"eA=\\n=\"}}", "{\"data\":{\"a\":\"eA==\"},\"type\":\"Opaque\"}" },
-		{ &secrets, NULL, "{\"data\":{\"a\":\"eA=\\r\\n=\\n\"}}", "{\"data\":{\"a\":\"eA==\"},\"type\":\"Opaque\"}" },
-		{ &maps, NULL, "{\"data\":{\"a\":null,\"b\":\"x\\n\"},\"binaryData\":{}}", "{\"data\":{\"a\":\"\",\"b\":\"x\\n\"}}" },
+		{ &secrets, NULL, "{\"data\":{\"a\":\"eA=\\r=\"}}",
+		  "{\"data\":{\"a\":\"eA==\"},\"type\":\"Opaque\"}" },
+		{ &secrets, NULL, "{\"data\":{\"a\":\"eA=\\n=\"}}",
+		  "{\"data\":{\"a\":\"eA==\"},\"type\":\"Opaque\"}" },
+		{ &secrets, NULL, "{\"data\":{\"a\":\"eA=\\r\\n=\\n\"}}",
+		  "{\"data\":{\"a\":\"eA==\"},\"type\":\"Opaque\"}" },
+		{ &maps, NULL, "{\"data\":{\"a\":null,\"b\":\"x\\n\"},\"binaryData\":{}}",
+		  "{\"data\":{\"a\":\"\",\"b\":\"x\\n\"}}" },
 	};
 
 	check_all(rows, VDI_ARRAY_SIZE(rows));
@@ -86,30 +109,50 @@ static void string_data_is_merged_and_never_stored(void **state)
 
 static void what_is_immutable_does_not_change(void **state)
 {
-#define FIXED	     "\"immutable\":true,\"type\":\"t\""
+#define FIXED "\"immutable\":true,\"type\":\"t\""
 #define FIXED_SECRET "{\"data\":{\"a\":\"eA==\"}," FIXED "}"
-#define FIXED_MAP    "{\"data\":{\"a\":\"x\"},\"binaryData\":{\"b\":\"eA==\"},\"immutable\":true}"
+#define FIXED_MAP "{\"data\":{\"a\":\"x\"},\"binaryData\":{\"b\":\"eA==\"},\"immutable\":true}"
 	static const struct row rows[] = {
 		{ &secrets, FIXED_SECRET, FIXED_SECRET, FIXED_SECRET },
-		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eA==\"},\"type\":\"t\"}", "immutable: Forbidden: field is immutable when " SET },
-		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eA==\"},\"immutable\":null,\"type\":\"t\"}", "immutable: Forbidden: field is immutable when " SET },
-		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eA==\"},\"immutable\":false,\"type\":\"t\"}", "immutable: Forbidden: field is immutable when " SET },
-		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eQ==\"}," FIXED "}", "data: Forbidden: field is immutable when " SET },
-		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eA==\",\"b\":\"\"}," FIXED "}", "data: Forbidden: field is immutable when " SET },
+		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eA==\"},\"type\":\"t\"}",
+		  "immutable: Forbidden: field is immutable when " SET },
+		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eA==\"},\"immutable\":null,\"type\":\"t\"}",
+		  "immutable: Forbidden: field is immutable when " SET },
+		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eA==\"},\"immutable\":false,\"type\":\"t\"}",
+		  "immutable: Forbidden: field is immutable when " SET },
+		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eQ==\"}," FIXED "}",
+		  "data: Forbidden: field is immutable when " SET },
+		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eA==\",\"b\":\"\"}," FIXED "}",
+		  "data: Forbidden: field is immutable when " SET },
 		{ &secrets, FIXED_SECRET, "{" FIXED "}", "data: Forbidden: field is immutable when " SET },
-		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eA==\"},\"stringData\":{\"a\":\"y\"}," FIXED "}", "data: Forbidden: field is immutable when " SET },
-		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eQ==\"},\"stringData\":{\"a\":\"x\"}," FIXED "}", FIXED_SECRET },
-		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eA==\"},\"immutable\":true}", "type: Invalid value: \"Opaque\": field is immutable" },
-		{ &secrets, "{\"type\":\"t\"}", "{\"type\":\"u\"}", "type: Invalid value: \"u\": field is immutable" },
-		{ &secrets, "{\"data\":{}}", "{\"type\":\"Opaque\"}", "{\"type\":\"Opaque\"}" }, /* stored without a type */
-		{ &secrets, "{\"immutable\":true}", "{\"data\":{},\"immutable\":true}", "{\"immutable\":true,\"type\":\"Opaque\"}" },
-		{ &secrets, "{\"immutable\":false,\"data\":{\"a\":\"eA==\"}}", "{\"immutable\":true,\"data\":{\"a\":\"eQ==\"}}", "{\"immutable\":true,\"data\":{\"a\":\"eQ==\"},\"type\":\"Opaque\"}" },
+		{ &secrets, FIXED_SECRET,
+		  "{\"data\":{\"a\":\"eA==\"},\"stringData\":{\"a\":\"y\"}," FIXED "}",
+		  "data: Forbidden: field is immutable when " SET },
+		{ &secrets, FIXED_SECRET,
+		  "{\"data\":{\"a\":\"eQ==\"},\"stringData\":{\"a\":\"x\"}," FIXED "}", FIXED_SECRET },
+		{ &secrets, FIXED_SECRET, "{\"data\":{\"a\":\"eA==\"},\"immutable\":true}",
+		  "type: Invalid value: \"Opaque\": field is immutable" },
+		{ &secrets, "{\"type\":\"t\"}", "{\"type\":\"u\"}",
+		  "type: Invalid value: \"u\": field is immutable" },
+		{ &secrets, "{\"data\":{}}", "{\"type\":\"Opaque\"}",
+		  "{\"type\":\"Opaque\"}" }, /* stored without a type */
+		{ &secrets, "{\"immutable\":true}", "{\"data\":{},\"immutable\":true}",
+		  "{\"immutable\":true,\"type\":\"Opaque\"}" },
+		{ &secrets, "{\"immutable\":false,\"data\":{\"a\":\"eA==\"}}",
+		  "{\"immutable\":true,\"data\":{\"a\":\"eQ==\"}}",
+		  "{\"immutable\":true,\"data\":{\"a\":\"eQ==\"},\"type\":\"Opaque\"}" },
 		{ &maps, FIXED_MAP, FIXED_MAP, FIXED_MAP },
-		{ &maps, FIXED_MAP, "{\"data\":{\"a\":\"x\"},\"binaryData\":{\"b\":\"eA==\"}}", "immutable: Forbidden: field is immutable when " SET },
-		{ &maps, FIXED_MAP, "{\"data\":{\"a\":\"y\"},\"binaryData\":{\"b\":\"eA==\"},\"immutable\":true}", "data: Forbidden: field is immutable when " SET },
-		{ &maps, FIXED_MAP, "{\"data\":{\"a\":\"x\"},\"immutable\":true}", "binaryData: Forbidden: field is immutable when " SET },
+		{ &maps, FIXED_MAP, "{\"data\":{\"a\":\"x\"},\"binaryData\":{\"b\":\"eA==\"}}",
+		  "immutable: Forbidden: field is immutable when " SET },
+		{ &maps, FIXED_MAP,
+		  "{\"data\":{\"a\":\"y\"},\"binaryData\":{\"b\":\"eA==\"},\"immutable\":true}",
+		  "data: Forbidden: field is immutable when " SET },
+		{ &maps, FIXED_MAP, "{\"data\":{\"a\":\"x\"},\"immutable\":true}",
+		  "binaryData: Forbidden: field is immutable when " SET },
 		{ &maps, FIXED_MAP, "{}",
-		  "[immutable: Forbidden: field is immutable when " SET ", data: Forbidden: field is immutable when " SET ", binaryData: Forbidden: field is immutable when " SET "]" },
+		  "[immutable: Forbidden: field is immutable when " SET
+		  ", data: Forbidden: field is immutable when " SET
+		  ", binaryData: Forbidden: field is immutable when " SET "]" },
 	};
 
 	check_all(rows, VDI_ARRAY_SIZE(rows));
@@ -117,16 +160,23 @@ static void what_is_immutable_does_not_change(void **state)
 
 static void keys_are_file_names(void **state)
 {
-#define SHAPE "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+#define SHAPE                                                                                                \
+	"a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or " \
+	"'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 	static const struct row rows[] = {
-		{ &maps, NULL, "{\"data\":{\"A_b-c.d\":\"\",\"...x\":\"\"}}", "data[...x]: Invalid value: \"...x\": must not start with '..'" },
+		{ &maps, NULL, "{\"data\":{\"A_b-c.d\":\"\",\"...x\":\"\"}}",
+		  "data[...x]: Invalid value: \"...x\": must not start with '..'" },
 		{ &maps, NULL, "{\"data\":{\".x\":\"\",\"0\":\"\"}}", "{\"data\":{\".x\":\"\",\"0\":\"\"}}" },
 		{ &maps, NULL, "{\"data\":{\"a b\":\"\"}}", "data[a b]: Invalid value: \"a b\": " SHAPE },
 		{ &maps, NULL, "{\"data\":{\"\":\"\"}}", "data[]: Invalid value: \"\": " SHAPE },
-		{ &maps, NULL, "{\"binaryData\":{\".\":\"\"}}", "binaryData[.]: Invalid value: \".\": must not be '.'" },
-		{ &secrets, NULL, "{\"data\":{\"..\":\"\"}}", "data[..]: Invalid value: \"..\": must not be '..'" },
-		{ &secrets, NULL, "{\"stringData\":{\"a/b\":\"\"}}", "data[a/b]: Invalid value: \"a/b\": " SHAPE },
-		{ &maps, NULL, "{\"data\":{\"a\":\"\"},\"binaryData\":{\"a\":\"\"}}", "data[a]: Invalid value: \"a\": duplicate of key present in binaryData" },
+		{ &maps, NULL, "{\"binaryData\":{\".\":\"\"}}",
+		  "binaryData[.]: Invalid value: \".\": must not be '.'" },
+		{ &secrets, NULL, "{\"data\":{\"..\":\"\"}}",
+		  "data[..]: Invalid value: \"..\": must not be '..'" },
+		{ &secrets, NULL, "{\"stringData\":{\"a/b\":\"\"}}",
+		  "data[a/b]: Invalid value: \"a/b\": " SHAPE },
+		{ &maps, NULL, "{\"data\":{\"a\":\"\"},\"binaryData\":{\"a\":\"\"}}",
+		  "data[a]: Invalid value: \"a\": duplicate of key present in binaryData" },
 	};
 
 	check_all(rows, VDI_ARRAY_SIZE(rows));
@@ -136,20 +186,41 @@ static void types_have_their_keys(void **state)
 {
 #define REDACTED "Invalid value: \"<secret contents redacted>\": must be a JSON object"
 	static const struct row rows[] = {
-		{ &secrets, NULL, "{\"type\":\"kubernetes.io/tls\",\"data\":{\"tls.crt\":\"\"}}", "data[tls.key]: Required value" },
-		{ &secrets, NULL, "{\"type\":\"kubernetes.io/tls\",\"data\":{\"tls.crt\":\"\",\"tls.key\":\"\"}}", "{\"type\":\"kubernetes.io/tls\",\"data\":{\"tls.crt\":\"\",\"tls.key\":\"\"}}" },
-		{ &secrets, NULL, "{\"type\":\"kubernetes.io/basic-auth\"}", "[data[username]: Required value, data[password]: Required value]" },
-		{ &secrets, NULL, "{\"type\":\"kubernetes.io/basic-auth\",\"data\":{\"password\":\"\"}}", "{\"type\":\"kubernetes.io/basic-auth\",\"data\":{\"password\":\"\"}}" },
-		{ &secrets, NULL, "{\"type\":\"kubernetes.io/ssh-auth\",\"stringData\":{\"ssh-privatekey\":\"\"}}", "data[ssh-privatekey]: Required value" },
-		{ &secrets, NULL, "{\"type\":\"kubernetes.io/ssh-auth\",\"data\":{\"ssh-privatekey\":\"eA==\"}}", "{\"type\":\"kubernetes.io/ssh-auth\",\"data\":{\"ssh-privatekey\":\"eA==\"}}" },
-		{ &secrets, NULL, "{\"type\":\"kubernetes.io/dockercfg\"}", "data[.dockercfg]: Required value" },
-		{ &secrets, NULL, "{\"type\":\"kubernetes.io/dockercfg\",\"data\":{\".dockercfg\":\"\"}}", "data[.dockercfg]: " REDACTED },
-		{ &secrets, NULL, "{\"type\":\"kubernetes.io/dockerconfigjson\",\"stringData\":{\".dockerconfigjson\":\"[1]\"}}", "data[.dockerconfigjson]: " REDACTED },
-		{ &secrets, NULL, "{\"type\":\"kubernetes.io/dockerconfigjson\",\"stringData\":{\".dockerconfigjson\":\" {\\\"a\\\":{}}\"}}",
-		  "{\"type\":\"kubernetes.io/dockerconfigjson\",\"data\":{\".dockerconfigjson\":\"IHsiYSI6e319\"}}" },
-		{ &secrets, NULL, "{\"type\":\"kubernetes.io/service-account-token\"}", "metadata.annotations[kubernetes.io/service-account.name]: Required value" },
-		{ &secrets, NULL, "{\"metadata\":{\"annotations\":{\"kubernetes.io/service-account.name\":\"s\"}},\"type\":\"kubernetes.io/service-account-token\"}",
-		  "{\"metadata\":{\"annotations\":{\"kubernetes.io/service-account.name\":\"s\"}},\"type\":\"kubernetes.io/service-account-token\"}" },
+		{ &secrets, NULL, "{\"type\":\"kubernetes.io/tls\",\"data\":{\"tls.crt\":\"\"}}",
+		  "data[tls.key]: Required value" },
+		{ &secrets, NULL,
+		  "{\"type\":\"kubernetes.io/tls\",\"data\":{\"tls.crt\":\"\",\"tls.key\":\"\"}}",
+		  "{\"type\":\"kubernetes.io/tls\",\"data\":{\"tls.crt\":\"\",\"tls.key\":\"\"}}" },
+		{ &secrets, NULL, "{\"type\":\"kubernetes.io/basic-auth\"}",
+		  "[data[username]: Required value, data[password]: Required value]" },
+		{ &secrets, NULL, "{\"type\":\"kubernetes.io/basic-auth\",\"data\":{\"password\":\"\"}}",
+		  "{\"type\":\"kubernetes.io/basic-auth\",\"data\":{\"password\":\"\"}}" },
+		{ &secrets, NULL,
+		  "{\"type\":\"kubernetes.io/ssh-auth\",\"stringData\":{\"ssh-privatekey\":\"\"}}",
+		  "data[ssh-privatekey]: Required value" },
+		{ &secrets, NULL,
+		  "{\"type\":\"kubernetes.io/ssh-auth\",\"data\":{\"ssh-privatekey\":\"eA==\"}}",
+		  "{\"type\":\"kubernetes.io/ssh-auth\",\"data\":{\"ssh-privatekey\":\"eA==\"}}" },
+		{ &secrets, NULL, "{\"type\":\"kubernetes.io/dockercfg\"}",
+		  "data[.dockercfg]: Required value" },
+		{ &secrets, NULL, "{\"type\":\"kubernetes.io/dockercfg\",\"data\":{\".dockercfg\":\"\"}}",
+		  "data[.dockercfg]: " REDACTED },
+		{ &secrets, NULL,
+		  "{\"type\":\"kubernetes.io/"
+		  "dockerconfigjson\",\"stringData\":{\".dockerconfigjson\":\"[1]\"}}",
+		  "data[.dockerconfigjson]: " REDACTED },
+		{ &secrets, NULL,
+		  "{\"type\":\"kubernetes.io/dockerconfigjson\",\"stringData\":{\".dockerconfigjson\":\" "
+		  "{\\\"a\\\":{}}\"}}",
+		  "{\"type\":\"kubernetes.io/"
+		  "dockerconfigjson\",\"data\":{\".dockerconfigjson\":\"IHsiYSI6e319\"}}" },
+		{ &secrets, NULL, "{\"type\":\"kubernetes.io/service-account-token\"}",
+		  "metadata.annotations[kubernetes.io/service-account.name]: Required value" },
+		{ &secrets, NULL,
+		  "{\"metadata\":{\"annotations\":{\"kubernetes.io/"
+		  "service-account.name\":\"s\"}},\"type\":\"kubernetes.io/service-account-token\"}",
+		  "{\"metadata\":{\"annotations\":{\"kubernetes.io/"
+		  "service-account.name\":\"s\"}},\"type\":\"kubernetes.io/service-account-token\"}" },
 	};
 
 	check_all(rows, VDI_ARRAY_SIZE(rows));
@@ -162,24 +233,28 @@ static void values_have_a_bound(void **state)
 	size_t	    size;
 
 	for (int more = 0; more < 2; more++) {
-		struct row row = { &maps, NULL, text, more ? "[]: Too long: may not be more than 1048576 bytes" : text };
+		struct row row = { &maps, NULL, text,
+				   more ? "[]: Too long: may not be more than 1048576 bytes" : text };
 
 		size = (size_t) snprintf(text, sizeof text, "{\"data\":{\"a\":\"");
 		memset(text + size, 'x', (1 << 20) - 1);
-		(void) snprintf(text + size + (1 << 20) - 1, sizeof text - size - (1 << 20), "\"},\"binaryData\":{\"b\":\"%s\"}}", more ? "eHk=" : "eA==");
+		(void) snprintf(text + size + (1 << 20) - 1, sizeof text - size - (1 << 20),
+				"\"},\"binaryData\":{\"b\":\"%s\"}}", more ? "eHk=" : "eA==");
 		check(&row);
 		row.resource = &secrets;
 		row.text = more ? "data: Too long: may not be more than 1048576 bytes" : text;
 		size = (size_t) snprintf(text, sizeof text, "{\"type\":\"t\",\"data\":{\"a\":\"");
 		memset(text + size, 'A', 1398100); /* 1048575 bytes */
-		(void) snprintf(text + size + 1398100, sizeof text - size - 1398100, "\",\"b\":\"%s\"}}", more ? "eHk=" : "eA==");
+		(void) snprintf(text + size + 1398100, sizeof text - size - 1398100, "\",\"b\":\"%s\"}}",
+				more ? "eHk=" : "eA==");
 		check(&row);
 	}
 }
 
 static void every_failed_allocation_is_reported(void **state)
 {
-	static const char text[] = "{\"data\":{\"a\":\"eA==\\n\"},\"stringData\":{\".dockercfg\":\"{}\"},\"type\":\"kubernetes.io/dockercfg\",\"immutable\":null}";
+	static const char text[] = "{\"data\":{\"a\":\"eA==\\n\"},\"stringData\":{\".dockercfg\":\"{}\"},"
+				   "\"type\":\"kubernetes.io/dockercfg\",\"immutable\":null}";
 	bool		  failed = true;
 
 	for (uint64_t nth = 1; failed; nth++) {

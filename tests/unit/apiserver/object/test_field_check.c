@@ -5,15 +5,22 @@
 #include "schema.h"
 
 static const struct vdi_resource pods = { .group = "", .version = "v1", .kind = "Pod", .plural = "pods" };
-static const struct vdi_resource widgets = { .group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets" };
+static const struct vdi_resource widgets = {
+	.group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets"
+};
 
-static const struct vdi_resource definitions = { .built_in = true, .group = "apiextensions.k8s.io", .version = "v1", .kind = "CustomResourceDefinition",
+static const struct vdi_resource definitions = { .built_in = true,
+						 .group = "apiextensions.k8s.io",
+						 .version = "v1",
+						 .kind = "CustomResourceDefinition",
 						 .plural = "customresourcedefinitions" };
 
 #define GOOD "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"priority\":1}}"
-#define BAD  "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"priority\":\"1\"}}"
-#define ODD  "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"prio\":\"1\"}}"
-#define ODDER "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"pri\":1,\"prio\":\"1\",\"containers\":[{\"nosuch\":1}]}}"
+#define BAD "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"priority\":\"1\"}}"
+#define ODD "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"prio\":\"1\"}}"
+#define ODDER                                                                                                \
+	"{\"metadata\":{\"name\":\"a\"},\"spec\":{\"pri\":1,\"prio\":\"1\",\"containers\":[{\"nosuch\":1}]}" \
+	"}"
 
 static void r612_a_patch_may_not_spoil_an_object(void **state)
 {
@@ -29,7 +36,8 @@ static void r612_a_patch_may_not_spoil_an_object(void **state)
 		{ &pods, BAD, BAD, VD_OK, "" },
 		{ &pods, GOOD, ODD, VD_OK, "unknown field \"spec.prio\"" },
 		{ &pods, ODD, ODD, VD_OK, "" }, /* what was there may stay */
-		{ &pods, ODD, ODDER, VD_OK, "unknown field \"spec.pri\", unknown field \"spec.containers[0].nosuch\"" },
+		{ &pods, ODD, ODDER, VD_OK,
+		  "unknown field \"spec.pri\", unknown field \"spec.containers[0].nosuch\"" },
 		{ &widgets, GOOD, BAD, VD_OK, "" },
 	};
 
@@ -38,12 +46,17 @@ static void r612_a_patch_may_not_spoil_an_object(void **state)
 		struct vdi_unknown_fields unknown = { .warnings = VDI_OUT_INIT, .refusal = VDI_OUT_INIT };
 		struct vd_error		  error = { 0 };
 
-		assert_status(vdi_field_check_patched(rows[i].resource, vd_bytes_of(rows[i].current), vd_bytes_of(rows[i].patched), &unknown, &error), rows[i].status);
+		assert_status(vdi_field_check_patched(rows[i].resource, vd_bytes_of(rows[i].current),
+						      vd_bytes_of(rows[i].patched), &unknown, &error),
+			      rows[i].status);
 		if (rows[i].status != VD_OK)
 			assert_string_equal(error.message, rows[i].said);
 		else
-			assert_true(vd_bytes_equal(vdi_out_slice(&unknown.refusal), vd_bytes_of(rows[i].said)));
-		assert_status(vdi_field_check_patched(rows[i].resource, vd_bytes_of(rows[i].current), vd_bytes_of(rows[i].patched), NULL, NULL), rows[i].status);
+			assert_true(
+				vd_bytes_equal(vdi_out_slice(&unknown.refusal), vd_bytes_of(rows[i].said)));
+		assert_status(vdi_field_check_patched(rows[i].resource, vd_bytes_of(rows[i].current),
+						      vd_bytes_of(rows[i].patched), NULL, NULL),
+			      rows[i].status);
 		vdi_unknown_fields_fini(&unknown);
 	}
 }
@@ -51,9 +64,11 @@ static void r612_a_patch_may_not_spoil_an_object(void **state)
 /* ---- Bodies ---- */
 
 #define DEFINITION(members) "{\"metadata\":{\"name\":\"a\"},\"spec\":{" members "}}"
-#define LONG		    "123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890"
-#define UNKNOWN(path)	    "Warning: 299 - \"unknown field \\\"" path "\\\"\"\r\n"
-#define POD_CANNOT	    "Pod in version \"v1\" cannot be handled as a Pod: "
+#define LONG                                                                                                 \
+	"12345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678" \
+	"9012345678901234567890"
+#define UNKNOWN(path) "Warning: 299 - \"unknown field \\\"" path "\\\"\"\r\n"
+#define POD_CANNOT "Pod in version \"v1\" cannot be handled as a Pod: "
 
 static struct vdi_schema *schema_of(const char *text)
 {
@@ -71,8 +86,8 @@ static struct vdi_schema *schema_of(const char *text)
 
 static void r612_bodies_are_judged_as_was_asked(void **state)
 {
-	struct vdi_resource		 with_schema = widgets;
-	struct vdi_schema		*schema;
+	struct vdi_resource with_schema = widgets;
+	struct vdi_schema  *schema;
 	const struct {
 		const struct vdi_resource *resource;
 		const char		  *subresource, *validation, *body;
@@ -84,18 +99,22 @@ static void r612_bodies_are_judged_as_was_asked(void **state)
 		{ &pods, "", "", ODD, NULL, UNKNOWN("spec.prio") },
 		{ &pods, "", "Warn", ODD, NULL, UNKNOWN("spec.prio") },
 		{ &pods, "", "Ignore", ODD, NULL, "" },
-		{ &pods, "", "Strict", ODD, POD_CANNOT "strict decoding error: unknown field \"spec.prio\"", "" },
-		{ &pods, "status", "Strict", ODD, POD_CANNOT "strict decoding error: unknown field \"spec.prio\"", "" },
+		{ &pods, "", "Strict", ODD, POD_CANNOT "strict decoding error: unknown field \"spec.prio\"",
+		  "" },
+		{ &pods, "status", "Strict", ODD,
+		  POD_CANNOT "strict decoding error: unknown field \"spec.prio\"", "" },
 		{ &pods, "scale", "Strict", ODD, NULL, "" },
 		{ &pods, "scale", "", BAD, NULL, "" },
 		{ &pods, "", "Ignore", BAD, POD_CANNOT "spec.priority: is not a number", "" },
-		{ &pods, "", "Warn", ODDER, NULL, UNKNOWN("spec.pri") UNKNOWN("spec.prio") UNKNOWN("spec.containers[0].nosuch") },
+		{ &pods, "", "Warn", ODDER, NULL,
+		  UNKNOWN("spec.pri") UNKNOWN("spec.prio") UNKNOWN("spec.containers[0].nosuch") },
 		/* What is no JSON, or no object, is told by who takes it apart. */
 		{ &pods, "", "Strict", "{", NULL, "" },
 		{ &pods, "", "Strict", "[]", NULL, "" },
 		{ &pods, "", "Strict", "\"{\"", NULL, "" },
 		{ &pods, "", "Strict", "", NULL, "" },
-		{ &pods, "", "Strict", " \t\r\n" ODD, POD_CANNOT "strict decoding error: unknown field \"spec.prio\"", "" },
+		{ &pods, "", "Strict", " \t\r\n" ODD,
+		  POD_CANNOT "strict decoding error: unknown field \"spec.prio\"", "" },
 		{ &definitions, "", "Strict", "{\"spec\":{},\"spec\":{}}", NULL, "" },
 		{ &with_schema, "", "Strict", "{\"spec\":{},\"spec\":{}}", NULL, "" },
 		/* Custom kinds are what their schema says, or anything. */
@@ -103,25 +122,35 @@ static void r612_bodies_are_judged_as_was_asked(void **state)
 		{ &with_schema, "", "Strict", "{\"spec\":{\"a\":1}}", NULL, "" },
 		{ &with_schema, "", "Warn", "{\"spec\":{\"a\":1,\"b\":2}}", NULL, UNKNOWN("spec.b") },
 		{ &with_schema, "", "Strict", "{\"spec\":{\"a\":1,\"b\":2}}",
-		  "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: unknown field \"spec.b\"", "" },
+		  "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: unknown "
+		  "field \"spec.b\"",
+		  "" },
 		{ &with_schema, "", "Strict", "[1]", NULL, "" },
 		{ &with_schema, "scale", "Strict", "{\"spec\":{\"a\":1,\"b\":2}}", NULL, "" },
 		/* Definitions of kinds. */
 		{ &definitions, "", "Strict", DEFINITION("\"group\":\"g\""), NULL, "" },
 		{ &definitions, "", "Warn", DEFINITION("\"grup\":\"g\""), NULL, UNKNOWN("spec.grup") },
 		{ &definitions, "", "Strict", DEFINITION("\"grup\":\"g\""),
-		  "CustomResourceDefinition in version \"v1\" cannot be handled as a CustomResourceDefinition: strict decoding error: unknown field \"spec.grup\"", "" },
+		  "CustomResourceDefinition in version \"v1\" cannot be handled as a "
+		  "CustomResourceDefinition: strict decoding error: unknown field \"spec.grup\"",
+		  "" },
 		{ &definitions, "", "Ignore", DEFINITION("\"group\":5"),
-		  "CustomResourceDefinition in version \"v1\" cannot be handled as a CustomResourceDefinition: spec.group: is not a string", "" },
+		  "CustomResourceDefinition in version \"v1\" cannot be handled as a "
+		  "CustomResourceDefinition: spec.group: is not a string",
+		  "" },
 	};
 
-	with_schema.schema = schema = schema_of("{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}}}");
+	with_schema.schema = schema =
+		schema_of("{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":"
+			  "{\"a\":{\"type\":\"integer\"}}}}}");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_field_check check = { rows[i].resource, vd_bytes_of(rows[i].subresource), vd_bytes_of(rows[i].validation) };
+		struct vdi_field_check check = { rows[i].resource, vd_bytes_of(rows[i].subresource),
+						 vd_bytes_of(rows[i].validation) };
 		struct vdi_out	       warnings = VDI_OUT_INIT;
 		struct vdi_http_status status = { 0 };
 
-		assert_status(vdi_field_check_body(&check, vd_bytes_of(rows[i].body), &warnings, &status), rows[i].message ? VD_INVALID : VD_OK);
+		assert_status(vdi_field_check_body(&check, vd_bytes_of(rows[i].body), &warnings, &status),
+			      rows[i].message ? VD_INVALID : VD_OK);
 		assert_int_equal(status.code, rows[i].message ? 400 : 0);
 		assert_string_equal(status.message, rows[i].message ? rows[i].message : "");
 		assert_true(vd_bytes_equal(vdi_out_slice(&warnings), vd_bytes_of(rows[i].warnings)));
@@ -135,7 +164,8 @@ static void r612_bodies_are_judged_as_was_asked(void **state)
 /* A refusal has room for the first of them. */
 static void many_unknown_members_are_cut_off(void **state)
 {
-	static const char      body[] = "{\"a" LONG "\":1,\"b" LONG "\":1,\"c" LONG "\":1,\"d" LONG "\":1,\"e" LONG "\":1,\"f" LONG "\":1,\"g" LONG "\":1,\"h" LONG "\":1}";
+	static const char body[] = "{\"a" LONG "\":1,\"b" LONG "\":1,\"c" LONG "\":1,\"d" LONG "\":1,\"e" LONG
+				   "\":1,\"f" LONG "\":1,\"g" LONG "\":1,\"h" LONG "\":1}";
 	struct vdi_field_check check = { .resource = &pods, .validation = vd_bytes_of("Strict") };
 	struct vdi_out	       warnings = VDI_OUT_INIT;
 	struct vdi_http_status status = { 0 };
@@ -149,7 +179,9 @@ static void many_unknown_members_are_cut_off(void **state)
 static void metadata_has_the_types_of_every_kind(void **state)
 {
 	static const char *const rows[][2] = {
-		{ "{\"name\":\"a\",\"labels\":{\"a\":\"b\"}}", "" }, { "{\"nosuch\":1}", "" }, { "{\"labels\":{\"a\":1}}", "metadata.labels.a: is not a string" },
+		{ "{\"name\":\"a\",\"labels\":{\"a\":\"b\"}}", "" },
+		{ "{\"nosuch\":1}", "" },
+		{ "{\"labels\":{\"a\":1}}", "metadata.labels.a: is not a string" },
 		{ "{\"name\":1}", "metadata.name: is not a string" },
 	};
 
@@ -192,7 +224,8 @@ static void check_without_memory(const struct vdi_resource *resource)
 static void bodies_without_memory_are_500(void **state)
 {
 	struct vdi_resource with_schema = widgets;
-	struct vdi_schema  *schema = schema_of("{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}}}");
+	struct vdi_schema  *schema = schema_of("{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":"
+						"\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}}}");
 
 	with_schema.schema = schema;
 	check_without_memory(&pods);

@@ -1,29 +1,67 @@
-/* Unit tests of apiserver/object/object_edit.c: what a write makes of an object, and which writes are refused. */
+/* Unit tests of apiserver/object/object_edit.c: what a write makes of an object, and which writes are
+ * refused. */
 #include "vdtest.h"
 
 #include "object_edit.h"
 
-static const struct vdi_resource maps = { .group = "", .version = "v1", .kind = "ConfigMap", .plural = "configmaps", .namespaced = true, .built_in = true };
-static const struct vdi_resource namespaces = { .group = "", .version = "v1", .kind = "Namespace", .plural = "namespaces", .built_in = true, .has_status = true };
-static const struct vdi_resource deployments = { .group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments", .namespaced = true, .built_in = true,
-						 .has_status = true, .has_scale = true, .has_generation = true };
-static const struct vdi_resource widgets = { .group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets", .namespaced = true, .has_status = true,
-					     .has_scale = true, .has_generation = true };
+static const struct vdi_resource maps = { .group = "",
+					  .version = "v1",
+					  .kind = "ConfigMap",
+					  .plural = "configmaps",
+					  .namespaced = true,
+					  .built_in = true };
+static const struct vdi_resource namespaces = { .group = "",
+						.version = "v1",
+						.kind = "Namespace",
+						.plural = "namespaces",
+						.built_in = true,
+						.has_status = true };
+static const struct vdi_resource deployments = { .group = "apps",
+						 .version = "v1",
+						 .kind = "Deployment",
+						 .plural = "deployments",
+						 .namespaced = true,
+						 .built_in = true,
+						 .has_status = true,
+						 .has_scale = true,
+						 .has_generation = true };
+static const struct vdi_resource widgets = { .group = "example.com",
+					     .version = "v1",
+					     .kind = "Widget",
+					     .plural = "widgets",
+					     .namespaced = true,
+					     .has_status = true,
+					     .has_scale = true,
+					     .has_generation = true };
 
-static const struct vdi_resource leases = { .group = "coordination.k8s.io", .version = "v1", .kind = "Lease", .plural = "leases", .namespaced = true, .built_in = true,
+static const struct vdi_resource leases = { .group = "coordination.k8s.io",
+					    .version = "v1",
+					    .kind = "Lease",
+					    .plural = "leases",
+					    .namespaced = true,
+					    .built_in = true,
 					    .needs_version = true };
 
 /* 2026-05-28T20:26:40Z */
 #define NOW ((vd_wall) { (int64_t) 1780000000 * 1000000000 })
 
-#define META "\"metadata\":{\"resourceVersion\":\"7\",\"name\":\"a\",\"namespace\":\"default\",\"uid\":\"u\",\"creationTimestamp\":\"2026-05-28T20:00:00Z\",\"generation\":1}"
-#define NAMESPACE_META "\"metadata\":{\"resourceVersion\":\"7\",\"name\":\"a\",\"uid\":\"u\",\"creationTimestamp\":\"2026-05-28T20:00:00Z\"}"
+#define META                                                                                                 \
+	"\"metadata\":{\"resourceVersion\":\"7\",\"name\":\"a\",\"namespace\":\"default\",\"uid\":\"u\","    \
+	"\"creationTimestamp\":\"2026-05-28T20:00:00Z\",\"generation\":1}"
+#define NAMESPACE_META                                                                                       \
+	"\"metadata\":{\"resourceVersion\":\"7\",\"name\":\"a\",\"uid\":\"u\",\"creationTimestamp\":\"2026-" \
+	"05-28T20:00:00Z\"}"
 
 static const char map[] = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"," META ",\"data\":{\"k\":\"v\"}}";
-static const char deployment[] = "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\"," META ",\"spec\":{\"replicas\":1},\"status\":{\"replicas\":1}}";
-static const char lease[] = "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\"," META ",\"spec\":{}}";
-static const char widget[] = "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\"," META ",\"spec\":{\"replicas\":1},\"status\":{\"replicas\":1}}";
-static const char namespace[] = "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\"," NAMESPACE_META ",\"spec\":{\"finalizers\":[\"kubernetes\"]},\"status\":{\"phase\":\"Active\"}}";
+static const char deployment[] = "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\"," META
+				 ",\"spec\":{\"replicas\":1},\"status\":{\"replicas\":1}}";
+static const char lease[] =
+	"{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\"," META ",\"spec\":{}}";
+static const char widget[] = "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\"," META
+			     ",\"spec\":{\"replicas\":1},\"status\":{\"replicas\":1}}";
+static const char namespace[] =
+	"{\"apiVersion\":\"v1\",\"kind\":\"Namespace\"," NAMESPACE_META
+	",\"spec\":{\"finalizers\":[\"kubernetes\"]},\"status\":{\"phase\":\"Active\"}}";
 
 struct row {
 	const struct vdi_resource *resource;
@@ -37,8 +75,14 @@ struct row {
 
 static vd_status edit(const struct row *row, struct vdi_edited *edited, struct vdi_http_status *status)
 {
-	struct vdi_edit edit = { .resource = row->resource, .namespace_name = vd_bytes_of("default"), .name = vd_bytes_of("a"), .body = vd_bytes_of(row->body), .part = row->part,
-				 .patch = row->patch, .now = NOW, .random = { 1, 2, 3 } };
+	struct vdi_edit edit = { .resource = row->resource,
+				 .namespace_name = vd_bytes_of("default"),
+				 .name = vd_bytes_of("a"),
+				 .body = vd_bytes_of(row->body),
+				 .part = row->part,
+				 .patch = row->patch,
+				 .now = NOW,
+				 .random = { 1, 2, 3 } };
 
 	memset(edited, 0, sizeof *edited);
 	*status = (struct vdi_http_status) { 0 };
@@ -55,12 +99,16 @@ static void check(const struct row *row)
 	vdi_out_bytes(&edited.text, (struct vd_bytes) { "", 1 });
 	if (row->code == 0)
 		text = edited.text.data;
-	if (result != (row->code ? VD_INVALID : VD_OK) || status.code != row->code || !strstr(text, row->text))
-		fail_msg("%s: %d %s %s", row->body, status.code, status.message, row->code == 0 ? edited.text.data : "");
+	if (result != (row->code ? VD_INVALID : VD_OK) || status.code != row->code ||
+	    !strstr(text, row->text))
+		fail_msg("%s: %d %s %s", row->body, status.code, status.message,
+			 row->code == 0 ? edited.text.data : "");
 	vdi_edited_fini(&edited);
 }
 
-#define LABELLED(more) "\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":null,\"y\":\"z\"},\"annotations\":{\"n\":null}" more "}"
+#define LABELLED(more)                                                                                       \
+	"\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":null,\"y\":\"z\"},\"annotations\":{\"n\":null}" more \
+	"}"
 #define NAMELESS "the name of the object (a based on URL) was undeterminable: name must be provided"
 #define UNCONDITIONAL "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
 
@@ -68,14 +116,19 @@ static void r661_the_object_that_is_written_says_which_it_is(void **state)
 {
 	static const struct row rows[] = {
 		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{}", 400, NAMELESS },
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{},\"data\":{}}", 400, NAMELESS },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{},\"data\":{}}", 400,
+		  NAMELESS },
 		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":null}", 400, NAMELESS },
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS, "[{\"op\":\"remove\",\"path\":\"/metadata/name\"}]", 400, NAMELESS },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS,
+		  "[{\"op\":\"remove\",\"path\":\"/metadata/name\"}]", 400, NAMELESS },
 		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{}", 400, NAMELESS },
 		{ &namespaces, namespace, VDI_EDIT_STATUS, VDI_PATCH_NONE, "{\"status\":{}}", 400, NAMELESS },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"spec\":{\"replicas\":0}}", 400, NAMELESS },
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"b\"}}", 400, "the name of the object (b) does not match the name on the URL (a)" },
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"},\"data\":{\"k\":\"w\"}}", 0, "\"k\":\"w\"" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"spec\":{\"replicas\":0}}",
+		  400, NAMELESS },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"b\"}}", 400,
+		  "the name of the object (b) does not match the name on the URL (a)" },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{\"metadata\":{\"name\":\"a\"},\"data\":{\"k\":\"w\"}}", 0, "\"k\":\"w\"" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
@@ -85,21 +138,40 @@ static void r661_the_object_that_is_written_says_which_it_is(void **state)
 static void r662_only_kubernetes_own_kinds_are_replaced_whatever_their_version(void **state)
 {
 	static const struct row rows[] = {
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"6\"}}", 409, "the object has been modified" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\"}}", 422,
-		  "widgets.example.com \"a\" is invalid: " UNCONDITIONAL },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"0\"}}", 422,
-		  UNCONDITIONAL },
-		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\"}}", 422, UNCONDITIONAL },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"resourceVersion\":null}}", 422, UNCONDITIONAL },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"6\"}}", 409,
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"6\"}}", 409,
 		  "the object has been modified" },
 		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
-		  "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":{\"replicas\":5}}", 0, "\"replicas\":5" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"spec\":{\"replicas\":6}}", 0, "\"replicas\":6" },
-		{ &leases, lease, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"}}", 422, "leases.coordination.k8s.io \"a\" is invalid: " UNCONDITIONAL },
-		{ &leases, lease, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":{\"holderIdentity\":\"h\"}}", 0, "\"holderIdentity\":\"h\"" },
-		{ &widgets, widget, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":4}}", 0, "\"replicas\":4" },
+		  "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\"}}",
+		  422, "widgets.example.com \"a\" is invalid: " UNCONDITIONAL },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"example.com/"
+		  "v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"0\"}}",
+		  422, UNCONDITIONAL },
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\"}}",
+		  422, UNCONDITIONAL },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE,
+		  "{\"metadata\":{\"resourceVersion\":null}}", 422, UNCONDITIONAL },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"example.com/"
+		  "v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"6\"}}",
+		  409, "the object has been modified" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"example.com/"
+		  "v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":"
+		  "{\"replicas\":5}}",
+		  0, "\"replicas\":5" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"spec\":{\"replicas\":6}}", 0,
+		  "\"replicas\":6" },
+		{ &leases, lease, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"}}", 422,
+		  "leases.coordination.k8s.io \"a\" is invalid: " UNCONDITIONAL },
+		{ &leases, lease, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":{\"holderIdentity\":"
+		  "\"h\"}}",
+		  0, "\"holderIdentity\":\"h\"" },
+		{ &widgets, widget, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":4}}", 0, "\"replicas\":4" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
@@ -111,15 +183,29 @@ static void r662_only_kubernetes_own_kinds_are_replaced_whatever_their_version(v
 static void h347_a_scale_is_a_number_that_there_can_be(void **state)
 {
 	static const struct row rows[] = {
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":3}}", 0, "\"replicas\":3" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"apiVersion\":\"autoscaling/v1\",\"kind\":\"Scale\"," SCALE ",\"spec\":{\"replicas\":0}}", 0, "\"replicas\":0" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":-2}}", 422,
-		  "Scale.autoscaling \"a\" is invalid: spec.replicas: Invalid value: -2: must be greater than or equal to 0" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":\"3\"}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":1.5}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":2147483648}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":[]}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"," SCALE ",\"spec\":{\"replicas\":1}}", 400,
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{" SCALE ",\"spec\":{\"replicas\":3}}", 0, "\"replicas\":3" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"autoscaling/v1\",\"kind\":\"Scale\"," SCALE
+		  ",\"spec\":{\"replicas\":0}}",
+		  0, "\"replicas\":0" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{" SCALE ",\"spec\":{\"replicas\":-2}}", 422,
+		  "Scale.autoscaling \"a\" is invalid: spec.replicas: Invalid value: -2: must be greater "
+		  "than or equal to 0" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{" SCALE ",\"spec\":{\"replicas\":\"3\"}}", 400,
+		  "Scale in version \"v1\" cannot be handled as a Scale: " },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{" SCALE ",\"spec\":{\"replicas\":1.5}}", 400,
+		  "Scale in version \"v1\" cannot be handled as a Scale: " },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{" SCALE ",\"spec\":{\"replicas\":2147483648}}", 400,
+		  "Scale in version \"v1\" cannot be handled as a Scale: " },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":[]}", 400,
+		  "Scale in version \"v1\" cannot be handled as a Scale: " },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"," SCALE ",\"spec\":{\"replicas\":1}}", 400,
 		  "Pod in version \"v1\" cannot be handled as a Scale" },
 	};
 
@@ -131,37 +217,55 @@ static void h347_a_scale_is_a_number_that_there_can_be(void **state)
 static void h347_a_scale_without_a_number_is_zero(void **state)
 {
 	static const struct row rows[] = {
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\"," SCALE ",\"spec\":{},\"status\":{\"replicas\":1}}", 0,
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\"," SCALE
+		  ",\"spec\":{},\"status\":{\"replicas\":1}}",
+		  0, "\"spec\":{\"replicas\":0}" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE "}", 0,
 		  "\"spec\":{\"replicas\":0}" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE "}", 0, "\"spec\":{\"replicas\":0}" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":null}}", 0, "\"spec\":{\"replicas\":0}" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_MERGE, "{\"spec\":null}", 0, "\"spec\":{\"replicas\":0}" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_OPERATIONS, "[{\"op\":\"remove\",\"path\":\"/spec/replicas\"}]", 0, "\"spec\":{\"replicas\":0}" },
-		{ &widgets, widget, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}", 0, "\"spec\":{\"replicas\":0}" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{" SCALE ",\"spec\":{\"replicas\":null}}", 0, "\"spec\":{\"replicas\":0}" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_MERGE, "{\"spec\":null}", 0,
+		  "\"spec\":{\"replicas\":0}" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_OPERATIONS,
+		  "[{\"op\":\"remove\",\"path\":\"/spec/replicas\"}]", 0, "\"spec\":{\"replicas\":0}" },
+		{ &widgets, widget, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}", 0, "\"spec\":{\"replicas\":0}" },
 		/* A patch that does not mention the number leaves it. */
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_MERGE, "{\"spec\":{}}", 0, "\"spec\":{\"replicas\":1}" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_MERGE, "{\"spec\":{}}", 0,
+		  "\"spec\":{\"replicas\":1}" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
 		check(&rows[i]);
 }
 
-/* As upstream, which stores the numbers of custom kinds as Go values; Kubernetes' own are checked by their types before. */
+/* As upstream, which stores the numbers of custom kinds as Go values; Kubernetes' own are checked by their
+ * types before. */
 static void a_custom_kinds_whole_numbers_are_stored_as_such(void **state)
 {
-#define WIDGET_IS(what) "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":{\"x\":" what "}}"
+#define WIDGET_IS(what)                                                                                      \
+	"{\"apiVersion\":\"example.com/"                                                                     \
+	"v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":{"        \
+	"\"x\":" what "}}"
 	static const struct row rows[] = {
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_IS("[1.0,1e2,-0,{\"y\":2.50e1}]"), 0, "\"spec\":{\"x\":[1,100,0,{\"y\":25}]}" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_IS("[1.5,1e-3,18446744073709551616,\"1.0\"]"), 0, "[1.5,1e-3,18446744073709551616,\"1.0\"]" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"spec\":{\"x\":1.0}}", 0, "\"x\":1}" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS, "[{\"op\":\"add\",\"path\":\"/spec/x\",\"value\":1e1}]", 0, "\"x\":10}" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_IS("[1.0,1e2,-0,{\"y\":2.50e1}]"),
+		  0, "\"spec\":{\"x\":[1,100,0,{\"y\":25}]}" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  WIDGET_IS("[1.5,1e-3,18446744073709551616,\"1.0\"]"), 0,
+		  "[1.5,1e-3,18446744073709551616,\"1.0\"]" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"spec\":{\"x\":1.0}}", 0,
+		  "\"x\":1}" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS,
+		  "[{\"op\":\"add\",\"path\":\"/spec/x\",\"value\":1e1}]", 0, "\"x\":10}" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
 		check(&rows[i]);
 }
 
-/* What says the same in other words is no change: no write, and metadata.generation stays. rules: R-135, T-031 */
+/* What says the same in other words is no change: no write, and metadata.generation stays.
+ * rules: R-135, T-031 */
 static void r135_absent_null_and_empty_are_no_change(void **state)
 {
 #define UPDATED(more) "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"replicas\":1" more "}"
@@ -169,17 +273,32 @@ static void r135_absent_null_and_empty_are_no_change(void **state)
 		struct row row;
 		bool	   unchanged;
 	} rows[] = {
-		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"labels\":{},\"finalizers\":[],\"ownerReferences\":null},\"data\":{\"k\":\"v\"},\"binaryData\":{}}" }, true },
-		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"selfLink\":\"/a\"},\"data\":{\"k\":\"v\"}}" }, true },
-		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"selfLink\":\"/a\"}}" }, true },
-		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"annotations\":{}}}" }, true },
+		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		    "{\"metadata\":{\"name\":\"a\",\"labels\":{},\"finalizers\":[],\"ownerReferences\":null},"
+		    "\"data\":{\"k\":\"v\"},\"binaryData\":{}}" },
+		  true },
+		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		    "{\"metadata\":{\"name\":\"a\",\"selfLink\":\"/a\"},\"data\":{\"k\":\"v\"}}" },
+		  true },
+		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"selfLink\":\"/a\"}}" },
+		  true },
+		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"annotations\":{}}}" },
+		  true },
 		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"immutable\":false}" }, false },
 		{ { &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"data\":{\"l\":\"\"}}" }, false },
-		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE, UPDATED(",\"paused\":false,\"minReadySeconds\":0,\"strategy\":{}}") }, true },
-		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE, UPDATED("},\"status\":{}") }, true },
-		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}" }, true }, /* the default is 1 */
-		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE, UPDATED(",\"revisionHistoryLimit\":0}") }, false },
-		{ { &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"labels\":{}}}" }, true },
+		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		    UPDATED(",\"paused\":false,\"minReadySeconds\":0,\"strategy\":{}}") },
+		  true },
+		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE, UPDATED("},\"status\":{}") },
+		  true },
+		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		    "{\"metadata\":{\"name\":\"a\"},\"spec\":{}}" },
+		  true }, /* the default is 1 */
+		{ { &deployments, deployment, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		    UPDATED(",\"revisionHistoryLimit\":0}") },
+		  false },
+		{ { &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"labels\":{}}}" },
+		  true },
 		{ { &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"spec\":{\"x\":{}}}" }, false },
 	};
 
@@ -192,7 +311,8 @@ static void r135_absent_null_and_empty_are_no_change(void **state)
 		if (edited.unchanged != rows[i].unchanged)
 			fail_msg("%s: %s", rows[i].row.body, edited.text.data);
 		if (rows[i].row.resource->has_generation)
-			assert_true((strstr(edited.text.data, "\"generation\":1") != NULL) == rows[i].unchanged);
+			assert_true((strstr(edited.text.data, "\"generation\":1") != NULL) ==
+				    rows[i].unchanged);
 		vdi_edited_fini(&edited);
 	}
 }
@@ -200,31 +320,53 @@ static void r135_absent_null_and_empty_are_no_change(void **state)
 /* A status that is part of the content moves the generation, one that is written apart does not. */
 static void the_generation_follows_the_content(void **state)
 {
-	static const struct vdi_resource whole = { .group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets", .namespaced = true, .has_generation = true };
-	static const struct row rows[] = {
-		{ &whole, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"status\":{\"replicas\":2}}", 0, "\"generation\":2" },
-		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_MERGE, "{\"status\":{\"replicas\":2}}", 0, "\"generation\":1" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}", 0, "\"generation\":1" },
+	static const struct vdi_resource whole = { .group = "example.com",
+						   .version = "v1",
+						   .kind = "Widget",
+						   .plural = "widgets",
+						   .namespaced = true,
+						   .has_generation = true };
+	static const struct row		 rows[] = {
+			 { &whole, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"status\":{\"replicas\":2}}", 0,
+			   "\"generation\":2" },
+			 { &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_MERGE, "{\"status\":{\"replicas\":2}}", 0,
+			   "\"generation\":1" },
+			 { &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE,
+			   "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}", 0, "\"generation\":1" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
 		check(&rows[i]);
 }
 
-/* Metadata of another type than ObjectMeta's would make lists of custom objects unreadable to every Go client. */
+/* Metadata of another type than ObjectMeta's would make lists of custom objects unreadable to every Go
+ * client. */
 static void metadata_of_custom_kinds_has_types(void **state)
 {
-#define WIDGET_WITH(more) "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"," more "}}"
-#define OWNER(more) "\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"p\",\"uid\":\"q\"," more "}]"
+#define WIDGET_WITH(more)                                                                                    \
+	"{\"apiVersion\":\"example.com/"                                                                     \
+	"v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"," more "}}"
+#define OWNER(more)                                                                                          \
+	"\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"p\",\"uid\":\"q\"," more "}]"
 #define NOT_WIDGET "Widget in version \"v1\" cannot be handled as a Widget: metadata."
 	static const struct row rows[] = {
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH(OWNER("\"controller\":\"yes\"")), 400, NOT_WIDGET "ownerReferences[0].controller: is neither true nor false" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH(OWNER("\"blockOwnerDeletion\":1")), 400, NOT_WIDGET "ownerReferences[0].blockOwnerDeletion" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH("\"managedFields\":\"x\""), 400, NOT_WIDGET "managedFields: is not a list" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH("\"creationTimestamp\":\"x\""), 400, NOT_WIDGET "creationTimestamp" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH("\"generation\":1.5"), 400, NOT_WIDGET "generation" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{" OWNER("\"controller\":5") "}}", 400, NOT_WIDGET "ownerReferences[0].controller" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH(OWNER("\"controller\":true")), 0, "\"controller\":true" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  WIDGET_WITH(OWNER("\"controller\":\"yes\"")), 400,
+		  NOT_WIDGET "ownerReferences[0].controller: is neither true nor false" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  WIDGET_WITH(OWNER("\"blockOwnerDeletion\":1")), 400,
+		  NOT_WIDGET "ownerReferences[0].blockOwnerDeletion" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH("\"managedFields\":\"x\""),
+		  400, NOT_WIDGET "managedFields: is not a list" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  WIDGET_WITH("\"creationTimestamp\":\"x\""), 400, NOT_WIDGET "creationTimestamp" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH("\"generation\":1.5"), 400,
+		  NOT_WIDGET "generation" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE,
+		  "{\"metadata\":{" OWNER("\"controller\":5") "}}", 400,
+		  NOT_WIDGET "ownerReferences[0].controller" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, WIDGET_WITH(OWNER("\"controller\":true")),
+		  0, "\"controller\":true" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
@@ -234,14 +376,24 @@ static void metadata_of_custom_kinds_has_types(void **state)
 static void h348_a_status_comes_in_an_object_of_the_kind(void **state)
 {
 	static const struct row rows[] = {
-		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE, "{\"apiVersion\":\"autoscaling/v1\",\"kind\":\"Scale\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}", 400,
-		  "the API version in the data (autoscaling/v1) does not match the expected API version (example.com/v1)" },
-		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Gadget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}", 400,
-		  "Gadget in version \"v1\" cannot be handled as a Widget" },
-		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}", 400, "Object 'Kind' is missing" },
 		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE,
-		  "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":{\"replicas\":9},\"status\":{\"replicas\":2}}", 0,
-		  "\"spec\":{\"replicas\":1},\"status\":{\"replicas\":2}" },
+		  "{\"apiVersion\":\"autoscaling/"
+		  "v1\",\"kind\":\"Scale\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}",
+		  400,
+		  "the API version in the data (autoscaling/v1) does not match the expected API version "
+		  "(example.com/v1)" },
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"example.com/"
+		  "v1\",\"kind\":\"Gadget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}",
+		  400, "Gadget in version \"v1\" cannot be handled as a Widget" },
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE,
+		  "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}", 400,
+		  "Object 'Kind' is missing" },
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"example.com/"
+		  "v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},\"spec\":"
+		  "{\"replicas\":9},\"status\":{\"replicas\":2}}",
+		  0, "\"spec\":{\"replicas\":1},\"status\":{\"replicas\":2}" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
@@ -253,16 +405,27 @@ static void h348_a_status_comes_in_an_object_of_the_kind(void **state)
 static void r667_what_holds_a_namespace_is_somebodys(void **state)
 {
 	static const struct row rows[] = {
-		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[\"nope\"]}}", 422,
-		  "Namespace \"a\" is invalid: spec.finalizers[0]: Invalid value: \"nope\": name is neither a standard finalizer name nor is it fully qualified" },
-		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[\"kubernetes\",\"\"]}}", 422,
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE,
+		  "{" NAMED ",\"spec\":{\"finalizers\":[\"nope\"]}}", 422,
+		  "Namespace \"a\" is invalid: spec.finalizers[0]: Invalid value: \"nope\": name is neither "
+		  "a standard finalizer name nor is it fully qualified" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE,
+		  "{" NAMED ",\"spec\":{\"finalizers\":[\"kubernetes\",\"\"]}}", 422,
 		  "spec.finalizers[1]: Invalid value: \"\": name part must be non-empty" },
-		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[5]}}", 400, "spec.finalizers must be a list of strings" },
-		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":\"x\"}}", 400, "spec.finalizers must be a list of strings" },
-		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[\"example.com/x\"]}}", 0, "\"finalizers\":[\"example.com/x\"]" },
-		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{}}", 0, "\"spec\":{}" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE,
+		  "{" NAMED ",\"spec\":{\"finalizers\":[5]}}", 400,
+		  "spec.finalizers must be a list of strings" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE,
+		  "{" NAMED ",\"spec\":{\"finalizers\":\"x\"}}", 400,
+		  "spec.finalizers must be a list of strings" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE,
+		  "{" NAMED ",\"spec\":{\"finalizers\":[\"example.com/x\"]}}", 0,
+		  "\"finalizers\":[\"example.com/x\"]" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{}}", 0,
+		  "\"spec\":{}" },
 		/* Through any other door they stay as they are. */
-		{ &namespaces, namespace, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[\"nope\"]}}", 0, "\"finalizers\":[\"kubernetes\"]" },
+		{ &namespaces, namespace, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{" NAMED ",\"spec\":{\"finalizers\":[\"nope\"]}}", 0, "\"finalizers\":[\"kubernetes\"]" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
@@ -272,30 +435,48 @@ static void r667_what_holds_a_namespace_is_somebodys(void **state)
 /* rules: H-101. A message that names a fault says all of it: kubectl prints it. */
 static void h101_the_longest_sentence_is_not_cut(void **state)
 {
-	struct vdi_edit edit = { .resource = &widgets, .namespace_name = vd_bytes_of("default"), .now = NOW,
-				 .body = vd_bytes_of("{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\""
-						     "UPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPER\"}}") };
+	struct vdi_edit edit = {
+		.resource = &widgets,
+		.namespace_name = vd_bytes_of("default"),
+		.now = NOW,
+		.body = vd_bytes_of(
+			"{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\""
+			"UPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPERUPPER\"}"
+			"}")
+	};
 	struct vdi_edited      edited;
 	struct vdi_http_status status = { 0 };
 
 	memset(&edited, 0, sizeof edited);
 	assert_status(vdi_edit_create(&edit, &edited, &status), VD_INVALID);
 	assert_int_equal(status.code, 422);
-	assert_non_null(strstr(status.message, "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"));
+	assert_non_null(strstr(status.message,
+			       "regex used for validation is "
+			       "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"));
 	vdi_edited_fini(&edited);
 }
 
-/* A null where a string is an element is an empty string to Go's decoder, and so it is stored; in a patch it takes the member away. */
+/* A null where a string is an element is an empty string to Go's decoder, and so it is stored; in a patch it
+ * takes the member away. */
 static void h340_a_null_among_labels_is_an_empty_string(void **state)
 {
 	static const struct row rows[] = {
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{" LABELLED("") "}", 0, "\"labels\":{\"x\":\"\",\"y\":\"z\"},\"annotations\":{\"n\":\"\"}" },
-		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\"," LABELLED(",\"resourceVersion\":\"7\"") "}", 0,
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{" LABELLED("") "}", 0,
 		  "\"labels\":{\"x\":\"\",\"y\":\"z\"},\"annotations\":{\"n\":\"\"}" },
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS, "[{\"op\":\"add\",\"path\":\"/metadata/labels\",\"value\":{\"x\":null}}]", 0, "\"labels\":{\"x\":\"\"}" },
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"metadata\":{\"labels\":{\"x\":null,\"y\":\"z\"}}}", 0, "\"labels\":{\"y\":\"z\"}" },
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":5}}}", 400, "metadata.labels must be a map of strings" },
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"finalizers\":[null]}}", 422, "metadata.finalizers" },
+		{ &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\"," LABELLED(
+			  ",\"resourceVersion\":\"7\"") "}",
+		  0, "\"labels\":{\"x\":\"\",\"y\":\"z\"},\"annotations\":{\"n\":\"\"}" },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS,
+		  "[{\"op\":\"add\",\"path\":\"/metadata/labels\",\"value\":{\"x\":null}}]", 0,
+		  "\"labels\":{\"x\":\"\"}" },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_MERGE,
+		  "{\"metadata\":{\"labels\":{\"x\":null,\"y\":\"z\"}}}", 0, "\"labels\":{\"y\":\"z\"}" },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":5}}}", 400,
+		  "metadata.labels must be a map of strings" },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{\"metadata\":{\"name\":\"a\",\"finalizers\":[null]}}", 422, "metadata.finalizers" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
@@ -305,11 +486,15 @@ static void h340_a_null_among_labels_is_an_empty_string(void **state)
 static void every_failed_allocation_is_reported(void **state)
 {
 	static const struct row rows[] = {
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":\"y\"}},\"data\":{\"k\":\"w\"}}", 0, "" },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE,
+		  "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":\"y\"}},\"data\":{\"k\":\"w\"}}", 0, "" },
 		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, "{\"data\":{\"k\":\"w\"}}", 0, "" },
-		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_MERGE, "{\"status\":{\"replicas\":3}}", 0, "" },
-		{ &widgets, widget, VDI_EDIT_SCALE, VDI_PATCH_OPERATIONS, "[{\"op\":\"replace\",\"path\":\"/spec/replicas\",\"value\":3}]", 0, "" },
-		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE, "{" NAMED ",\"spec\":{\"finalizers\":[\"example.com/x\"]}}", 0, "" },
+		{ &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_MERGE, "{\"status\":{\"replicas\":3}}", 0,
+		  "" },
+		{ &widgets, widget, VDI_EDIT_SCALE, VDI_PATCH_OPERATIONS,
+		  "[{\"op\":\"replace\",\"path\":\"/spec/replicas\",\"value\":3}]", 0, "" },
+		{ &namespaces, namespace, VDI_EDIT_FINALIZE, VDI_PATCH_NONE,
+		  "{" NAMED ",\"spec\":{\"finalizers\":[\"example.com/x\"]}}", 0, "" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -336,13 +521,25 @@ static void every_failed_allocation_is_reported(void **state)
 
 /* ---- Creates ---- */
 
-static const struct vdi_resource create_jobs = { .group = "batch", .version = "v1", .kind = "Job", .plural = "jobs", .namespaced = true, .built_in = true, .has_status = true };
-static const struct vdi_resource create_nodes = { .group = "", .version = "v1", .kind = "Node", .plural = "nodes", .built_in = true, .has_status = true, .keeps_status = true };
+static const struct vdi_resource create_jobs = { .group = "batch",
+						 .version = "v1",
+						 .kind = "Job",
+						 .plural = "jobs",
+						 .namespaced = true,
+						 .built_in = true,
+						 .has_status = true };
+static const struct vdi_resource create_nodes = { .group = "",
+						  .version = "v1",
+						  .kind = "Node",
+						  .plural = "nodes",
+						  .built_in = true,
+						  .has_status = true,
+						  .keeps_status = true };
 
-#define UID	"00000000-0000-4001-8000-000000000002"
+#define UID "00000000-0000-4001-8000-000000000002"
 #define CREATED "\"uid\":\"" UID "\",\"creationTimestamp\":\"2026-05-28T20:26:40Z\""
-#define TEN	"abcdefghij"
-#define SIXTY	TEN TEN TEN TEN TEN TEN
+#define TEN "abcdefghij"
+#define SIXTY TEN TEN TEN TEN TEN TEN
 
 static void what_a_create_makes_of_an_object(void **state)
 {
@@ -355,42 +552,77 @@ static void what_a_create_makes_of_an_object(void **state)
 		bool			   generated;
 	} create_rows[] = {
 		{ &maps, "{\"metadata\":{\"name\":\"a\"}}", 0,
-		  "{\"metadata\":{\"name\":\"a\",\"namespace\":\"default\"," CREATED "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}", "a", false },
-		{ &widgets, "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\"},\"spec\":{\"a\":1.0,\"b\":[1e2]},\"status\":{\"x\":1}}", 0,
-		  "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"namespace\":\"default\"," CREATED ",\"generation\":1},"
-		  "\"spec\":{\"a\":1,\"b\":[100]}}", "a", false },
+		  "{\"metadata\":{\"name\":\"a\",\"namespace\":\"default\"," CREATED
+		  "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}",
+		  "a", false },
+		{ &widgets,
+		  "{\"apiVersion\":\"example.com/"
+		  "v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\"},\"spec\":{\"a\":1.0,\"b\":[1e2]},"
+		  "\"status\":{\"x\":1}}",
+		  0,
+		  "{\"apiVersion\":\"example.com/"
+		  "v1\",\"kind\":\"Widget\",\"metadata\":{\"name\":\"a\",\"namespace\":\"default\"," CREATED
+		  ",\"generation\":1},"
+		  "\"spec\":{\"a\":1,\"b\":[100]}}",
+		  "a", false },
 		/* What the server sets, a client cannot. */
-		{ &maps, "{\"metadata\":{\"name\":\"a\",\"uid\":\"x\",\"creationTimestamp\":\"2020-01-01T00:00:00Z\",\"generation\":7,\"selfLink\":\"/x\",\"resourceVersion\":\"0\","
-			 "\"deletionTimestamp\":\"2020-01-01T00:00:00Z\",\"deletionGracePeriodSeconds\":5,\"managedFields\":[]},\"data\":{}}", 0,
-		  "{\"metadata\":{\"name\":\"a\"," CREATED ",\"namespace\":\"default\"},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}", "a", false },
+		{ &maps,
+		  "{\"metadata\":{\"name\":\"a\",\"uid\":\"x\",\"creationTimestamp\":\"2020-01-01T00:00:"
+		  "00Z\",\"generation\":7,\"selfLink\":\"/x\",\"resourceVersion\":\"0\","
+		  "\"deletionTimestamp\":\"2020-01-01T00:00:00Z\",\"deletionGracePeriodSeconds\":5,"
+		  "\"managedFields\":[]},\"data\":{}}",
+		  0,
+		  "{\"metadata\":{\"name\":\"a\"," CREATED
+		  ",\"namespace\":\"default\"},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}",
+		  "a", false },
 		/* A status is set at a create by nodes only. */
 		{ &create_nodes, "{\"metadata\":{\"name\":\"a\"},\"status\":{\"phase\":\"x\"}}", 0,
-		  "{\"metadata\":{\"name\":\"a\"," CREATED "},\"status\":{\"phase\":\"x\"},\"apiVersion\":\"v1\",\"kind\":\"Node\"}", "a", false },
+		  "{\"metadata\":{\"name\":\"a\"," CREATED
+		  "},\"status\":{\"phase\":\"x\"},\"apiVersion\":\"v1\",\"kind\":\"Node\"}",
+		  "a", false },
 		/* Names that are made. */
 		{ &maps, "{\"metadata\":{\"generateName\":\"a-\"}}", 0,
-		  "{\"metadata\":{\"generateName\":\"a-\",\"namespace\":\"default\",\"name\":\"a-gbbbb\"," CREATED "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}", "a-gbbbb", true },
+		  "{\"metadata\":{\"generateName\":\"a-\",\"namespace\":\"default\",\"name\":\"a-"
+		  "gbbbb\"," CREATED "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}",
+		  "a-gbbbb", true },
 		{ &maps, "{\"metadata\":{\"name\":\"b\",\"generateName\":\"a-\"}}", 0,
-		  "{\"metadata\":{\"name\":\"b\",\"generateName\":\"a-\",\"namespace\":\"default\"," CREATED "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}", "b", false },
+		  "{\"metadata\":{\"name\":\"b\",\"generateName\":\"a-\",\"namespace\":\"default\"," CREATED
+		  "},\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\"}",
+		  "b", false },
 		{ &maps, "{\"metadata\":{\"generateName\":\"" SIXTY "\"}}", 0,
-		  "{\"metadata\":{\"generateName\":\"" SIXTY "\",\"namespace\":\"default\",\"name\":\"" TEN TEN TEN TEN TEN "abcdefghgbbbb\"," CREATED "},\"apiVersion\":\"v1\","
-		  "\"kind\":\"ConfigMap\"}", TEN TEN TEN TEN TEN "abcdefghgbbbb", true },
+		  "{\"metadata\":{\"generateName\":\"" SIXTY
+		  "\",\"namespace\":\"default\",\"name\":\"" TEN TEN TEN TEN TEN "abcdefghgbbbb\"," CREATED
+		  "},\"apiVersion\":\"v1\","
+		  "\"kind\":\"ConfigMap\"}",
+		  TEN TEN TEN TEN TEN "abcdefghgbbbb", true },
 		{ &maps, "{\"metadata\":{\"generateName\":\"\"}}", 422, NULL, "", false },
-		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abc\"},\"spec\":{}}", 0, NULL, SIXTY "abc", false },
-		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"spec\":{\"manualSelector\":true}}", 0, NULL, SIXTY "abcd", false },
-		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"spec\":{}}", 422, NULL, SIXTY "abcd", false },
-		{ &maps, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"data\":{}}", 0, NULL, SIXTY "abcd", false },
+		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abc\"},\"spec\":{}}", 0, NULL,
+		  SIXTY "abc", false },
+		{ &create_jobs,
+		  "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"spec\":{\"manualSelector\":true}}", 0, NULL,
+		  SIXTY "abcd", false },
+		{ &create_jobs, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"spec\":{}}", 422, NULL,
+		  SIXTY "abcd", false },
+		{ &maps, "{\"metadata\":{\"name\":\"" SIXTY "abcd\"},\"data\":{}}", 0, NULL, SIXTY "abcd",
+		  false },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(create_rows); i++) {
-		struct vdi_edit edit = { .resource = create_rows[i].resource, .namespace_name = vd_bytes_of(create_rows[i].resource->namespaced ? "default" : ""),
-					 .body = vd_bytes_of(create_rows[i].body), .now = NOW, .random = { 1, 2, 4 } };
+		struct vdi_edit	       edit = { .resource = create_rows[i].resource,
+						.namespace_name = vd_bytes_of(
+							create_rows[i].resource->namespaced ? "default" : ""),
+						.body = vd_bytes_of(create_rows[i].body),
+						.now = NOW,
+						.random = { 1, 2, 4 } };
 		struct vdi_http_status status = { 0 };
 		struct vdi_edited      edited = { 0 };
 		vd_status	       result = vdi_edit_create(&edit, &edited, &status);
 
 		if ((result == VD_OK) != (create_rows[i].code == 0) || status.code != create_rows[i].code ||
-		    (create_rows[i].text && !vd_bytes_equal(vdi_out_slice(&edited.text), vd_bytes_of(create_rows[i].text))))
-			fail_msg("%s: %d %s %.*s", create_rows[i].body, status.code, status.message, (int) edited.text.size, edited.text.size ? edited.text.data : "");
+		    (create_rows[i].text &&
+		     !vd_bytes_equal(vdi_out_slice(&edited.text), vd_bytes_of(create_rows[i].text))))
+			fail_msg("%s: %d %s %.*s", create_rows[i].body, status.code, status.message,
+				 (int) edited.text.size, edited.text.size ? edited.text.data : "");
 		assert_string_equal(edited.name, create_rows[i].name);
 		assert_int_equal(edited.generated, create_rows[i].generated);
 		vdi_edited_fini(&edited);
@@ -400,16 +632,24 @@ static void what_a_create_makes_of_an_object(void **state)
 /* Each way to patch does what is its own. */
 static void h341_patches_are_of_three_kinds(void **state)
 {
-	static const char pod[] = "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\"," META ",\"spec\":{\"replicas\":1,\"selector\":{\"matchLabels\":{\"a\":\"b\"}},"
-				  "\"template\":{\"metadata\":{\"labels\":{\"a\":\"b\"}},\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"1\"}]}}}}";
+	static const char pod[] = "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\"," META
+				  ",\"spec\":{\"replicas\":1,\"selector\":{\"matchLabels\":{\"a\":\"b\"}},"
+				  "\"template\":{\"metadata\":{\"labels\":{\"a\":\"b\"}},\"spec\":{"
+				  "\"containers\":[{\"name\":\"a\",\"image\":\"1\"}]}}}}";
 #define CONTAINER "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"b\",\"image\":\"2\"}]}}}}"
 	static const struct row rows[] = {
-		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, CONTAINER, 0, "\"name\":\"a\",\"image\":\"1\"}" },
-		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, CONTAINER, 0, "\"name\":\"b\",\"image\":\"2\"}" },
-		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, CONTAINER, 0, "\"containers\":[{\"name\":\"b\",\"image\":\"2\"}]" },
-		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS, "[{\"op\":\"replace\",\"path\":\"/spec/template/spec/containers/0/image\",\"value\":\"3\"}]", 0,
-		  "\"containers\":[{\"name\":\"a\",\"image\":\"3\"}]" },
-		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, "[]", 400, "the patch must be a JSON object" },
+		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, CONTAINER, 0,
+		  "\"name\":\"a\",\"image\":\"1\"}" },
+		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, CONTAINER, 0,
+		  "\"name\":\"b\",\"image\":\"2\"}" },
+		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, CONTAINER, 0,
+		  "\"containers\":[{\"name\":\"b\",\"image\":\"2\"}]" },
+		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_OPERATIONS,
+		  "[{\"op\":\"replace\",\"path\":\"/spec/template/spec/containers/0/"
+		  "image\",\"value\":\"3\"}]",
+		  0, "\"containers\":[{\"name\":\"a\",\"image\":\"3\"}]" },
+		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, "[]", 400,
+		  "the patch must be a JSON object" },
 		{ &deployments, pod, VDI_EDIT_WHOLE, VDI_PATCH_STRATEGIC, "{", 400, "" },
 	};
 
@@ -418,31 +658,44 @@ static void h341_patches_are_of_three_kinds(void **state)
 		check(&rows[i]);
 }
 
-#define DEFINITION(version)                                                                                                                                            \
-	"{\"metadata\":{\"name\":\"widgets.example.com\"" version "},\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{\"plural\":\"widgets\","    \
-	"\"kind\":\"Widget\"},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":%s,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}"
+#define DEFINITION(version)                                                                                  \
+	"{\"metadata\":{\"name\":\"widgets.example.com\"" version                                            \
+	"},\"spec\":{\"group\":\"example.com\",\"scope\":\"Namespaced\",\"names\":{\"plural\":\"widgets\","  \
+	"\"kind\":\"Widget\"},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":%s,\"schema\":{"    \
+	"\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}"
 
 /* A definition gets the names that it leaves out, and is refused when no version is stored. */
 static void a_definition_keeps_to_the_rules_of_definitions(void **state)
 {
-	static const struct vdi_resource definitions = { .group = "apiextensions.k8s.io", .version = "v1", .kind = "CustomResourceDefinition",
-							 .plural = "customresourcedefinitions", .built_in = true, .has_status = true, .has_generation = true };
+	static const struct vdi_resource definitions = { .group = "apiextensions.k8s.io",
+							 .version = "v1",
+							 .kind = "CustomResourceDefinition",
+							 .plural = "customresourcedefinitions",
+							 .built_in = true,
+							 .has_status = true,
+							 .has_generation = true };
 	static const char *const	 stored[] = { "true", "false" };
-	static const char		 refused[] = "must have exactly one version marked as storage version";
-	char				 current[1024] = "";
+	static const char refused[] = "must have exactly one version marked as storage version";
+	char		  current[1024] = "";
 
 	(void) state;
 	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(stored); i++) {
 		char		       body[1024];
-		struct vdi_edit	       edit = { .resource = &definitions, .name = vd_bytes_of("widgets.example.com"), .now = NOW, .random = { 1, 2, 3 } };
+		struct vdi_edit	       edit = { .resource = &definitions,
+						.name = vd_bytes_of("widgets.example.com"),
+						.now = NOW,
+						.random = { 1, 2, 3 } };
 		struct vdi_http_status status = { 0 };
 		struct vdi_edited      edited = { 0 };
 		bool		       is_update = i >= VDI_ARRAY_SIZE(stored);
 		vd_status	       result;
 
-		snprintf(body, sizeof body, is_update ? DEFINITION(",\"resourceVersion\":\"7\"") : DEFINITION(""), stored[i % 2]);
+		snprintf(body, sizeof body,
+			 is_update ? DEFINITION(",\"resourceVersion\":\"7\"") : DEFINITION(""),
+			 stored[i % 2]);
 		edit.body = vd_bytes_of(body);
-		result = is_update ? vdi_edit_update(&edit, vd_bytes_of(current), &edited, &status) : vdi_edit_create(&edit, &edited, &status);
+		result = is_update ? vdi_edit_update(&edit, vd_bytes_of(current), &edited, &status) :
+				     vdi_edit_create(&edit, &edited, &status);
 		vdi_out_bytes(&edited.text, (struct vd_bytes) { "", 1 });
 		if (i % 2) {
 			assert_status(result, VD_INVALID);
@@ -457,7 +710,9 @@ static void a_definition_keeps_to_the_rules_of_definitions(void **state)
 				const char *metadata = strstr(edited.text.data, "\"metadata\":{");
 
 				assert_non_null(metadata);
-				snprintf(current, sizeof current, "%.*s\"metadata\":{\"resourceVersion\":\"7\",%s", (int) (metadata - edited.text.data), edited.text.data,
+				snprintf(current, sizeof current,
+					 "%.*s\"metadata\":{\"resourceVersion\":\"7\",%s",
+					 (int) (metadata - edited.text.data), edited.text.data,
 					 metadata + sizeof "\"metadata\":{" - 1);
 			}
 		}
@@ -471,7 +726,10 @@ static void names_are_made_of_27_letters(void **state)
 	static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
 
 	for (uint64_t random = 0; random < 27 * 27 + 30; random++) {
-		struct vdi_edit	       edit = { .resource = &maps, .namespace_name = vd_bytes_of("default"), .body = vd_bytes_of("{\"metadata\":{\"generateName\":\"x\"}}"), .now = NOW,
+		struct vdi_edit	       edit = { .resource = &maps,
+						.namespace_name = vd_bytes_of("default"),
+						.body = vd_bytes_of("{\"metadata\":{\"generateName\":\"x\"}}"),
+						.now = NOW,
 						.random = { 1, 2, random } };
 		struct vdi_http_status status = { 0 };
 		struct vdi_edited      edited = { 0 };
@@ -488,33 +746,54 @@ static void names_are_made_of_27_letters(void **state)
 static void h347_scales_at_their_borders(void **state)
 {
 	static const struct row scale_rows[] = {
-		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":[]}", 400, "metadata must be an object" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":2147483647}}", 0, "\"replicas\":2147483647" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":-2147483648}}", 422, "Invalid value: -2147483648: must be greater" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":-2147483649}}", 400, "Scale in version \"v1\" cannot be handled as a Scale: " },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{" SCALE ",\"spec\":{\"replicas\":-1}}", 422, "Invalid value: -1: must be greater" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"kind\":\"Pod\"," SCALE ",\"spec\":{\"replicas\":1}}", 400, "Pod in version \"\" cannot be handled as a Scale" },
-		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE, "{\"apiVersion\":\"v1\"," SCALE ",\"spec\":{\"replicas\":1}}", 400, " in version \"v1\" cannot be handled as a Scale" },
+		{ &maps, map, VDI_EDIT_WHOLE, VDI_PATCH_NONE, "{\"metadata\":[]}", 400,
+		  "metadata must be an object" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{" SCALE ",\"spec\":{\"replicas\":2147483647}}", 0, "\"replicas\":2147483647" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{" SCALE ",\"spec\":{\"replicas\":-2147483648}}", 422,
+		  "Invalid value: -2147483648: must be greater" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{" SCALE ",\"spec\":{\"replicas\":-2147483649}}", 400,
+		  "Scale in version \"v1\" cannot be handled as a Scale: " },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{" SCALE ",\"spec\":{\"replicas\":-1}}", 422, "Invalid value: -1: must be greater" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{\"kind\":\"Pod\"," SCALE ",\"spec\":{\"replicas\":1}}", 400,
+		  "Pod in version \"\" cannot be handled as a Scale" },
+		{ &deployments, deployment, VDI_EDIT_SCALE, VDI_PATCH_NONE,
+		  "{\"apiVersion\":\"v1\"," SCALE ",\"spec\":{\"replicas\":1}}", 400,
+		  " in version \"v1\" cannot be handled as a Scale" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(scale_rows); i++)
 		check(&scale_rows[i]);
 }
 
-/* The Scale of an object: Kubernetes' own selector is written out, a custom kind's is a string at its path. */
+/* The Scale of an object: Kubernetes' own selector is written out, a custom kind's is a string at its
+ * path. */
 static void h347_the_scale_of_an_object(void **state)
 {
 	struct vdi_resource custom = widgets;
-#define HEAD "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\",\"creationTimestamp\":\"t\"},"
-#define BODY "\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\",\"creationTimestamp\":\"t\",\"labels\":{}}"
+#define HEAD                                                                                                 \
+	"{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/"                                                  \
+	"v1\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\","     \
+	"\"creationTimestamp\":\"t\"},"
+#define BODY                                                                                                 \
+	"\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"7\","          \
+	"\"creationTimestamp\":\"t\",\"labels\":{}}"
 	const struct {
 		const struct vdi_resource *resource;
 		const char		  *object, *scale;
 	} scales[] = {
-		{ &deployments, "{" BODY ",\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"a\":\"b\",\"c\":\"d\"}}},\"status\":{\"replicas\":2}}",
+		{ &deployments,
+		  "{" BODY ",\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"a\":\"b\",\"c\":\"d\"}"
+		  "}},\"status\":{\"replicas\":2}}",
 		  HEAD "\"spec\":{\"replicas\":3},\"status\":{\"replicas\":2,\"selector\":\"a=b,c=d\"}}" },
 		{ &deployments, "{" BODY "}", HEAD "\"spec\":{\"replicas\":0},\"status\":{\"replicas\":0}}" },
-		{ &custom, "{" BODY ",\"spec\":{\"n\":3,\"selector\":{\"matchLabels\":{\"a\":\"b\"}}},\"status\":{\"n\":2,\"s\":\"x=y\"}}",
+		{ &custom,
+		  "{" BODY ",\"spec\":{\"n\":3,\"selector\":{\"matchLabels\":{\"a\":\"b\"}}},\"status\":{"
+		  "\"n\":2,\"s\":\"x=y\"}}",
 		  HEAD "\"spec\":{\"replicas\":3},\"status\":{\"replicas\":2,\"selector\":\"x=y\"}}" },
 		{ &custom, "{" BODY "}", HEAD "\"spec\":{\"replicas\":0},\"status\":{\"replicas\":0}}" },
 	};

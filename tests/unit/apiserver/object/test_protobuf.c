@@ -3,9 +3,15 @@
 
 #include "protobuf.h"
 
-static const struct vdi_resource pods = { .group = "", .version = "v1", .kind = "Pod", .list_kind = "PodList", .plural = "pods" };
-static const struct vdi_resource deployments = { .group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments" };
-static const struct vdi_resource widgets = { .group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets" };
+static const struct vdi_resource pods = {
+	.group = "", .version = "v1", .kind = "Pod", .list_kind = "PodList", .plural = "pods"
+};
+static const struct vdi_resource deployments = {
+	.group = "apps", .version = "v1", .kind = "Deployment", .plural = "deployments"
+};
+static const struct vdi_resource widgets = {
+	.group = "example.com", .version = "v1", .kind = "Widget", .plural = "widgets"
+};
 
 static void assert_bytes(const struct vdi_buffer *out, const char *bytes, size_t size)
 {
@@ -18,15 +24,19 @@ static void assert_bytes(const struct vdi_buffer *out, const char *bytes, size_t
 
 static void h306_the_message_of_each_form(void **state)
 {
-	struct vdi_negotiated object = { .form = VDI_FORM_OBJECT }, metadata = { .form = VDI_FORM_METADATA }, beta = { .form = VDI_FORM_METADATA_LIST, .v1beta1 = true };
-	struct vdi_protobuf   protobuf;
+	struct vdi_negotiated object = { .form = VDI_FORM_OBJECT }, metadata = { .form = VDI_FORM_METADATA },
+			      beta = { .form = VDI_FORM_METADATA_LIST, .v1beta1 = true };
+	struct vdi_protobuf protobuf;
 
 	(void) state;
 	vdi_protobuf_init(&protobuf, &deployments, false, &object);
-	assert_true(vd_bytes_equal(protobuf.api_version, vd_bytes_of("apps/v1")) && vd_bytes_equal(protobuf.kind, vd_bytes_of("Deployment")));
-	assert_ptr_equal(protobuf.message, vdi_k8s_kind_find(vd_bytes_of("apps/v1"), vd_bytes_of("Deployment")));
+	assert_true(vd_bytes_equal(protobuf.api_version, vd_bytes_of("apps/v1")) &&
+		    vd_bytes_equal(protobuf.kind, vd_bytes_of("Deployment")));
+	assert_ptr_equal(protobuf.message,
+			 vdi_k8s_kind_find(vd_bytes_of("apps/v1"), vd_bytes_of("Deployment")));
 	vdi_protobuf_init(&protobuf, &deployments, true, &object);
-	assert_true(vd_bytes_equal(protobuf.api_version, vd_bytes_of("autoscaling/v1")) && vd_bytes_equal(protobuf.kind, vd_bytes_of("Scale")));
+	assert_true(vd_bytes_equal(protobuf.api_version, vd_bytes_of("autoscaling/v1")) &&
+		    vd_bytes_equal(protobuf.kind, vd_bytes_of("Scale")));
 	assert_non_null(protobuf.message);
 	vdi_protobuf_init(&protobuf, &widgets, false, &object);
 	assert_null(protobuf.message);
@@ -39,7 +49,8 @@ static void h306_the_message_of_each_form(void **state)
 	assert_non_null(protobuf.message);
 }
 
-/* Byte by byte: length, WatchEvent{1 type, 2 {1 envelope{1 {1 apiVersion, 2 kind}, 2 {1 {1 name, 6 resourceVersion}}, 3, 4}}}. */
+/* Byte by byte: length, WatchEvent{1 type, 2 {1 envelope{1 {1 apiVersion, 2 kind}, 2 {1 {1 name, 6
+ * resourceVersion}}, 3, 4}}}. */
 static void r634_r698_h330_an_event_on_the_wire(void **state)
 {
 	static const char     expected[] = "\0\0\0\x2b\x0a\x05"
@@ -53,7 +64,9 @@ static void r634_r698_h330_an_event_on_the_wire(void **state)
 	(void) state;
 	vdi_protobuf_init(&protobuf, &pods, false, &object);
 	vdi_buffer_init(&out, 4096);
-	assert_status(vdi_protobuf_event(&out, &protobuf, "ADDED", vd_bytes_of("{\"metadata\":{\"name\":\"pod\"}}"), 42, NULL), VD_OK);
+	assert_status(vdi_protobuf_event(&out, &protobuf, "ADDED",
+					 vd_bytes_of("{\"metadata\":{\"name\":\"pod\"}}"), 42, NULL),
+		      VD_OK);
 	assert_bytes(&out, expected, sizeof expected); /* the NUL at its end is the last byte */
 	vdi_buffer_fini(&out);
 }
@@ -65,22 +78,37 @@ static void r639_r698_an_error_event_holds_a_status(void **state)
 				       "k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12\x1b\x0a\0\x12\x07"
 				       "Failure\x1a\x02no\x22\x07"
 				       "Expired\x30\x9a\x03\x1a\0\x22";
-	static const char details[] = "\x22\x08" "Conflict\x2a\x26\x0a\x01" "d\x12\x04" "apps\x1a\x0b" "deployments\x32\x01" "u\x22\x09\x0a\x01" "r\x12\x01" "m\x1a\x01" "f\x28\x01"
+	static const char details[] = "\x22\x08"
+				      "Conflict\x2a\x26\x0a\x01"
+				      "d\x12\x04"
+				      "apps\x1a\x0b"
+				      "deployments\x32\x01"
+				      "u\x22\x09\x0a\x01"
+				      "r\x12\x01"
+				      "m\x1a\x01"
+				      "f\x28\x01"
 				      "\x30\x99\x03";
 	struct vdi_buffer out;
 
 	(void) state;
 	vdi_buffer_init(&out, 4096);
-	assert_status(vdi_protobuf_error_event(&out, vd_bytes_of("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"no\","
-								 "\"reason\":\"Expired\",\"code\":410}")),
+	assert_status(vdi_protobuf_error_event(
+			      &out, vd_bytes_of("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+						"\"status\":\"Failure\",\"message\":\"no\","
+						"\"reason\":\"Expired\",\"code\":410}")),
 		      VD_OK);
 	assert_bytes(&out, expected, sizeof expected);
 	/* With all that details can hold. */
 	vdi_buffer_clear(&out);
-	assert_status(vdi_protobuf_error_event(&out, vd_bytes_of("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"no\",\"reason\":\"Conflict\","
-								 "\"details\":{\"name\":\"d\",\"group\":\"apps\",\"kind\":\"deployments\",\"uid\":\"u\",\"causes\":[{\"reason\":\"r\","
-								 "\"message\":\"m\",\"field\":\"f\"}],\"retryAfterSeconds\":1},\"code\":409}")),
-		      VD_OK);
+	assert_status(
+		vdi_protobuf_error_event(
+			&out, vd_bytes_of("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+					  "\"status\":\"Failure\",\"message\":\"no\",\"reason\":\"Conflict\","
+					  "\"details\":{\"name\":\"d\",\"group\":\"apps\",\"kind\":"
+					  "\"deployments\",\"uid\":\"u\",\"causes\":[{\"reason\":\"r\","
+					  "\"message\":\"m\",\"field\":\"f\"}],\"retryAfterSeconds\":1},"
+					  "\"code\":409}")),
+		VD_OK);
 	assert_non_null(memmem(out.data, out.size, details, sizeof details - 1));
 	vdi_buffer_fini(&out);
 }
@@ -95,14 +123,19 @@ static void r637_what_does_not_fit_is_told(void **state)
 	(void) state;
 	vdi_protobuf_init(&protobuf, &pods, false, &object);
 	vdi_buffer_init(&out, 4096);
-	assert_status(vdi_protobuf_event(&out, &protobuf, "ADDED", vd_bytes_of("{\"metadata\":{},\"spec\":{\"priority\":\"high\"}}"), 42, &error),
+	assert_status(vdi_protobuf_event(&out, &protobuf, "ADDED",
+					 vd_bytes_of("{\"metadata\":{},\"spec\":{\"priority\":\"high\"}}"),
+					 42, &error),
 		      VD_BAD_REQUEST);
 	assert_string_equal(error.message, "spec.priority: is not a number");
 	vdi_buffer_fini(&out);
 	/* metadata of the same object does fit */
 	object.form = VDI_FORM_METADATA;
 	vdi_protobuf_init(&protobuf, &pods, false, &object);
-	assert_status(vdi_protobuf_event(&out, &protobuf, "ADDED", vd_bytes_of("{\"metadata\":{},\"spec\":{\"priority\":\"high\"}}"), 42, NULL), VD_OK);
+	assert_status(vdi_protobuf_event(&out, &protobuf, "ADDED",
+					 vd_bytes_of("{\"metadata\":{},\"spec\":{\"priority\":\"high\"}}"),
+					 42, NULL),
+		      VD_OK);
 	vdi_buffer_fini(&out);
 }
 
@@ -112,7 +145,8 @@ static void every_failed_allocation_is_reported(void **state)
 	struct vdi_protobuf   protobuf;
 	char		     *json = malloc(8192);
 	int64_t		      live = vdi_alloc_live();
-	size_t		      size = (size_t) snprintf(json, 8192, "{\"metadata\":{\"name\":\"pod\",\"annotations\":{\"a\":\"");
+	size_t		      size =
+		(size_t) snprintf(json, 8192, "{\"metadata\":{\"name\":\"pod\",\"annotations\":{\"a\":\"");
 
 	(void) state;
 	memset(json + size, 'x', 4000);

@@ -33,48 +33,70 @@ static void check_row(const char *group, const char *plural, const char *object,
 static void h301_pods(void **state)
 {
 	check_row("", "pods",
-		  "{\"metadata\":{\"name\":\"p\",\"creationTimestamp\":\"2026-05-28T20:21:30Z\"},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{},{}]},"
-		  "\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.1\",\"containerStatuses\":[{\"ready\":true,\"state\":{\"running\":{}},"
-		  "\"restartCount\":2,\"lastState\":{\"terminated\":{\"finishedAt\":\"2026-05-28T20:25:40Z\"}}},"
+		  "{\"metadata\":{\"name\":\"p\",\"creationTimestamp\":\"2026-05-28T20:21:30Z\"},\"spec\":{"
+		  "\"nodeName\":\"n1\",\"containers\":[{},{}]},"
+		  "\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.1\",\"containerStatuses\":[{"
+		  "\"ready\":true,\"state\":{\"running\":{}},"
+		  "\"restartCount\":2,\"lastState\":{\"terminated\":{\"finishedAt\":\"2026-05-28T20:25:40Z\"}"
+		  "}},"
 		  "{\"ready\":false,\"state\":{\"waiting\":{\"reason\":\"CrashLoopBackOff\"}}}]}}",
-		  "\"p\",\"1/2\",\"CrashLoopBackOff\",\"2 (60s ago)\",\"5m10s\",\"10.0.0.1\",\"n1\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\"");
+		  "\"p\",\"1/2\",\"CrashLoopBackOff\",\"2 (60s "
+		  "ago)\",\"5m10s\",\"10.0.0.1\",\"n1\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\"");
 	check_row("", "pods",
-		  "{\"metadata\":{\"name\":\"p\",\"deletionTimestamp\":\"2026-05-28T20:21:30Z\"},\"spec\":{\"containers\":[{}],\"initContainers\":[{},{}]},"
-		  "\"status\":{\"phase\":\"Pending\",\"initContainerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":0}}},{\"state\":{\"running\":{}}}]}}",
-		  "\"p\",\"0/1\",\"Terminating\",\"0\",\"\\u003cunknown\\u003e\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\","
+		  "{\"metadata\":{\"name\":\"p\",\"deletionTimestamp\":\"2026-05-28T20:21:30Z\"},\"spec\":{"
+		  "\"containers\":[{}],\"initContainers\":[{},{}]},"
+		  "\"status\":{\"phase\":\"Pending\",\"initContainerStatuses\":[{\"state\":{\"terminated\":{"
+		  "\"exitCode\":0}}},{\"state\":{\"running\":{}}}]}}",
+		  "\"p\",\"0/"
+		  "1\",\"Terminating\",\"0\",\"\\u003cunknown\\u003e\",\"\\u003cnone\\u003e\","
+		  "\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\","
 		  "\"\\u003cnone\\u003e\"");
 }
 
 static void h301_other_kinds(void **state)
 {
-	check_row("", "configmaps", "{\"metadata\":{\"name\":\"c\",\"creationTimestamp\":\"2026-05-26T20:26:40Z\"},\"data\":{\"a\":\"\"},\"binaryData\":{\"b\":\"\"}}",
+	check_row("", "configmaps",
+		  "{\"metadata\":{\"name\":\"c\",\"creationTimestamp\":\"2026-05-26T20:26:40Z\"},\"data\":{"
+		  "\"a\":\"\"},\"binaryData\":{\"b\":\"\"}}",
 		  "\"c\",\"2\",\"2d\"");
 	check_row("apps", "deployments",
-		  "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"a\":\"b\"}},\"template\":{\"spec\":{\"containers\":"
-		  "[{\"name\":\"x\",\"image\":\"i\"},{\"name\":\"y\",\"image\":\"j\"}]}}},\"status\":{\"readyReplicas\":1,\"updatedReplicas\":2}}",
+		  "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{"
+		  "\"a\":\"b\"}},\"template\":{\"spec\":{\"containers\":"
+		  "[{\"name\":\"x\",\"image\":\"i\"},{\"name\":\"y\",\"image\":\"j\"}]}}},\"status\":{"
+		  "\"readyReplicas\":1,\"updatedReplicas\":2}}",
 		  "\"d\",\"1/3\",\"2\",\"0\",\"\\u003cunknown\\u003e\",\"x,y\",\"i,j\",\"a=b\"");
 	check_row("apps", "deployments",
-		  "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"replicas\":0,\"selector\":{\"matchLabels\":{\"a\":\"b\",\"n\":1,\"c\":\"d\"},\"matchExpressions\":[{\"key\":\"k\","
+		  "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"replicas\":0,\"selector\":{\"matchLabels\":{"
+		  "\"a\":\"b\",\"n\":1,\"c\":\"d\"},\"matchExpressions\":[{\"key\":\"k\","
 		  "\"operator\":\"Exists\"}]},\"template\":{\"spec\":{\"containers\":[]}}}}",
 		  "\"d\",\"0/0\",\"0\",\"0\",\"\\u003cunknown\\u003e\",\"\",\"\",\"a=b,c=d,k Exists\"");
 	check_row("", "nodes",
-		  "{\"metadata\":{\"name\":\"n\",\"labels\":{\"node-role.kubernetes.io/control-plane\":\"\"}},\"spec\":{\"unschedulable\":true},\"status\":"
-		  "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],\"addresses\":[{\"type\":\"InternalIP\",\"address\":\"10.0.0.9\"}],"
+		  "{\"metadata\":{\"name\":\"n\",\"labels\":{\"node-role.kubernetes.io/"
+		  "control-plane\":\"\"}},\"spec\":{\"unschedulable\":true},\"status\":"
+		  "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],\"addresses\":[{\"type\":"
+		  "\"InternalIP\",\"address\":\"10.0.0.9\"}],"
 		  "\"nodeInfo\":{\"kubeletVersion\":\"v1.36.0\"}}}",
-		  "\"n\",\"Ready,SchedulingDisabled\",\"control-plane\",\"\\u003cunknown\\u003e\",\"v1.36.0\",\"10.0.0.9\",\"\\u003cnone\\u003e\","
+		  "\"n\",\"Ready,SchedulingDisabled\",\"control-plane\",\"\\u003cunknown\\u003e\",\"v1.36."
+		  "0\",\"10.0.0.9\",\"\\u003cnone\\u003e\","
 		  "\"\\u003cunknown\\u003e\",\"\\u003cunknown\\u003e\",\"\\u003cunknown\\u003e\"");
 	check_row("", "services",
-		  "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"type\":\"NodePort\",\"ports\":[{\"port\":80,\"nodePort\":30080},{\"port\":53,\"protocol\":\"UDP\"}]}}",
-		  "\"s\",\"NodePort\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\",\"80:30080/TCP,53/UDP\",\"\\u003cunknown\\u003e\",\"\\u003cnone\\u003e\"");
+		  "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"type\":\"NodePort\",\"ports\":[{\"port\":80,"
+		  "\"nodePort\":30080},{\"port\":53,\"protocol\":\"UDP\"}]}}",
+		  "\"s\",\"NodePort\",\"\\u003cnone\\u003e\",\"\\u003cnone\\u003e\",\"80:30080/TCP,53/"
+		  "UDP\",\"\\u003cunknown\\u003e\",\"\\u003cnone\\u003e\"");
 }
 
 /* No object, however odd its types, may upset a cell. */
 static void cells_survive_objects_of_the_wrong_shape(void **state)
 {
-	static const char *const odd[] = { "{}", "[]", "1", "{\"metadata\":[],\"spec\":1,\"status\":\"x\"}",
-					   ("{\"metadata\":{\"labels\":[1],\"creationTimestamp\":{}},\"spec\":{\"containers\":{\"a\":1},\"ports\":\"x\",\"selector\":[{}]},"
-					   "\"status\":{\"conditions\":{\"a\":{}},\"containerStatuses\":[1,null,{}],\"initContainerStatuses\":[{}]}}") };
-	struct vdi_resources	 resources;
+	static const char *const odd[] = {
+		"{}", "[]", "1", "{\"metadata\":[],\"spec\":1,\"status\":\"x\"}",
+		("{\"metadata\":{\"labels\":[1],\"creationTimestamp\":{}},\"spec\":{\"containers\":{\"a\":1},"
+		 "\"ports\":\"x\",\"selector\":[{}]},"
+		 "\"status\":{\"conditions\":{\"a\":{}},\"containerStatuses\":[1,null,{}],"
+		 "\"initContainerStatuses\":[{}]}}")
+	};
+	struct vdi_resources resources;
 
 	assert_status(vdi_resources_init(&resources), VD_OK);
 	for (size_t i = 0; i < resources.count; i++) {
@@ -84,9 +106,11 @@ static void cells_survive_objects_of_the_wrong_shape(void **state)
 			struct vdi_out	 out = VDI_OUT_INIT;
 
 			assert_status(vdi_tree_parse(&tree, vd_bytes_of(odd[k]), &root, NULL), VD_OK);
-			vdi_table_row(&out, resources.items[i], &tree, root, vd_bytes_of(odd[k]), VDI_INCLUDE_METADATA, false, NOW);
+			vdi_table_row(&out, resources.items[i], &tree, root, vd_bytes_of(odd[k]),
+				      VDI_INCLUDE_METADATA, false, NOW);
 			assert_status(vdi_tree_parse(&check, vdi_out_slice(&out), &row, NULL), VD_OK);
-			assert_int_equal(vdi_tree_find(&check, row, "cells")->count, resources.items[i]->column_count);
+			assert_int_equal(vdi_tree_find(&check, row, "cells")->count,
+					 resources.items[i]->column_count);
 			vdi_out_fini(&out);
 			vdi_tree_fini(&tree);
 			vdi_tree_fini(&check);
@@ -100,10 +124,11 @@ static void durations_are_short(void **state)
 	static const struct {
 		int64_t	    seconds;
 		const char *text;
-	} rows[] = { { -5, "<invalid>" }, { -1, "0s" },	   { 0, "0s" },		   { 119, "119s" },	 { 120, "2m" },	    { 125, "2m5s" },
-		     { 599, "9m59s" },	  { 600, "10m" },  { 10799, "179m" },	   { 10800, "3h" },	 { 11100, "3h5m" }, { 28800, "8h" },
-		     { 172799, "47h" },	  { 172800, "2d" }, { 180000, "2d2h" },	   { 691200, "8d" },	 { 63072000, "2y" }, { 63158400, "2y1d" },
-		     { 252288000, "8y" } };
+	} rows[] = { { -5, "<invalid>" }, { -1, "0s" },		{ 0, "0s" },	    { 119, "119s" },
+		     { 120, "2m" },	  { 125, "2m5s" },	{ 599, "9m59s" },   { 600, "10m" },
+		     { 10799, "179m" },	  { 10800, "3h" },	{ 11100, "3h5m" },  { 28800, "8h" },
+		     { 172799, "47h" },	  { 172800, "2d" },	{ 180000, "2d2h" }, { 691200, "8d" },
+		     { 63072000, "2y" },  { 63158400, "2y1d" }, { 252288000, "8y" } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_out out = VDI_OUT_INIT;
@@ -128,7 +153,9 @@ static void check_columns(const struct vdi_column *columns, size_t count, const 
 
 static void h301_h302_columns_and_what_rows_include(void **state)
 {
-	static const struct vdi_column columns[] = { { "A", "string", "name", "d", 0, VDI_CELL_PATH, ".metadata.name" }, { "B", "integer", "", "", 1, VDI_CELL_PATH, ".b" } };
+	static const struct vdi_column columns[] = { { "A", "string", "name", "d", 0, VDI_CELL_PATH,
+						       ".metadata.name" },
+						     { "B", "integer", "", "", 1, VDI_CELL_PATH, ".b" } };
 	static const char	       text[] = "{\"b\":2,\"metadata\":{\"name\":\"n\"}}";
 	static const struct {
 		enum vdi_include include;
@@ -136,26 +163,34 @@ static void h301_h302_columns_and_what_rows_include(void **state)
 		const char	*text, *row;
 	} rows[] = {
 		{ VDI_INCLUDE_NONE, false, text, "{\"cells\":[\"n\",2],\"object\":null}" },
-		{ VDI_INCLUDE_OBJECT, false, text, "{\"cells\":[\"n\",2],\"object\":{\"b\":2,\"metadata\":{\"name\":\"n\"}}}" },
+		{ VDI_INCLUDE_OBJECT, false, text,
+		  "{\"cells\":[\"n\",2],\"object\":{\"b\":2,\"metadata\":{\"name\":\"n\"}}}" },
 		{ VDI_INCLUDE_METADATA, false, text,
-		  "{\"cells\":[\"n\",2],\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"name\":\"n\"}}}" },
+		  "{\"cells\":[\"n\",2],\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta."
+		  "k8s.io/v1\",\"metadata\":{\"name\":\"n\"}}}" },
 		{ VDI_INCLUDE_METADATA, true, text,
-		  "{\"cells\":[\"n\",2],\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1beta1\",\"metadata\":{\"name\":\"n\"}}}" },
-		{ VDI_INCLUDE_METADATA, false, "{\"b\":3}", "{\"cells\":[\"\",3],\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\"}}" },
+		  "{\"cells\":[\"n\",2],\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta."
+		  "k8s.io/v1beta1\",\"metadata\":{\"name\":\"n\"}}}" },
+		{ VDI_INCLUDE_METADATA, false, "{\"b\":3}",
+		  "{\"cells\":[\"\",3],\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta."
+		  "k8s.io/v1\"}}" },
 	};
 	struct vdi_resource resource = { .columns = columns, .column_count = 2 };
 
 	check_columns(columns, 0, "{\"columnDefinitions\":[]");
-	check_columns(columns, 2,
-		      "{\"columnDefinitions\":[{\"name\":\"A\",\"type\":\"string\",\"format\":\"name\",\"description\":\"d\",\"priority\":0},"
-		      "{\"name\":\"B\",\"type\":\"integer\",\"format\":\"\",\"description\":\"\",\"priority\":1}]");
+	check_columns(
+		columns, 2,
+		"{\"columnDefinitions\":[{\"name\":\"A\",\"type\":\"string\",\"format\":\"name\","
+		"\"description\":\"d\",\"priority\":0},"
+		"{\"name\":\"B\",\"type\":\"integer\",\"format\":\"\",\"description\":\"\",\"priority\":1}]");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_tree	 tree = VDI_TREE_INIT;
 		struct vdi_out	 out = VDI_OUT_INIT;
 		struct vdi_node *root;
 
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].text), &root, NULL), VD_OK);
-		vdi_table_row(&out, &resource, &tree, root, vd_bytes_of(rows[i].text), rows[i].include, rows[i].v1beta1, NOW);
+		vdi_table_row(&out, &resource, &tree, root, vd_bytes_of(rows[i].text), rows[i].include,
+			      rows[i].v1beta1, NOW);
 		if (!vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(rows[i].row)))
 			fail_msg("%.*s, not %s", (int) out.size, out.data, rows[i].row);
 		vdi_out_fini(&out);
@@ -167,13 +202,32 @@ static void h301_h302_columns_and_what_rows_include(void **state)
 static void h302_cells_of_each_type(void **state)
 {
 	static const char *const rows[][3] = {
-		{ "\"a\"", "string", "\"a\"" },    { "5", "string", "\"5\"" },	    { "true", "string", "\"true\"" },	{ "5", "integer", "5" },
-		{ "\"5\"", "integer", "null" },	{ "1.5", "number", "1.5" },	    { "\"x\"", "number", "null" },	{ "true", "boolean", "true" },
-		{ "false", "boolean", "false" }, { "1", "boolean", "null" },	    { "null", "string", "null" },	{ "5", "date", "null" },
-		{ "5", "nonsense", "null" },	{ "true", "number", "null" },	    { "true", "integer", "null" },
-		{ "1.9", "integer", "1" },	{ "2e3", "integer", "2000" },	    { "2E3", "integer", "2000" },	{ "1.25e1", "integer", "12" },
-		{ "[1,{\"a\":2}]", "string", "\"[1,{\\\"a\\\":2}]\"" }, { "1.5e3", "number", "1.5e3" }, { "null", "integer", "null" },	{ "[1]", "integer", "null" },
-		{ "\"true\"", "boolean", "null" }, { "\"2026-05-28T20:26:00Z\"", "date", "\"40s\"" }, { "\"x\"", "date", "\"\\u003cinvalid\\u003e\"" },
+		{ "\"a\"", "string", "\"a\"" },
+		{ "5", "string", "\"5\"" },
+		{ "true", "string", "\"true\"" },
+		{ "5", "integer", "5" },
+		{ "\"5\"", "integer", "null" },
+		{ "1.5", "number", "1.5" },
+		{ "\"x\"", "number", "null" },
+		{ "true", "boolean", "true" },
+		{ "false", "boolean", "false" },
+		{ "1", "boolean", "null" },
+		{ "null", "string", "null" },
+		{ "5", "date", "null" },
+		{ "5", "nonsense", "null" },
+		{ "true", "number", "null" },
+		{ "true", "integer", "null" },
+		{ "1.9", "integer", "1" },
+		{ "2e3", "integer", "2000" },
+		{ "2E3", "integer", "2000" },
+		{ "1.25e1", "integer", "12" },
+		{ "[1,{\"a\":2}]", "string", "\"[1,{\\\"a\\\":2}]\"" },
+		{ "1.5e3", "number", "1.5e3" },
+		{ "null", "integer", "null" },
+		{ "[1]", "integer", "null" },
+		{ "\"true\"", "boolean", "null" },
+		{ "\"2026-05-28T20:26:00Z\"", "date", "\"40s\"" },
+		{ "\"x\"", "date", "\"\\u003cinvalid\\u003e\"" },
 		{ "\"2026-05-28T20:26:00Z\"", "string", "\"2026-05-28T20:26:00Z\"" },
 	};
 
@@ -193,13 +247,45 @@ static void h302_cells_of_each_type(void **state)
 
 static void paths_lead_to_members_and_elements(void **state)
 {
-	static const char text[] = "{\"a\":{\"b\":[{\"n\":\"x\",\"v\":1},{\"v\":7},{\"n\":\"y\",\"v\":2},{\"n\":\"y\",\"v\":3}],\"c.d\":3,\"e\":{\"0\":9,\"n\":\"y\"}},\"l\":[10,[20,21]],\"\":4}";
+	static const char text[] =
+		"{\"a\":{\"b\":[{\"n\":\"x\",\"v\":1},{\"v\":7},{\"n\":\"y\",\"v\":2},{\"n\":\"y\",\"v\":3}],"
+		"\"c.d\":3,\"e\":{\"0\":9,\"n\":\"y\"}},\"l\":[10,[20,21]],\"\":4}";
 	static const char *const rows[][2] = {
-		{ "", text }, { ".a.b[0].v", "1" }, { ".a.b[1].v", "7" }, { ".a.b[3].v", "3" }, { ".a.b[4]", NULL }, { ".a.b[4].v", NULL }, { ".a.b[*].n", "\"x\"" },
-		{ ".a.b[?(@.n==\"y\")].v", "2" }, { ".a.b[?(@.n=='x')].v", "1" }, { ".a.b[?(@.n == \"y\" )].v", "2" }, { ".a.b[?(@.n==\"z\")]", NULL }, { ".a.b[?(@.v==7)].v", "7" },
-		{ ".a.b[?(@.n=\"y\")]", NULL }, { ".a.b[?(@.n==\"y\"", NULL }, { ".a.b[?(@.n)].v==", NULL }, { ".a.e[0]", NULL }, { ".a.e[*]", NULL }, { ".a.e[?(@.n==\"y\")]", NULL },
-		{ ".a.e['0']", "9" }, { ".a['c.d']", "3" }, { ".a[\"c.d\"]", "3" }, { "['a']['b'][2].v", "2" }, { ".a.c\\.d", "3" }, { ".l[1][1]", "21" }, { "l[0]", "10" }, { ".l[0", NULL },
-		{ "['a", NULL }, { "['a'", NULL }, { "['a'x]", NULL }, { ".x", NULL }, { ".x.y", NULL }, { ".l.x", NULL }, { ".l[0].x", NULL }, { ".a.e.0", "9" }, { ".a..e['n']", "\"y\"" },
+		{ "", text },
+		{ ".a.b[0].v", "1" },
+		{ ".a.b[1].v", "7" },
+		{ ".a.b[3].v", "3" },
+		{ ".a.b[4]", NULL },
+		{ ".a.b[4].v", NULL },
+		{ ".a.b[*].n", "\"x\"" },
+		{ ".a.b[?(@.n==\"y\")].v", "2" },
+		{ ".a.b[?(@.n=='x')].v", "1" },
+		{ ".a.b[?(@.n == \"y\" )].v", "2" },
+		{ ".a.b[?(@.n==\"z\")]", NULL },
+		{ ".a.b[?(@.v==7)].v", "7" },
+		{ ".a.b[?(@.n=\"y\")]", NULL },
+		{ ".a.b[?(@.n==\"y\"", NULL },
+		{ ".a.b[?(@.n)].v==", NULL },
+		{ ".a.e[0]", NULL },
+		{ ".a.e[*]", NULL },
+		{ ".a.e[?(@.n==\"y\")]", NULL },
+		{ ".a.e['0']", "9" },
+		{ ".a['c.d']", "3" },
+		{ ".a[\"c.d\"]", "3" },
+		{ "['a']['b'][2].v", "2" },
+		{ ".a.c\\.d", "3" },
+		{ ".l[1][1]", "21" },
+		{ "l[0]", "10" },
+		{ ".l[0", NULL },
+		{ "['a", NULL },
+		{ "['a'", NULL },
+		{ "['a'x]", NULL },
+		{ ".x", NULL },
+		{ ".x.y", NULL },
+		{ ".l.x", NULL },
+		{ ".l[0].x", NULL },
+		{ ".a.e.0", "9" },
+		{ ".a..e['n']", "\"y\"" },
 	};
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vdi_node *root;
@@ -212,7 +298,8 @@ static void paths_lead_to_members_and_elements(void **state)
 
 		if (found)
 			vdi_tree_write(&out, found);
-		if ((found != NULL) != (rows[i][1] != NULL) || (found && !vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(rows[i][1]))))
+		if ((found != NULL) != (rows[i][1] != NULL) ||
+		    (found && !vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(rows[i][1]))))
 			fail_msg("%s: %.*s", rows[i][0], (int) out.size, out.size ? out.data : "");
 		vdi_out_fini(&out);
 	}
@@ -249,15 +336,18 @@ static void h302_large_metadata_is_whole(void **state)
 	vdi_tree_fini(&tree);
 }
 
-#define ENDPOINTS(addresses) "{\"metadata\":{\"name\":\"e\"},\"subsets\":[{\"addresses\":[" addresses "],\"ports\":[{\"port\":80}]}]}"
-#define ADDRESS		     "{\"ip\":\"10.0.0.1\"}"
-#define CELL		     "10.0.0.1:80"
+#define ENDPOINTS(addresses)                                                                                 \
+	"{\"metadata\":{\"name\":\"e\"},\"subsets\":[{\"addresses\":[" addresses                             \
+	"],\"ports\":[{\"port\":80}]}]}"
+#define ADDRESS "{\"ip\":\"10.0.0.1\"}"
+#define CELL "10.0.0.1:80"
 
 /* Three are shown, and how many more there are. */
 static void h301_endpoints_are_counted(void **state)
 {
 	check_row("", "endpoints", ENDPOINTS(""), "\"e\",\"\\u003cnone\\u003e\",\"\\u003cunknown\\u003e\"");
-	check_row("", "endpoints", ENDPOINTS(ADDRESS "," ADDRESS "," ADDRESS), "\"e\",\"" CELL "," CELL "," CELL "\",\"\\u003cunknown\\u003e\"");
+	check_row("", "endpoints", ENDPOINTS(ADDRESS "," ADDRESS "," ADDRESS),
+		  "\"e\",\"" CELL "," CELL "," CELL "\",\"\\u003cunknown\\u003e\"");
 	check_row("", "endpoints", ENDPOINTS(ADDRESS "," ADDRESS "," ADDRESS "," ADDRESS),
 		  "\"e\",\"" CELL "," CELL "," CELL " + 1 more...\",\"\\u003cunknown\\u003e\"");
 }

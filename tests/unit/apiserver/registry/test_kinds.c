@@ -1,4 +1,5 @@
-/* Unit tests of apiserver/registry/kinds.c: when a kind is served, by which loop, and who waits for it. The server is in this process and has two loops. */
+/* Unit tests of apiserver/registry/kinds.c: when a kind is served, by which loop, and who waits for it. The
+ * server is in this process and has two loops. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,11 +14,14 @@
 #include "wait.h"
 
 #define PATIENCE_MS 240000
-#define CRDS	    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-#define WIDGETS	    "/apis/example.com/v1/widgets?resourceVersion=0"
-#define WIDGETS_CRD                                                                                                                                                \
-	"{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"widgets.example.com\"},\"spec\":{\"group\":\"example.com\","    \
-	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"widgets\",\"kind\":\"Widget\"},\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{"               \
+#define CRDS "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+#define WIDGETS "/apis/example.com/v1/widgets?resourceVersion=0"
+#define WIDGETS_CRD                                                                                          \
+	"{\"apiVersion\":\"apiextensions.k8s.io/"                                                            \
+	"v1\",\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"widgets.example.com\"},"        \
+	"\"spec\":{\"group\":\"example.com\","                                                               \
+	"\"scope\":\"Namespaced\",\"names\":{\"plural\":\"widgets\",\"kind\":\"Widget\"},\"versions\":[{"    \
+	"\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{"                                      \
 	"\"openAPIV3Schema\":{\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}}}]}}"
 
 /* ---- Servers ---- */
@@ -54,7 +58,8 @@ static int set_up(void **state)
 	struct fixture *fixture = calloc(1, sizeof *fixture);
 
 	*state = fixture;
-	if (fixture == NULL || vd_env_new_threads(NULL, &fixture->env) != VD_OK || vd_store_open_mvcc(fixture->env, NULL, &fixture->store, NULL) != VD_OK)
+	if (fixture == NULL || vd_env_new_threads(NULL, &fixture->env) != VD_OK ||
+	    vd_store_open_mvcc(fixture->env, NULL, &fixture->store, NULL) != VD_OK)
 		return -1;
 	fixture->server = new_server(fixture->env, fixture->store);
 	start(fixture->server);
@@ -89,8 +94,10 @@ static int connect_to(const struct vd_server *server)
 static void send_request(int fd, const char *method, const char *path, const char *body)
 {
 	char text[4096];
-	int  size = snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", method, path,
-			     strlen(body), body);
+	int  size = snprintf(text, sizeof text,
+			     "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+			      "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+			     method, path, strlen(body), body);
 
 	assert_true(size < (int) sizeof text);
 	assert_int_equal(send(fd, text, (size_t) size, MSG_NOSIGNAL), size);
@@ -128,12 +135,12 @@ static int ask(int fd, const char *method, const char *path, const char *body)
 	return read_answer(fd);
 }
 
-#define AWAIT(condition)                                             \
-	do {                                                         \
-		for (int tries_ = 0; !(condition); tries_++) {       \
-			assert_true(tries_ < PATIENCE_MS);           \
-			(void) poll(NULL, 0, 1);                     \
-		}                                                    \
+#define AWAIT(condition)                                                                                     \
+	do {                                                                                                 \
+		for (int tries_ = 0; !(condition); tries_++) {                                               \
+			assert_true(tries_ < PATIENCE_MS);                                                   \
+			(void) poll(NULL, 0, 1);                                                             \
+		}                                                                                            \
 	} while (false)
 
 /* One connection of each loop: they are handed out in turn. */
@@ -247,7 +254,8 @@ static vd_status decision_on(struct vd_server *server, const char *definition, v
 	struct decision decision;
 
 	vdi_wait_init(&decision.wait, server->env);
-	assert_status(vdi_kinds_await(&server->kinds, vd_bytes_of(definition), revision, decided, &decision), VD_OK);
+	assert_status(vdi_kinds_await(&server->kinds, vd_bytes_of(definition), revision, decided, &decision),
+		      VD_OK);
 	vdi_wait_wait(&decision.wait);
 	vdi_wait_fini(&decision.wait);
 	return decision.status;
@@ -255,7 +263,8 @@ static vd_status decision_on(struct vd_server *server, const char *definition, v
 
 /* ---- Tests ---- */
 
-/* From when one loop serves a kind all do, also the one that nobody has told yet: the second loop's inbox is shut. */
+/* From when one loop serves a kind all do, also the one that nobody has told yet: the second loop's inbox is
+ * shut. */
 static void a_kind_is_served_by_all_loops_or_none(void **state)
 {
 	struct fixture *fixture = *state;
@@ -307,7 +316,8 @@ static void a_server_is_ready_when_all_loops_serve_all_kinds(void **state)
 	open_gate(&loop, env);
 	start(server);
 	for (int i = 0; i < 2; i++)
-		assert_true(atomic_load(&server->loops[i].served_number) == atomic_load(&server->kinds.served_number));
+		assert_true(atomic_load(&server->loops[i].served_number) ==
+			    atomic_load(&server->kinds.served_number));
 	connect_to_both(server, fds);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(ask(fds[i], "GET", WIDGETS, ""), 200);
@@ -317,7 +327,8 @@ static void a_server_is_ready_when_all_loops_serve_all_kinds(void **state)
 	(void) vd_env_free(env);
 }
 
-/* Another server's definition is in the store, and may be Established for who reads it there, before this one has heard of it. */
+/* Another server's definition is in the store, and may be Established for who reads it there, before this one
+ * has heard of it. */
 static void a_kind_of_another_server_is_waited_for(void **state)
 {
 	struct fixture	   *fixture = *state;
@@ -364,7 +375,9 @@ static void the_wait_for_a_kind_has_an_end(void **state)
 	/* And the server's end is one. */
 	fixture->other->kinds.patience = VD_SECONDS(3600);
 	vdi_wait_init(&never.wait, fixture->env);
-	assert_status(vdi_kinds_await(&fixture->other->kinds, vd_bytes_of("widgets.example.com"), INT64_MAX, decided, &never), VD_OK);
+	assert_status(vdi_kinds_await(&fixture->other->kinds, vd_bytes_of("widgets.example.com"), INT64_MAX,
+				      decided, &never),
+		      VD_OK);
 	AWAIT(has_waiters(fixture->other));
 	fixture->other = vd_server_free(fixture->other);
 	vdi_wait_wait(&never.wait);
@@ -378,7 +391,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_kind_is_served_by_all_loops_or_none, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_server_is_ready_when_all_loops_serve_all_kinds, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_server_is_ready_when_all_loops_serve_all_kinds, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_kind_of_another_server_is_waited_for, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_wait_for_a_kind_has_an_end, set_up, tear_down),
 	};

@@ -7,7 +7,8 @@
 
 #define PLENTY 100000000
 
-static vd_status compile_pattern(struct vd_bytes text, struct vdi_pattern **ret_pattern, struct vd_error *reterr)
+static vd_status compile_pattern(struct vd_bytes text, struct vdi_pattern **ret_pattern,
+				 struct vd_error *reterr)
 {
 	uint64_t work = PLENTY;
 
@@ -35,8 +36,10 @@ static void a_zero_is_a_character(void **state)
 	static const struct {
 		const char *pattern;
 		bool	    found;
-	} rows[] = { { "^a", false }, { "a$", true }, { "^.a$", true }, { "^a$", false }, { "\\ba", true }, { "(?:x|^)a", false }, { "(?:x|^).a", true },
-		     { "(?m)^a", false }, { "(?m)^.a", true }, { "(?m)^\\x00a$", true }, { "[^\\x00-b]", false }, { "^[^b]", true } };
+	} rows[] = { { "^a", false },	       { "a$", true },		{ "^.a$", true },
+		     { "^a$", false },	       { "\\ba", true },	{ "(?:x|^)a", false },
+		     { "(?:x|^).a", true },    { "(?m)^a", false },	{ "(?m)^.a", true },
+		     { "(?m)^\\x00a$", true }, { "[^\\x00-b]", false }, { "^[^b]", true } };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -45,7 +48,8 @@ static void a_zero_is_a_character(void **state)
 		bool		    found;
 
 		assert_status(compile_pattern(vd_bytes_of(rows[i].pattern), &pattern, NULL), VD_OK);
-		assert_status(vdi_pattern_match(pattern, (struct vd_bytes) { "\0a", 2 }, &work, &found), VD_OK);
+		assert_status(vdi_pattern_match(pattern, (struct vd_bytes) { "\0a", 2 }, &work, &found),
+			      VD_OK);
 		if (found != rows[i].found)
 			fail_msg("%s", rows[i].pattern);
 		(void) vdi_pattern_free(pattern);
@@ -57,7 +61,8 @@ static void a_zero_is_no_end(void **state)
 	static const struct {
 		const char *pattern;
 		bool	    found;
-	} rows[] = { { "a$", false }, { "a.$", true }, { "(?m)a$", false }, { "a\\z", false }, { "a\\b", true }, { "(?m)a.$", true } };
+	} rows[] = { { "a$", false },	{ "a.$", true },  { "(?m)a$", false },
+		     { "a\\z", false }, { "a\\b", true }, { "(?m)a.$", true } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_pattern *pattern;
@@ -91,7 +96,10 @@ static void what_matches_and_what_does_not(void **state)
 		{ "(?i)^abc$", "aBC", "abd" },
 		{ "(?i:a)b", "Ab", "AB" },
 		{ "^(?i)a|b$", "xB", "c" },
-		{ "a.c", "a\xC3\xA9" "c", "a\nc" },
+		{ "a.c",
+		  "a\xC3\xA9"
+		  "c",
+		  "a\nc" },
 		{ "(?s)a.c", "a\nc", "ac" },
 		{ "(?m)^b$", "a\nb\nc", "ab" },
 		{ "[^a]", "\n", "aaa" },
@@ -107,7 +115,10 @@ static void what_matches_and_what_does_not(void **state)
 		{ "\\D\\W\\S", "a-b", "a1b" },
 		{ "\\bfoo\\b", "a foo b", "afoo" },
 		{ "\\Boo", "foo", "oo" },
-		{ "\\x41\\x{e9}\\101", "A\xC3\xA9" "A", "A" },
+		{ "\\x41\\x{e9}\\101",
+		  "A\xC3\xA9"
+		  "A",
+		  "A" },
 		{ "^\\Qa.b*\\E+$", "a.b***", "aXb" },
 		{ "(?P<year>\\d{4})-(?<month>\\d\\d)", "2026-11", "26-11" },
 		{ "^(a|b|cd)*$", "acdb", "acb" },
@@ -196,29 +207,39 @@ static void patterns_are_bounded(void **state)
 	assert_status(compile_repeated("((a{100}){100}){100}", "", 0, ""), VD_INVALID);
 }
 
-/* Steps are counted where a part is visited: a repetition of nothing builds nothing and takes time all the same. Without that this test never ends. */
+/* Steps are counted where a part is visited: a repetition of nothing builds nothing and takes time all the
+ * same. Without that this test never ends. */
 static void repetitions_of_nothing_are_counted(void **state)
 {
-	static const char *const hostile[] = { "(((){1000}){1000}){1000}", "((((){1000}){1000}){1000}){1000}", "((((((((((a{0}){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000})",
-					       "(((|){1000}){1000}){1000}", "((((a{0,0}b{0}){0,1000}){0,1000}){0,1000}){0,1000}", "((((){1000,}){1000,}){1000,}){1000,}",
-					       "(((^{1000}){1000}){1000}){1000}" };
+	static const char *const hostile[] = {
+		"(((){1000}){1000}){1000}",
+		"((((){1000}){1000}){1000}){1000}",
+		"((((((((((a{0}){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000}){1000})",
+		"(((|){1000}){1000}){1000}",
+		"((((a{0,0}b{0}){0,1000}){0,1000}){0,1000}){0,1000}",
+		"((((){1000,}){1000,}){1000,}){1000,}",
+		"(((^{1000}){1000}){1000}){1000}"
+	};
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(hostile); i++) {
 		struct vdi_pattern *pattern = NULL;
 		uint64_t	    work = PLENTY;
 
-		assert_status(vdi_pattern_compile(vd_bytes_of(hostile[i]), &work, &pattern, NULL), VD_INVALID);
+		assert_status(vdi_pattern_compile(vd_bytes_of(hostile[i]), &work, &pattern, NULL),
+			      VD_INVALID);
 		assert_in_range(PLENTY - work, VDI_PATTERN_STEPS_MAX, VDI_PATTERN_WORK_MAX + 1);
 		work = 1000;
-		assert_status(vdi_pattern_compile(vd_bytes_of(hostile[i]), &work, &pattern, NULL), VD_TOO_BIG);
+		assert_status(vdi_pattern_compile(vd_bytes_of(hostile[i]), &work, &pattern, NULL),
+			      VD_TOO_BIG);
 		assert_int_equal(work, 0);
 		assert_null(pattern);
 	}
 	assert_true(matches("^(((){10}){10}){10}$", ""));
 }
 
-/* What makes a backtracking matcher take for ever costs text times program here, and never more than it was given. */
+/* What makes a backtracking matcher take for ever costs text times program here, and never more than it was
+ * given. */
 static void work_is_linear_and_bounded(void **state)
 {
 	static const char *const hostile[] = { "^(a*)*b$", "^(a|aa)+$", "(a?){50}a{50}$", "(x+x+)+y" };
@@ -280,11 +301,13 @@ static void classes_are_sets_of_characters(void **state)
 
 		snprintf(pattern, sizeof pattern, "%s^[%s", folded ? "(?i)" : "", negated ? "^" : "");
 		for (int i = 0; i < count; i++) {
-			unsigned from = (unsigned char) plain[vdi_rand_below(&rand, sizeof plain - 1)], to = (unsigned char) plain[vdi_rand_below(&rand, sizeof plain - 1)];
+			unsigned from = (unsigned char) plain[vdi_rand_below(&rand, sizeof plain - 1)],
+				 to = (unsigned char) plain[vdi_rand_below(&rand, sizeof plain - 1)];
 
 			if (from > to)
 				to = from;
-			snprintf(pattern + strlen(pattern), sizeof pattern - strlen(pattern), "\\x%02x-\\x{%x}", from, to);
+			snprintf(pattern + strlen(pattern), sizeof pattern - strlen(pattern),
+				 "\\x%02x-\\x{%x}", from, to);
 			for (unsigned c = from; c <= to; c++) {
 				set[c] = true;
 				if (folded && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
@@ -295,7 +318,8 @@ static void classes_are_sets_of_characters(void **state)
 		for (unsigned c = 1; c < 128; c++) {
 			char text[2] = { (char) c, 0 };
 
-			if (c != 'k' && c != 's' && c != 'K' && c != 'S' && matches(pattern, text) != (set[c] != negated))
+			if (c != 'k' && c != 's' && c != 'K' && c != 'S' &&
+			    matches(pattern, text) != (set[c] != negated))
 				fail_msg("%s with %02x", pattern, c);
 		}
 	}
@@ -303,13 +327,30 @@ static void classes_are_sets_of_characters(void **state)
 
 static void what_is_no_pattern(void **state)
 {
-	static const char *const bad[] = { "\\pL", "\\p{Greek}", "\\P", "[\\pL]", "[\\p{L", "\\p", "(?-)", "(?i-)", "(?--i)", "(?i", "(?", "(?<", "(?<n", "(?<n)", "(?<>a)", "(?P<n", "(?P<n-a>x)", "(?P=n)",
-					   "(?<=a)", "(?<!a)", "(?=a)", "(?x)", "(", ")", "a)", "(a", "[a", "[", "[]", "[z-a]", "[a-\\d]", "\\", "\\x", "\\x1", "\\x{", "\\x{}", "\\x{1", "\\x{110000}", "\\xg0", "\\8",
-					   "\\y", "*", "+a", "?", "a**", "a+*", "{1}", "a{1001}", "a{2,1}", "a{1,1001}", "[[:x:]]" };
-	static const char *const good[] = { "(?i-s)a", "(?U)a", "(?-U)a", "(?ims)a", "(?i:a)", "(?-i:a)", "(?<n>a)", "(?P<n_1>a)", "(?:a)", "[a-]", "[-a]", "[]a]", "[^]a]", "\\x41", "\\x{41}", "\\x{10ffff}", "a*?",
-					    "a+?", "a??", "a{1000}", "a{1,1}?", "a{", "a{,1}", "a|", "|", "()", "\\.", "\\-", "\\_", "[\\d\\s\\w-]", "\\Qa*\\E", "\\07", "\\a\\f\\t\\n\\r\\v", "(?s).", "\\bA\\B", "\\Aa\\z" };
+	static const char *const bad[] = {
+		"\\pL",	      "\\p{Greek}", "\\P",    "[\\pL]", "[\\p{L", "\\p",	 "(?-)",    "(?i-)",
+		"(?--i)",     "(?i",	    "(?",     "(?<",	"(?<n",	  "(?<n)",	 "(?<>a)",  "(?P<n",
+		"(?P<n-a>x)", "(?P=n)",	    "(?<=a)", "(?<!a)", "(?=a)",  "(?x)",	 "(",	    ")",
+		"a)",	      "(a",	    "[a",     "[",	"[]",	  "[z-a]",	 "[a-\\d]", "\\",
+		"\\x",	      "\\x1",	    "\\x{",   "\\x{}",	"\\x{1",  "\\x{110000}", "\\xg0",   "\\8",
+		"\\y",	      "*",	    "+a",     "?",	"a**",	  "a+*",	 "{1}",	    "a{1001}",
+		"a{2,1}",     "a{1,1001}",  "[[:x:]]"
+	};
+	static const char *const good[] = { "(?i-s)a",	   "(?U)a",	 "(?-U)a",
+					    "(?ims)a",	   "(?i:a)",	 "(?-i:a)",
+					    "(?<n>a)",	   "(?P<n_1>a)", "(?:a)",
+					    "[a-]",	   "[-a]",	 "[]a]",
+					    "[^]a]",	   "\\x41",	 "\\x{41}",
+					    "\\x{10ffff}", "a*?",	 "a+?",
+					    "a??",	   "a{1000}",	 "a{1,1}?",
+					    "a{",	   "a{,1}",	 "a|",
+					    "|",	   "()",	 "\\.",
+					    "\\-",	   "\\_",	 "[\\d\\s\\w-]",
+					    "\\Qa*\\E",	   "\\07",	 "\\a\\f\\t\\n\\r\\v",
+					    "(?s).",	   "\\bA\\B",	 "\\Aa\\z" };
 
-	/* Bytes behind the pattern, such as the rest of a document, do not change what it means; behind the shortest copy none may be read at all. */
+	/* Bytes behind the pattern, such as the rest of a document, do not change what it means; behind the
+	 * shortest copy none may be read at all. */
 	static const char tails[] = "])}a0*\\|:>-";
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad) + VDI_ARRAY_SIZE(good); i++) {
@@ -330,8 +371,10 @@ static void what_is_no_pattern(void **state)
 			status = compile_pattern((struct vd_bytes) { copy, size }, &pattern, &error);
 			if (tail == 0)
 				first = error;
-			if ((status == VD_OK) != (i >= VDI_ARRAY_SIZE(bad)) || strcmp(error.message, first.message) != 0)
-				fail_msg("%s, then %c: %s", text, tail ? tails[tail - 1] : ' ', error.message);
+			if ((status == VD_OK) != (i >= VDI_ARRAY_SIZE(bad)) ||
+			    strcmp(error.message, first.message) != 0)
+				fail_msg("%s, then %c: %s", text, tail ? tails[tail - 1] : ' ',
+					 error.message);
 			if (status == VD_OK)
 				(void) vdi_pattern_free(pattern);
 			free(copy);
@@ -348,7 +391,9 @@ static void groups_nest_up_to_a_depth(void **state)
 
 		memset(text, '(', depth);
 		memset(text + depth, ')', depth);
-		assert_int_equal(compile_pattern((struct vd_bytes) { text, 2 * depth }, &pattern, &error) == VD_OK, depth <= VDI_PATTERN_DEPTH_MAX);
+		assert_int_equal(compile_pattern((struct vd_bytes) { text, 2 * depth }, &pattern, &error) ==
+					 VD_OK,
+				 depth <= VDI_PATTERN_DEPTH_MAX);
 		(void) vdi_pattern_free(pattern);
 	}
 }

@@ -91,14 +91,20 @@ static void r701_r702_r703_r721_r722_lists_by_the_index_they_walk(void **state)
 	assert_shown(&f, "apiserver_cache_list_fetched_objects_total" POD_AND("index=\"l:app\""), 8);
 	assert_shown(&f, "apiserver_cache_list_returned_objects_total" POD, 16);
 	assert_shown(&f, "apiserver_storage_list_total" POD_AND("storage=\"watchcache\",index=\"l:app\""), 2);
-	assert_shown(&f, "apiserver_storage_list_fetched_objects_total" POD_AND("storage=\"watchcache\",index=\"\""), 10);
-	assert_shown(&f, "apiserver_storage_list_evaluated_objects_total" POD_AND("storage=\"watchcache\""), 0);
-	assert_shown(&f, "apiserver_storage_list_returned_objects_total" POD_AND("storage=\"watchcache\""), 16);
+	assert_shown(
+		&f,
+		"apiserver_storage_list_fetched_objects_total" POD_AND("storage=\"watchcache\",index=\"\""),
+		10);
+	assert_shown(&f, "apiserver_storage_list_evaluated_objects_total" POD_AND("storage=\"watchcache\""),
+		     0);
+	assert_shown(&f, "apiserver_storage_list_returned_objects_total" POD_AND("storage=\"watchcache\""),
+		     16);
 	assert_shown(&f, "apiserver_storage_list_total" POD_AND("storage=\"etcd\",index=\"\""), -2);
 	cacher_fixture_teardown(&f);
 }
 
-/* whatever field a resource declares, lists by it look at the objects that have the value once they come again, and the absent value is one too. */
+/* R-442, R-443: whatever field a resource declares, lists by it look at the objects that have the value once
+ * they come again, and the absent value is one too. */
 static void r443_every_declared_field_has_a_list_index_when_lists_ask_for_it(void **state)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
@@ -112,8 +118,12 @@ static void r443_every_declared_field_has_a_list_index_when_lists_ask_for_it(voi
 
 		snprintf(key, sizeof key, "/registry/pods/a/p%u", i);
 		snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"a\"}%s}", i,
-			 i < 3 ? ",\"status\":{\"phase\":\"Failed\"}" : i < 5 ? "" : ",\"status\":{\"phase\":\"Running\"}");
-		assert_status(vd_store_put_wait(f.store, vd_bytes_of(key), vd_bytes_of(value), &revision, &error), VD_OK);
+			 i < 3 ? ",\"status\":{\"phase\":\"Failed\"}" :
+			 i < 5 ? "" :
+				 ",\"status\":{\"phase\":\"Running\"}");
+		assert_status(
+			vd_store_put_wait(f.store, vd_bytes_of(key), vd_bytes_of(value), &revision, &error),
+			VD_OK);
 	}
 	cacher_fixture_settle(&f);
 	options.field_selector = vd_bytes_of("status.phase=Failed");
@@ -155,15 +165,20 @@ static void t082_r162_r721_r732_lists_of_the_store(void **state)
 	options.limit = 2;
 	options.label_selector = VD_BYTES_NONE;
 	assert_status(list(&f, &options), VD_OK);
-	assert_shown(&f, "apiserver_storage_list_fetched_objects_total" POD_AND("storage=\"etcd\",index=\"\""), 2);
+	assert_shown(
+		&f, "apiserver_storage_list_fetched_objects_total" POD_AND("storage=\"etcd\",index=\"\""), 2);
 	options.limit = 0;
 	options.label_selector = vd_bytes_of("app=web");
 	assert_status(list(&f, &options), VD_OK);
 	assert_shown(&f, "apiserver_storage_list_total" POD_AND("storage=\"etcd\",index=\"\""), 2);
-	assert_shown(&f, "apiserver_storage_list_fetched_objects_total" POD_AND("storage=\"etcd\",index=\"\""), 9);
+	assert_shown(
+		&f, "apiserver_storage_list_fetched_objects_total" POD_AND("storage=\"etcd\",index=\"\""), 9);
 	assert_shown(&f, "apiserver_storage_list_evaluated_objects_total" POD_AND("storage=\"etcd\""), 9);
 	assert_shown(&f, "apiserver_storage_list_returned_objects_total" POD_AND("storage=\"etcd\""), 5);
-	assert_shown(&f, "apiserver_storage_list_duration_seconds_count{streamed=\"false\",group=\"\",resource=\"pods\"}", 2);
+	assert_shown(&f,
+		     "apiserver_storage_list_duration_seconds_count{streamed=\"false\",group=\"\",resource="
+		     "\"pods\"}",
+		     2);
 	chaos_set(chaos, &down);
 	assert_status(list(&f, &options), VD_UNAVAILABLE);
 	chaos_set(chaos, &calm);
@@ -222,19 +237,23 @@ static void r704_r705_r706_r708_r711_r728_r729_what_comes_in(void **state)
 	assert_shown(&f, "vedette_history_events" POD, 4);
 	assert_shown(&f, "vedette_cache_objects" POD, 1);
 	assert_shown(&f, "apiserver_storage_events_received_total" POD, 2);
-	/* A consistent read asks for progress when the cache is behind; here a write of another resource put it there. */
+	/* A consistent read asks for progress when the cache is behind; here a write of another resource put
+	 * it there. */
 	bookmarks = shown(&f, "etcd_bookmark_total" POD);
 	{
 		struct vd_list_options all = VD_LIST_OPTIONS_INIT;
 		struct vd_error	       error;
 		vd_rev		       revision;
 
-		assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/other/x"), vd_bytes_of("{}"), &revision, &error), VD_OK);
+		assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/other/x"), vd_bytes_of("{}"),
+						&revision, &error),
+			      VD_OK);
 		assert_status(list(&f, &all), VD_OK);
 	}
 	assert_true(shown(&f, "etcd_bookmark_total" POD) >= VDI_MAX(bookmarks, 0) + 1);
 	assert_shown(&f, "etcd_bookmark_counts" POD, shown(&f, "etcd_bookmark_total" POD));
-	assert_shown(&f, "apiserver_watch_cache_events_dispatched_total" POD, 2 + shown(&f, "etcd_bookmark_total" POD));
+	assert_shown(&f, "apiserver_watch_cache_events_dispatched_total" POD,
+		     2 + shown(&f, "etcd_bookmark_total" POD));
 	assert_shown(&f, "apiserver_watch_cache_read_wait_seconds_count" POD, 1);
 	recorder_close(&f, recorder);
 	cacher_fixture_teardown(&f);
@@ -244,7 +263,9 @@ static void r704_r705_r706_r708_r711_r728_r729_what_comes_in(void **state)
 /* A stream counts from nothing, the counter goes on. */
 static void full_queues_are_counted_over_all_streams(void **state)
 {
-	static const struct { uint64_t seen, total; } rows[] = { { 3, 3 }, { 3, 3 }, { 5, 5 }, { 2, 7 }, { 2, 7 } };
+	static const struct {
+		uint64_t seen, total;
+	} rows[] = { { 3, 3 }, { 3, 3 }, { 5, 5 }, { 2, 7 }, { 2, 7 } };
 	struct cacher_fixture f;
 
 	cacher_fixture_setup(&f, 6);
@@ -283,7 +304,8 @@ static void r438_r708_the_gauge_is_cut_at_15_digits(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* The bookmarks that the timer makes for watches are not counted among what came in; those of the store are. */
+/* The bookmarks that the timer makes for watches are not counted among what came in; those of the store
+ * are. */
 static void r541_r706_bookmarks_of_the_timer_are_not_counted(void **state)
 {
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
@@ -329,15 +351,21 @@ static void r715_r716_r717_each_has_its_line(void **state)
 			const struct vdi_metric *metric;
 			const char		*name, *label;
 		} rows[] = {
-			{ metrics->consistency_checks[VDI_CONSISTENCY_SUCCESS], "apiserver_storage_consistency_checks_total", ",status=\"success\"" },
-			{ metrics->consistency_checks[VDI_CONSISTENCY_FAILURE], "apiserver_storage_consistency_checks_total", ",status=\"failure\"" },
-			{ metrics->consistency_checks[VDI_CONSISTENCY_ERROR], "apiserver_storage_consistency_checks_total", ",status=\"error\"" },
+			{ metrics->consistency_checks[VDI_CONSISTENCY_SUCCESS],
+			  "apiserver_storage_consistency_checks_total", ",status=\"success\"" },
+			{ metrics->consistency_checks[VDI_CONSISTENCY_FAILURE],
+			  "apiserver_storage_consistency_checks_total", ",status=\"failure\"" },
+			{ metrics->consistency_checks[VDI_CONSISTENCY_ERROR],
+			  "apiserver_storage_consistency_checks_total", ",status=\"error\"" },
 			{ metrics->sharded_watches, "apiserver_watch_shards_total", "" },
 			{ metrics->shard_filtered, "apiserver_watch_filtered_events_total", "" },
 			{ metrics->selector_filtered, "vedette_watch_selector_filtered_events_total", "" },
-			{ metrics->dispatch_total, "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"total\"" },
-			{ metrics->dispatch_storage_to_cache, "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"storage_to_cache\"" },
-			{ metrics->dispatch_cache_to_watcher, "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"cache_to_watcher\"" },
+			{ metrics->dispatch_total, "apiserver_watch_events_dispatch_duration_seconds",
+			  ",stage=\"total\"" },
+			{ metrics->dispatch_storage_to_cache,
+			  "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"storage_to_cache\"" },
+			{ metrics->dispatch_cache_to_watcher,
+			  "apiserver_watch_events_dispatch_duration_seconds", ",stage=\"cache_to_watcher\"" },
 		};
 		char labels[128];
 
@@ -433,7 +461,8 @@ static void r711_starts_that_fail_are_counted(void **state)
 static const struct vd_store_ops *honest;
 
 /* Says how far the store is, and lists nothing. */
-static vd_status range_fails(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status range_fails(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			     void *arg)
 {
 	if (request->range_end.size == 0)
 		return honest->range(store, request, done, arg);
@@ -442,7 +471,8 @@ static vd_status range_fails(struct vd_store *store, const struct vd_range_reque
 }
 
 /* Says nothing at all. */
-static vd_status all_fails(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status all_fails(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			   void *arg)
 {
 	(void) store;
 	(void) request;
@@ -462,13 +492,22 @@ static void r714_consistent_reads_by_outcome(void **state)
 	feed = feed_store_new(f.env);
 	cacher_fixture_open(&f, feed);
 	assert_status(list(&f, &options), VD_OK);
-	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"false\""), 1);
+	assert_shown(
+		&f,
+		"apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"false\""),
+		1);
 	/* The cache cannot catch up: after 3 s the store answers. */
 	feed_hold_progress(feed, true);
 	feed_progress(feed);
 	assert_status(list(&f, &options), VD_OK);
-	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"true\""), 1);
-	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"false\""), 1);
+	assert_shown(
+		&f,
+		"apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"true\""),
+		1);
+	assert_shown(
+		&f,
+		"apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"false\""),
+		1);
 	assert_shown(&f, "apiserver_watch_cache_read_wait_seconds_count" POD, 1);
 	/* The store cannot either, or does not even say how far it is. */
 	honest = feed->ops;
@@ -476,24 +515,38 @@ static void r714_consistent_reads_by_outcome(void **state)
 	feed->ops = &failing;
 	failing.range = range_fails;
 	assert_status(list(&f, &options), VD_UNAVAILABLE);
-	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"false\",fallback=\"true\""), 1);
+	assert_shown(
+		&f,
+		"apiserver_watch_cache_consistent_read_total" POD_AND("success=\"false\",fallback=\"true\""),
+		1);
 	failing.range = all_fails;
 	assert_status(list(&f, &options), VD_UNAVAILABLE);
-	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"false\",fallback=\"false\""), 1);
-	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"true\""), 1);
+	assert_shown(
+		&f,
+		"apiserver_watch_cache_consistent_read_total" POD_AND("success=\"false\",fallback=\"false\""),
+		1);
+	assert_shown(
+		&f,
+		"apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"true\""),
+		1);
 	feed->ops = honest;
 	/* A cache that cannot be proven to be up to date is not asked. */
 	feed_set_progress(feed, false);
 	assert_status(list(&f, &options), VD_OK);
-	assert_shown(&f, "apiserver_watch_cache_consistent_read_total" POD_AND("success=\"true\",fallback=\"skipped\""), 1);
+	assert_shown(&f,
+		     "apiserver_watch_cache_consistent_read_total" POD_AND(
+			     "success=\"true\",fallback=\"skipped\""),
+		     1);
 	f.cacher = vd_cacher_close_wait(f.cacher);
 	feed_store_free(feed);
 	cacher_fixture_teardown(&f);
 }
 
-static vd_status set_label(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status set_label(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+			   int64_t *ret_ttl_s, struct vd_error *reterr)
 {
-	*ret_value = vd_bytes_of("{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\",\"namespace\":\"a\",\"labels\":{\"b\":\"c\"}}}");
+	*ret_value = vd_bytes_of("{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\","
+				 "\"namespace\":\"a\",\"labels\":{\"b\":\"c\"}}}");
 	return VD_OK;
 }
 
@@ -502,7 +555,8 @@ struct finished {
 	vd_status status;
 };
 
-static void note(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void note(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		 const struct vd_error *error)
 {
 	*(struct finished *) arg = (struct finished) { true, status };
 }
@@ -527,10 +581,16 @@ static void t099_r723_r724_requests_by_operation(void **state)
 	cacher_fixture_setup(&f, 9);
 	assert_shown(&f, "etcd_requests_total" OPERATION("list"), 1); /* the first fill */
 	assert_shown(&f, "etcd_requests_total" OPERATION("create"), -2);
-	assert_status(vd_cacher_create(f.cacher, ns, name, vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\"}}"), 0, note, &finished), VD_OK);
+	assert_status(vd_cacher_create(f.cacher, ns, name,
+				       vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\"}}"), 0,
+				       note, &finished),
+		      VD_OK);
 	assert_status(wait_for(&f, &finished), VD_OK);
 	assert_shown(&f, "etcd_requests_total" OPERATION("create"), 1);
-	assert_status(vd_cacher_create(f.cacher, ns, name, vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\"}}"), 0, note, &finished), VD_OK);
+	assert_status(vd_cacher_create(f.cacher, ns, name,
+				       vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"a\"}}"), 0,
+				       note, &finished),
+		      VD_OK);
 	assert_status(wait_for(&f, &finished), VD_EXISTS);
 	assert_shown(&f, "etcd_requests_total" OPERATION("create"), 2);
 	assert_shown(&f, "etcd_request_errors_total" OPERATION("create"), -2); /* the store did answer */
@@ -563,7 +623,8 @@ static struct {
 	void	   *arg;
 } held;
 
-static vd_status hold_counts(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status hold_counts(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			     void *arg)
 {
 	if (!request->count_only)
 		return honest->range(store, request, done, arg);
@@ -615,20 +676,26 @@ static void r725_r726_stored_objects_are_counted_and_the_gauges_go(void **state)
 	chaos = chaos_store_new(f.env, f.store, &calm);
 	cacher_fixture_open(&f, chaos);
 	cacher_fixture_settle(&f);
-	assert_shown(&f, "apiserver_storage_objects{resource=\"deployments.apps\"}", 0); /* known to be none */
-	assert_shown(&f, "apiserver_resource_size_estimate_bytes{group=\"apps\",resource=\"deployments\"}", 0);
+	assert_shown(&f, "apiserver_storage_objects{resource=\"deployments.apps\"}",
+		     0); /* known to be none */
+	assert_shown(&f, "apiserver_resource_size_estimate_bytes{group=\"apps\",resource=\"deployments\"}",
+		     0);
 	put_pod(&f, "a", "x", NULL, NULL);
 	put_pod(&f, "a", "y", NULL, NULL);
 	vdi_sim_advance(f.env, VD_SECONDS(133)); /* at the start, then after [1, 2.2) minutes */
 	assert_shown(&f, "apiserver_storage_objects{resource=\"deployments.apps\"}", 2);
 	assert_shown(&f, "apiserver_resource_objects{group=\"apps\",resource=\"deployments\"}", 2);
-	assert_shown(&f, "apiserver_resource_size_estimate_bytes{group=\"apps\",resource=\"deployments\"}", f.cacher->watch_cache.store.bytes);
-	assert_in_range((uint64_t) shown(&f, "etcd_requests_total{operation=\"listWithCount\",group=\"apps\",resource=\"deployments\"}"), 2, 3);
+	assert_shown(&f, "apiserver_resource_size_estimate_bytes{group=\"apps\",resource=\"deployments\"}",
+		     f.cacher->watch_cache.store.bytes);
+	assert_in_range((uint64_t) shown(&f, "etcd_requests_total{operation=\"listWithCount\",group=\"apps\","
+					     "resource=\"deployments\"}"),
+			2, 3);
 	chaos_set(chaos, &down);
 	vdi_sim_advance(f.env, VD_SECONDS(133));
 	assert_shown(&f, "apiserver_storage_objects{resource=\"deployments.apps\"}", -1);
 	assert_shown(&f, "apiserver_resource_objects{group=\"apps\",resource=\"deployments\"}", -1);
-	assert_shown(&f, "apiserver_resource_size_estimate_bytes{group=\"apps\",resource=\"deployments\"}", -1);
+	assert_shown(&f, "apiserver_resource_size_estimate_bytes{group=\"apps\",resource=\"deployments\"}",
+		     -1);
 	f.cacher = vd_cacher_close_wait(f.cacher);
 	assert_shown(&f, "apiserver_storage_objects{resource=\"deployments.apps\"}", -2);
 	assert_shown(&f, "apiserver_resource_objects{group=\"apps\",resource=\"deployments\"}", -2);
@@ -638,7 +705,7 @@ static void r725_r726_stored_objects_are_counted_and_the_gauges_go(void **state)
 
 static void r146_r730_replaced_leases_tell_how_often_they_were_used(void **state)
 {
-	struct cacher_fixture f;
+	struct cacher_fixture	 f;
 	static const char *const bounds[] = { "10", "50", "100", "500", "1000", "2500", "5000", "+Inf" };
 	struct finished		 finished = { 0 };
 	char			 name[16], value[96];
@@ -648,7 +715,9 @@ static void r146_r730_replaced_leases_tell_how_often_they_were_used(void **state
 		snprintf(name, sizeof name, "p%u", i);
 		snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"a\"}}", i);
 		/* The last one asks for a longer life: a new lease. */
-		assert_status(vd_cacher_create(f.cacher, vd_bytes_of("a"), vd_bytes_of(name), vd_bytes_of(value), i < 3 ? 1000 : 5000, note, &finished), VD_OK);
+		assert_status(vd_cacher_create(f.cacher, vd_bytes_of("a"), vd_bytes_of(name),
+					       vd_bytes_of(value), i < 3 ? 1000 : 5000, note, &finished),
+			      VD_OK);
 		assert_status(wait_for(&f, &finished), VD_OK);
 	}
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bounds); i++) {
@@ -657,7 +726,8 @@ static void r146_r730_replaced_leases_tell_how_often_they_were_used(void **state
 	}
 	assert_int_equal(lines_of(&f, "etcd_lease_object_counts_bucket{"), VDI_ARRAY_SIZE(bounds));
 	assert_shown(&f, "etcd_lease_object_counts_count", 2);
-	assert_shown(&f, "etcd_lease_object_counts_sum", 5); /* with the call that replaces it: 1 at first, then 3 + 1 */
+	assert_shown(&f, "etcd_lease_object_counts_sum",
+		     5); /* with the call that replaces it: 1 at first, then 3 + 1 */
 	cacher_fixture_teardown(&f);
 }
 
@@ -666,18 +736,22 @@ static void t099_r731_what_cannot_be_decoded_is_counted_by_reads(void **state)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
 	struct finished	       finished = { 0 };
-	struct vd_object     *object = NULL;
-	struct cacher_fixture f;
-	struct vd_error	      error;
-	vd_rev		      revision;
+	struct vd_object      *object = NULL;
+	struct cacher_fixture  f;
+	struct vd_error	       error;
+	vd_rev		       revision;
 
 	cacher_fixture_init(&f, 12);
 	f.options.skip_undecodable = true;
 	cacher_fixture_open(&f, NULL);
-	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/pods/a/bad"), vd_bytes_of("{"), &revision, &error), VD_OK);
+	assert_status(vd_store_put_wait(f.store, vd_bytes_of("/registry/pods/a/bad"), vd_bytes_of("{"),
+					&revision, &error),
+		      VD_OK);
 	cacher_fixture_settle(&f);
 	assert_shown(&f, "apiserver_storage_decode_errors_total" POD, -2); /* not for watches */
-	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("bad"), VD_REVISION_UNSET, &object, &error), VD_UNDECODABLE);
+	assert_status(vd_cacher_get_wait(f.cacher, vd_bytes_of("a"), vd_bytes_of("bad"), VD_REVISION_UNSET,
+					 &object, &error),
+		      VD_UNDECODABLE);
 	assert_shown(&f, "apiserver_storage_decode_errors_total" POD, 1);
 	/* A list of the store, and a write, which looks at what there is. */
 	options.match = VD_MATCH_EXACT;
@@ -686,7 +760,9 @@ static void t099_r731_what_cannot_be_decoded_is_counted_by_reads(void **state)
 	options.revision = revision;
 	assert_status(list(&f, &options), VD_UNDECODABLE);
 	assert_shown(&f, "apiserver_storage_decode_errors_total" POD, 2);
-	assert_status(vd_cacher_update(f.cacher, vd_bytes_of("a"), vd_bytes_of("bad"), false, NULL, set_label, note, &finished), VD_OK);
+	assert_status(vd_cacher_update(f.cacher, vd_bytes_of("a"), vd_bytes_of("bad"), false, NULL, set_label,
+				       note, &finished),
+		      VD_OK);
 	assert_status(wait_for(&f, &finished), VD_UNDECODABLE);
 	assert_shown(&f, "apiserver_storage_decode_errors_total" POD, 3);
 	cacher_fixture_teardown(&f);
@@ -696,8 +772,12 @@ static void labels_of_resources(void **state)
 {
 	static const struct {
 		const char *resource, *group, *label;
-	} rows[] = { { "pods", "", "pods" }, { "deployments.apps", "apps", "deployments" }, { "deployments", "apps", "deployments" },
-		     { "a.b.example.org", "example.org", "a.b" }, { ".apps", "apps", ".apps" }, { "maps", "aps", "maps" } };
+	} rows[] = { { "pods", "", "pods" },
+		     { "deployments.apps", "apps", "deployments" },
+		     { "deployments", "apps", "deployments" },
+		     { "a.b.example.org", "example.org", "a.b" },
+		     { ".apps", "apps", ".apps" },
+		     { "maps", "aps", "maps" } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		char label[VDI_RESOURCE_LABEL_SIZE];

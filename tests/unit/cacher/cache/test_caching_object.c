@@ -19,7 +19,8 @@ static struct vdi_event *make(struct vd_codec *codec)
 	struct vd_object *object;
 	struct vdi_event *event;
 
-	assert_status(vd_kv_new(vd_bytes_of("/p/x"), vd_bytes_of("{\"metadata\":{\"name\":\"x\"}}"), &kv), VD_OK);
+	assert_status(vd_kv_new(vd_bytes_of("/p/x"), vd_bytes_of("{\"metadata\":{\"name\":\"x\"}}"), &kv),
+		      VD_OK);
 	kv->mod_rev = 5;
 	assert_status(vd_object_new(codec, kv, &object, NULL), VD_OK);
 	assert_status(vdi_event_new(5, object, NULL, (vd_mono) { 0 }, &event), VD_OK);

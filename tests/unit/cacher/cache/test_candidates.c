@@ -15,9 +15,12 @@ static void r525_the_key_of_a_scope(void **state)
 		const char *key;
 		bool	    single;
 	} rows[] = {
-		{ "", "", false, "/registry/pods/", false },	{ "a", "", false, "/registry/pods/a/", false },
-		{ "a", "x", false, "/registry/pods/a/x", true }, { "", "x", false, "/registry/pods/", false },
-		{ "", "x", true, "/registry/pods/x", true },	{ "", "", true, "/registry/pods/", false },
+		{ "", "", false, "/registry/pods/", false },
+		{ "a", "", false, "/registry/pods/a/", false },
+		{ "a", "x", false, "/registry/pods/a/x", true },
+		{ "", "x", false, "/registry/pods/", false },
+		{ "", "x", true, "/registry/pods/x", true },
+		{ "", "", true, "/registry/pods/", false },
 	};
 	static char	long_name[VDI_STORAGE_KEY_MAX];
 	char		buffer[VDI_STORAGE_KEY_MAX];
@@ -25,14 +28,15 @@ static void r525_the_key_of_a_scope(void **state)
 	bool		single;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		assert_true(vdi_scope_key(vd_bytes_of(prefix), rows[i].cluster, vd_bytes_of(rows[i].ns), vd_bytes_of(rows[i].name), buffer, &key,
-					  &single));
+		assert_true(vdi_scope_key(vd_bytes_of(prefix), rows[i].cluster, vd_bytes_of(rows[i].ns),
+					  vd_bytes_of(rows[i].name), buffer, &key, &single));
 		assert_true(vd_bytes_equal(key, vd_bytes_of(rows[i].key)));
 		assert_int_equal(single, rows[i].single);
 	}
 	memset(long_name, 'x', sizeof long_name);
 	for (size_t size = sizeof long_name - 40; size < sizeof long_name; size++) {
-		bool fits = vdi_scope_key(vd_bytes_of(prefix), false, vd_bytes_of("a"), (struct vd_bytes) { long_name, size }, buffer, &key, &single);
+		bool fits = vdi_scope_key(vd_bytes_of(prefix), false, vd_bytes_of("a"),
+					  (struct vd_bytes) { long_name, size }, buffer, &key, &single);
 
 		assert_int_equal(fits, sizeof prefix - 1 + 2 + size <= VDI_STORAGE_KEY_MAX);
 	}
@@ -54,7 +58,8 @@ static void world_init(struct world *world)
 
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &world->env), VD_OK);
 	world->codec = pod_codec_new();
-	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 20, VD_SECONDS(75), 1, labels), VD_OK);
+	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 20, VD_SECONDS(75), 1, labels),
+		      VD_OK);
 	for (unsigned i = 0; i < KEYS; i++) {
 		char		  ns[4], name[4], app[4], node[4];
 		struct vd_object *old;
@@ -65,7 +70,9 @@ static void world_init(struct world *world)
 		snprintf(app, sizeof app, "a%u", (unsigned) (random >> 40) % 6);
 		snprintf(node, sizeof node, "h%u", (unsigned) (random >> 50) % 9);
 		world->objects[i] = pod_new(world->codec, ns, name, app, node, i + 1);
-		assert_status(vdi_object_store_change(&world->cache.store, vd_object_key(world->objects[i]), world->objects[i], &old), VD_OK);
+		assert_status(vdi_object_store_change(&world->cache.store, vd_object_key(world->objects[i]),
+						      world->objects[i], &old),
+			      VD_OK);
 		assert_null(old);
 	}
 }
@@ -80,9 +87,11 @@ static void world_fini(struct world *world)
 }
 
 /* Walks the candidates; what matches must be what a scan of everything gives, from start on, in key order. */
-static uint64_t check(struct world *world, const char *ns, const char *labels, const char *fields, const char *start, bool *ret_indexed)
+static uint64_t check(struct world *world, const char *ns, const char *labels, const char *fields,
+		      const char *start, bool *ret_indexed)
 {
-	struct vdi_predicate_options options = { vd_bytes_of(ns), VD_BYTES_NONE, vd_bytes_of(labels), vd_bytes_of(fields), true, false };
+	struct vdi_predicate_options options = { vd_bytes_of(ns),     VD_BYTES_NONE, vd_bytes_of(labels),
+						 vd_bytes_of(fields), true,	     false };
 	struct vdi_predicate	    *predicate;
 	struct vdi_candidates	     candidates;
 	char			     buffer[VDI_STORAGE_KEY_MAX];
@@ -93,16 +102,19 @@ static uint64_t check(struct world *world, const char *ns, const char *labels, c
 	bool			     single;
 
 	assert_status(vdi_predicate_new(world->codec, &options, &predicate, NULL), VD_OK);
-	assert_true(vdi_scope_key(vd_bytes_of(prefix), false, vdi_predicate_namespace(predicate), vdi_predicate_name(predicate), buffer, &scope, &single));
+	assert_true(vdi_scope_key(vd_bytes_of(prefix), false, vdi_predicate_namespace(predicate),
+				  vdi_predicate_name(predicate), buffer, &scope, &single));
 	vdi_lock_acquire(&world->cache.lock);
-	vdi_candidates_newest_locked(&world->cache, predicate, scope, single, vd_bytes_of(start), &candidates);
+	vdi_candidates_newest_locked(&world->cache, predicate, scope, single, vd_bytes_of(start),
+				     &candidates);
 	vdi_lock_release(&world->cache.lock);
 	while ((object = vdi_btree_cursor_range_next(&candidates.cursor))) {
 		looked++;
 		if (!vdi_predicate_matches(predicate, object))
 			continue;
 		while (at < KEYS && (!vdi_predicate_matches(predicate, world->objects[at]) ||
-				     (!single && vd_bytes_compare(vd_object_key(world->objects[at]), vd_bytes_of(start)) < 0)))
+				     (!single && vd_bytes_compare(vd_object_key(world->objects[at]),
+								  vd_bytes_of(start)) < 0)))
 			at++;
 		assert_true(at < KEYS);
 		assert_ptr_equal(object, world->objects[at]);
@@ -121,20 +133,26 @@ static uint64_t check(struct world *world, const char *ns, const char *labels, c
 /* rules: T-136, W-02, W-11 */
 static void r443_r444_no_candidate_is_missed_and_the_shortest_way_is_taken(void **state)
 {
-	static const char *const starts[] = { "", "/registry/pods/n1/p15", "/registry/pods/n2/", "/registry/pods/zz", "/registry/" };
+	static const char *const starts[] = { "", "/registry/pods/n1/p15", "/registry/pods/n2/",
+					      "/registry/pods/zz", "/registry/" };
 	static const char *const spaces[] = { "", "n0", "n1", "n2", "n3" };
 	static const char *const labels[] = { "", "app=a1", "app=a2,app=a3", "app=nobody", "app!=a1" };
-	static const char *const fields[] = { "", "spec.nodeName=h1", "spec.nodeName=none", "spec.nodeName!=h1", "metadata.namespace=n1",
+	static const char *const fields[] = { "",
+					      "spec.nodeName=h1",
+					      "spec.nodeName=none",
+					      "spec.nodeName!=h1",
+					      "metadata.namespace=n1",
 					      "metadata.name=p15,metadata.namespace=n1" };
-	struct world world;
-	bool	     indexed, plain;
+	struct world		 world;
+	bool			 indexed, plain;
 
 	world_init(&world);
 	for (size_t a = 0; a < VDI_ARRAY_SIZE(starts); a++)
 		for (size_t b = 0; b < VDI_ARRAY_SIZE(spaces); b++)
 			for (size_t c = 0; c < VDI_ARRAY_SIZE(labels); c++)
 				for (size_t d = 0; d < VDI_ARRAY_SIZE(fields); d++) {
-					uint64_t looked = check(&world, spaces[b], labels[c], fields[d], d == 5 ? "" : starts[a], &indexed);
+					uint64_t looked = check(&world, spaces[b], labels[c], fields[d],
+								d == 5 ? "" : starts[a], &indexed);
 
 					assert_true(looked <= check(&world, spaces[b], "", "", "", &plain));
 				}
@@ -145,7 +163,8 @@ static void r443_r444_no_candidate_is_missed_and_the_shortest_way_is_taken(void 
 	assert_true(indexed);
 	assert_int_equal(check(&world, "n3", "app=a1", "", "", &indexed), 0);
 	assert_false(indexed);
-	assert_int_equal(check(&world, "", "", "metadata.name=p15,metadata.namespace=n1", "", &indexed), 1); /* R-481, T-069 */
+	assert_int_equal(check(&world, "", "", "metadata.name=p15,metadata.namespace=n1", "", &indexed),
+			 1); /* R-481, T-069 */
 	/* an index that is out of order is passed over. */
 	world.cache.store.indexes[0].is_usable = false;
 	assert_int_equal(check(&world, "", "", "spec.nodeName=h1", "", &indexed), KEYS);
@@ -154,9 +173,11 @@ static void r443_r444_no_candidate_is_missed_and_the_shortest_way_is_taken(void 
 }
 
 /* Looks at the objects that may match, and finds those that do. */
-static uint64_t look(struct vdi_watch_cache *cache, const struct vd_codec *pods, const char *labels, const char *fields, uint64_t *ret_found, size_t *ret_index)
+static uint64_t look(struct vdi_watch_cache *cache, const struct vd_codec *pods, const char *labels,
+		     const char *fields, uint64_t *ret_found, size_t *ret_index)
 {
-	struct vdi_predicate_options options = { VD_BYTES_NONE, VD_BYTES_NONE, vd_bytes_of(labels), vd_bytes_of(fields), true, false };
+	struct vdi_predicate_options options = { VD_BYTES_NONE,	      VD_BYTES_NONE, vd_bytes_of(labels),
+						 vd_bytes_of(fields), true,	     false };
 	struct vdi_predicate	    *predicate;
 	struct vdi_candidates	     candidates;
 	struct vd_object	    *object, *last = NULL;
@@ -164,7 +185,8 @@ static uint64_t look(struct vdi_watch_cache *cache, const struct vd_codec *pods,
 
 	assert_status(vdi_predicate_new(pods, &options, &predicate, NULL), VD_OK);
 	vdi_lock_acquire(&cache->lock);
-	vdi_candidates_newest_locked(cache, predicate, vd_bytes_of(prefix), false, VD_BYTES_NONE, &candidates);
+	vdi_candidates_newest_locked(cache, predicate, vd_bytes_of(prefix), false, VD_BYTES_NONE,
+				     &candidates);
 	vdi_lock_release(&cache->lock);
 	*ret_found = 0;
 	while ((object = vdi_btree_cursor_range_next(&candidates.cursor))) {
@@ -199,7 +221,8 @@ static void r443_labels_and_fields_are_indexed_when_lists_ask(void **state)
 		snprintf(name, sizeof name, "p%04u", i);
 		snprintf(app, sizeof app, "a%u", i % 6);
 		object = pod_new(pods, i % 2 ? "n1" : "n2", name, app, app, i + 1);
-		assert_status(vdi_object_store_change(&cache.store, vd_object_key(object), object, &old), VD_OK);
+		assert_status(vdi_object_store_change(&cache.store, vd_object_key(object), object, &old),
+			      VD_OK);
 		vd_object_unref(object);
 	}
 	assert_int_equal(look(&cache, pods, "app=a1", "", &found, &index), 1200);
@@ -220,7 +243,8 @@ static void r443_labels_and_fields_are_indexed_when_lists_ask(void **state)
 	vd_env_free(env);
 }
 
-/* A thousand objects are scanned as fast as an index is found; of one more there is an index for who asks twice. */
+/* A thousand objects are scanned as fast as an index is found; of one more there is an index for who asks
+ * twice. */
 static void r443_few_objects_are_never_indexed(void **state)
 {
 	for (unsigned count = 1000; count <= 1001; count++) {
@@ -239,16 +263,20 @@ static void r443_few_objects_are_never_indexed(void **state)
 
 			snprintf(name, sizeof name, "p%04u", i);
 			object = pod_new(pods, "ns", name, i % 2 ? "a" : "b", i % 2 ? "n" : "m", i + 1);
-			assert_status(vdi_object_store_change(&cache.store, vd_object_key(object), object, &old), VD_OK);
+			assert_status(
+				vdi_object_store_change(&cache.store, vd_object_key(object), object, &old),
+				VD_OK);
 			vd_object_unref(object);
 		}
 		for (unsigned asked = 1; asked <= 4; asked++) {
 			bool	 is_indexed = count > 1000 && asked > 1;
 			uint64_t some = count / 2;
 
-			assert_int_equal(look(&cache, pods, "", "spec.nodeName=n", &found, &index), is_indexed ? some : count);
+			assert_int_equal(look(&cache, pods, "", "spec.nodeName=n", &found, &index),
+					 is_indexed ? some : count);
 			assert_int_equal(found, some);
-			assert_int_equal(look(&cache, pods, "app=a", "", &found, &index), is_indexed ? some : count);
+			assert_int_equal(look(&cache, pods, "app=a", "", &found, &index),
+					 is_indexed ? some : count);
 			assert_int_equal(found, some);
 		}
 		vdi_watch_cache_fini(&cache);
@@ -257,7 +285,8 @@ static void r443_few_objects_are_never_indexed(void **state)
 	}
 }
 
-/* Not from the start, not after a list of the store, not when lost indexes are built again: each index costs each change. */
+/* Not from the start, not after a list of the store, not when lost indexes are built again: each index costs
+ * each change. */
 static void nothing_is_indexed_that_nobody_asks_for(void **state)
 {
 	struct vdi_watch_cache cache;
@@ -274,7 +303,8 @@ static void nothing_is_indexed_that_nobody_asks_for(void **state)
 	vdi_watch_cache_replace(&cache, &objects, -1, 1, false);
 	vdi_watch_cache_build_indexes(&cache);
 	for (unsigned i = 0; i < 2500; i++) {
-		assert_status(vdi_object_store_change(&cache.store, vd_object_key(object), object, &old), VD_OK);
+		assert_status(vdi_object_store_change(&cache.store, vd_object_key(object), object, &old),
+			      VD_OK);
 		vd_object_unref(old);
 	}
 	for (size_t i = 0; i < cache.store.index_count + VDI_DEMAND_LABELS_MAX; i++) {
@@ -296,7 +326,8 @@ static void r449_an_older_state_is_walked_by_its_keys(void **state)
 
 	world_init(&world);
 	vdi_object_store_snapshot(&world.cache.store, &snapshot);
-	vdi_candidates_of(&snapshot, vd_bytes_of("/registry/pods/n1/"), false, vd_bytes_of("/registry/pods/n1/p25"), &candidates);
+	vdi_candidates_of(&snapshot, vd_bytes_of("/registry/pods/n1/"), false,
+			  vd_bytes_of("/registry/pods/n1/p25"), &candidates);
 	assert_null(snapshot.root); /* taken over */
 	assert_int_equal(candidates.count, 5);
 	assert_ptr_equal(vdi_btree_cursor_range_next(&candidates.cursor), world.objects[35]);

@@ -13,7 +13,8 @@ static struct vd_object *object_of(vd_rev revision, size_t padding)
 	struct vd_object *object;
 	struct vd_error	  error;
 
-	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"x\"},\"data\":\"%0*d\"}", (int) padding + 1, 0);
+	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"x\"},\"data\":\"%0*d\"}", (int) padding + 1,
+		 0);
 	assert_status(vd_kv_new(vd_bytes_of("/registry/pods/x"), vd_bytes_of(value), &kv), VD_OK);
 	kv->mod_rev = revision;
 	assert_status(vd_object_new(codec, kv, &object, &error), VD_OK);
@@ -26,7 +27,9 @@ static void append(struct vdi_history *history, vd_rev revision, int64_t second,
 	struct vd_object *object = object_of(revision, padding);
 	struct vdi_event *event;
 
-	assert_status(vdi_event_new(revision, object, NULL, (vd_mono) { (1000 + second) * 1000000000 }, &event), VD_OK);
+	assert_status(
+		vdi_event_new(revision, object, NULL, (vd_mono) { (1000 + second) * 1000000000 }, &event),
+		VD_OK);
 	vd_object_unref(object);
 	vdi_history_append(history, event);
 }
@@ -79,7 +82,8 @@ static void r455_what_the_store_compacted_goes(void **state)
 	vdi_history_fini(&history);
 }
 
-/* A watch may start at the revision before a compaction, however far behind it the next event is; what the ring has no room for is R-483's. */
+/* A watch may start at the revision before a compaction, however far behind it the next event is; what the
+ * ring has no room for is R-483's. */
 static void r230_a_trim_leaves_no_gap_behind_it(void **state)
 {
 	struct vdi_history history = make(1 << 20);
@@ -126,7 +130,8 @@ static void t053_a_compacted_state_is_not_shown_as_the_one_before(void **state)
 	append_change(&history, 30); /* of one transaction */
 	append_change(&history, 40);
 	assert_int_equal(vdi_history_trim(&history, 20), 1);
-	assert_status(vdi_history_check(&history, 19, NULL), VD_OK); /* an object that was made then has nothing before */
+	assert_status(vdi_history_check(&history, 19, NULL),
+		      VD_OK); /* an object that was made then has nothing before */
 	assert_int_equal(vdi_history_trim(&history, 30), 3);
 	assert_status(vdi_history_check(&history, 29, NULL), VD_EXPIRED);
 	assert_status(vdi_history_check(&history, 30, NULL), VD_OK);
@@ -137,7 +142,8 @@ static void t053_a_compacted_state_is_not_shown_as_the_one_before(void **state)
 	vdi_history_fini(&history);
 }
 
-/* A ring that has grown and evicted: empty afterwards, nothing is kept alive, nothing counts as evicted, and the capacity stays. */
+/* A ring that has grown and evicted: empty afterwards, nothing is kept alive, nothing counts as evicted, and
+ * the capacity stays. */
 static void r406_a_reset_keeps_the_capacity(void **state)
 {
 	struct vdi_history history = make(1 << 24);
@@ -191,7 +197,8 @@ static void assert_holds(const struct vdi_history *history, vd_rev first, vd_rev
 {
 	assert_int_equal(history->end - history->start, last - first + 1);
 	for (uint64_t position = history->start; position < history->end; position++)
-		assert_int_equal(vdi_history_at(history, position)->revision, first + (vd_rev) (position - history->start));
+		assert_int_equal(vdi_history_at(history, position)->revision,
+				 first + (vd_rev) (position - history->start));
 }
 
 /* rules */
@@ -240,12 +247,15 @@ static void t166_growing_does_not_bring_back_what_was_evicted(void **state)
 	vdi_history_fini(&history);
 }
 
-/* An event that is exactly as old as the window makes the ring neither longer nor shorter; nor does it pass its bounds. */
+/* An event that is exactly as old as the window makes the ring neither longer nor shorter; nor does it pass
+ * its bounds. */
 static void r402_the_borders_of_the_capacity(void **state)
 {
 	static const struct {
-		int64_t	 last; /* the second of the one that comes when 200 are full: the oldest are of 0, those from 150 on of 10 */
-		size_t	 capacity;
+		/* the second of the one that comes when 200 are full: the oldest are of 0, those from 150 on
+		 * of 10 */
+		int64_t last;
+		size_t	capacity;
 	} rows[] = { { 74, 400 }, { 75, 200 }, { 85, 200 }, { 86, 100 } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -257,7 +267,8 @@ static void r402_the_borders_of_the_capacity(void **state)
 		assert_int_equal(history.capacity, 200);
 		append(&history, 210, rows[i].last, 0);
 		assert_int_equal(history.capacity, rows[i].capacity);
-		assert_int_equal(history.end - history.start, rows[i].capacity == 400 ? 201 : rows[i].capacity);
+		assert_int_equal(history.end - history.start,
+				 rows[i].capacity == 400 ? 201 : rows[i].capacity);
 		vdi_history_fini(&history);
 	}
 	{
@@ -337,7 +348,8 @@ static void out_of_memory_evicts_instead_of_growing(void **state)
 	vdi_history_reset(&history, 1);
 	for (int i = 0; i < 100; i++)
 		append(&history, 10 + i, 0, 0);
-	assert_status(vdi_event_new(500, object, NULL, (vd_mono) { 1000 * INT64_C(1000000000) }, &event), VD_OK);
+	assert_status(vdi_event_new(500, object, NULL, (vd_mono) { 1000 * INT64_C(1000000000) }, &event),
+		      VD_OK);
 	vdi_alloc_fail_nth(1, 1);
 	vdi_history_append(&history, event);
 	vdi_alloc_fail_nth(0, 0);

@@ -1,4 +1,5 @@
-/* Searches through many objects with selectors of many terms: lists whose search is left to their receiver, and the initial state of watches, bit by bit. */
+/* Searches through many objects with selectors of many terms: lists whose search is left to their receiver,
+ * and the initial state of watches, bit by bit. */
 #include "cache_list.h"
 #include "cacher.h"
 #include "cacher_fixture.h"
@@ -8,7 +9,7 @@
 
 static struct cacher_fixture f;
 static char		     wide[TERMS * 8 + 64];	/* fulfilled by all */
-static char		     nothing[sizeof wide + 16];	/* by none */
+static char		     nothing[sizeof wide + 16]; /* by none */
 static char		     web[sizeof wide + 16];	/* by every third */
 
 static int set_up(void **state)
@@ -102,7 +103,8 @@ static void never_called(void *arg, vd_status status, struct vd_list *list, cons
 	fail_msg("a list that was not begun was answered");
 }
 
-/* The store finds and decodes all objects on the thread that asks. A thread that has no time for that is told before anything is read. */
+/* The store finds and decodes all objects on the thread that asks. A thread that has no time for that is told
+ * before anything is read. */
 static void assert_of_store(struct vd_cacher *cacher, const struct vd_list_options *options)
 {
 	struct vd_list *list = NULL;

@@ -23,13 +23,16 @@ static const char *scan(struct vd_object *const *objects, const char *app)
 	for (unsigned key = 0; key < KEYS; key++) {
 		struct vd_bytes value;
 
-		if (objects[key] && vd_object_label_get(objects[key], vd_bytes_of("app"), &value) && vd_bytes_equal(value, vd_bytes_of(app)))
-			size += (size_t) snprintf(text + size, sizeof text - size, "%sns/k%02u", size ? " " : "", key);
+		if (objects[key] && vd_object_label_get(objects[key], vd_bytes_of("app"), &value) &&
+		    vd_bytes_equal(value, vd_bytes_of(app)))
+			size += (size_t) snprintf(text + size, sizeof text - size, "%sns/k%02u",
+						  size ? " " : "", key);
 	}
 	return text;
 }
 
-static void check_value(const struct vdi_object_index *index, struct vd_object *const *objects, const char *app)
+static void check_value(const struct vdi_object_index *index, struct vd_object *const *objects,
+			const char *app)
 {
 	struct vdi_btree_snapshot found;
 
@@ -39,7 +42,8 @@ static void check_value(const struct vdi_object_index *index, struct vd_object *
 	vdi_btree_snapshot_release(&found);
 }
 
-static void change(struct vdi_object_index *index, struct vd_object **objects, unsigned key, const char *app, vd_rev revision)
+static void change(struct vdi_object_index *index, struct vd_object **objects, unsigned key, const char *app,
+		   vd_rev revision)
 {
 	char		  name[8];
 	struct vd_object *object = NULL;
@@ -67,7 +71,8 @@ static void r441_t172_an_index_answers_as_a_scan_does(void **state)
 		if (which < 40)
 			snprintf(app, sizeof app, "a%u", which); /* more than the first buckets */
 		if (step % 5 == 1) /* changes nothing, whatever is there and whatever is not */
-			vdi_object_index_prepare(&index, objects + roll(&random, KEYS - VDI_PREPARE_MAX), VDI_PREPARE_MAX);
+			vdi_object_index_prepare(&index, objects + roll(&random, KEYS - VDI_PREPARE_MAX),
+						 VDI_PREPARE_MAX);
 		change(&index, objects, (unsigned) roll(&random, KEYS), which == 44 ? NULL : app, step);
 		if (step % 37 == 0)
 			for (unsigned i = 0; i < 40; i++) {

@@ -157,7 +157,8 @@ static void changes_are_taken_back(void **state)
 	vdi_object_store_snapshot(&store, &before);
 	a2 = pod_new(codec, "ns", "a", "db", "db", 2);
 	b = pod_new(codec, "ns", "b", "db", "db", 2);
-	events[0] = pod_event(2, vd_object_ref(a2), vd_object_ref(vdi_object_store_get(&store, vd_object_key(a2))));
+	events[0] = pod_event(2, vd_object_ref(a2),
+			      vd_object_ref(vdi_object_store_get(&store, vd_object_key(a2))));
 	events[2] = pod_event(2, vd_object_ref(b), NULL);
 	put(&store, "a", "db", 2);
 	put(&store, "b", "db", 2);
@@ -237,7 +238,8 @@ static void put_many(struct vdi_object_store *store, unsigned from, unsigned cou
 	}
 }
 
-/* An index on demand is there from the second list on that could use it, follows changes, and goes when no list asks any more. */
+/* An index on demand is there from the second list on that could use it, follows changes, and goes when no
+ * list asks any more. */
 static void r442_an_index_on_demand_comes_and_goes(void **state)
 {
 	static const char *const labels[] = { "app", NULL };
@@ -254,7 +256,9 @@ static void r442_an_index_on_demand_comes_and_goes(void **state)
 	put_many(&store, 1500, 2000); /* nothing builds it meanwhile */
 	assert_false(store.indexes[0].is_usable);
 	assert_true(vdi_object_store_ask(&store, 0, 1500));
-	assert_int_equal(vdi_object_index_count(&store.indexes[0], vd_bytes_of("a")) + vdi_object_index_count(&store.indexes[0], vd_bytes_of("b")), 1500);
+	assert_int_equal(vdi_object_index_count(&store.indexes[0], vd_bytes_of("a")) +
+				 vdi_object_index_count(&store.indexes[0], vd_bytes_of("b")),
+			 1500);
 	put_many(&store, 3500, 4000);
 	assert_true(vdi_object_store_ask(&store, 0, 1500));
 	for (; store.indexes[0].is_usable; changes++)
@@ -267,7 +271,8 @@ static void r442_an_index_on_demand_comes_and_goes(void **state)
 	vdi_object_store_fini(&store);
 }
 
-/* Labels without a declared index get one the same way, a few at a time; what lists still use is not driven out. */
+/* Labels without a declared index get one the same way, a few at a time; what lists still use is not driven
+ * out. */
 static void r442_labels_that_lists_ask_for_get_an_index(void **state)
 {
 	static const char *const others[] = { "b", "c", "d" };
@@ -275,7 +280,8 @@ static void r442_labels_that_lists_ask_for_get_an_index(void **state)
 	struct vdi_object_index *index;
 
 	assert_status(vdi_object_store_init(&store, 0, NULL), VD_OK);
-	assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1500)); /* only where indexes are kept on demand */
+	assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("app"),
+					       1500)); /* only where indexes are kept on demand */
 	vdi_object_store_on_demand(&store);
 	put_many(&store, 0, 1500);
 	assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1000));
@@ -296,7 +302,8 @@ static void r442_labels_that_lists_ask_for_get_an_index(void **state)
 	assert_ptr_equal(vdi_object_store_ask_label(&store, vd_bytes_of("app"), 1500), index);
 	assert_null(vdi_object_store_ask_label(&store, vd_bytes_of("e"), 1500));
 	assert_ptr_not_equal(vdi_object_store_ask_label(&store, vd_bytes_of("e"), 1500), index);
-	assert_string_equal(vdi_object_store_ask_label(&store, vd_bytes_of("e"), 1500)->label_key, "e"); /* in another's place */
+	assert_string_equal(vdi_object_store_ask_label(&store, vd_bytes_of("e"), 1500)->label_key,
+			    "e"); /* in another's place */
 	assert_string_equal(index->label_key, "app");
 	vdi_object_store_fini(&store);
 }
@@ -318,7 +325,9 @@ static void an_index_on_demand_that_could_not_be_built_comes_back(void **state)
 		put_many(&store, 1500 + changes, 1);
 	assert_true(changes < 5000);
 	assert_true(vdi_object_store_ask(&store, 0, 1500));
-	assert_int_equal(vdi_object_index_count(&store.indexes[0], vd_bytes_of("a")) + vdi_object_index_count(&store.indexes[0], vd_bytes_of("b")), 1500);
+	assert_int_equal(vdi_object_index_count(&store.indexes[0], vd_bytes_of("a")) +
+				 vdi_object_index_count(&store.indexes[0], vd_bytes_of("b")),
+			 1500);
 	vdi_object_store_fini(&store);
 }
 
@@ -361,11 +370,13 @@ static void torture_a_change_that_fails_changes_nothing(void **state)
 		status = vdi_object_store_change(&store, vd_object_key(object), object, &old);
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
-		assert_int_equal(vd_object_revision(vdi_object_store_get(&store, vd_object_key(object))), status == VD_OK ? 999 : 51);
+		assert_int_equal(vd_object_revision(vdi_object_store_get(&store, vd_object_key(object))),
+				 status == VD_OK ? 999 : 51);
 		assert_int_equal(vdi_btree_count(&store.objects), 100);
 		for (size_t i = 0; i < 2; i++)
 			if (store.indexes[i].is_usable)
-				assert_string_equal(indexed(&store, i, "new"), status == VD_OK ? "ns/p050" : "");
+				assert_string_equal(indexed(&store, i, "new"),
+						    status == VD_OK ? "ns/p050" : "");
 		vdi_btree_snapshot_release(&held);
 		vd_object_unref(old);
 		vd_object_unref(object);

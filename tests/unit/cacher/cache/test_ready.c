@@ -47,7 +47,9 @@ static void count(void *arg)
 static void who_listens_is_told_once(void **state)
 {
 	unsigned		told[3] = { 0 };
-	struct vdi_ready_waiter waiters[] = { { .told = count, .arg = &told[0] }, { .told = count, .arg = &told[1] }, { .told = count, .arg = &told[2] } };
+	struct vdi_ready_waiter waiters[] = { { .told = count, .arg = &told[0] },
+					      { .told = count, .arg = &told[1] },
+					      { .told = count, .arg = &told[2] } };
 	struct vd_env	       *env;
 	struct vdi_ready	ready;
 
@@ -154,7 +156,8 @@ static void r510_r513_waiting_for_it(void **state)
 
 static void t137_r514_retry_after(void **state)
 {
-	static const uint32_t table[][2] = { { 0, 1 }, { 14, 2 }, { 20, 3 }, { 30, 6 }, { 40, 11 }, { 50, 20 }, { 57, 30 }, { 100000, 30 } };
+	static const uint32_t table[][2] = { { 0, 1 },	 { 14, 2 },  { 20, 3 },	 { 30, 6 },
+					     { 40, 11 }, { 50, 20 }, { 57, 30 }, { 100000, 30 } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(table); i++)
 		assert_int_equal(vdi_ready_retry_after_s(VD_SECONDS(table[i][0])), table[i][1]);
@@ -162,7 +165,9 @@ static void t137_r514_retry_after(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(t148_r512_states_and_words), cmocka_unit_test(who_listens_is_told_once), cmocka_unit_test(t137_r514_retry_after),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(t148_r512_states_and_words),
+					    cmocka_unit_test(who_listens_is_told_once),
+					    cmocka_unit_test(t137_r514_retry_after),
 					    cmocka_unit_test(r510_r513_waiting_for_it) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,9 @@ static void world_init(struct world *world, const char *const *index_labels)
 	world->live = vdi_alloc_live();
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &world->env), VD_OK);
 	world->codec = pod_codec_new();
-	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 24, VD_SECONDS(75), 1, index_labels), VD_OK);
+	assert_status(
+		vdi_watch_cache_init(&world->cache, world->env, 1 << 24, VD_SECONDS(75), 1, index_labels),
+		VD_OK);
 	vdi_history_reset(&world->cache.history, 1);
 	atomic_store(&world->cache.revision, 1);
 }
@@ -31,19 +33,25 @@ static void world_fini(struct world *world)
 	assert_int_equal(vdi_alloc_live(), world->live);
 }
 
-static struct vdi_watchchan_event put_event(struct world *world, vd_rev revision, const char *name, const char *app)
+static struct vdi_watchchan_event put_event(struct world *world, vd_rev revision, const char *name,
+					    const char *app)
 {
-	return (struct vdi_watchchan_event) { .type = VD_WATCH_ADDED, .revision = revision,
-					      .object = pod_new(world->codec, "ns", name, app, app, revision) };
+	return (struct vdi_watchchan_event) { .type = VD_WATCH_ADDED,
+					      .revision = revision,
+					      .object =
+						      pod_new(world->codec, "ns", name, app, app, revision) };
 }
 
 static struct vdi_watchchan_event delete_event(struct world *world, vd_rev revision, const char *name)
 {
-	return (struct vdi_watchchan_event) { .type = VD_WATCH_DELETED, .revision = revision,
-					      .object = pod_new(world->codec, "ns", name, "last", NULL, revision - 1) };
+	return (struct vdi_watchchan_event) { .type = VD_WATCH_DELETED,
+					      .revision = revision,
+					      .object = pod_new(world->codec, "ns", name, "last", NULL,
+								revision - 1) };
 }
 
-static vd_status apply(struct world *world, struct vdi_watchchan_event *events, size_t count, size_t *ret_taken, size_t *ret_made)
+static vd_status apply(struct world *world, struct vdi_watchchan_event *events, size_t count,
+		       size_t *ret_taken, size_t *ret_made)
 {
 	struct vdi_event  *made[64];
 	struct vdi_applied applied = { .made = made };
@@ -78,7 +86,8 @@ static void t160_r433_the_previous_object_is_the_caches_own(void **state)
 	assert_int_equal(vd_object_revision(event->old_object), 2);
 	event = vdi_history_at(&world.cache.history, world.cache.history.start + 2);
 	assert_null(event->object);
-	assert_ptr_equal(event->old_object, vdi_history_at(&world.cache.history, world.cache.history.start + 1)->object);
+	assert_ptr_equal(event->old_object,
+			 vdi_history_at(&world.cache.history, world.cache.history.start + 1)->object);
 	assert_int_equal(vdi_btree_count(&world.cache.store.objects), 0);
 	for (size_t i = 0; i < 4; i++)
 		vdi_watchchan_event_fini(&events[i]);
@@ -95,7 +104,8 @@ static void check_index(struct world *world, size_t index, const char *value, co
 	vdi_btree_snapshot_release(&found);
 }
 
-/* One revision that changes, adds and deletes; whatever allocation fails, it is there whole or not at all, in tree, history, indexes and number. */
+/* One revision that changes, adds and deletes; whatever allocation fails, it is there whole or not at all, in
+ * tree, history, indexes and number. */
 static void e459_torture_a_revision_is_applied_whole_or_not_at_all(void **state)
 {
 	static const char *const labels[] = { "app", NULL };
@@ -123,7 +133,8 @@ static void e459_torture_a_revision_is_applied_whole_or_not_at_all(void **state)
 			char name[8];
 
 			snprintf(name, sizeof name, "p%02u", i);
-			events[1 + i] = i % 4 ? put_event(&world, 4, name, "four") : delete_event(&world, 4, name);
+			events[1 + i] =
+				i % 4 ? put_event(&world, 4, name, "four") : delete_event(&world, 4, name);
 		}
 		events[41] = put_event(&world, 4, "new", "four");
 		events[42] = delete_event(&world, 4, "never-seen");
@@ -137,9 +148,13 @@ static void e459_torture_a_revision_is_applied_whole_or_not_at_all(void **state)
 		assert_true(taken == 0 || taken == 1 || taken == 43 || taken == 45);
 		assert_int_equal(made, taken <= 1 ? taken : taken - 1);
 		assert_int_equal(world.cache.history.end - end, made);
-		assert_int_equal(vdi_watch_cache_revision(&world.cache), taken == 0 ? 2 : taken == 1 ? 3 : taken == 43 ? 4 : 5);
+		assert_int_equal(vdi_watch_cache_revision(&world.cache), taken == 0  ? 2 :
+									 taken == 1  ? 3 :
+									 taken == 43 ? 4 :
+										       5);
 		assert_int_equal(vdi_btree_count(&world.cache.store.objects), taken <= 1 ? 40 : 31);
-		assert_int_equal(vd_object_revision(vdi_object_store_get(&world.cache.store, vd_bytes_of("/registry/pods/ns/p39"))),
+		assert_int_equal(vd_object_revision(vdi_object_store_get(
+					 &world.cache.store, vd_bytes_of("/registry/pods/ns/p39"))),
 				 taken <= 1 ? 2 : 4);
 		check_index(&world, 1, "three", taken == 1 ? "ns/p00" : "");
 		check_index(&world, 1, "five", taken == 45 ? "ns/p01 ns/p02" : "");
@@ -173,7 +188,8 @@ static void e459_torture_a_revision_is_applied_whole_or_not_at_all(void **state)
 #define MODEL_REVISIONS 120
 #define MODEL_KEYS 9
 
-/* Also of a revision at which nothing happened here: the state of the last event before it. rules */
+/* Also of a revision at which nothing happened here: the state of the last event before it.
+ * rules: R-445, R-450 */
 static void t173_r448_every_revision_of_the_history_can_be_rebuilt(void **state)
 {
 	static int   model[MODEL_REVISIONS + 2][MODEL_KEYS];
@@ -182,7 +198,8 @@ static void t173_r448_every_revision_of_the_history_can_be_rebuilt(void **state)
 
 	world_init(&world, NULL);
 	for (vd_rev revision = 2; revision <= MODEL_REVISIONS; revision++) {
-		unsigned		   key = (unsigned) ((random = random * UINT64_C(6364136223846793005) + 1) >> 33) % MODEL_KEYS;
+		unsigned key =
+			(unsigned) ((random = random * UINT64_C(6364136223846793005) + 1) >> 33) % MODEL_KEYS;
 		char			   name[4];
 		struct vdi_watchchan_event event;
 		size_t			   taken, made;
@@ -207,10 +224,11 @@ static void t173_r448_every_revision_of_the_history_can_be_rebuilt(void **state)
 		}
 	}
 	for (unsigned round = 0; round < 400; round++) {
-		vd_rev			  asked = 1 + (vd_rev) ((random = random * UINT64_C(6364136223846793005) + 1) >> 33) % MODEL_REVISIONS;
+		vd_rev asked = 1 + (vd_rev) ((random = random * UINT64_C(6364136223846793005) + 1) >> 33) %
+					   MODEL_REVISIONS;
 		struct vdi_btree_snapshot snapshot;
 		struct vd_error		  error;
-		vd_status		  status = vdi_watch_cache_snapshot_at(&world.cache, asked, &snapshot, &error);
+		vd_status status = vdi_watch_cache_snapshot_at(&world.cache, asked, &snapshot, &error);
 
 		assert_int_equal(vdi_watch_cache_has_revision(&world.cache, asked), asked >= 40);
 		if (asked < 40) {
@@ -240,7 +258,7 @@ static void t173_r448_every_revision_of_the_history_can_be_rebuilt(void **state)
 static void assert_revision_given(struct world *world, vd_rev revision, bool is_given)
 {
 	struct vdi_btree_snapshot snapshot;
-	vd_status		  status = vdi_watch_cache_snapshot_at(&world->cache, revision, &snapshot, NULL);
+	vd_status status = vdi_watch_cache_snapshot_at(&world->cache, revision, &snapshot, NULL);
 
 	assert_status(status, is_given ? VD_OK : VD_EXPIRED);
 	if (status == VD_OK)
@@ -299,7 +317,8 @@ static void r447_retained_states_go_with_the_events_they_were_made_of(void **sta
 
 		assert_status(apply(&world, &event, 1, &taken, &made), VD_OK);
 		vdi_watchchan_event_fini(&event);
-		vdi_sim_advance(world.env, VD_SECONDS(2)); /* the window is shorter than what the ring holds */
+		vdi_sim_advance(world.env,
+				VD_SECONDS(2)); /* the window is shorter than what the ring holds */
 		if (revision % 30 == 0)
 			assert_revision_given(&world, revision - 5, true);
 		floor = vdi_history_floor(&world.cache.history);
@@ -360,12 +379,15 @@ static void note_done(struct vdi_fresh_waiter *waiter, vd_status status)
 	waiting->status = status;
 }
 
-/* One event: into the history, the objects, the index and the number, all before a reader that waits for its revision is answered. */
+/* One event: into the history, the objects, the index and the number, all before a reader that waits for its
+ * revision is answered. */
 static void r430_an_event_is_everywhere_when_its_waiter_is_answered(void **state)
 {
 	static const char *const labels[] = { "app", NULL };
 	struct world		 world;
-	struct waiting		 waits[3] = { { .waiter = { .revision = 2 } }, { .waiter = { .revision = 3 } }, { .waiter = { .revision = 4 } } };
+	struct waiting		 waits[3] = { { .waiter = { .revision = 2 } },
+					      { .waiter = { .revision = 3 } },
+					      { .waiter = { .revision = 4 } } };
 	static const char *const objects[] = { "ns/x", "ns/x", "" };
 
 	world_init(&world, labels);
@@ -374,9 +396,11 @@ static void r430_an_event_is_everywhere_when_its_waiter_is_answered(void **state
 		assert_false(vdi_watch_cache_wait(&world.cache, &waits[i].waiter));
 	}
 	for (size_t i = 0; i < 3; i++) {
-		struct vdi_watchchan_event event = i == 2 ? delete_event(&world, 4, "x") : put_event(&world, 2 + (vd_rev) i, "x", i ? "two" : "one");
-		struct vdi_event	  *kept;
-		size_t			   taken, made;
+		struct vdi_watchchan_event event =
+			i == 2 ? delete_event(&world, 4, "x") :
+				 put_event(&world, 2 + (vd_rev) i, "x", i ? "two" : "one");
+		struct vdi_event *kept;
+		size_t		  taken, made;
 
 		assert_status(apply(&world, &event, 1, &taken, &made), VD_OK);
 		assert_int_equal(taken + made, 2);
@@ -404,8 +428,11 @@ static void r430_an_event_is_everywhere_when_its_waiter_is_answered(void **state
 static void t163_r460_fresh_waiters(void **state)
 {
 	struct world   world;
-	struct waiting w[5] = { { .waiter = { .revision = 1 } }, { .waiter = { .revision = 9 } }, { .waiter = { .revision = 5 } },
-				{ .waiter = { .revision = 7 } }, { .waiter = { .revision = 99 } } };
+	struct waiting w[5] = { { .waiter = { .revision = 1 } },
+				{ .waiter = { .revision = 9 } },
+				{ .waiter = { .revision = 5 } },
+				{ .waiter = { .revision = 7 } },
+				{ .waiter = { .revision = 99 } } };
 	uint64_t       waits;
 	vd_mono	       due;
 
@@ -466,7 +493,9 @@ static void check_waiters(struct vdi_watch_cache *cache, const struct waiting *w
 	assert_int_equal(listed, expected);
 }
 
-/* Who waits is answered when the revision is there or its 3 s are over, and not before, whoever else waits for which revision. rules: R-460, W-05 */
+/* Who waits is answered when the revision is there or its 3 s are over, and not before, whoever else waits
+ * for which revision.
+ * rules: R-460, W-05 */
 static void r460_each_waiter_is_answered_by_its_own_revision(void **state)
 {
 	for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -485,7 +514,10 @@ static void r460_each_waiter_is_answered_by_its_own_revision(void **state)
 			case 0:
 			case 1:
 				if (count < WAITERS_MAX) {
-					waiting[count].waiter = (struct vdi_fresh_waiter) { .revision = current + (vd_rev) vdi_rand_below(&rand, 12), .done = note_done };
+					waiting[count].waiter = (struct vdi_fresh_waiter) {
+						.revision = current + (vd_rev) vdi_rand_below(&rand, 12),
+						.done = note_done
+					};
 					if (vdi_watch_cache_wait(&world.cache, &waiting[count].waiter)) {
 						assert_int_equal(waiting[count].waiter.revision, current);
 						waiting[count].waiter.done = NULL; /* it did not have to */
@@ -493,8 +525,14 @@ static void r460_each_waiter_is_answered_by_its_own_revision(void **state)
 					count++;
 				}
 				break;
-			case 2: vdi_watch_cache_advance(&world.cache, current + 1 + (vd_rev) vdi_rand_below(&rand, 3)); break;
-			default: vdi_sim_advance(world.env, VD_MS(100 * (1 + (int64_t) vdi_rand_below(&rand, 12)))); break;
+			case 2:
+				vdi_watch_cache_advance(&world.cache,
+							current + 1 + (vd_rev) vdi_rand_below(&rand, 3));
+				break;
+			default:
+				vdi_sim_advance(world.env,
+						VD_MS(100 * (1 + (int64_t) vdi_rand_below(&rand, 12))));
+				break;
 			}
 			check_waiters(&world.cache, waiting, count);
 			if (vdi_rand_once_in(&rand, 2))
@@ -505,7 +543,8 @@ static void r460_each_waiter_is_answered_by_its_own_revision(void **state)
 			check_waiters(&world.cache, waiting, count);
 			for (size_t i = 0; i < count; i++) {
 				bool is_there = waiting[i].waiter.revision <= current;
-				bool is_late = vd_mono_since(now, waiting[i].waiter.since).ns >= VD_SECONDS(3).ns;
+				bool is_late =
+					vd_mono_since(now, waiting[i].waiter.since).ns >= VD_SECONDS(3).ns;
 
 				if (waiting[i].waiter.done == NULL)
 					continue;

@@ -1,4 +1,5 @@
-/* Informers: handlers see what is and what changes, once, in order; after a loss of history they see the difference. */
+/* Informers: handlers see what is and what changes, once, in order; after a loss of history they see the
+ * difference. */
 #include "cacher_fixture.h"
 
 #include <poll.h>
@@ -36,8 +37,8 @@ static void note(struct seen *seen, char what, const struct vd_object *object)
 	size_t size = strlen(seen->text);
 
 	assert_false(seen->is_closed);
-	snprintf(seen->text + size, sizeof seen->text - size, "%c%.*s ", what, (int) vd_object_name(object).size,
-		 (const char *) vd_object_name(object).data);
+	snprintf(seen->text + size, sizeof seen->text - size, "%c%.*s ", what,
+		 (int) vd_object_name(object).size, (const char *) vd_object_name(object).data);
 }
 
 static void on_add(void *arg, struct vd_object *object, bool initial)
@@ -81,20 +82,23 @@ static void on_closed(void *arg)
 static void r350_r352_handlers_see_every_change_in_order(void **state)
 {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
-		struct cacher_fixture	    f;
-		struct seen		    seen = { 0 };
+		struct cacher_fixture	   f;
+		struct seen		   seen = { 0 };
 		struct vd_informer_handler handler = handler_of(&seen);
-		struct vd_informer	   *informer;
-		struct vd_object	   *object;
-		struct vd_error		    error;
+		struct vd_informer	  *informer;
+		struct vd_object	  *object;
+		struct vd_error		   error;
 
 		cacher_fixture_setup(&f, seed);
 		put_pod(&f, "ns", "a", "web", NULL);
 		put_pod(&f, "ns", "b", "db", NULL);
 		cacher_fixture_settle(&f);
-		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, vd_bytes_of("app in ("), VD_BYTES_NONE, &handler, &informer, &error),
+		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, vd_bytes_of("app in ("), VD_BYTES_NONE,
+					      &handler, &informer, &error),
 			      VD_BAD_REQUEST);
-		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, vd_bytes_of("app=web"), VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, vd_bytes_of("app=web"), VD_BYTES_NONE,
+					      &handler, &informer, &error),
+			      VD_OK);
 		seen.informer = seed % 2 ? informer : NULL; /* one change after the other, or all at once */
 		assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
 		put_pod(&f, "ns", "b", "web", NULL);
@@ -124,16 +128,17 @@ static void r350_r352_handlers_see_every_change_in_order(void **state)
 	}
 }
 
-/* The store lost its history: the cacher lists again, all watches end, and what was deleted meanwhile is told as such. */
+/* The store lost its history: the cacher lists again, all watches end, and what was deleted meanwhile is told
+ * as such. */
 static void r351_a_relist_tells_the_difference(void **state)
 {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
-		struct cacher_fixture	    f;
-		struct seen		    seen = { 0 };
+		struct cacher_fixture	   f;
+		struct seen		   seen = { 0 };
 		struct vd_informer_handler handler = handler_of(&seen);
-		struct vd_informer	   *informer;
-		struct vd_store		   *feed;
-		struct vd_error		    error;
+		struct vd_informer	  *informer;
+		struct vd_store		  *feed;
+		struct vd_error		   error;
 
 		cacher_fixture_init(&f, seed);
 		f.options.no_backfill = true;
@@ -141,14 +146,17 @@ static void r351_a_relist_tells_the_difference(void **state)
 		feed_put(feed, "/registry/pods/ns/a", "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}");
 		feed_put(feed, "/registry/pods/ns/b", "{\"metadata\":{\"name\":\"b\",\"namespace\":\"ns\"}}");
 		cacher_fixture_open(&f, feed);
-		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
+					      &informer, &error),
+			      VD_OK);
 		assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
 		feed_break(feed, VD_EXPIRED);
 		cacher_fixture_settle(&f);
 		assert_status(vd_cacher_ready(f.cacher, &error), VD_NOT_READY);
 		assert_int_equal(error.retry_after_s, 1);
 		feed_delete(feed, "/registry/pods/ns/a");
-		feed_put(feed, "/registry/pods/ns/b", "{\"metadata\":{\"name\":\"b\",\"namespace\":\"ns\"},\"x\":1}");
+		feed_put(feed, "/registry/pods/ns/b",
+			 "{\"metadata\":{\"name\":\"b\",\"namespace\":\"ns\"},\"x\":1}");
 		feed_put(feed, "/registry/pods/ns/c", "{\"metadata\":{\"name\":\"c\",\"namespace\":\"ns\"}}");
 		vdi_sim_advance(f.env, VD_SECONDS(20));
 		assert_string_equal(seen.text, "*a *b ~b +c ?a ");
@@ -165,7 +173,8 @@ static bool is_synced(void *arg)
 	return ((struct seen *) arg)->synced > 0;
 }
 
-/* One that is there before its cache is does not sit out the second after which a watch is opened again; nor does it miss the end of such a cache. */
+/* One that is there before its cache is does not sit out the second after which a watch is opened again; nor
+ * does it miss the end of such a cache. */
 static void an_informer_of_a_cache_that_fills(void **state)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -180,7 +189,9 @@ static void an_informer_of_a_cache_that_fills(void **state)
 		cacher_fixture_settle(&f);
 		f.cacher = vd_cacher_close_wait(f.cacher);
 		assert_status(vd_cacher_new(f.env, f.store, &f.options, &f.cacher, &error), VD_OK);
-		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
+					      &informer, &error),
+			      VD_OK);
 		if (seed % 4)
 			assert_true(vdi_sim_run_until(f.env, is_synced, &seen, VD_MS(500)));
 		vd_informer_close_wait(informer);
@@ -197,13 +208,15 @@ static const char *taken(struct seen *seen)
 	return text;
 }
 
-/* whoever comes later gets an add for everything first, in key order, then the same as the others; and a synced of its own. */
+/* R-354: whoever comes later gets an add for everything first, in key order, then the same as the others; and
+ * a synced of its own. */
 static void r354_handlers_added_late(void **state)
 {
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		struct cacher_fixture		 f;
 		struct seen			 first = { 0 }, second = { 0 }, third = { 0 };
-		struct vd_informer_handler	 handlers[] = { handler_of(&first), handler_of(&second), handler_of(&third) };
+		struct vd_informer_handler	 handlers[] = { handler_of(&first), handler_of(&second),
+								handler_of(&third) };
 		struct vd_informer_options	 options = VD_INFORMER_OPTIONS_INIT;
 		struct vd_informer_registration *registration;
 		struct vd_informer		*informer;
@@ -286,13 +299,15 @@ static void r354_a_handler_may_remove_itself(void **state)
 	cacher_fixture_settle(&f);
 	assert_status(vd_informer_open(f.cacher, &options, &remover.informer, &error), VD_OK);
 	cacher_fixture_settle(&f);
-	assert_status(vd_informer_add_handler(remover.informer, &handler, &remover.registration, &error), VD_OK);
+	assert_status(vd_informer_add_handler(remover.informer, &handler, &remover.registration, &error),
+		      VD_OK);
 	cacher_fixture_settle(&f);
 	assert_int_equal(remover.calls, 1);
 	assert_int_equal(remover.done, 1);
 	/* One that is removed and whose informer is closed before it was noticed is told too. */
 	remover.calls = remover.done = 0;
-	assert_status(vd_informer_add_handler(remover.informer, &handler, &remover.registration, &error), VD_OK);
+	assert_status(vd_informer_add_handler(remover.informer, &handler, &remover.registration, &error),
+		      VD_OK);
 	vd_informer_remove_handler(remover.informer, remover.registration, removed, &remover);
 	vd_informer_close_wait(remover.informer);
 	assert_int_equal(remover.calls, 0);
@@ -300,7 +315,8 @@ static void r354_a_handler_may_remove_itself(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* everything again, as an update of an object by itself, for those who asked; nobody else hears of it. */
+/* R-353, R-355: everything again, as an update of an object by itself, for those who asked; nobody else hears
+ * of it. */
 static void r353_r355_resync(void **state)
 {
 	struct cacher_fixture	   f;
@@ -314,7 +330,9 @@ static void r353_r355_resync(void **state)
 	put_pod(&f, "ns", "b", NULL, NULL);
 	cacher_fixture_settle(&f);
 	handlers[1].resync_period = VD_MS(999);
-	assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handlers[0], &informer, &error), VD_OK);
+	assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handlers[0],
+				      &informer, &error),
+		      VD_OK);
 	assert_status(vd_informer_add_handler(informer, &handlers[1], NULL, &error), VD_INVALID_ARGUMENT);
 	handlers[1].resync_period = VD_SECONDS(10);
 	assert_status(vd_informer_add_handler(informer, &handlers[1], NULL, &error), VD_OK);
@@ -351,13 +369,16 @@ static void order_synced(void *arg)
 	order->adds_at_synced = order->adds;
 }
 
-/* Synced means that the whole first state was handed over: it is told once, behind the last of it, also when the state is empty; what comes later is not initial. */
+/* Synced means that the whole first state was handed over: it is told once, behind the last of it, also when
+ * the state is empty; what comes later is not initial. */
 static void r355_synced_is_behind_the_first_state(void **state)
 {
 	for (unsigned count = 0; count <= 2400; count = count * 60 + 40) {
 		struct cacher_fixture	   f;
 		struct order		   order = { 0 };
-		struct vd_informer_handler handler = { .add = count_add, .synced = order_synced, .arg = &order };
+		struct vd_informer_handler handler = { .add = count_add,
+						       .synced = order_synced,
+						       .arg = &order };
 		struct vd_informer	  *informer;
 		struct vd_error		   error;
 		char			   name[16];
@@ -368,7 +389,9 @@ static void r355_synced_is_behind_the_first_state(void **state)
 			put_pod(&f, "ns", name, NULL, NULL);
 		}
 		cacher_fixture_settle(&f);
-		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
+					      &informer, &error),
+			      VD_OK);
 		while (order.synced == 0)
 			if (!vdi_sim_step(f.env))
 				(void) vdi_sim_advance_to_next_timer(f.env);
@@ -397,7 +420,9 @@ static void r356_bookmarks_move_the_place(void **state)
 	feed = feed_store_new(f.env);
 	feed_put(feed, "/registry/pods/ns/a", "{\"metadata\":{\"name\":\"a\",\"namespace\":\"ns\"}}");
 	cacher_fixture_open(&f, feed);
-	assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+	assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
+				      &informer, &error),
+		      VD_OK);
 	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
 	assert_int_equal(vd_informer_revision(informer), 2);
 	for (unsigned i = 0; i < 5; i++)
@@ -405,7 +430,8 @@ static void r356_bookmarks_move_the_place(void **state)
 	vdi_sim_advance(f.env, VD_SECONDS(70));
 	assert_int_equal(vd_informer_revision(informer), 7);
 	assert_string_equal(taken(&seen), "*a ");
-	/* The cache starts over at 7: from there nothing was missed, so it is resumed and not listed again. */
+	/* The cache starts over at 7: from there nothing was missed, so it is resumed and not listed
+	 * again. */
 	feed_break(feed, VD_EXPIRED);
 	vdi_sim_advance(f.env, VD_SECONDS(10));
 	feed_put(feed, "/registry/pods/ns/b", "{\"metadata\":{\"name\":\"b\",\"namespace\":\"ns\"}}");
@@ -548,7 +574,9 @@ static void a_flood_passes_in_order(void **state)
 		put_pod(&f, "ns", name, "a", NULL);
 	}
 	cacher_fixture_settle(&f);
-	assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+	assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
+				      &informer, &error),
+		      VD_OK);
 	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
 	assert_int_equal(vd_informer_count(informer), 1000);
 	for (unsigned i = 0; i < 1000; i++) {
@@ -566,7 +594,8 @@ static void a_flood_passes_in_order(void **state)
 	free(seen);
 }
 
-/* Before and after its life: what is asked of one that closes, of keys and indexes that do not exist, of visits that end early. */
+/* Before and after its life: what is asked of one that closes, of keys and indexes that do not exist, of
+ * visits that end early. */
 static void what_an_informer_cannot_tell(void **state)
 {
 	static char		   long_name[8192];
@@ -664,7 +693,9 @@ static void closing_at_any_moment(void **state)
 
 		cacher_fixture_setup(&f, seed);
 		put_pod(&f, "ns", "a", NULL, NULL);
-		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &informer, &error), VD_OK);
+		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
+					      &informer, &error),
+			      VD_OK);
 		for (uint64_t step = 0; step < seed; step++) {
 			if (step % 9 == 0)
 				put_pod(&f, "ns", "a", NULL, NULL);
@@ -790,12 +821,14 @@ static void torture_opening_an_informer(void **state)
 			live = vdi_alloc_live();
 			(void) vdi_alloc_fail_nth(nth, 1);
 			status = kind ? vd_informer_open(f.cacher, &options, &informer, NULL) :
-					vd_informer_new(f.cacher, VD_BYTES_NONE, vd_bytes_of("app=web"), VD_BYTES_NONE, &handler, &informer, NULL);
+					vd_informer_new(f.cacher, VD_BYTES_NONE, vd_bytes_of("app=web"),
+							VD_BYTES_NONE, &handler, &informer, NULL);
 			failed = vdi_alloc_failed();
 			(void) vdi_alloc_fail_nth(0, 0);
 			assert_status(status, failed ? VD_NOMEM : VD_OK);
 			assert_int_equal(informer == NULL, failed);
-			if (failed) /* nothing is left but perhaps the actor, which never ran and which its env frees */
+			/* nothing is left but perhaps the actor, which never ran and which its env frees */
+			if (failed)
 				assert_true(vdi_alloc_live() - live <= 1);
 			vd_informer_close_wait(informer);
 			cacher_fixture_teardown(&f);
@@ -875,7 +908,8 @@ static void an_informer_on_the_callers_own_loop(void **state)
 	while (!owner.is_synced)
 		turn(poller);
 	assert_status(vd_cacher_put_wait(cacher, vd_bytes_of("ns"), vd_bytes_of("x"),
-					 vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"ns\"}}"), NULL, &error),
+					 vd_bytes_of("{\"metadata\":{\"name\":\"x\",\"namespace\":\"ns\"}}"),
+					 NULL, &error),
 		      VD_OK);
 	while (owner.calls == 0)
 		turn(poller);
@@ -883,7 +917,9 @@ static void an_informer_on_the_callers_own_loop(void **state)
 	/* A second loop of the same kind has its own: nothing of it happens in the first. */
 	{
 		struct owner		   second = { .thread = pthread_self() };
-		struct vd_informer_handler second_handler = { .add = owned_add, .synced = owned_synced, .arg = &second };
+		struct vd_informer_handler second_handler = { .add = owned_add,
+							      .synced = owned_synced,
+							      .arg = &second };
 		struct vd_informer	  *second_informer;
 		struct vd_poller	  *second_poller;
 
@@ -907,7 +943,8 @@ static void an_informer_on_the_callers_own_loop(void **state)
 		assert_status(vd_runner_actor_new(vd_poller_runner(poller), &actor, &owner.actor), VD_OK);
 		vd_cacher_close(cacher, wake_owner, &owner);
 		while (!owner.is_gone) {
-			struct pollfd fds[] = { { vd_poller_fd(poller), POLLIN, 0 }, { vd_poller_fd(second_poller), POLLIN, 0 } };
+			struct pollfd fds[] = { { vd_poller_fd(poller), POLLIN, 0 },
+						{ vd_poller_fd(second_poller), POLLIN, 0 } };
 
 			assert_true(poll(fds, 2, 30000) > 0);
 			vd_poller_run(poller);

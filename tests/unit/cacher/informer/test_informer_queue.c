@@ -8,7 +8,9 @@ static size_t put(struct vdi_informer_queue *queue, vd_rev first, size_t count)
 	struct vd_watch_event events[2 * VDI_INFORMER_QUEUE_MAX] = { 0 };
 
 	for (size_t i = 0; i < count; i++)
-		events[i] = (struct vd_watch_event) { .type = VD_WATCH_BOOKMARK, .revision = first + (vd_rev) i, .initial_events_end = i % 2 };
+		events[i] = (struct vd_watch_event) { .type = VD_WATCH_BOOKMARK,
+						      .revision = first + (vd_rev) i,
+						      .initial_events_end = i % 2 };
 	return vdi_informer_queue_put(queue, events, count);
 }
 
@@ -25,7 +27,8 @@ static void events_come_out_in_order(void **state)
 		vd_rev first = in;
 
 		in += (vd_rev) put(&queue, in, round * 7 % 60 + 1);
-		for (size_t count; (count = vdi_informer_queue_take(&queue, events, round % 9 + 1, &has_room)) != 0;)
+		for (size_t count;
+		     (count = vdi_informer_queue_take(&queue, events, round % 9 + 1, &has_room)) != 0;)
 			for (size_t i = 0; i < count; i++) {
 				assert_int_equal(events[i].revision, out);
 				assert_int_equal(events[i].type, VD_WATCH_BOOKMARK);

@@ -1,4 +1,5 @@
-/* An informer's queue between the thread that delivers and its actor, under preemption: more comes at once than fits, handlers come and go, and it is closed at any moment. */
+/* An informer's queue between the thread that delivers and its actor, under preemption: more comes at once
+ * than fits, handlers come and go, and it is closed at any moment. */
 #include "cacher_fixture.h"
 
 #include <vedette/informer.h>
@@ -53,7 +54,9 @@ static void on_remove(void *arg, struct vd_object *last_state, bool unknown_fina
 
 static struct vd_informer_handler handler_of(struct seen *seen)
 {
-	return (struct vd_informer_handler) { .add = on_add, .update = on_update, .remove = on_remove, .arg = seen };
+	return (struct vd_informer_handler) {
+		.add = on_add, .update = on_update, .remove = on_remove, .arg = seen
+	};
 }
 
 static void over(void *arg)
@@ -61,7 +64,8 @@ static void over(void *arg)
 	((struct seen *) arg)->is_over = true;
 }
 
-static void put_done(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void put_done(void *arg, vd_status status, const struct vd_txn_result *result,
+		     const struct vd_error *error)
 {
 	(void) result;
 	(void) error;
@@ -101,7 +105,9 @@ static void race_open(struct race *race, uint64_t seed)
 	cacher_fixture_open(&race->f, NULL);
 	cacher_fixture_settle(&race->f);
 	assert_int_equal(race->answers, PODS);
-	assert_status(vd_informer_new(race->f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler, &race->informer, NULL), VD_OK);
+	assert_status(vd_informer_new(race->f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
+				      &race->informer, NULL),
+		      VD_OK);
 }
 
 /* Writes all pods in an order of their own, in bursts that do not fit into the queue. */

@@ -1,4 +1,5 @@
-/* Unit tests of cacher/select/continue_token.c; the rows of upstream's Test_decodeContinue (T-101) among them. */
+/* Unit tests of cacher/select/continue_token.c; the rows of upstream's Test_decodeContinue (T-101) among
+ * them. */
 #include "vdtest.h"
 
 #include "base64.h"
@@ -6,12 +7,14 @@
 
 static const struct vd_bytes prefix = { "/test/", 6 };
 
-static vd_status decode_json(const char *json, char **ret_key, size_t *ret_size, vd_rev *ret_revision, struct vd_error *error)
+static vd_status decode_json(const char *json, char **ret_key, size_t *ret_size, vd_rev *ret_revision,
+			     struct vd_error *error)
 {
 	char   token[1024];
 	size_t size = vdi_base64_encode(VDI_BASE64_URL, vd_bytes_of(json), token);
 
-	return vdi_continue_token_decode((struct vd_bytes) { token, size }, prefix, ret_key, ret_size, ret_revision, error);
+	return vdi_continue_token_decode((struct vd_bytes) { token, size }, prefix, ret_key, ret_size,
+					 ret_revision, error);
 }
 
 static void r153_token_text_is_upstreams(void **state)
@@ -20,7 +23,8 @@ static void r153_token_text_is_upstreams(void **state)
 
 	(void) state;
 	/* {"v":"meta.k8s.io/v1","rv":12,"start":"ns/a\u0000"} */
-	assert_status(vdi_continue_token_encode_after(vd_bytes_of("/test/ns/a"), prefix, 12, &token, NULL), VD_OK);
+	assert_status(vdi_continue_token_encode_after(vd_bytes_of("/test/ns/a"), prefix, 12, &token, NULL),
+		      VD_OK);
 	assert_string_equal(token, "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTIsInN0YXJ0IjoibnMvYVx1MDAwMCJ9");
 	vdi_free(token);
 }
@@ -38,8 +42,12 @@ static void r153_round_trip(void **state)
 		vd_rev revision = 0;
 
 		snprintf(key, sizeof key, "/test/%s", starts[i]);
-		assert_status(vdi_continue_token_encode_after(vd_bytes_of(key), prefix, INT64_MAX - 1, &token, NULL), VD_OK);
-		assert_status(vdi_continue_token_decode(vd_bytes_of(token), prefix, &decoded, &size, &revision, NULL), VD_OK);
+		assert_status(vdi_continue_token_encode_after(vd_bytes_of(key), prefix, INT64_MAX - 1, &token,
+							      NULL),
+			      VD_OK);
+		assert_status(vdi_continue_token_decode(vd_bytes_of(token), prefix, &decoded, &size,
+							&revision, NULL),
+			      VD_OK);
 		assert_int_equal(size, strlen(key) + 1);
 		assert_memory_equal(decoded, key, size); /* the NUL included */
 		assert_true(revision == INT64_MAX - 1);
@@ -56,8 +64,11 @@ static void r125_revision_minus_one_means_newest(void **state)
 	vd_rev revision = 0;
 
 	(void) state;
-	assert_status(vdi_continue_token_encode(vd_bytes_of("/test/a"), prefix, VDI_CONTINUE_LATEST, &token, NULL), VD_OK);
-	assert_status(vdi_continue_token_decode(vd_bytes_of(token), prefix, &key, &size, &revision, NULL), VD_OK);
+	assert_status(
+		vdi_continue_token_encode(vd_bytes_of("/test/a"), prefix, VDI_CONTINUE_LATEST, &token, NULL),
+		VD_OK);
+	assert_status(vdi_continue_token_decode(vd_bytes_of(token), prefix, &key, &size, &revision, NULL),
+		      VD_OK);
 	assert_int_equal(revision, -1);
 	assert_string_equal(key, "/test/a");
 	vdi_free(token);
@@ -70,10 +81,13 @@ static void r153_key_outside_the_prefix_is_refused(void **state)
 	char	       *token = NULL;
 
 	(void) state;
-	assert_status(vdi_continue_token_encode(vd_bytes_of("/other/a"), prefix, 1, &token, &error), VD_INTERNAL);
-	assert_string_equal(error.message, "unable to encode next field: the key and key prefix do not match");
+	assert_status(vdi_continue_token_encode(vd_bytes_of("/other/a"), prefix, 1, &token, &error),
+		      VD_INTERNAL);
+	assert_string_equal(error.message,
+			    "unable to encode next field: the key and key prefix do not match");
 	assert_status(vdi_continue_token_encode(vd_bytes_of("/test"), prefix, 1, &token, NULL), VD_INTERNAL);
-	assert_status(vdi_continue_token_encode(vd_bytes_of("/test/a"), VD_BYTES_NONE, 1, &token, NULL), VD_INTERNAL);
+	assert_status(vdi_continue_token_encode(vd_bytes_of("/test/a"), VD_BYTES_NONE, 1, &token, NULL),
+		      VD_INTERNAL);
 	assert_null(token);
 }
 
@@ -96,8 +110,11 @@ static void t101_r154_what_decodes(void **state)
 		{ TOKEN(V1, "1", "..."), "/test/...", 1 },
 		{ TOKEN(V1, "1", "..a/.b"), "/test/..a/.b", 1 },
 		/* null changes nothing */
-		{ "{\"v\":\"" V1 "\",\"rv\":7,\"start\":\"k\",\"V\":null,\"RV\":null,\"Start\":null}", "/test/k", 7 },
-		{ " { \"START\":\"x\", \"start\":\"k\" , \"rv\":null,\"rv\":7, \"v\":\"" V1 "\",\"other\":[] } ", "/test/k", 7 },
+		{ "{\"v\":\"" V1 "\",\"rv\":7,\"start\":\"k\",\"V\":null,\"RV\":null,\"Start\":null}",
+		  "/test/k", 7 },
+		{ " { \"START\":\"x\", \"start\":\"k\" , \"rv\":null,\"rv\":7, \"v\":\"" V1
+		  "\",\"other\":[] } ",
+		  "/test/k", 7 },
 	};
 
 	(void) state;
@@ -119,10 +136,14 @@ static void t101_r154_what_decodes(void **state)
 static void t101_r153_what_does_not_decode(void **state)
 {
 	static const char *const rows[][2] = {
-		{ TOKEN("", "1", "key"), "continue key is not valid: server does not recognize this encoded version " },
-		{ TOKEN("v1", "1", "key"), "continue key is not valid: server does not recognize this encoded version v1" },
-		{ TOKEN(V1, "0", "key"), "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)" },
-		{ TOKEN(V1, "1", ""), "continue key is not valid: encoded start key empty (version meta.k8s.io/v1)" },
+		{ TOKEN("", "1", "key"),
+		  "continue key is not valid: server does not recognize this encoded version " },
+		{ TOKEN("v1", "1", "key"),
+		  "continue key is not valid: server does not recognize this encoded version v1" },
+		{ TOKEN(V1, "0", "key"), "continue key is not valid: incorrect encoded start resourceVersion "
+					 "(version meta.k8s.io/v1)" },
+		{ TOKEN(V1, "1", ""),
+		  "continue key is not valid: encoded start key empty (version meta.k8s.io/v1)" },
 		{ TOKEN(V1, "1", "../key"), "continue key is not valid: ../key" },
 		{ TOKEN(V1, "1", "./key"), "continue key is not valid: ./key" },
 		{ TOKEN(V1, "1", "./../key"), "continue key is not valid: ./../key" },
@@ -142,9 +163,13 @@ static void t101_r153_what_does_not_decode(void **state)
 		{ TOKEN(V1, "\"1\"", "key"), "continue key is not valid: rv is not an integer" },
 		{ "{\"v\":1}", "continue key is not valid: v is not a string" },
 		{ "{\"start\":{}}", "continue key is not valid: start is not a string" },
-		{ "{\"x\":99999999999999999999999}", "continue key is not valid: too big integer" }, /* the scanner lets it through */
-		{ TOKEN(HUNDRED HUNDRED "x", "1", "key"), "continue key is not valid: server does not recognize this encoded version " HUNDRED HUNDRED },
-		{ TOKEN(V1, "1", HUNDRED HUNDRED HUNDRED "/.."), "continue key is not valid: " HUNDRED HUNDRED HUNDRED },
+		{ "{\"x\":99999999999999999999999}",
+		  "continue key is not valid: too big integer" }, /* the scanner lets it through */
+		{ TOKEN(HUNDRED HUNDRED "x", "1", "key"),
+		  "continue key is not valid: server does not recognize this encoded version " HUNDRED
+			  HUNDRED },
+		{ TOKEN(V1, "1", HUNDRED HUNDRED HUNDRED "/.."),
+		  "continue key is not valid: " HUNDRED HUNDRED HUNDRED },
 	};
 
 	(void) state;
@@ -162,7 +187,9 @@ static void t101_r153_what_does_not_decode(void **state)
 
 static void r153_bytes_that_are_no_token(void **state)
 {
-	static const char *const rows[] = { "", "!", "e30=", "e3", "eyJ2Ijo", "A", "eyJ2IjoibWV0YS5rOHMuaW8vdjEi", "/w" };
+	static const char *const rows[] = {
+		"", "!", "e30=", "e3", "eyJ2Ijo", "A", "eyJ2IjoibWV0YS5rOHMuaW8vdjEi", "/w"
+	};
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -171,7 +198,9 @@ static void r153_bytes_that_are_no_token(void **state)
 		vd_rev		revision;
 		struct vd_error error;
 
-		assert_status(vdi_continue_token_decode(vd_bytes_of(rows[i]), prefix, &key, &size, &revision, &error), VD_BAD_REQUEST);
+		assert_status(vdi_continue_token_decode(vd_bytes_of(rows[i]), prefix, &key, &size, &revision,
+							&error),
+			      VD_BAD_REQUEST);
 		assert_non_null(strstr(error.message, "continue key is not valid: "));
 	}
 }
@@ -186,11 +215,14 @@ static void r153_token_is_bounded(void **state)
 
 	(void) state;
 	memset(text, 'A', sizeof text);
-	assert_status(vdi_continue_token_decode((struct vd_bytes) { text, sizeof text }, prefix, &key, &size, &revision, &error),
+	assert_status(vdi_continue_token_decode((struct vd_bytes) { text, sizeof text }, prefix, &key, &size,
+						&revision, &error),
 		      VD_BAD_REQUEST);
 	assert_non_null(strstr(error.message, "longer than"));
 	/* As long as it may be: refused for what it holds. */
-	assert_status(vdi_continue_token_decode((struct vd_bytes) { text, VDI_CONTINUE_TOKEN_SIZE_MAX }, prefix, &key, &size, &revision, &error), VD_BAD_REQUEST);
+	assert_status(vdi_continue_token_decode((struct vd_bytes) { text, VDI_CONTINUE_TOKEN_SIZE_MAX },
+						prefix, &key, &size, &revision, &error),
+		      VD_BAD_REQUEST);
 	assert_null(strstr(error.message, "longer than"));
 }
 
@@ -210,7 +242,8 @@ static void torture_every_allocation(void **state)
 		vdi_alloc_fail_nth(nth, 1);
 		status = vdi_continue_token_encode_after(vd_bytes_of("/test/a"), prefix, 1, &token, NULL);
 		if (status == VD_OK)
-			status = vdi_continue_token_decode(vd_bytes_of(token), prefix, &key, &size, &revision, NULL);
+			status = vdi_continue_token_decode(vd_bytes_of(token), prefix, &key, &size, &revision,
+							   NULL);
 		assert_status(status, vdi_alloc_failed() ? VD_NOMEM : VD_OK);
 		vdi_alloc_fail_nth(0, 0);
 		vdi_free(token);

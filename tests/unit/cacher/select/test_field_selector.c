@@ -70,7 +70,8 @@ static void r692_errors_are_upstreams(void **state)
 		{ "a=\\x", "invalid field selector: invalid escape sequence: \\x" },
 		{ "a=\\\xc3\xa9t", "invalid field selector: invalid escape sequence: \\\xc3\xa9" },
 		{ "a=b\\", "invalid field selector: invalid escape sequence: \\" },
-		{ FIFTY FIFTY FIFTY "x", "invalid selector: '" FIFTY FIFTY FIFTY "'; can't understand '" FIFTY FIFTY FIFTY "'" },
+		{ FIFTY FIFTY			    FIFTY "x",
+		  "invalid selector: '" FIFTY FIFTY FIFTY "'; can't understand '" FIFTY FIFTY FIFTY "'" },
 	};
 
 	(void) state;
@@ -78,7 +79,8 @@ static void r692_errors_are_upstreams(void **state)
 		struct vdi_field_selector *selector = NULL;
 		struct vd_error		   error;
 
-		assert_status(vdi_field_selector_parse(vd_bytes_of(rows[i][0]), &selector, &error), VD_BAD_REQUEST);
+		assert_status(vdi_field_selector_parse(vd_bytes_of(rows[i][0]), &selector, &error),
+			      VD_BAD_REQUEST);
 		assert_string_equal(error.message, rows[i][1]);
 		assert_null(selector);
 	}
@@ -117,7 +119,8 @@ static void r692_matching(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_field_selector *selector = parse(rows[i].selector);
 
-		if (vdi_field_selector_matches_pairs(selector, fields, VDI_ARRAY_SIZE(fields)) != rows[i].matches)
+		if (vdi_field_selector_matches_pairs(selector, fields, VDI_ARRAY_SIZE(fields)) !=
+		    rows[i].matches)
 			fail_msg("%s", rows[i].selector);
 		vdi_field_selector_free(selector);
 	}
@@ -130,16 +133,16 @@ static void r694_exact_requirement(void **state)
 		const char *selector;
 		const char *value; /* of x; NULL: none */
 	} rows[] = {
-		{ "x=a", "a" },	       { "x==a", "a" },	       { "x!=a", NULL },	  { "y=a", NULL },
-		{ "x!=a,x=b", "b" },   { "x=b,x=a", "a" },     { "x=a\\,b", "a,b" },	  { "x=", "" },
-		{ "", NULL },
+		{ "x=a", "a" },	      { "x==a", "a" },	   { "x!=a", NULL },
+		{ "y=a", NULL },      { "x!=a,x=b", "b" }, { "x=b,x=a", "a" },
+		{ "x=a\\,b", "a,b" }, { "x=", "" },	   { "", NULL },
 	};
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_field_selector *selector = parse(rows[i].selector);
 		struct vd_bytes		   value = { "unset", 5 };
-		bool			   exact = vdi_field_selector_exact(selector, vd_bytes_of("x"), &value);
+		bool exact = vdi_field_selector_exact(selector, vd_bytes_of("x"), &value);
 
 		if (exact != (rows[i].value != NULL))
 			fail_msg("%s", rows[i].selector);
@@ -189,13 +192,18 @@ static void selectors_are_bounded(void **state)
 	memset(text, ',', size);
 	assert_status(vdi_field_selector_parse((struct vd_bytes) { text, size - 1 }, &selector, NULL), VD_OK);
 	selector = vdi_field_selector_free(selector);
-	assert_status(vdi_field_selector_parse((struct vd_bytes) { text, size }, &selector, &error), VD_BAD_REQUEST);
+	assert_status(vdi_field_selector_parse((struct vd_bytes) { text, size }, &selector, &error),
+		      VD_BAD_REQUEST);
 	for (size_t i = 0; i < VDI_SELECTOR_REQUIREMENTS_MAX + 1; i++)
 		memcpy(text + i * 4, "a=b,", 4);
-	assert_status(vdi_field_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 4 }, &selector, NULL), VD_OK);
+	assert_status(vdi_field_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 4 },
+					       &selector, NULL),
+		      VD_OK);
 	selector = vdi_field_selector_free(selector);
-	assert_status(vdi_field_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 4 + 4 }, &selector, &error),
-		      VD_BAD_REQUEST);
+	assert_status(
+		vdi_field_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 4 + 4 },
+					 &selector, &error),
+		VD_BAD_REQUEST);
 	assert_string_equal(error.message, "field selector has more than 1000 terms");
 	free(text);
 }
@@ -212,7 +220,8 @@ static void torture_every_allocation(void **state)
 		vd_status		   status;
 
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_field_selector_parse(vd_bytes_of("a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j!=\\,"), &selector, &error);
+		status = vdi_field_selector_parse(vd_bytes_of("a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9,j!=\\,"),
+						  &selector, &error);
 		assert_status(status, vdi_alloc_failed() ? VD_NOMEM : VD_OK);
 		assert_string_equal(error.message, status == VD_OK ? "" : "out of memory");
 		vdi_alloc_fail_nth(0, 0);

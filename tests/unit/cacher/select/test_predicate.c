@@ -5,10 +5,13 @@
 
 static struct vd_codec *codec;
 
-static struct vdi_predicate *make(const char *ns, const char *name, const char *labels, const char *fields, bool narrow, bool cluster)
+static struct vdi_predicate *make(const char *ns, const char *name, const char *labels, const char *fields,
+				  bool narrow, bool cluster)
 {
-	struct vdi_predicate_options options = { vd_bytes_of(ns), vd_bytes_of(name), vd_bytes_of(labels), vd_bytes_of(fields), narrow, cluster };
-	struct vdi_predicate	    *predicate;
+	struct vdi_predicate_options options = {
+		vd_bytes_of(ns), vd_bytes_of(name), vd_bytes_of(labels), vd_bytes_of(fields), narrow, cluster
+	};
+	struct vdi_predicate *predicate;
 
 	assert_status(vdi_predicate_new(codec, &options, &predicate, NULL), VD_OK);
 	return predicate;
@@ -35,7 +38,8 @@ static void r525_r620_the_scope_comes_from_the_request_then_from_the_fields(void
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_predicate *p = make(rows[i].ns, rows[i].name, "", rows[i].fields, rows[i].narrow, rows[i].cluster);
+		struct vdi_predicate *p =
+			make(rows[i].ns, rows[i].name, "", rows[i].fields, rows[i].narrow, rows[i].cluster);
 
 		assert_true(vd_bytes_equal(vdi_predicate_namespace(p), vd_bytes_of(rows[i].scope_ns)));
 		assert_true(vd_bytes_equal(vdi_predicate_name(p), vd_bytes_of(rows[i].scope_name)));
@@ -57,11 +61,13 @@ static void r695_what_is_empty(void **state)
 		{ "app in ()", "", "", false },
 		{ "app,!app", "", "", false },
 		{ "", "metadata.name=x", "", false },
-		{ "", "", "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')", false },
+		{ "", "", "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')",
+		  false },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_predicate_options options = { .label_selector = vd_bytes_of(rows[i].labels), .field_selector = vd_bytes_of(rows[i].fields),
+		struct vdi_predicate_options options = { .label_selector = vd_bytes_of(rows[i].labels),
+							 .field_selector = vd_bytes_of(rows[i].fields),
 							 .shard_selector = vd_bytes_of(rows[i].shards) };
 		struct vdi_predicate	    *p;
 
@@ -71,17 +77,26 @@ static void r695_what_is_empty(void **state)
 	}
 }
 
-/* Equal ones are found by their hash; different ones with one hash are told apart. What asks for nothing keeps nothing. */
+/* Equal ones are found by their hash; different ones with one hash are told apart. What asks for nothing
+ * keeps nothing. */
 static void equality_is_more_than_a_hash(void **state)
 {
-	static const char *const rows[][4] = { { "", "", "", "" },	     { "a", "", "", "" },	   { "a", "x", "", "" },
-					       { "", "", "app=a", "" },	     { "", "", "app=b", "" },	   { "", "", "", "spec.nodeName=n" },
-					       { "", "", "", "spec.nodeName=m" }, { "", "x", "", "" },	   { "b", "", "", "" } };
+	static const char *const rows[][4] = { { "", "", "", "" },
+					       { "a", "", "", "" },
+					       { "a", "x", "", "" },
+					       { "", "", "app=a", "" },
+					       { "", "", "app=b", "" },
+					       { "", "", "", "spec.nodeName=n" },
+					       { "", "", "", "spec.nodeName=m" },
+					       { "", "x", "", "" },
+					       { "b", "", "", "" } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
 		for (size_t k = 0; k < VDI_ARRAY_SIZE(rows); k++) {
-			struct vdi_predicate *a = make(rows[i][0], rows[i][1], rows[i][2], rows[i][3], true, false);
-			struct vdi_predicate *b = make(rows[k][0], rows[k][1], rows[k][2], rows[k][3], true, false);
+			struct vdi_predicate *a =
+				make(rows[i][0], rows[i][1], rows[i][2], rows[i][3], true, false);
+			struct vdi_predicate *b =
+				make(rows[k][0], rows[k][1], rows[k][2], rows[k][3], true, false);
 
 			assert_int_equal(a->hash == b->hash, i == k);
 			assert_int_equal(vdi_predicate_equal(a, b), i == k);
@@ -100,26 +115,33 @@ static void nothing_is_said_about_what_goes_well(void **state)
 {
 	struct vd_error error = { 0 };
 
-	assert_status(vdi_predicate_check(codec, vd_bytes_of("app=a"), vd_bytes_of("spec.nodeName=n"), &error), VD_OK);
+	assert_status(
+		vdi_predicate_check(codec, vd_bytes_of("app=a"), vd_bytes_of("spec.nodeName=n"), &error),
+		VD_OK);
 	assert_string_equal(error.message, "");
-	assert_status(vdi_predicate_check(codec, (struct vd_bytes) { NULL, 3 }, VD_BYTES_NONE, &error), VD_INVALID_ARGUMENT);
-	assert_status(vdi_predicate_check(codec, VD_BYTES_NONE, (struct vd_bytes) { NULL, 3 }, &error), VD_INVALID_ARGUMENT);
+	assert_status(vdi_predicate_check(codec, (struct vd_bytes) { NULL, 3 }, VD_BYTES_NONE, &error),
+		      VD_INVALID_ARGUMENT);
+	assert_status(vdi_predicate_check(codec, VD_BYTES_NONE, (struct vd_bytes) { NULL, 3 }, &error),
+		      VD_INVALID_ARGUMENT);
 }
 
 static void t142_r552_every_combination_of_before_and_after(void **state)
 {
 	struct vdi_predicate *p = make("", "", "app=web", "spec.nodeName=n1", true, false);
-	struct vd_object     *objects[4] = { NULL, pod_new(codec, "ns", "x", "web", "n1", 1), pod_new(codec, "ns", "x", "web", "n2", 2),
+	struct vd_object     *objects[4] = { NULL, pod_new(codec, "ns", "x", "web", "n1", 1),
+					     pod_new(codec, "ns", "x", "web", "n2", 2),
 					     pod_new(codec, "ns", "x", NULL, "n1", 3) };
 
 	for (unsigned before = 0; before < 4; before++)
 		for (unsigned after = 0; after < 4; after++) {
 			enum vd_watch_type type = VD_WATCH_ERROR;
-			bool		   is = vdi_predicate_transition(p, objects[before], objects[after], &type);
+			bool is = vdi_predicate_transition(p, objects[before], objects[after], &type);
 
 			assert_int_equal(is, before == 1 || after == 1);
 			if (is)
-				assert_int_equal(type, before != 1 ? VD_WATCH_ADDED : after == 1 ? VD_WATCH_MODIFIED : VD_WATCH_DELETED);
+				assert_int_equal(type, before != 1 ? VD_WATCH_ADDED :
+						       after == 1  ? VD_WATCH_MODIFIED :
+								     VD_WATCH_DELETED);
 		}
 	for (unsigned i = 1; i < 4; i++)
 		vd_object_unref(objects[i]);
@@ -144,7 +166,7 @@ static void t103_r527_matches(void **state)
 		{ "", "", "tier!=front", "", true },
 		{ "", "", "", "spec.nodeName=n1", true },
 		{ "", "", "", "spec.nodeName!=n1", false },
-		{ "", "", "", "status.phase=", true }, /* absent reads as empty */
+		{ "", "", "", "status.phase=", true },		/* absent reads as empty */
 		{ "a", "", "", "metadata.namespace=b", false }, /* selectors count beside the scope */
 		{ "", "", "", "metadata.name=x,metadata.namespace=a", true },
 		{ "", "", "app=web", "metadata.name!=x", false },
@@ -152,7 +174,8 @@ static void t103_r527_matches(void **state)
 	struct vd_object *object = pod_new(codec, "a", "x", "web", "n1", 1);
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vdi_predicate *p = make(rows[i].ns, rows[i].name, rows[i].labels, rows[i].fields, true, false);
+		struct vdi_predicate *p =
+			make(rows[i].ns, rows[i].name, rows[i].labels, rows[i].fields, true, false);
 
 		assert_int_equal(vdi_predicate_matches(p, object), rows[i].matches);
 		vdi_predicate_unref(p);
@@ -162,8 +185,9 @@ static void t103_r527_matches(void **state)
 
 static void r694_exact_requirements(void **state)
 {
-	struct vdi_predicate *p = make("", "", "app in (web),tier", "spec.nodeName=n1,status.phase!=Failed", true, false);
-	struct vd_bytes	      value;
+	struct vdi_predicate *p =
+		make("", "", "app in (web),tier", "spec.nodeName=n1,status.phase!=Failed", true, false);
+	struct vd_bytes value;
 
 	assert_true(vdi_predicate_exact_field(p, 0, &value));
 	assert_true(vd_bytes_equal(value, vd_bytes_of("n1")));
@@ -176,18 +200,24 @@ static void r694_exact_requirements(void **state)
 
 static void equal_predicates_are_one_group_and_others_are_not(void **state)
 {
-	static const char *const different[][4] = { { "a", "", "", "" },      { "", "a", "", "" },	     { "", "", "app=a", "" },
-						    { "", "", "app!=a", "" }, { "", "", "", "status.phase=a" }, { "", "", "", "" } };
-	struct vdi_predicate *a = make("a", "", "x=1,y=2", "", true, false);
-	struct vdi_predicate *b = make("a", "", "y=2, x=1", "", true, false);
+	static const char *const different[][4] = { { "a", "", "", "" },
+						    { "", "a", "", "" },
+						    { "", "", "app=a", "" },
+						    { "", "", "app!=a", "" },
+						    { "", "", "", "status.phase=a" },
+						    { "", "", "", "" } };
+	struct vdi_predicate	*a = make("a", "", "x=1,y=2", "", true, false);
+	struct vdi_predicate	*b = make("a", "", "y=2, x=1", "", true, false);
 
 	assert_true(vdi_predicate_equal(a, b));
 	assert_int_equal(a->hash, b->hash);
 	vdi_predicate_unref(b);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(different); i++)
 		for (size_t j = 0; j < VDI_ARRAY_SIZE(different); j++) {
-			struct vdi_predicate *c = make(different[i][0], different[i][1], different[i][2], different[i][3], true, false);
-			struct vdi_predicate *d = make(different[j][0], different[j][1], different[j][2], different[j][3], true, false);
+			struct vdi_predicate *c = make(different[i][0], different[i][1], different[i][2],
+						       different[i][3], true, false);
+			struct vdi_predicate *d = make(different[j][0], different[j][1], different[j][2],
+						       different[j][3], true, false);
 
 			assert_int_equal(vdi_predicate_equal(c, d), i == j);
 			vdi_predicate_unref(c);
@@ -213,13 +243,18 @@ static void bad_selectors_say_why(void **state)
 	assert_status(vdi_predicate_new(codec, &options, &predicate, &error), VD_BAD_REQUEST);
 	options.field_selector = vd_bytes_of("spec.nodeName=n,nosuch=");
 	assert_status(vdi_predicate_new(codec, &options, &predicate, &error), VD_BAD_REQUEST);
-	assert_string_equal(error.message, "field label not supported: nosuch: the codec does not declare it");
+	assert_string_equal(error.message,
+			    "field label not supported: nosuch: the codec does not declare it");
 	assert_null(predicate);
 }
 
 static void torture_making_one(void **state)
 {
-	struct vdi_predicate_options options = { vd_bytes_of("ns"), VD_BYTES_NONE, vd_bytes_of("app in (a,b),x"), vd_bytes_of("spec.nodeName=n"), true,
+	struct vdi_predicate_options options = { vd_bytes_of("ns"),
+						 VD_BYTES_NONE,
+						 vd_bytes_of("app in (a,b),x"),
+						 vd_bytes_of("spec.nodeName=n"),
+						 true,
 						 false };
 	int64_t			     live = vdi_alloc_live();
 	bool			     failed = true;

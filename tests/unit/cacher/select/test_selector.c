@@ -1,4 +1,5 @@
-/* Unit tests of cacher/select/selector.c and cacher/select/label_name.c. Rows marked "upstream" are those of pkg/labels/selector_test.go. */
+/* Unit tests of cacher/select/selector.c and cacher/select/label_name.c. Rows marked "upstream" are those of
+ * pkg/labels/selector_test.go. */
 #include "vdtest.h"
 
 #include "rand.h"
@@ -68,8 +69,9 @@ static void r691_canonical_text(void **state)
 	}
 }
 
-#define NAME_REASON                                                                                                              \
-	"must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or "                                                                                     \
+#define NAME_REASON                                                                                          \
+	"must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "          \
+	"alphanumeric character (e.g. 'MyName',  or "                                                        \
 	"'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 
 static void r691_errors_are_upstreams(void **state)
@@ -100,16 +102,22 @@ static void r691_errors_are_upstreams(void **state)
 		{ "x in (a,!b)", "unable to parse requirement: found '!', expected: ',', or identifier" },
 		{ "x==(a)", "unable to parse requirement: found '(', expected: identifier" },
 		{ "x=!a", "unable to parse requirement: found '!', expected: identifier" },
-		{ "x<a", "unable to parse requirement: values[0]: Invalid value: \"a\": for 'Gt', 'Lt' operators, the value must be an integer" },
+		{ "x<a", "unable to parse requirement: values[0]: Invalid value: \"a\": for 'Gt', 'Lt' "
+			 "operators, the value must be an integer" },
 		{ "x>9223372036854775808",
-		  "unable to parse requirement: values[0]: Invalid value: \"9223372036854775808\": for 'Gt', 'Lt' operators, the value must be "
+		  "unable to parse requirement: values[0]: Invalid value: \"9223372036854775808\": for 'Gt', "
+		  "'Lt' operators, the value must be "
 		  "an integer" },
-		{ "x>", "unable to parse requirement: values[0]: Invalid value: \"\": for 'Gt', 'Lt' operators, the value must be an integer" },
-		{ "/x", "unable to parse requirement: <nil>: Invalid value: \"/x\": prefix part must be non-empty" },
+		{ "x>", "unable to parse requirement: values[0]: Invalid value: \"\": for 'Gt', 'Lt' "
+			"operators, the value must be an integer" },
+		{ "/x", "unable to parse requirement: <nil>: Invalid value: \"/x\": prefix part must be "
+			"non-empty" },
 		{ "-x", "unable to parse requirement: <nil>: Invalid value: \"-x\": name part " NAME_REASON },
-		{ "x\"y", "unable to parse requirement: <nil>: Invalid value: \"x\\\"y\": name part " NAME_REASON },
+		{ "x\"y",
+		  "unable to parse requirement: <nil>: Invalid value: \"x\\\"y\": name part " NAME_REASON },
 		{ "~", "unable to parse requirement: <nil>: Invalid value: \"~\": name part " NAME_REASON },
-		{ "a.b/", "unable to parse requirement: <nil>: Invalid value: \"a.b/\": name part must be non-empty; name part " NAME_REASON },
+		{ "a.b/", "unable to parse requirement: <nil>: Invalid value: \"a.b/\": name part must be "
+			  "non-empty; name part " NAME_REASON },
 	};
 
 	(void) state;
@@ -117,7 +125,8 @@ static void r691_errors_are_upstreams(void **state)
 		struct vdi_label_selector *selector = NULL;
 		struct vd_error		   error;
 
-		assert_status(vdi_label_selector_parse(vd_bytes_of(rows[i][0]), &selector, &error), VD_BAD_REQUEST);
+		assert_status(vdi_label_selector_parse(vd_bytes_of(rows[i][0]), &selector, &error),
+			      VD_BAD_REQUEST);
 		assert_string_equal(error.message, rows[i][1]);
 		assert_null(selector);
 	}
@@ -129,11 +138,24 @@ static void r691_zero_bytes_and_what_is_quoted(void **state)
 	static const struct {
 		struct vd_bytes text;
 		const char     *canonical;
-	} zeros[] = { { { "x\0=a", 4 }, "x=a" }, { { "x=\0a", 4 }, "x=a" }, { { "x=a\0,y", 6 }, "x=a,y" }, { { "\0x", 2 }, "" }, { { "x=a \0y", 6 }, "x=a" } };
+	} zeros[] = { { { "x\0=a", 4 }, "x=a" },
+		      { { "x=\0a", 4 }, "x=a" },
+		      { { "x=a\0,y", 6 }, "x=a,y" },
+		      { { "\0x", 2 }, "" },
+		      { { "x=a \0y", 6 }, "x=a" } };
 	static const char *const quoted[][2] = {
-		{ "\xc3\xa9", "\xc3\xa9" }, { "a\xe2\x82\xac", "a\xe2\x82\xac" }, { "\"", "\\\"" },	   { "a\\", "a\\\\" }, { "\a", "\\a" },
-		{ "\b", "\\b" },		 { "\x0e", "\\x0e" },		 { "\x1f", "\\x1f" }, { "\x7f", "\\x7f" }, { "\xff", "\\xff" },
-		{ "a~", "a~" },		 { "\x01z", "\\x01z" },
+		{ "\xc3\xa9", "\xc3\xa9" },
+		{ "a\xe2\x82\xac", "a\xe2\x82\xac" },
+		{ "\"", "\\\"" },
+		{ "a\\", "a\\\\" },
+		{ "\a", "\\a" },
+		{ "\b", "\\b" },
+		{ "\x0e", "\\x0e" },
+		{ "\x1f", "\\x1f" },
+		{ "\x7f", "\\x7f" },
+		{ "\xff", "\\xff" },
+		{ "a~", "a~" },
+		{ "\x01z", "\\x01z" },
 	};
 
 	(void) state;
@@ -141,7 +163,8 @@ static void r691_zero_bytes_and_what_is_quoted(void **state)
 		struct vdi_label_selector *selector = NULL;
 
 		assert_status(vdi_label_selector_parse(zeros[i].text, &selector, NULL), VD_OK);
-		assert_true(vd_bytes_equal(vdi_label_selector_text(selector), vd_bytes_of(zeros[i].canonical)));
+		assert_true(
+			vd_bytes_equal(vdi_label_selector_text(selector), vd_bytes_of(zeros[i].canonical)));
 		vdi_label_selector_free(selector);
 	}
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(quoted); i++) {
@@ -149,8 +172,11 @@ static void r691_zero_bytes_and_what_is_quoted(void **state)
 		struct vd_error		   error;
 		char			   expected[160];
 
-		snprintf(expected, sizeof expected, "unable to parse requirement: <nil>: Invalid value: \"%s\": name part must consist", quoted[i][1]);
-		assert_status(vdi_label_selector_parse(vd_bytes_of(quoted[i][0]), &selector, &error), VD_BAD_REQUEST);
+		snprintf(expected, sizeof expected,
+			 "unable to parse requirement: <nil>: Invalid value: \"%s\": name part must consist",
+			 quoted[i][1]);
+		assert_status(vdi_label_selector_parse(vd_bytes_of(quoted[i][0]), &selector, &error),
+			      VD_BAD_REQUEST);
 		assert_memory_equal(error.message, expected, strlen(expected));
 	}
 }
@@ -159,11 +185,15 @@ static void r691_errors_of_values(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "x=a||y=b", "found '=', expected" },
-		{ "x=a|", "unable to parse requirement: values[0][x]: Invalid value: \"a|\": a valid label must be an empty string or consist of" },
-		{ "x in (b,-a)", "unable to parse requirement: values[0][x]: Invalid value: \"-a\": a valid label" },
-		{ "x in (b,c-)", "unable to parse requirement: values[1][x]: Invalid value: \"c-\": a valid label" },
+		{ "x=a|", "unable to parse requirement: values[0][x]: Invalid value: \"a|\": a valid label "
+			  "must be an empty string or consist of" },
+		{ "x in (b,-a)",
+		  "unable to parse requirement: values[0][x]: Invalid value: \"-a\": a valid label" },
+		{ "x in (b,c-)",
+		  "unable to parse requirement: values[1][x]: Invalid value: \"c-\": a valid label" },
 		{ "x>-1", "unable to parse requirement: values[0][x]: Invalid value: \"-1\": a valid label" },
-		{ "x>-", "unable to parse requirement: [values[0]: Invalid value: \"-\": for 'Gt', 'Lt' operators, the value must be an integer, "
+		{ "x>-", "unable to parse requirement: [values[0]: Invalid value: \"-\": for 'Gt', 'Lt' "
+			 "operators, the value must be an integer, "
 			 "values[0][x]: Invalid value: \"-\": a valid label" },
 	};
 
@@ -172,7 +202,8 @@ static void r691_errors_of_values(void **state)
 		struct vdi_label_selector *selector = NULL;
 		struct vd_error		   error;
 
-		assert_status(vdi_label_selector_parse(vd_bytes_of(rows[i][0]), &selector, &error), VD_BAD_REQUEST);
+		assert_status(vdi_label_selector_parse(vd_bytes_of(rows[i][0]), &selector, &error),
+			      VD_BAD_REQUEST);
 		if (i > 0 && strstr(error.message, rows[i][1]) != error.message)
 			fail_msg("%s: %s", rows[i][0], error.message);
 	}
@@ -184,10 +215,12 @@ static void r691_names(void **state)
 		const char *key;
 		bool	    valid;
 	} keys[] = {
-		{ "a", true },	     { "A1", true },	  { "a-b_c.d", true },	 { "1", true },	     { "", false },	  { "a-", false },
-		{ ".a", false },     { "a b", false },	  { "a/b", true },	 { "a.b-c/d", true }, { "A.b/c", false },  { "a..b/c", false },
-		{ "-a/c", false },   { "a-/c", false },	  { "a.-b/c", false },	 { "a_b/c", false }, { "a/", false },	  { "/a", false },
-		{ "a/b/c", false },  { "a/-", false },	  { "\xc3\xa9", false }, { "a.b./c", false }, { ".a/c", false }, { "/", false },
+		{ "a", true },	       { "A1", true },	    { "a-b_c.d", true }, { "1", true },
+		{ "", false },	       { "a-", false },	    { ".a", false },	 { "a b", false },
+		{ "a/b", true },       { "a.b-c/d", true }, { "A.b/c", false },	 { "a..b/c", false },
+		{ "-a/c", false },     { "a-/c", false },   { "a.-b/c", false }, { "a_b/c", false },
+		{ "a/", false },       { "/a", false },	    { "a/b/c", false },	 { "a/-", false },
+		{ "\xc3\xa9", false }, { "a.b./c", false }, { ".a/c", false },	 { "/", false },
 	};
 	char text[400];
 	char reason[400];
@@ -207,7 +240,8 @@ static void r691_names(void **state)
 	assert_false(vdi_label_key_valid((struct vd_bytes) { text, 255 + 63 }, reason, sizeof reason));
 	assert_string_equal(reason, "prefix part must be no more than 253 bytes");
 	text[254] = 'a';
-	/* Two reasons in as little room as there is: the beginning of the whole, and nothing behind the room. */
+	/* Two reasons in as little room as there is: the beginning of the whole, and nothing behind the
+	 * room. */
 	assert_false(vdi_label_key_valid(vd_bytes_of("A./"), NULL, 0));
 	{
 		char whole[1500], part[1500];
@@ -229,7 +263,9 @@ static void r691_names(void **state)
 	assert_false(vdi_label_value_valid(vd_bytes_of("a/b"), reason, 8));
 	assert_int_equal(strlen(reason), 7);
 	assert_false(vdi_label_key_valid(vd_bytes_of("a/b/c"), reason, sizeof reason));
-	assert_string_equal(reason, "a valid label key " NAME_REASON " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')");
+	assert_string_equal(reason,
+			    "a valid label key " NAME_REASON
+			    " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')");
 }
 
 struct label_set {
@@ -332,17 +368,17 @@ static void r694_exact_requirement(void **state)
 		const char *selector;
 		const char *value; /* of x; NULL: none */
 	} rows[] = {
-		{ "x=a", "a" },	    { "x==a", "a" },	 { "x in (a)", "a" },	   { "x in (a,a)", "a" },    { "x in (a,b)", NULL },
-		{ "x!=a", NULL },   { "x", NULL },	 { "!x", NULL },	   { "x notin (a)", NULL },  { "x>1", NULL },
-		{ "x!=b,x=a", NULL }, { "x=a,x!=b", "a" }, { "y=1,x=a,a=2", "a" }, { "y=a", NULL },	     { "", NULL },
-		{ "x=", "" },
+		{ "x=a", "a" },		 { "x==a", "a" },  { "x in (a)", "a" },	 { "x in (a,a)", "a" },
+		{ "x in (a,b)", NULL },	 { "x!=a", NULL }, { "x", NULL },	 { "!x", NULL },
+		{ "x notin (a)", NULL }, { "x>1", NULL },  { "x!=b,x=a", NULL }, { "x=a,x!=b", "a" },
+		{ "y=1,x=a,a=2", "a" },	 { "y=a", NULL },  { "", NULL },	 { "x=", "" },
 	};
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_label_selector *selector = parse(rows[i].selector);
 		struct vd_bytes		   value = { "unset", 5 };
-		bool			   exact = vdi_label_selector_exact(selector, vd_bytes_of("x"), &value);
+		bool exact = vdi_label_selector_exact(selector, vd_bytes_of("x"), &value);
 
 		if (exact != (rows[i].value != NULL))
 			fail_msg("%s", rows[i].selector);
@@ -376,7 +412,8 @@ static void r691_a_copy_elsewhere_is_the_same_selector(void **state)
 	memset(selector, 0xEE, size);
 	vdi_label_selector_free(selector);
 	assert_int_equal(vdi_label_selector_size(copy), size);
-	assert_true(vd_bytes_equal(vdi_label_selector_text(copy), vd_bytes_of("a in (1,2,3),a!=9,!b,c>6,d!=")));
+	assert_true(
+		vd_bytes_equal(vdi_label_selector_text(copy), vd_bytes_of("a in (1,2,3),a!=9,!b,c>6,d!=")));
 	assert_true(vdi_label_selector_matches(copy, wanted.labels, wanted.count));
 	assert_false(vdi_label_selector_matches(copy, unwanted.labels, unwanted.count));
 	assert_int_equal(vdi_label_selector_count(copy), VDI_ARRAY_SIZE(keys));
@@ -424,7 +461,8 @@ static void r691_the_largest_selectors(void **state)
 }
 
 /* As the rule says it: each requirement by itself, of the first label with its key. */
-static bool matches_one_by_one(const struct vdi_label_selector *selector, const struct vd_pair *labels, size_t count)
+static bool matches_one_by_one(const struct vdi_label_selector *selector, const struct vd_pair *labels,
+			       size_t count)
 {
 	for (size_t i = 0; i < vdi_label_selector_count(selector); i++) {
 		const struct vd_bytes *value = NULL;
@@ -440,7 +478,8 @@ static bool matches_one_by_one(const struct vdi_label_selector *selector, const 
 
 static void r691_matching_is_that_of_each_requirement(void **state)
 {
-	static const char *const forms[] = { "%c", "!%c", "%c=1", "%c!=1", "%c in (1,2)", "%c notin (1,2)", "%c>1", "%c<2" };
+	static const char *const forms[] = { "%c",   "!%c", "%c=1", "%c!=1", "%c in (1,2)", "%c notin (1,2)",
+					     "%c>1", "%c<2" };
 	static const char *const keys[] = { "a", "b", "c", "d", "e" };
 	static const char *const values[] = { "0", "1", "2", "x" };
 	unsigned		 matching = 0;
@@ -457,13 +496,18 @@ static void r691_matching_is_that_of_each_requirement(void **state)
 		for (uint64_t left = 1 + vdi_rand_below(&rand, 5); left; left--) {
 			char form[32];
 
-			(void) snprintf(form, sizeof form, "%s%s", size ? "," : "", forms[vdi_rand_below(&rand, VDI_ARRAY_SIZE(forms))]);
-			size += (size_t) snprintf(text + size, sizeof text - size, form, 'a' + (int) vdi_rand_below(&rand, 5));
+			(void) snprintf(form, sizeof form, "%s%s", size ? "," : "",
+					forms[vdi_rand_below(&rand, VDI_ARRAY_SIZE(forms))]);
+			size += (size_t) snprintf(text + size, sizeof text - size, form,
+						  'a' + (int) vdi_rand_below(&rand, 5));
 		}
 		for (size_t k = 0; k < count; k++)
-			labels[k] = (struct vd_pair) { vd_bytes_of(keys[vdi_rand_below(&rand, 5)]), vd_bytes_of(values[vdi_rand_below(&rand, 4)]) };
-		assert_status(vdi_label_selector_parse((struct vd_bytes) { text, size }, &selector, NULL), VD_OK);
-		if (vdi_label_selector_matches(selector, labels, count) != matches_one_by_one(selector, labels, count))
+			labels[k] = (struct vd_pair) { vd_bytes_of(keys[vdi_rand_below(&rand, 5)]),
+						       vd_bytes_of(values[vdi_rand_below(&rand, 4)]) };
+		assert_status(vdi_label_selector_parse((struct vd_bytes) { text, size }, &selector, NULL),
+			      VD_OK);
+		if (vdi_label_selector_matches(selector, labels, count) !=
+		    matches_one_by_one(selector, labels, count))
 			fail_msg("\"%s\" with %zu labels", text, count);
 		matching += vdi_label_selector_matches(selector, labels, count);
 		vdi_label_selector_free(selector);
@@ -482,13 +526,19 @@ static void selectors_are_bounded(void **state)
 	memset(text, ' ', size);
 	assert_status(vdi_label_selector_parse((struct vd_bytes) { text, size - 1 }, &selector, NULL), VD_OK);
 	selector = vdi_label_selector_free(selector);
-	assert_status(vdi_label_selector_parse((struct vd_bytes) { text, size }, &selector, &error), VD_BAD_REQUEST);
+	assert_status(vdi_label_selector_parse((struct vd_bytes) { text, size }, &selector, &error),
+		      VD_BAD_REQUEST);
 	for (size_t i = 0; i < VDI_SELECTOR_REQUIREMENTS_MAX + 1; i++)
 		memcpy(text + i * 2, "a,", 2);
-	assert_status(vdi_label_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 2 - 1 }, &selector, NULL), VD_OK);
+	assert_status(
+		vdi_label_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 2 - 1 },
+					 &selector, NULL),
+		VD_OK);
 	selector = vdi_label_selector_free(selector);
-	assert_status(vdi_label_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 2 + 1 }, &selector, &error),
-		      VD_BAD_REQUEST);
+	assert_status(
+		vdi_label_selector_parse((struct vd_bytes) { text, VDI_SELECTOR_REQUIREMENTS_MAX * 2 + 1 },
+					 &selector, &error),
+		VD_BAD_REQUEST);
 	assert_string_equal(error.message, "label selector has more than 1000 requirements");
 	free(text);
 }
@@ -505,7 +555,8 @@ static void torture_every_allocation(void **state)
 		vd_status		   status;
 
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_label_selector_parse(vd_bytes_of("a in (1,2,3,4,5,6,7,8,9),b,c,d,e,f,g,h,i,j=k"), &selector, &error);
+		status = vdi_label_selector_parse(vd_bytes_of("a in (1,2,3,4,5,6,7,8,9),b,c,d,e,f,g,h,i,j=k"),
+						  &selector, &error);
 		assert_status(status, vdi_alloc_failed() ? VD_NOMEM : VD_OK);
 		assert_string_equal(error.message, status == VD_OK ? "" : "out of memory");
 		vdi_alloc_fail_nth(0, 0);

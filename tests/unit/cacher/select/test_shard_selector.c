@@ -53,21 +53,29 @@ static void r5b0_what_is_understood(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vdi_shard_selector *selector = parse(rows[i].text);
 
-		assert_true(vd_bytes_equal(vdi_shard_selector_text(selector), vd_bytes_of(rows[i].canonical)));
+		assert_true(
+			vd_bytes_equal(vdi_shard_selector_text(selector), vd_bytes_of(rows[i].canonical)));
 		vdi_shard_selector_free(selector);
 	}
 	{
 		/* Nothing behind the end is looked at. */
 		struct vdi_shard_selector *selector = NULL;
 
-		assert_status(vdi_shard_selector_parse((struct vd_bytes) { LOW "  ", sizeof LOW }, &selector, NULL), VD_OK);
+		assert_status(
+			vdi_shard_selector_parse((struct vd_bytes) { LOW "  ", sizeof LOW }, &selector, NULL),
+			VD_OK);
 		vdi_shard_selector_free(selector);
-		assert_status(vdi_shard_selector_parse((struct vd_bytes) { LOW "||", sizeof LOW - 1 }, &selector, NULL), VD_OK);
+		assert_status(vdi_shard_selector_parse((struct vd_bytes) { LOW "||", sizeof LOW - 1 },
+						       &selector, NULL),
+			      VD_OK);
 		vdi_shard_selector_free(selector);
 		{
 			struct vd_error error;
 
-			assert_status(vdi_shard_selector_parse((struct vd_bytes) { LOW " &garbage", sizeof LOW + 1 }, &selector, &error), VD_BAD_REQUEST);
+			assert_status(vdi_shard_selector_parse(
+					      (struct vd_bytes) { LOW " &garbage", sizeof LOW + 1 },
+					      &selector, &error),
+				      VD_BAD_REQUEST);
 			assert_null(strstr(error.message, "garbage"));
 		}
 	}
@@ -81,27 +89,40 @@ static void r5b0_what_is_refused_and_why(void **state)
 		const char *text, *why;
 	} rows[] = {
 		{ " ", "empty shard selector is not allowed" },
-		{ "shardRange(object.metadata.uid, '0000000000000000', '" HALF "')", "hexStart must have '0x' prefix" },
-		{ "shardRange(object.metadata.uid, '0x0000000000000000', '8000000000000000')", "hexEnd must have '0x' prefix" },
+		{ "shardRange(object.metadata.uid, '0000000000000000', '" HALF "')",
+		  "hexStart must have '0x' prefix" },
+		{ "shardRange(object.metadata.uid, '0x0000000000000000', '8000000000000000')",
+		  "hexEnd must have '0x' prefix" },
 		{ "shardRange(object.metadata.uid, '0x', '" HALF "')", "16-digit" },
 		{ "shardRange(object.metadata.uid, '0x0', '" HALF "')", "16-digit" },
-		{ "shardRange(object.metadata.uid, '0x0000000000000000', '0x20000000000000000')", "16-digit" },
-		{ "shardRange(object.metadata.uid, '0x00000000001111111111222222222233333333334', '" HALF "')", "got \"0x00000000001111111111222222222233333333\"" },
-		{ "shardRange(object.metadata.uid, '0000000000111111111122222222223333333333444', '" HALF "')", "got \"0000000000111111111122222222223333333333\"" },
-		{ "shardRange(object.metadata.uid, '0x000000000000000g', '" HALF "')", "invalid hex character" },
-		{ "shardRange(object.metadata.uid, '0x000000000000000A', '" HALF "')", "invalid hex character" },
-		{ "shardRange(object.metadata.name, '0x0000000000000000', '" HALF "')", "unsupported field path \"object.metadata.name\"" },
+		{ "shardRange(object.metadata.uid, '0x0000000000000000', '0x20000000000000000')",
+		  "16-digit" },
+		{ "shardRange(object.metadata.uid, '0x00000000001111111111222222222233333333334', '" HALF
+		  "')",
+		  "got \"0x00000000001111111111222222222233333333\"" },
+		{ "shardRange(object.metadata.uid, '0000000000111111111122222222223333333333444', '" HALF
+		  "')",
+		  "got \"0000000000111111111122222222223333333333\"" },
+		{ "shardRange(object.metadata.uid, '0x000000000000000g', '" HALF "')",
+		  "invalid hex character" },
+		{ "shardRange(object.metadata.uid, '0x000000000000000A', '" HALF "')",
+		  "invalid hex character" },
+		{ "shardRange(object.metadata.name, '0x0000000000000000', '" HALF "')",
+		  "unsupported field path \"object.metadata.name\"" },
 		{ "shardRange(metadata.uid, '0x0000000000000000', '" HALF "')", "unsupported field path" },
-		{ "other(object.metadata.uid, '0x0000000000000000', '" HALF "')", "unsupported function \"other\"" },
+		{ "other(object.metadata.uid, '0x0000000000000000', '" HALF "')",
+		  "unsupported function \"other\"" },
 		{ "shardRange(object.metadata.uid, 0, 8)", "must be a string literal" },
 		{ "shardRange(object.metadata.uid, '0x0000000000000000')", "expected ','" },
 		{ "shardRange(object.metadata.uid, '0x0000000000000000', '" HALF, "does not end" },
 		{ "shardRange(object.metadata.uid, '" HALF "', '" HALF "')", "must be less than end" },
-		{ "shardRange(object.metadata.uid, '0xffffffffffffffff', '0x0000000000000000')", "must be less than end" },
+		{ "shardRange(object.metadata.uid, '0xffffffffffffffff', '0x0000000000000000')",
+		  "must be less than end" },
 		{ "shardRange(object.metadata.uid, '" END "', '" END "')", "must be less than end" },
 		{ LOW " && " HIGH, "only shardRange() and || are allowed" },
 		{ LOW " ||", "unsupported function" },
-		{ LOW " || shardRange(object.metadata.namespace, '0x0000000000000000', '" HALF "')", "must use the same field" },
+		{ LOW " || shardRange(object.metadata.namespace, '0x0000000000000000', '" HALF "')",
+		  "must use the same field" },
 		{ "(" LOW, "expected ')'" },
 		{ LOW ")", "only shardRange()" },
 		{ "((((((((((((((((((" LOW, "parentheses" },
@@ -111,7 +132,8 @@ static void r5b0_what_is_refused_and_why(void **state)
 		struct vdi_shard_selector *selector = NULL;
 		struct vd_error		   error = { 0 };
 
-		assert_status(vdi_shard_selector_parse(vd_bytes_of(rows[i].text), &selector, &error), VD_BAD_REQUEST);
+		assert_status(vdi_shard_selector_parse(vd_bytes_of(rows[i].text), &selector, &error),
+			      VD_BAD_REQUEST);
 		assert_non_null(strstr(error.message, "invalid shard selector: "));
 		if (strstr(error.message, rows[i].why) == NULL)
 			fail_msg("%s: %s", rows[i].text, error.message);
@@ -131,7 +153,8 @@ static void r5b0_bounds(void **state)
 	for (int i = -1; i <= 1; i++) {
 		struct vdi_shard_selector *selector;
 
-		snprintf(text, sizeof text, "shardRange(object.metadata.uid, '0x%016llx', '0x%016llx')", (unsigned long long) hash + (uint64_t) i,
+		snprintf(text, sizeof text, "shardRange(object.metadata.uid, '0x%016llx', '0x%016llx')",
+			 (unsigned long long) hash + (uint64_t) i,
 			 (unsigned long long) hash + (uint64_t) i + 1);
 		selector = parse(text);
 		assert_int_equal(vdi_shard_selector_matches(selector, object), i == 0);
@@ -174,11 +197,12 @@ static bool is_low(const char *name)
 	return vdi_fnv1a(vd_bytes_of(uid)) < UINT64_C(0x8000000000000000);
 }
 
-static size_t count_list(struct cacher_fixture *f, struct vd_list_options *options, const char *shard, const char *token, char *ret_token)
+static size_t count_list(struct cacher_fixture *f, struct vd_list_options *options, const char *shard,
+			 const char *token, char *ret_token)
 {
-	struct vd_list *list = NULL;
-	struct vd_error error;
-	size_t		count = 0;
+	struct vd_list	 *list = NULL;
+	struct vd_error	  error;
+	size_t		  count = 0;
 	struct vd_object *object;
 
 	options->shard_selector = vd_bytes_of(shard);
@@ -187,7 +211,8 @@ static size_t count_list(struct cacher_fixture *f, struct vd_list_options *optio
 	while ((object = vd_list_next(list))) {
 		char name[64];
 
-		snprintf(name, sizeof name, "%.*s", (int) vd_object_name(object).size, (const char *) vd_object_name(object).data);
+		snprintf(name, sizeof name, "%.*s", (int) vd_object_name(object).size,
+			 (const char *) vd_object_name(object).data);
 		if (*shard)
 			assert_int_equal(is_low(name), strcmp(shard, LOW) == 0);
 		count++;
@@ -196,7 +221,8 @@ static size_t count_list(struct cacher_fixture *f, struct vd_list_options *optio
 	if (*shard)
 		assert_int_equal(vd_list_remaining(list), -1);
 	if (ret_token)
-		snprintf(ret_token, 512, "%.*s", (int) vd_list_continue(list).size, (const char *) vd_list_continue(list).data);
+		snprintf(ret_token, 512, "%.*s", (int) vd_list_continue(list).size,
+			 (const char *) vd_list_continue(list).data);
 	vd_list_free(list);
 	return count;
 }
@@ -211,7 +237,8 @@ static void r5b0_lists_of_two_shards_are_the_whole_list(void **state)
 
 	cacher_fixture_setup(&f, 71);
 	for (unsigned i = 0; i < 40; i++) {
-		snprintf(name, sizeof name, "p%u-tail", i); /* what differs in the last bytes alone hashes close together */
+		snprintf(name, sizeof name, "p%u-tail",
+			 i); /* what differs in the last bytes alone hashes close together */
 		put_pod(&f, i % 2 ? "a" : "b", name, i % 3 ? "web" : "db", NULL);
 	}
 	cacher_fixture_settle(&f);
@@ -229,7 +256,8 @@ static void r5b0_lists_of_two_shards_are_the_whole_list(void **state)
 	/* With the selectors. */
 	options = (struct vd_list_options) VD_LIST_OPTIONS_INIT;
 	options.label_selector = vd_bytes_of("app=web");
-	assert_int_equal(count_list(&f, &options, LOW, "", NULL) + count_list(&f, &options, HIGH, "", NULL), 26);
+	assert_int_equal(count_list(&f, &options, LOW, "", NULL) + count_list(&f, &options, HIGH, "", NULL),
+			 26);
 	/* One namespace is one shard of the namespaces. */
 	options = (struct vd_list_options) VD_LIST_OPTIONS_INIT;
 	options.shard_selector = vd_bytes_of("(");
@@ -250,8 +278,12 @@ static vd_rev put_uid(struct cacher_fixture *f, const char *name, const char *ui
 	vd_rev		revision = 0;
 
 	snprintf(key, sizeof key, "/registry/pods/a/%s", name);
-	snprintf(value, sizeof value, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"a\",\"uid\":\"%s\"}}", name, uid);
-	assert_status(vd_store_put_wait(f->store, vd_bytes_of(key), vd_bytes_of(value), &revision, &error), VD_OK);
+	snprintf(value, sizeof value,
+		 "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"namespace\":\"a\","
+		 "\"uid\":\"%s\"}}",
+		 name, uid);
+	assert_status(vd_store_put_wait(f->store, vd_bytes_of(key), vd_bytes_of(value), &revision, &error),
+		      VD_OK);
 	return revision;
 }
 
@@ -266,14 +298,17 @@ static void find_uids(char low[16], char high[16])
 	}
 }
 
-/* An object whose hash changes (it was deleted and made again, of which only the last state came) leaves one shard and enters the other. rules: R-527, T-139 */
+/* An object whose hash changes (it was deleted and made again, of which only the last state came) leaves one
+ * shard and enters the other.
+ * rules: R-527, T-139 */
 static void t092_r5b0_r716_watches_of_a_shard(void **state)
 {
 	struct cacher_fixture	f;
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
-	struct recorder	       *low = calloc(1, sizeof *low), *high = calloc(1, sizeof *high), *all = calloc(1, sizeof *all);
-	char			low_uid[16] = "", high_uid[16] = "", text[256];
-	vd_rev			first, second, third, gone;
+	struct recorder	       *low = calloc(1, sizeof *low), *high = calloc(1, sizeof *high),
+			*all = calloc(1, sizeof *all);
+	char   low_uid[16] = "", high_uid[16] = "", text[256];
+	vd_rev first, second, third, gone;
 
 	find_uids(low_uid, high_uid);
 	cacher_fixture_setup(&f, 72);

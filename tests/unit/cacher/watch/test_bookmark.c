@@ -24,7 +24,9 @@ static int64_t ms_until(const struct cacher_fixture *f, vd_mono time)
 	return vd_mono_since(time, vd_env_now(f->env)).ns / 1000000;
 }
 
-/* each deadline is met to the millisecond, whichever second and bucket it falls into; bookmarks stop before it. rules: H-410 */
+/* R-558, R-563: each deadline is met to the millisecond, whichever second and bucket it falls into; bookmarks
+ * stop before it.
+ * rules: H-410 */
 static void t145_r558_deadlines_are_exact_and_bookmarks_come_before_them(void **state)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -39,7 +41,8 @@ static void t145_r558_deadlines_are_exact_and_bookmarks_come_before_them(void **
 
 			options.revision = vd_cacher_revision(f.cacher);
 			options.allow_bookmarks = i % 3 != 0;
-			deadlines[i] = options.deadline = vd_mono_add(vd_env_now(f.env), VD_MS(300 + 3137 * i * (i % 5 ? 1 : 7)));
+			deadlines[i] = options.deadline =
+				vd_mono_add(vd_env_now(f.env), VD_MS(300 + 3137 * i * (i % 5 ? 1 : 7)));
 			assert_status(recorder_open(&f, &r[i], &options, NULL), VD_OK);
 		}
 		cacher_fixture_settle(&f);
@@ -48,7 +51,8 @@ static void t145_r558_deadlines_are_exact_and_bookmarks_come_before_them(void **
 			unsigned least = WATCHERS;
 
 			for (unsigned k = 0; k < WATCHERS; k++)
-				if (!r[k].ended && (least == WATCHERS || deadlines[k].ns < deadlines[least].ns))
+				if (!r[k].ended &&
+				    (least == WATCHERS || deadlines[k].ns < deadlines[least].ns))
 					least = k;
 			if (least == WATCHERS)
 				break;
@@ -76,7 +80,8 @@ static void t145_r558_deadlines_are_exact_and_bookmarks_come_before_them(void **
 	}
 }
 
-/* Several between two ticks, in whatever order they came: each ends when it is due, and the next one is not forgotten. */
+/* Several between two ticks, in whatever order they came: each ends when it is due, and the next one is not
+ * forgotten. */
 static void r563_deadlines_of_the_same_second(void **state)
 {
 	static const unsigned order[] = { 3, 0, 6, 2, 7, 1, 5, 4, 4 }; /* the last two at the same instant */
@@ -96,7 +101,9 @@ static void r563_deadlines_of_the_same_second(void **state)
 	cacher_fixture_settle(&f);
 	for (unsigned due = 0; due < 8; due++)
 		for (int after = 0; after < 2; after++) {
-			vdi_sim_advance(f.env, vd_mono_since(vd_mono_add(begin, VD_MS(900 + 100 * due - 1 + 2 * after)), vd_env_now(f.env)));
+			vdi_sim_advance(f.env, vd_mono_since(vd_mono_add(begin, VD_MS(900 + 100 * due - 1 +
+										      2 * after)),
+							     vd_env_now(f.env)));
 			for (size_t i = 0; i < VDI_ARRAY_SIZE(order); i++)
 				assert_int_equal(r[i].ended, order[i] < due + after);
 		}
@@ -108,7 +115,8 @@ static void r563_deadlines_of_the_same_second(void **state)
 	free(r);
 }
 
-/* The last bookmark of a short watch is due in the second in which it begins, or the next: the deadline is met all the same. */
+/* The last bookmark of a short watch is due in the second in which it begins, or the next: the deadline is
+ * met all the same. */
 static void r558_a_watch_of_two_seconds(void **state)
 {
 	enum { COUNT = 45 };
@@ -129,7 +137,8 @@ static void r558_a_watch_of_two_seconds(void **state)
 			assert_status(recorder_open(&f, &r[i], &options, NULL), VD_OK);
 		}
 		for (unsigned due = 0; due < COUNT; due++) {
-			vdi_sim_advance(f.env, vd_mono_since(vd_mono_add(begin, VD_MS(2000 + 25 * due + 1)), vd_env_now(f.env)));
+			vdi_sim_advance(f.env, vd_mono_since(vd_mono_add(begin, VD_MS(2000 + 25 * due + 1)),
+							     vd_env_now(f.env)));
 			for (unsigned i = 0; i < COUNT; i++)
 				assert_int_equal(r[i].ended, i <= due);
 		}
@@ -198,7 +207,8 @@ static void t125_r541_no_bookmark_before_what_is_owed(void **state)
 	}
 }
 
-/* A bookmark that its watcher does not take is missed, also by one that has events to take; the next one comes when it is due. */
+/* A bookmark that its watcher does not take is missed, also by one that has events to take; the next one
+ * comes when it is due. */
 static void r545_a_bookmark_that_is_not_taken_is_missed(void **state)
 {
 	struct cacher_fixture	f;
@@ -247,8 +257,8 @@ static void r545_a_bookmark_that_is_not_taken_is_missed(void **state)
 	free(behind);
 }
 
-/* A watcher whose initial events end at a revision that the cache does not have yet gets the bookmark of their end with the next tick after the cache has it, not in a
- * minute. */
+/* A watcher whose initial events end at a revision that the cache does not have yet gets the bookmark of
+ * their end with the next tick after the cache has it, not in a minute. */
 static void t145_r558_the_end_of_initial_events_waits_for_no_period(void **state)
 {
 	for (uint64_t seed = 1; seed <= 6; seed++) {
@@ -293,7 +303,8 @@ static void r556_r557_no_bookmark_among_the_initial_events(void **state)
 
 		cacher_fixture_setup(&f, seed);
 		for (unsigned i = 0; i < 5; i++)
-			state_revision = put_pod(&f, "ns", (const char[2]) { (char) ('a' + i), 0 }, NULL, NULL);
+			state_revision =
+				put_pod(&f, "ns", (const char[2]) { (char) ('a' + i), 0 }, NULL, NULL);
 		cacher_fixture_settle(&f);
 		options.send_initial_events = VD_TRUE;
 		options.allow_bookmarks = true;
@@ -335,7 +346,9 @@ static void t125_closing_at_any_moment_of_a_tick(void **state)
 		options.allow_bookmarks = true;
 		options.deadline = vd_mono_add(vd_env_now(f.env), VD_MS(2000 + 13 * (int64_t) seed));
 		for (unsigned i = 0; i < 4; i++)
-			assert_status(recorder_open(&f, &r[i], &options, i % 2 ? NULL : vdi_env_runner(f.env)), VD_OK);
+			assert_status(
+				recorder_open(&f, &r[i], &options, i % 2 ? NULL : vdi_env_runner(f.env)),
+				VD_OK);
 		for (uint64_t step = 0; step < seed % 40; step++)
 			if (!vdi_sim_step(f.env))
 				(void) vdi_sim_advance_to_next_timer(f.env);
@@ -352,9 +365,10 @@ static void the_store_is_asked_once_a_tick_and_only_when_somebody_is_near(void *
 {
 	struct cacher_fixture	  f;
 	struct vdi_bookmark_wheel wheel;
-	struct vd_watcher	  watcher = { .allow_bookmarks = true, .deadline = VD_NEVER }, idle = { .deadline = VD_NEVER };
-	int64_t			  due;
-	unsigned		  near = 0;
+	struct vd_watcher	  watcher = { .allow_bookmarks = true, .deadline = VD_NEVER },
+			  idle = { .deadline = VD_NEVER };
+	int64_t	 due;
+	unsigned near = 0;
 
 	cacher_fixture_init(&f, 1);
 	vdi_bookmark_init(&wheel, f.env);
@@ -376,7 +390,8 @@ static void the_store_is_asked_once_a_tick_and_only_when_somebody_is_near(void *
 	}
 	while (wheel.second < due - 1) {
 		vdi_sim_advance(f.env, VD_MS(50));
-		if (vdi_bookmark_run(&wheel).ns - vd_env_now(f.env).ns > VD_SECONDS(1).ns) { /* it has just turned */
+		if (vdi_bookmark_run(&wheel).ns - vd_env_now(f.env).ns >
+		    VD_SECONDS(1).ns) { /* it has just turned */
 			near += vdi_bookmark_is_near(&wheel);
 			assert_false(vdi_bookmark_is_near(&wheel));
 		}

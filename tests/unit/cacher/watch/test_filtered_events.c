@@ -1,4 +1,5 @@
-/* The two metrics of events that selectors keep from watches: random watches and events against asking every watch about every event. */
+/* The two metrics of events that selectors keep from watches: random watches and events against asking every
+ * watch about every event. */
 #include "cacher_metrics.h"
 
 #include "cacher.h"
@@ -9,10 +10,11 @@
 #define HALF UINT64_C(0x8000000000000000)
 #define PERMANENT_MATCHES_MIN 129 /* more than the ring of a group holds */
 
-/* A pod as the store has it. Its namespace and name can be others than those of its key: a client can write around the server. */
+/* A pod as the store has it. Its namespace and name can be others than those of its key: a client can write
+ * around the server. */
 struct filter_pod {
 	bool	 exists;
-	unsigned ns, name; /* n<ns>, p<name>-tail */
+	unsigned ns, name;  /* n<ns>, p<name>-tail */
 	int	 app, node; /* a<app>, h<node>; -1: none */
 };
 
@@ -72,12 +74,23 @@ struct filter_selector {
 };
 
 static const struct filter_selector filter_labels[] = {
-	{ "", NULL }, { "app=a1", app_is_1 }, { "app in (a1)", app_is_1 }, { "app in (a1,a2)", app_is_1_or_2 }, { "app!=a1", app_is_not_1 }, { "app", has_app },
+	{ "", NULL },
+	{ "app=a1", app_is_1 },
+	{ "app in (a1)", app_is_1 },
+	{ "app in (a1,a2)", app_is_1_or_2 },
+	{ "app!=a1", app_is_not_1 },
+	{ "app", has_app },
 };
 /* Exact requirements on name and namespace narrow the scope. */
 static const struct filter_selector filter_fields[] = {
-	{ "", NULL }, { "", NULL }, { "spec.nodeName=h1", node_is_1 }, { "spec.nodeName!=h1", node_is_not_1 }, { "spec.nodeName=", is_without_node },
-	{ "metadata.name=p1-tail", name_is_1 }, { "metadata.namespace=n1", ns_is_1 }, { "metadata.namespace=n1,spec.nodeName=h2", ns_is_1_node_is_2 },
+	{ "", NULL },
+	{ "", NULL },
+	{ "spec.nodeName=h1", node_is_1 },
+	{ "spec.nodeName!=h1", node_is_not_1 },
+	{ "spec.nodeName=", is_without_node },
+	{ "metadata.name=p1-tail", name_is_1 },
+	{ "metadata.namespace=n1", ns_is_1 },
+	{ "metadata.namespace=n1,spec.nodeName=h2", ns_is_1_node_is_2 },
 };
 static const struct {
 	const char *text;
@@ -87,8 +100,10 @@ static const struct {
 	{ "", false, 0, UINT64_MAX },
 	{ "", false, 0, UINT64_MAX },
 	{ "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')", false, 0, HALF - 1 },
-	{ "shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000000')", false, HALF, UINT64_MAX },
-	{ "shardRange(object.metadata.namespace, '0x0000000000000000', '0x8000000000000000')", true, 0, HALF - 1 },
+	{ "shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000000')", false, HALF,
+	  UINT64_MAX },
+	{ "shardRange(object.metadata.namespace, '0x0000000000000000', '0x8000000000000000')", true, 0,
+	  HALF - 1 },
 };
 
 struct filter_watch {
@@ -103,7 +118,8 @@ struct filter_world {
 	uint64_t	      random;
 	struct filter_watch   watches[FILTERS_MAX];
 	struct filter_pod     pods[3][6]; /* by the key */
-	uint64_t	      filtered, filtered_shards, left; /* the model's counts, and how often an object left a selector */
+	uint64_t	      filtered, filtered_shards,
+		left; /* the model's counts, and how often an object left a selector */
 };
 
 static unsigned roll(struct filter_world *world, size_t below)
@@ -117,7 +133,8 @@ static bool is_of_shard(unsigned shards, const struct filter_pod *pod)
 	char	 text[24];
 	uint64_t hash;
 
-	snprintf(text, sizeof text, filter_shards[shards].by_namespace ? "n%u" : "u-p%u-tail", filter_shards[shards].by_namespace ? pod->ns : pod->name);
+	snprintf(text, sizeof text, filter_shards[shards].by_namespace ? "n%u" : "u-p%u-tail",
+		 filter_shards[shards].by_namespace ? pod->ns : pod->name);
 	hash = vdi_fnv1a(vd_bytes_of(text));
 	return hash >= filter_shards[shards].first && hash <= filter_shards[shards].last;
 }
@@ -125,22 +142,26 @@ static bool is_of_shard(unsigned shards, const struct filter_pod *pod)
 static bool is_in_scope(const struct filter_watch *watch, const struct filter_pod *pod)
 {
 	bool narrows_name = filter_fields[watch->fields].matches == name_is_1;
-	bool narrows_ns = filter_fields[watch->fields].matches == ns_is_1 || filter_fields[watch->fields].matches == ns_is_1_node_is_2;
-	int  name = watch->name < 0 && narrows_name ? 1 : watch->name, ns = watch->ns < 0 && narrows_ns ? 1 : watch->ns;
+	bool narrows_ns = filter_fields[watch->fields].matches == ns_is_1 ||
+			  filter_fields[watch->fields].matches == ns_is_1_node_is_2;
+	int name = watch->name < 0 && narrows_name ? 1 : watch->name,
+	    ns = watch->ns < 0 && narrows_ns ? 1 : watch->ns;
 
 	return (name < 0 || (unsigned) name == pod->name) && (ns < 0 || (unsigned) ns == pod->ns);
 }
 
 static bool is_wanted(const struct filter_watch *watch, const struct filter_pod *pod)
 {
-	const struct filter_selector *labels = &filter_labels[watch->labels], *fields = &filter_fields[watch->fields];
+	const struct filter_selector *labels = &filter_labels[watch->labels],
+				     *fields = &filter_fields[watch->fields];
 
-	return pod->exists && is_in_scope(watch, pod) && is_of_shard(watch->shards, pod) && (!labels->matches || labels->matches(pod)) &&
-	       (!fields->matches || fields->matches(pod));
+	return pod->exists && is_in_scope(watch, pod) && is_of_shard(watch->shards, pod) &&
+	       (!labels->matches || labels->matches(pod)) && (!fields->matches || fields->matches(pod));
 }
 
 /* Asks every open watch. */
-static void count_naively(struct filter_world *world, const struct filter_pod *old, const struct filter_pod *now)
+static void count_naively(struct filter_world *world, const struct filter_pod *old,
+			  const struct filter_pod *now)
 {
 	const struct filter_pod *last = now->exists ? now : old;
 
@@ -171,15 +192,21 @@ static void change_a_pod(struct filter_world *world)
 		delete_pod(&world->f, texts[0], texts[1]);
 		*pod = (struct filter_pod) { .exists = false };
 	} else {
-		*pod = (struct filter_pod) { .exists = true, .ns = roll(world, 8) ? ns : roll(world, 3), .name = roll(world, 8) ? name : roll(world, 6),
-					     .app = (int) roll(world, 4) - 1, .node = (int) roll(world, 4) - 1 };
+		*pod = (struct filter_pod) { .exists = true,
+					     .ns = roll(world, 8) ? ns : roll(world, 3),
+					     .name = roll(world, 8) ? name : roll(world, 6),
+					     .app = (int) roll(world, 4) - 1,
+					     .node = (int) roll(world, 4) - 1 };
 		snprintf(key, sizeof key, "/registry/pods/n%u/k%u", ns, name);
 		snprintf(texts[0], sizeof texts[0], "n%u", pod->ns);
 		snprintf(texts[1], sizeof texts[1], "p%u-tail", pod->name);
 		snprintf(texts[2], sizeof texts[2], "a%d", pod->app);
 		snprintf(texts[3], sizeof texts[3], "h%d", pod->node);
-		write_pod(value, sizeof value, texts[0], texts[1], pod->app < 0 ? NULL : texts[2], pod->node < 0 ? NULL : texts[3]);
-		assert_status(vd_store_put_wait(world->f.store, vd_bytes_of(key), vd_bytes_of(value), &revision, &error), VD_OK);
+		write_pod(value, sizeof value, texts[0], texts[1], pod->app < 0 ? NULL : texts[2],
+			  pod->node < 0 ? NULL : texts[3]);
+		assert_status(vd_store_put_wait(world->f.store, vd_bytes_of(key), vd_bytes_of(value),
+						&revision, &error),
+			      VD_OK);
 	}
 	count_naively(world, &old, pod);
 }
@@ -200,8 +227,10 @@ static void open_filter(struct filter_world *world, struct filter_watch *watch)
 	options.label_selector = vd_bytes_of(filter_labels[watch->labels].text);
 	options.field_selector = vd_bytes_of(filter_fields[watch->fields].text);
 	options.shard_selector = vd_bytes_of(filter_shards[watch->shards].text);
-	/* From the state, from a revision in the history, from one to come: what was before the watch does not count. */
-	options.revision = roll(world, 3) ? VD_REVISION_UNSET : VDI_MAX(revision + (vd_rev) roll(world, 12) - 8, 1);
+	/* From the state, from a revision in the history, from one to come: what was before the watch does
+	 * not count. */
+	options.revision =
+		roll(world, 3) ? VD_REVISION_UNSET : VDI_MAX(revision + (vd_rev) roll(world, 12) - 8, 1);
 	memset(watch->recorder, 0, sizeof *watch->recorder);
 	watch->recorder->room = roll(world, 2) ? SIZE_MAX : 1;
 	assert_status(recorder_open(&world->f, watch->recorder, &options, runner), VD_OK);
@@ -259,7 +288,8 @@ static void run_filters(struct filter_world *world)
 	for (size_t i = 0; i < FILTERS_MAX; i++)
 		world->watches[i] = (struct filter_watch) { .recorder = calloc(1, sizeof(struct recorder)) };
 	/* The first watch takes one event and is not resumed before the end. */
-	*permanent = (struct filter_watch) { .recorder = permanent->recorder, .ns = -1, .name = -1, .labels = 3 };
+	*permanent =
+		(struct filter_watch) { .recorder = permanent->recorder, .ns = -1, .name = -1, .labels = 3 };
 	open_filter(world, permanent);
 	permanent->recorder->room = 1;
 	for (unsigned round = 0; round < 500; round++) {
@@ -272,7 +302,8 @@ static void run_filters(struct filter_world *world)
 		cacher_fixture_settle(&world->f);
 		assert_filtered(world);
 	}
-	assert_true(world->left > 20 && world->filtered_shards > 100 && world->filtered > world->filtered_shards);
+	assert_true(world->left > 20 && world->filtered_shards > 100 &&
+		    world->filtered > world->filtered_shards);
 	assert_int_equal(permanent->recorder->count, 1);
 	permanent->recorder->room = SIZE_MAX;
 	vd_watcher_resume(permanent->recorder->watcher);

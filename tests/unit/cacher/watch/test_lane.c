@@ -14,7 +14,8 @@ static struct vd_watch_options of_app(struct cacher_fixture *f, const char *sele
 	return options;
 }
 
-static struct recorder *open_recorder(struct cacher_fixture *f, const char *selector, const struct vd_runner *runner)
+static struct recorder *open_recorder(struct cacher_fixture *f, const char *selector,
+				      const struct vd_runner *runner)
 {
 	struct recorder	       *r = calloc(1, sizeof *r);
 	struct vd_watch_options options = of_app(f, selector);
@@ -54,7 +55,8 @@ static void an_idle_watcher_of_its_own_selectors_is_two_blocks(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* The group's own lane is the first outlet's; when it has no watchers any more, the group lives on with the others'. */
+/* The group's own lane is the first outlet's; when it has no watchers any more, the group lives on with the
+ * others'. */
 static void r552_lanes_of_a_group_come_and_go(void **state)
 {
 	struct cacher_fixture	f;
@@ -93,7 +95,8 @@ static void r552_lanes_of_a_group_come_and_go(void **state)
 	cacher_fixture_teardown(&f);
 }
 
-/* One, a crowd, one again, none, one: each sees what comes while it is there, also when there is no memory for the crowd. */
+/* One, a crowd, one again, none, one: each sees what comes while it is there, also when there is no memory
+ * for the crowd. */
 static void torture_one_member_and_a_crowd(void **state)
 {
 	unsigned nth = 1;
@@ -136,7 +139,8 @@ static void torture_one_member_and_a_crowd(void **state)
 	assert_true(nth > 3);
 }
 
-/* Alone there is no limit noted, in a crowd there is, and the crowd may come when somebody lags already: the watcher ends at the same event. */
+/* Alone there is no limit noted, in a crowd there is, and the crowd may come when somebody lags already: the
+ * watcher ends at the same event. */
 static void t128_a_stuck_watcher_ends_alone_and_in_a_crowd(void **state)
 {
 	for (unsigned before = 0; before < 3; before++)
@@ -176,7 +180,8 @@ static void t128_a_stuck_watcher_ends_alone_and_in_a_crowd(void **state)
 		}
 }
 
-/* One that does not even take its whole initial state lags like any other: it ends at the same event alone and in a crowd that was checked long ago. */
+/* One that does not even take its whole initial state lags like any other: it ends at the same event alone
+ * and in a crowd that was checked long ago. */
 static void t128_who_is_stuck_in_its_state_ends_too(void **state)
 {
 	unsigned ended_after[2] = { 0 };

@@ -1,5 +1,6 @@
-/* Outlets on real threads: many watchers opened and closed from several threads, slow and stuck sinks, resumes that race, a cacher that ends under all of them.
- * The thread sanitizer looks on; each sink checks that it is called by one thread at a time, in order, and never after its end. */
+/* Outlets on real threads: many watchers opened and closed from several threads, slow and stuck sinks,
+ * resumes that race, a cacher that ends under all of them. The thread sanitizer looks on; each sink checks
+ * that it is called by one thread at a time, in order, and never after its end. */
 #include <stdatomic.h>
 
 #include "vdtest.h"
@@ -161,8 +162,8 @@ static void the_cacher_ends_under_its_watchers(void **state)
 	struct sink *sinks = calloc(WATCHERS, sizeof *sinks);
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		struct world	  world = { 0 };
-		struct vdi_wait	  gone;
+		struct world	world = { 0 };
+		struct vdi_wait gone;
 
 		setup_world(&world);
 		for (unsigned i = 0; i < WATCHERS; i++)
@@ -229,7 +230,9 @@ static void threads_that_pull(void **state)
 
 	setup_world(&world);
 	for (unsigned i = 0; i < 4; i++) {
-		struct vd_actor_options options = { .name = "puller", .run = pull, .arg = &pullers[i], .blocking = true };
+		struct vd_actor_options options = {
+			.name = "puller", .run = pull, .arg = &pullers[i], .blocking = true
+		};
 
 		pullers[i].world = &world;
 		vdi_wait_init(&pullers[i].done, world.env);

@@ -1,4 +1,5 @@
-/* A group's ring of matches: what it hands out is what a plain evaluation of the history gives, from wherever a reader stands. */
+/* A group's ring of matches: what it hands out is what a plain evaluation of the history gives, from wherever
+ * a reader stands. */
 #include "watch_group.h"
 
 #include "actor_sim.h"
@@ -18,13 +19,15 @@ struct world {
 
 static void world_init(struct world *world)
 {
-	struct vdi_predicate_options options = { .label_selector = vd_bytes_of("app=web"), .room = sizeof(struct vdi_watch_group) };
+	struct vdi_predicate_options options = { .label_selector = vd_bytes_of("app=web"),
+						 .room = sizeof(struct vdi_watch_group) };
 
 	memset(world, 0, sizeof *world);
 	world->live = vdi_alloc_live();
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &world->env), VD_OK);
 	world->codec = pod_codec_new();
-	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 24, VD_SECONDS(75), 0, NULL), VD_OK);
+	assert_status(vdi_watch_cache_init(&world->cache, world->env, 1 << 24, VD_SECONDS(75), 0, NULL),
+		      VD_OK);
 	vdi_history_reset(&world->cache.history, 1);
 	assert_status(vdi_predicate_new(world->codec, &options, &world->predicate, NULL), VD_OK);
 	world->group = vdi_watch_group_new(world->predicate, world->cache.history.end);
@@ -43,8 +46,9 @@ static void world_fini(struct world *world)
 /* As dispatch.c does it. */
 static void add_event(struct world *world, vd_rev revision, const char *old_app, const char *app)
 {
-	struct vdi_event *event = pod_event(revision, app ? pod_new(world->codec, "ns", "x", app, NULL, revision) : NULL,
-					    old_app ? pod_new(world->codec, "ns", "x", old_app, NULL, revision - 1) : NULL);
+	struct vdi_event *event =
+		pod_event(revision, app ? pod_new(world->codec, "ns", "x", app, NULL, revision) : NULL,
+			  old_app ? pod_new(world->codec, "ns", "x", old_app, NULL, revision - 1) : NULL);
 	enum vd_watch_type type;
 	uint64_t	   position = world->cache.history.end;
 
@@ -66,7 +70,9 @@ static size_t read_all(struct world *world, uint64_t position, size_t max)
 		struct vdi_match matches[128];
 		size_t		 count;
 
-		assert_status(vdi_watch_group_take(world->group, &world->cache, &position, limit, matches, max, &count), VD_OK);
+		assert_status(vdi_watch_group_take(world->group, &world->cache, &position, limit, matches,
+						   max, &count),
+			      VD_OK);
 		assert_true(count <= max);
 		for (size_t i = 0; i < count; i++, total++) {
 			enum vd_watch_type type;
@@ -74,7 +80,8 @@ static size_t read_all(struct world *world, uint64_t position, size_t max)
 			for (;; walked++) { /* nothing in between was to be seen */
 				struct vdi_event *event = vdi_history_at(&world->cache.history, walked);
 
-				if (vdi_predicate_transition(world->predicate, event->old_object, event->object, &type))
+				if (vdi_predicate_transition(world->predicate, event->old_object,
+							     event->object, &type))
 					break;
 			}
 			assert_int_equal(matches[i].position, walked);
@@ -89,7 +96,8 @@ static size_t read_all(struct world *world, uint64_t position, size_t max)
 		struct vdi_event  *event = vdi_history_at(&world->cache.history, walked);
 		enum vd_watch_type type;
 
-		assert_false(vdi_predicate_transition(world->predicate, event->old_object, event->object, &type));
+		assert_false(
+			vdi_predicate_transition(world->predicate, event->old_object, event->object, &type));
 	}
 	return total;
 }
@@ -113,7 +121,8 @@ static void r552_the_ring_and_the_evaluation_agree(void **state)
 
 		add_event(&world, 2 + i, old || now ? old : "db", now);
 		if (i % 50 == 49)
-			for (uint64_t from = world.cache.history.start; from <= world.cache.history.end; from += 7)
+			for (uint64_t from = world.cache.history.start; from <= world.cache.history.end;
+			     from += 7)
 				(void) read_all(&world, from, 1 + from % 40);
 	}
 	assert_int_equal(world.group->ring_capacity, VDI_GROUP_RING_MAX); /* and no more */
@@ -146,7 +155,9 @@ static void t130_r485_what_was_evicted_is_expired(void **state)
 		add_event(&world, 2 + i, NULL, "web");
 	position = world.cache.history.start;
 	vdi_history_trim(&world.cache.history, 10);
-	assert_status(vdi_watch_group_take(world.group, &world.cache, &position, world.cache.history.end, matches, 4, &count), VD_EXPIRED);
+	assert_status(vdi_watch_group_take(world.group, &world.cache, &position, world.cache.history.end,
+					   matches, 4, &count),
+		      VD_EXPIRED);
 	assert_int_equal(count, 0);
 	assert_int_equal(read_all(&world, world.cache.history.start, 4), 12);
 	world_fini(&world);
@@ -165,7 +176,9 @@ static void r552_what_the_receiver_is_told(void **state)
 	add_event(&world, 2, "db", "web");
 	add_event(&world, 3, "web", "web");
 	add_event(&world, 4, "web", "db");
-	assert_status(vdi_watch_group_take(world.group, &world.cache, &position, world.cache.history.end, matches, 3, &count), VD_OK);
+	assert_status(vdi_watch_group_take(world.group, &world.cache, &position, world.cache.history.end,
+					   matches, 3, &count),
+		      VD_OK);
 	assert_int_equal(count, 3);
 	vdi_match_to_event(&matches[0], &event);
 	assert_int_equal(event.type, VD_WATCH_ADDED);
@@ -181,7 +194,8 @@ static void r552_what_the_receiver_is_told(void **state)
 	world_fini(&world);
 }
 
-/* A revision that does not fit any more is left for the next time; only one that is larger than the array comes in parts. */
+/* A revision that does not fit any more is left for the next time; only one that is larger than the array
+ * comes in parts. */
 static void e459_a_revision_is_not_cut_where_that_can_be_helped(void **state)
 {
 	for (unsigned other_way = 0; other_way < 2; other_way++) {
@@ -202,7 +216,8 @@ static void e459_a_revision_is_not_cut_where_that_can_be_helped(void **state)
 		if (other_way)
 			world.group->ring_floor = world.cache.history.end;
 		for (size_t i = 0; i < VDI_ARRAY_SIZE(takes); i++) {
-			assert_status(vdi_watch_group_take(world.group, &world.cache, &position, world.cache.history.end, matches, takes[i].max,
+			assert_status(vdi_watch_group_take(world.group, &world.cache, &position,
+							   world.cache.history.end, matches, takes[i].max,
 							   &count),
 				      VD_OK);
 			assert_int_equal(count, takes[i].count);
@@ -221,12 +236,14 @@ static void torture_without_memory_the_ring_is_short_never_wrong(void **state)
 
 		world_init(&world);
 		for (unsigned i = 0; i < 90; i++) {
-			struct vdi_event  *event = pod_event(2 + i, pod_new(world.codec, "ns", "x", "web", NULL, 2 + i), NULL);
-			uint64_t	   position = world.cache.history.end;
+			struct vdi_event *event =
+				pod_event(2 + i, pod_new(world.codec, "ns", "x", "web", NULL, 2 + i), NULL);
+			uint64_t position = world.cache.history.end;
 
 			vdi_history_append(&world.cache.history, event);
 			vdi_alloc_fail_nth(i % nth == 0, 1);
-			vdi_watch_group_append_locked(world.group, position, VD_WATCH_ADDED, event->size_bytes);
+			vdi_watch_group_append_locked(world.group, position, VD_WATCH_ADDED,
+						      event->size_bytes);
 			vdi_alloc_fail_nth(0, 0);
 			assert_int_equal(read_all(&world, world.cache.history.start, 1 + i % 9), i + 1);
 		}

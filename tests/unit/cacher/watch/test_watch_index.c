@@ -1,4 +1,5 @@
-/* The watcher index against "ask every group": no group that wants an event is missed, none is found twice, and groups of other values cost nothing. */
+/* The watcher index against "ask every group": no group that wants an event is missed, none is found twice,
+ * and groups of other values cost nothing. */
 #include "watch_index.h"
 
 #include "pod_objects.h"
@@ -11,10 +12,15 @@ static uint64_t roll(uint64_t *random, uint64_t below)
 	return (*random >> 33) % below;
 }
 
-static struct vdi_watch_group *group_new(const char *ns, const char *name, const char *labels, const char *fields)
+static struct vdi_watch_group *group_new(const char *ns, const char *name, const char *labels,
+					 const char *fields)
 {
-	struct vdi_predicate_options options = { .namespace_name = vd_bytes_of(ns), .name = vd_bytes_of(name), .label_selector = vd_bytes_of(labels),
-						 .field_selector = vd_bytes_of(fields), .narrow_scope = true, .room = sizeof(struct vdi_watch_group) };
+	struct vdi_predicate_options options = { .namespace_name = vd_bytes_of(ns),
+						 .name = vd_bytes_of(name),
+						 .label_selector = vd_bytes_of(labels),
+						 .field_selector = vd_bytes_of(fields),
+						 .narrow_scope = true,
+						 .room = sizeof(struct vdi_watch_group) };
 	struct vdi_predicate	    *predicate;
 	struct vdi_watch_group	    *group;
 
@@ -58,16 +64,24 @@ static struct vd_object *random_pod(uint64_t *random)
 
 static struct vdi_watch_group *random_group(uint64_t *random)
 {
-	static const char *const labels[] = { "", "app=a1", "app=a2", "app in (a1,a2)", "app", "!app", "app=a3,tier" };
-	static const char *const fields[] = { "", "spec.nodeName=h1", "spec.nodeName=h2", "spec.nodeName!=h1", "status.phase=", "metadata.name=p1",
-					      "spec.nodeName=", "metadata.namespace=n1" };
-	char ns[4] = "", name[4] = "";
+	static const char *const labels[] = { "",    "app=a1", "app=a2",     "app in (a1,a2)",
+					      "app", "!app",   "app=a3,tier" };
+	static const char *const fields[] = { "",
+					      "spec.nodeName=h1",
+					      "spec.nodeName=h2",
+					      "spec.nodeName!=h1",
+					      "status.phase=",
+					      "metadata.name=p1",
+					      "spec.nodeName=",
+					      "metadata.namespace=n1" };
+	char			 ns[4] = "", name[4] = "";
 
 	if (roll(random, 2))
 		snprintf(ns, sizeof ns, "n%u", (unsigned) roll(random, 3));
 	if (roll(random, 3) == 0)
 		snprintf(name, sizeof name, "p%u", (unsigned) roll(random, 5));
-	return group_new(ns, name, labels[roll(random, VDI_ARRAY_SIZE(labels))], fields[roll(random, VDI_ARRAY_SIZE(fields))]);
+	return group_new(ns, name, labels[roll(random, VDI_ARRAY_SIZE(labels))],
+			 fields[roll(random, VDI_ARRAY_SIZE(fields))]);
 }
 
 #define GROUPS 200
@@ -96,7 +110,9 @@ static void r543_no_group_that_wants_an_event_is_missed(void **state)
 			} else {
 				assert_status(vdi_watch_index_add(&index, group), VD_OK);
 				groups[at] = group;
-				assert_ptr_equal(vdi_watch_index_find(&index, vdi_watch_group_predicate(group)), group);
+				assert_ptr_equal(
+					vdi_watch_index_find(&index, vdi_watch_group_predicate(group)),
+					group);
 			}
 		}
 		switch (roll(&random, 3)) { /* the same object before and after, or one of them alone */
@@ -105,8 +121,8 @@ static void r543_no_group_that_wants_an_event_is_missed(void **state)
 			now = NULL;
 			break;
 		case 1: {
-			char		  ns[16], name[16], app[4];
-			struct vd_bytes	  bytes = vd_object_namespace(now);
+			char		ns[16], name[16], app[4];
+			struct vd_bytes bytes = vd_object_namespace(now);
 
 			snprintf(ns, sizeof ns, "%.*s", (int) bytes.size, (const char *) bytes.data);
 			bytes = vd_object_name(now);
@@ -115,8 +131,7 @@ static void r543_no_group_that_wants_an_event_is_missed(void **state)
 			old = pod_new(codec, ns, name, app, roll(&random, 2) ? "h1" : "h2", 1);
 			break;
 		}
-		default:
-			break;
+		default: break;
 		}
 		event = pod_event(2, now, old);
 		found.count = 0;
@@ -127,7 +142,8 @@ static void r543_no_group_that_wants_an_event_is_missed(void **state)
 
 			if (groups[i] == NULL)
 				continue;
-			wants = vdi_predicate_transition(vdi_watch_group_predicate(groups[i]), event->old_object, event->object, &type);
+			wants = vdi_predicate_transition(vdi_watch_group_predicate(groups[i]),
+							 event->old_object, event->object, &type);
 			assert_true(times_found(&found, groups[i]) <= 1);
 			if (wants)
 				assert_int_equal(times_found(&found, groups[i]), 1);
@@ -142,7 +158,9 @@ static void r543_no_group_that_wants_an_event_is_missed(void **state)
 		if (groups[i])
 			vdi_watch_index_remove(&index, groups[i]);
 	assert_int_equal(index.group_count, 0);
-	assert_int_equal(index.names.scoped + index.names.open + index.labels.scoped + index.labels.open + index.namespaces + index.everything, 0);
+	assert_int_equal(index.names.scoped + index.names.open + index.labels.scoped + index.labels.open +
+				 index.namespaces + index.everything,
+			 0);
 	vdi_watch_index_fini(&index);
 }
 
@@ -151,7 +169,8 @@ static void r526_watchers_of_other_values_cost_nothing(void **state)
 	static struct found	found;
 	struct vdi_watch_group *groups[1000], *all = group_new("", "", "", "");
 	struct vdi_watch_index	index;
-	struct vdi_event       *moved = pod_event(2, pod_new(codec, "ns", "x", "web", "h77", 2), pod_new(codec, "ns", "x", "web", "h4", 1));
+	struct vdi_event       *moved = pod_event(2, pod_new(codec, "ns", "x", "web", "h77", 2),
+						  pod_new(codec, "ns", "x", "web", "h4", 1));
 	struct vdi_event       *added = pod_event(3, pod_new(codec, "ns", "x", "web", "h77", 3), NULL);
 	struct vdi_event       *without = pod_event(4, pod_new(codec, "ns", "x", "web", NULL, 4), NULL);
 
@@ -160,7 +179,9 @@ static void r526_watchers_of_other_values_cost_nothing(void **state)
 		char field[32];
 
 		snprintf(field, sizeof field, "spec.nodeName=h%u", i);
-		assert_status(vdi_watch_index_add(&index, groups[i] = group_new(i % 2 ? "" : "ns", "", "", field)), VD_OK);
+		assert_status(
+			vdi_watch_index_add(&index, groups[i] = group_new(i % 2 ? "" : "ns", "", "", field)),
+			VD_OK);
 	}
 	/* Where it is and where it was. */
 	found.count = 0;
@@ -198,7 +219,10 @@ static void r526_watchers_of_other_names_cost_nothing(void **state)
 
 		snprintf(name, sizeof name, "x%u", i / 2);
 		/* Under its name, whatever else it asks for. */
-		assert_status(vdi_watch_index_add(&index, group_new(i % 2 ? "" : "ns", name, i % 3 ? "" : "app=web", i % 5 ? "" : "spec.nodeName=h1")), VD_OK);
+		assert_status(
+			vdi_watch_index_add(&index, group_new(i % 2 ? "" : "ns", name, i % 3 ? "" : "app=web",
+							      i % 5 ? "" : "spec.nodeName=h1")),
+			VD_OK);
 	}
 	found.count = 0;
 	vdi_watch_index_candidates(&index, event, 1, note, &found);
@@ -227,7 +251,8 @@ static void r543_a_group_is_found_when_visits_begin_again(void **state)
 	assert_int_equal(found.count, 1);
 	for (; visit < (UINT64_C(1) << 32) + 8; visit++) {
 		found.count = 0;
-		vdi_watch_index_candidates(&index, (uint32_t) visit == 3 ? wanted : other, visit, note, &found);
+		vdi_watch_index_candidates(&index, (uint32_t) visit == 3 ? wanted : other, visit, note,
+					   &found);
 		assert_int_equal(found.count, (uint32_t) visit == 3);
 	}
 	/* A new one was never visited. */
@@ -260,7 +285,8 @@ static void torture_adding(void **state)
 		vdi_alloc_fail_nth(0, 0);
 		assert_status(status, nth <= 2 ? VD_NOMEM : VD_OK);
 		if (status != VD_OK)
-			assert_status(vdi_watch_index_add(&index, group), VD_OK); /* the reference was still ours */
+			assert_status(vdi_watch_index_add(&index, group),
+				      VD_OK); /* the reference was still ours */
 		/* Later a larger table is a wish, not a need. */
 		for (unsigned i = 0; i < 200; i++) {
 			char ns[8];
@@ -270,7 +296,8 @@ static void torture_adding(void **state)
 			vdi_alloc_fail_nth(1, 2);
 			assert_status(vdi_watch_index_add(&index, group), VD_OK);
 			vdi_alloc_fail_nth(0, 0);
-			assert_ptr_equal(vdi_watch_index_find(&index, vdi_watch_group_predicate(group)), group);
+			assert_ptr_equal(vdi_watch_index_find(&index, vdi_watch_group_predicate(group)),
+					 group);
 		}
 		for (size_t bucket = 0; bucket < index.bucket_count; bucket++)
 			while (index.buckets[bucket])

@@ -1,4 +1,5 @@
-/* The counts of watchers by scope against a model that asks every watcher: random enters and leaves, and no memory for any of them. */
+/* The counts of watchers by scope against a model that asks every watcher: random enters and leaves, and no
+ * memory for any of them. */
 #include "watch_scopes.h"
 
 #include "pod_objects.h"
@@ -26,9 +27,12 @@ static const struct {
 } shards[] = {
 	{ "", false, 0, UINT64_MAX },
 	{ "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')", false, 0, HALF - 1 },
-	{ "shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000000')", false, HALF, UINT64_MAX },
-	{ "shardRange(object.metadata.uid, '0x4000000000000000', '0xc000000000000000')", false, HALF / 2, HALF + HALF / 2 - 1 },
-	{ "shardRange(object.metadata.namespace, '0x0000000000000000', '0x8000000000000000')", true, 0, HALF - 1 },
+	{ "shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000000')", false, HALF,
+	  UINT64_MAX },
+	{ "shardRange(object.metadata.uid, '0x4000000000000000', '0xc000000000000000')", false, HALF / 2,
+	  HALF + HALF / 2 - 1 },
+	{ "shardRange(object.metadata.namespace, '0x0000000000000000', '0x8000000000000000')", true, 0,
+	  HALF - 1 },
 };
 
 static unsigned roll(uint64_t *random, size_t below)
@@ -43,7 +47,8 @@ static struct vdi_predicate *predicate_of(const struct watcher *watcher)
 						 .name = vd_bytes_of(names[watcher->name]),
 						 .label_selector = vd_bytes_of(labels[watcher->labels]),
 						 .field_selector = vd_bytes_of(fields[watcher->fields]),
-						 .shard_selector = vd_bytes_of(shards[watcher->shards].text) };
+						 .shard_selector =
+							 vd_bytes_of(shards[watcher->shards].text) };
 	struct vdi_predicate	    *predicate;
 
 	assert_status(vdi_predicate_new(codec, &options, &predicate, NULL), VD_OK);
@@ -72,8 +77,10 @@ static bool is_of_shard(unsigned shard, unsigned ns, unsigned name)
 	return hash >= shards[shard].first && hash <= shards[shard].last;
 }
 
-/* Compares both counts for an object of each namespace and name. ret_other_shards gets the sum of the second one. */
-static void check(const struct vdi_watch_scopes *scopes, const struct watcher *watchers, size_t *ret_other_shards)
+/* Compares both counts for an object of each namespace and name. ret_other_shards gets the sum of the second
+ * one. */
+static void check(const struct vdi_watch_scopes *scopes, const struct watcher *watchers,
+		  size_t *ret_other_shards)
 {
 	*ret_other_shards = 0;
 	for (unsigned ns = 0; ns < VDI_ARRAY_SIZE(namespaces); ns++)
@@ -84,7 +91,8 @@ static void check(const struct vdi_watch_scopes *scopes, const struct watcher *w
 			for (size_t i = 0; i < WATCHERS; i++) {
 				const struct watcher *watcher = &watchers[i];
 
-				if (watcher->predicate == NULL || watcher->name || (watcher->ns && watcher->ns != ns) ||
+				if (watcher->predicate == NULL || watcher->name ||
+				    (watcher->ns && watcher->ns != ns) ||
 				    (watcher->labels == 0 && watcher->fields == 0 && watcher->shards == 0))
 					continue;
 				wanted++;
@@ -111,10 +119,10 @@ static void leave(struct vdi_watch_scopes *scopes, struct watcher *watcher)
 
 static void r716_the_counts_are_those_of_asking_every_watcher(void **state)
 {
-	int64_t		      live = vdi_alloc_live();
-	struct watcher	      watchers[WATCHERS] = { 0 };
-	uint64_t	      random = 11;
-	size_t		      other_shards, sum = 0;
+	int64_t			live = vdi_alloc_live();
+	struct watcher		watchers[WATCHERS] = { 0 };
+	uint64_t		random = 11;
+	size_t			other_shards, sum = 0;
 	struct vdi_watch_scopes scopes;
 
 	vdi_watch_scopes_init(&scopes);
@@ -147,10 +155,12 @@ static void r716_the_counts_are_those_of_asking_every_watcher(void **state)
 /* The namespace whose first shard selector has no watchers any more, and gets some again. */
 static void the_first_shard_selector_leaves_and_comes_back(void **state)
 {
-	int64_t		      live = vdi_alloc_live();
-	struct watcher	      watchers[WATCHERS] = { { .ns = 1, .shards = 1 }, { .ns = 1, .shards = 2 }, { .ns = 1, .labels = 1 } };
-	struct watcher	      again;
-	size_t		      other_shards;
+	int64_t			live = vdi_alloc_live();
+	struct watcher		watchers[WATCHERS] = { { .ns = 1, .shards = 1 },
+						       { .ns = 1, .shards = 2 },
+						       { .ns = 1, .labels = 1 } };
+	struct watcher		again;
+	size_t			other_shards;
 	struct vdi_watch_scopes scopes;
 
 	vdi_watch_scopes_init(&scopes);
@@ -179,10 +189,10 @@ static void the_first_shard_selector_leaves_and_comes_back(void **state)
 /* An enter without memory changes nothing. */
 static void torture_without_memory_nothing_changes(void **state)
 {
-	int64_t		      live = vdi_alloc_live();
-	struct watcher	      watchers[WATCHERS] = { 0 };
-	uint64_t	      random = 12;
-	size_t		      other_shards, failures = 0;
+	int64_t			live = vdi_alloc_live();
+	struct watcher		watchers[WATCHERS] = { 0 };
+	uint64_t		random = 12;
+	size_t			other_shards, failures = 0;
 	struct vdi_watch_scopes scopes;
 
 	vdi_watch_scopes_init(&scopes);

@@ -1,4 +1,5 @@
-/* Unit tests of etcdserver/data/bolt_read.c: pages put together by hand, whose heads and places are wrong one by one. */
+/* Unit tests of etcdserver/data/bolt_read.c: pages put together by hand, whose heads and places are wrong one
+ * by one. */
 #include "bolt_read.h"
 #include "vdtest.h"
 
@@ -51,7 +52,8 @@ static void set_page(struct file *file, size_t page, unsigned flags, unsigned co
 }
 
 /* at: of the leaf's head; the key and value lie place bytes behind their element. */
-static void set_pair(struct file *file, size_t at, size_t index, unsigned flags, size_t place, const char *key, const void *value, size_t value_size)
+static void set_pair(struct file *file, size_t at, size_t index, unsigned flags, size_t place,
+		     const char *key, const void *value, size_t value_size)
 {
 	size_t element = at + 16 + index * 16;
 
@@ -65,8 +67,8 @@ static void set_pair(struct file *file, size_t at, size_t index, unsigned flags,
 
 #define AT(page) ((page) *file->page_size)
 
-/* Page 2: the root, with the buckets "big" (root page 3), "inline" (in the value) and a pair that is none. 3: a branch over the leaves 4 and 5, of which 5 has a page more.
- * 7: the root of the older head, empty. */
+/* Page 2: the root, with the buckets "big" (root page 3), "inline" (in the value) and a pair that is none. 3:
+ * a branch over the leaves 4 and 5, of which 5 has a page more. 7: the root of the older head, empty. */
 static void file_init(struct file *file, size_t page_size)
 {
 	uint8_t root[16] = { 3 }, inlined[16 + 16 + 16 + 4] = { 0 };
@@ -106,7 +108,8 @@ static vd_status add_text(void *arg, struct vd_bytes key, struct vd_bytes value)
 	return VD_OK;
 }
 
-/* What the bucket holds; NULL: VD_CORRUPT, with a sentence. From bytes of exactly this length, so that a read too far is caught. */
+/* What the bucket holds; NULL: VD_CORRUPT, with a sentence. From bytes of exactly this length, so that a read
+ * too far is caught. */
 static const char *content(const struct file *file, size_t size, const char *bucket)
 {
 	static char	     text[512];
@@ -133,12 +136,14 @@ static void expect(const struct file *file, const char *bucket, const char *want
 	const char *found = content(file, file->size, bucket);
 
 	if (wanted == NULL ? found != NULL : found == NULL || strcmp(found, wanted) != 0)
-		fail_msg("line %u: \"%s\", expected \"%s\"", line, found ? found : "damaged", wanted ? wanted : "damaged");
+		fail_msg("line %u: \"%s\", expected \"%s\"", line, found ? found : "damaged",
+			 wanted ? wanted : "damaged");
 }
 #define EXPECT(bucket, wanted) expect(file, bucket, wanted, __LINE__)
 
 /* The bucket "big" with a number changed. */
-static void expect_with(struct file *file, size_t offset, uint64_t number, size_t size, const char *wanted, unsigned line)
+static void expect_with(struct file *file, size_t offset, uint64_t number, size_t size, const char *wanted,
+			unsigned line)
 {
 	uint8_t before[8];
 
@@ -170,7 +175,9 @@ static void heads_are_checked(void **state)
 	static const struct {
 		size_t	 offset, size;
 		uint64_t number;
-	} wrong[] = { { 16, 4, 0xED0CDAEC }, { 20, 4, 1 }, { 20, 4, 3 }, { 24, 4, 0 }, { 24, 4, 256 }, { 24, 4, 4095 }, { 24, 4, 6144 }, { 24, 4, 131072 }, { 24, 4, 0x80001000 } };
+	} wrong[] = { { 16, 4, 0xED0CDAEC }, { 20, 4, 1 },	{ 20, 4, 3 },
+		      { 24, 4, 0 },	     { 24, 4, 256 },	{ 24, 4, 4095 },
+		      { 24, 4, 6144 },	     { 24, 4, 131072 }, { 24, 4, 0x80001000 } };
 	struct file two, *file = &two;
 	uint8_t	    before[64];
 
@@ -186,7 +193,8 @@ static void heads_are_checked(void **state)
 			EXPECT("big", left);
 			memcpy(file->bytes + AT(page) + 16, before, sizeof before);
 		}
-		for (size_t at = AT(page) + 16; at < AT(page) + 80; at++) { /* the checksum covers all of it */
+		for (size_t at = AT(page) + 16; at < AT(page) + 80;
+		     at++) { /* the checksum covers all of it */
 			file->bytes[at] ^= 1;
 			EXPECT("big", left);
 			file->bytes[at] ^= 1;
@@ -359,7 +367,8 @@ static void an_answer_ends_the_walk(void **state)
 
 	(void) state;
 	file_init(file, 4096);
-	assert_status(vdi_bolt_file_init((struct vd_bytes) { file->bytes, file->size }, &opened, NULL), VD_OK);
+	assert_status(vdi_bolt_file_init((struct vd_bytes) { file->bytes, file->size }, &opened, NULL),
+		      VD_OK);
 	assert_status(vdi_bolt_each(&opened, "big", refuse, &calls, NULL), VD_FULL);
 	assert_int_equal(calls, 1);
 	vdi_alloc_fail_nth(1, 1);

@@ -1,4 +1,5 @@
-/* bbolt files: what is written is read again, whatever its size; what is damaged is refused and never followed. */
+/* bbolt files: what is written is read again, whatever its size; what is damaged is refused and never
+ * followed. */
 #include "bolt_read.h"
 #include "bolt_write.h"
 #include "vdtest.h"
@@ -35,13 +36,16 @@ static size_t make_file(struct memory *memory, int count)
 	assert_status(vdi_bolt_writer_new(&sink, &writer), VD_OK);
 	memset(large, 'x', sizeof large);
 	assert_status(vdi_bolt_bucket_begin(writer, "large"), VD_OK);
-	assert_status(vdi_bolt_put(writer, vd_bytes_of("a"), (struct vd_bytes) { large, sizeof large }), VD_OK);
+	assert_status(vdi_bolt_put(writer, vd_bytes_of("a"), (struct vd_bytes) { large, sizeof large }),
+		      VD_OK);
 	assert_status(vdi_bolt_put(writer, vd_bytes_of("b"), vd_bytes_of("small")), VD_OK);
 	assert_status(vdi_bolt_bucket_end(writer), VD_OK);
 	assert_status(vdi_bolt_bucket_begin(writer, "many"), VD_OK);
 	for (int i = 0; i < count; i++) {
 		make_key(key, i);
-		assert_status(vdi_bolt_put(writer, vd_bytes_of(key), (struct vd_bytes) { key, (size_t) (i % 12) }), VD_OK);
+		assert_status(
+			vdi_bolt_put(writer, vd_bytes_of(key), (struct vd_bytes) { key, (size_t) (i % 12) }),
+			VD_OK);
 	}
 	assert_status(vdi_bolt_bucket_end(writer), VD_OK);
 	assert_status(vdi_bolt_bucket_begin(writer, "none"), VD_OK);
@@ -78,12 +82,14 @@ static uint64_t number_at(const uint8_t *at, size_t size)
 	return number;
 }
 
-/* One page and all below it, as bbolt lays them out: its own number, its flags, elements in the order of their keys; more than one page only for a single element, and
- * a branch names the first key of each child. Returns the first key. */
+/* One page and all below it, as bbolt lays them out: its own number, its flags, elements in the order of
+ * their keys; more than one page only for a single element, and a branch names the first key of each child.
+ * Returns the first key. */
 static struct vd_bytes check_page(const struct memory *memory, uint64_t page, size_t *ret_leaves)
 {
 	const uint8_t *at = memory->bytes + page * 4096;
-	uint64_t       flags = number_at(at + 8, 2), count = number_at(at + 10, 2), overflow = number_at(at + 12, 4);
+	uint64_t       flags = number_at(at + 8, 2), count = number_at(at + 10, 2),
+		 overflow = number_at(at + 12, 4);
 	struct vd_bytes first = VD_BYTES_NONE, last = VD_BYTES_NONE;
 	size_t		used = 16 + count * 16;
 
@@ -92,13 +98,15 @@ static struct vd_bytes check_page(const struct memory *memory, uint64_t page, si
 	assert_true(count > 0 || flags == 2);
 	*ret_leaves += flags == 2;
 	for (uint64_t i = 0; i < count; i++) {
-		const uint8_t *element = at + 16 + i * 16;
-		bool	       is_branch = flags == 1;
-		struct vd_bytes key = { element + number_at(element + (is_branch ? 0 : 4), 4), number_at(element + (is_branch ? 4 : 8), 4) };
+		const uint8_t  *element = at + 16 + i * 16;
+		bool		is_branch = flags == 1;
+		struct vd_bytes key = { element + number_at(element + (is_branch ? 0 : 4), 4),
+					number_at(element + (is_branch ? 4 : 8), 4) };
 
 		used += key.size + (is_branch ? 0 : number_at(element + 12, 4));
 		if (is_branch)
-			assert_true(vd_bytes_equal(check_page(memory, number_at(element + 8, 8), ret_leaves), key));
+			assert_true(vd_bytes_equal(check_page(memory, number_at(element + 8, 8), ret_leaves),
+						   key));
 		if (i)
 			assert_true(vd_bytes_compare(last, key) < 0);
 		else
@@ -133,7 +141,8 @@ static void e165_pages_are_laid_out_as_bbolts(void **state)
 			assert_int_equal(number_at(root + 10, 2), 3);
 			for (int bucket = 0; bucket < 3; bucket++) {
 				const uint8_t *element = root + 16 + bucket * 16;
-				const uint8_t *value = element + number_at(element + 4, 4) + number_at(element + 8, 4);
+				const uint8_t *value =
+					element + number_at(element + 4, 4) + number_at(element + 8, 4);
 
 				assert_int_equal(number_at(element, 4), 1);
 				assert_int_equal(number_at(element + 12, 4), 16);
@@ -142,7 +151,8 @@ static void e165_pages_are_laid_out_as_bbolts(void **state)
 				assert_true(leaves >= 1);
 				/* Pages are filled: what 40000 small pairs need and little more. */
 				if (bucket == 1 && counts[i] == 40000)
-					assert_in_range(leaves, 40000 * (16 + 12 + 5) / 4096, 40000 * (16 + 12 + 6) / 4096 + 10);
+					assert_in_range(leaves, 40000 * (16 + 12 + 5) / 4096,
+							40000 * (16 + 12 + 6) / 4096 + 10);
 			}
 		}
 		vdi_free(memory.bytes);
@@ -162,7 +172,8 @@ static void e165_what_is_written_is_read(void **state)
 		size_t		     sizes = 0;
 
 		assert_int_equal(size % 4096, 0);
-		assert_status(vdi_bolt_file_init((struct vd_bytes) { memory.bytes, size }, &file, NULL), VD_OK);
+		assert_status(vdi_bolt_file_init((struct vd_bytes) { memory.bytes, size }, &file, NULL),
+			      VD_OK);
 		assert_status(vdi_bolt_each(&file, "many", count_pair, &next, NULL), VD_OK);
 		assert_int_equal(next, counts[i]);
 		assert_status(vdi_bolt_each(&file, "large", add_sizes, &sizes, NULL), VD_OK);
@@ -175,7 +186,8 @@ static void e165_what_is_written_is_read(void **state)
 	assert_int_equal(vdi_alloc_live(), 0);
 }
 
-/* Each byte of heads and page headers is turned, and the file is cut: an answer or VD_CORRUPT, never a crash (with the address sanitizer: no read beyond). */
+/* Each byte of heads and page headers is turned, and the file is cut: an answer or VD_CORRUPT, never a crash
+ * (with the address sanitizer: no read beyond). */
 static void damage_is_refused(void **state)
 {
 	struct memory memory = { 0 };

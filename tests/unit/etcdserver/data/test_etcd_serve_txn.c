@@ -1,11 +1,13 @@
-/* Transactions of the etcd server without a network: limits, headers of the parts, and the ones kube-apiserver writes with. */
+/* Transactions of the etcd server without a network: limits, headers of the parts, and the ones
+ * kube-apiserver writes with. */
 #include "etcd_server_fixture.h"
 
 #include "actor_sim.h"
 #include "serve_txn.h"
 #include "vdtest.h"
 
-static Etcdserverpb__RequestOp *put_op(Etcdserverpb__PutRequest *request, Etcdserverpb__RequestOp *op, const char *key)
+static Etcdserverpb__RequestOp *put_op(Etcdserverpb__PutRequest *request, Etcdserverpb__RequestOp *op,
+				       const char *key)
 {
 	*request = (Etcdserverpb__PutRequest) ETCDSERVERPB__PUT_REQUEST__INIT;
 	request->key = etcd_bytes(key);
@@ -17,11 +19,11 @@ static Etcdserverpb__RequestOp *put_op(Etcdserverpb__PutRequest *request, Etcdse
 
 static void e450_limits_of_transactions(void **state)
 {
-	Etcdserverpb__TxnRequest txn = ETCDSERVERPB__TXN_REQUEST__INIT;
-	Etcdserverpb__PutRequest puts[129];
-	Etcdserverpb__RequestOp	 ops[129];
-	Etcdserverpb__RequestOp *list[129];
-	char			 keys[129][8];
+	Etcdserverpb__TxnRequest   txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__PutRequest   puts[129];
+	Etcdserverpb__RequestOp	   ops[129];
+	Etcdserverpb__RequestOp	  *list[129];
+	char			   keys[129][8];
 	Etcdserverpb__TxnResponse *response;
 
 	for (int i = 0; i < 129; i++) {
@@ -47,7 +49,8 @@ static void e450_limits_of_transactions(void **state)
 }
 
 /* Whether the call was answered before any actor ran: by the transport's own thread, which is a loop. */
-static bool is_answered_at_once(struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request)
+static bool is_answered_at_once(struct etcd_server_fixture *fixture, const char *method,
+				const ProtobufCMessage *request)
 {
 	struct etcd_server_call call;
 	bool			at_once;
@@ -63,12 +66,13 @@ static bool is_answered_at_once(struct etcd_server_fixture *fixture, const char 
 
 static void reads_without_a_bound_are_a_workers(void **state)
 {
-	struct etcd_server_fixture	    *fixture = *state;
-	Etcdserverpb__TxnRequest	     txn = ETCDSERVERPB__TXN_REQUEST__INIT, inner = ETCDSERVERPB__TXN_REQUEST__INIT;
-	Etcdserverpb__RangeRequest	     range = ETCDSERVERPB__RANGE_REQUEST__INIT;
-	Etcdserverpb__RequestOp		     op = ETCDSERVERPB__REQUEST_OP__INIT, nested = ETCDSERVERPB__REQUEST_OP__INIT;
-	Etcdserverpb__RequestOp		    *list[100], *nested_list[] = { &nested };
-	Etcdserverpb__Compare		     compare = ETCDSERVERPB__COMPARE__INIT, *compares[100];
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__TxnRequest    txn = ETCDSERVERPB__TXN_REQUEST__INIT,
+				 inner = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__RangeRequest range = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RequestOp	 op = ETCDSERVERPB__REQUEST_OP__INIT, nested = ETCDSERVERPB__REQUEST_OP__INIT;
+	Etcdserverpb__RequestOp *list[100], *nested_list[] = { &nested };
+	Etcdserverpb__Compare	 compare = ETCDSERVERPB__COMPARE__INIT, *compares[100];
 	Etcdserverpb__LeaseTimeToLiveRequest ttl = ETCDSERVERPB__LEASE_TIME_TO_LIVE_REQUEST__INIT;
 	Etcdserverpb__LeaseLeasesRequest     leases = ETCDSERVERPB__LEASE_LEASES_REQUEST__INIT;
 
@@ -114,7 +118,7 @@ static void e450_deep_nesting_is_refused(void **state)
 	struct etcd_server_call call;
 
 	for (int level = 0; level < 20000; level++) {
-		uint8_t head[16];
+		uint8_t		    head[16];
 		struct vdi_wire_out out = { head, 0 };
 
 		/* The message so far becomes request_txn (4) of an operation (success, 2). */
@@ -135,16 +139,21 @@ static void e450_deep_nesting_is_refused(void **state)
 	etcd_server_call_end(&call);
 }
 
-/* Each target with the field of each: the number counts where it is the target's own. A target that etcd does not know is equal to everything. */
+/* Each target with the field of each: the number counts where it is the target's own. A target that etcd does
+ * not know is equal to everything. */
 static void e452_every_target_with_every_field(void **state)
 {
-	static const uint8_t fields[] = { 4, 5, 6, 7, 8 }; /* version, create, mod, value, lease: in the order of the targets */
+	static const uint8_t fields[] = {
+		4, 5, 6, 7, 8
+	}; /* version, create, mod, value, lease: in the order of the targets */
 
 	(void) state;
 	for (uint8_t target = 0; target < 7; target++)
 		for (uint8_t result = 0; result < 4; result++)
 			for (size_t i = 0; i < sizeof fields; i++) {
-				uint8_t		      compare[] = { 0x08, result, 0x10, target, 0x1a, 1, 'k', (uint8_t) (fields[i] << 3), 42, 'v' };
+				uint8_t		      compare[] = { 0x08, result, 0x10, target,
+								    0x1a, 1,	  'k',	(uint8_t) (fields[i] << 3),
+								    42,	  'v' };
 				size_t		      size = sizeof compare - 1;
 				uint8_t		      bytes[sizeof compare + 2] = { 0x0a };
 				struct vdi_serve_txn *txn;
@@ -156,20 +165,28 @@ static void e452_every_target_with_every_field(void **state)
 				}
 				bytes[1] = (uint8_t) size;
 				memcpy(bytes + 2, compare, size);
-				assert_status(vdi_serve_txn_decode((struct vd_bytes) { bytes, size + 2 }, 128, &txn), VD_OK);
+				assert_status(vdi_serve_txn_decode((struct vd_bytes) { bytes, size + 2 }, 128,
+								   &txn),
+					      VD_OK);
 				assert_int_equal(txn->compare_count, 1);
 				assert_true(vd_bytes_equal(txn->compares[0].key, vd_bytes_of("k")));
 				if (target > VD_COMPARE_LEASE) {
-					bool holds = result == VD_COMPARE_EQUAL; /* the same is neither more nor less, and not another one */
+					/* the same is neither more nor less, and not another one */
+					bool holds = result == VD_COMPARE_EQUAL;
 
 					assert_int_equal(txn->compares[0].target, VD_COMPARE_VERSION);
-					assert_int_equal(txn->compares[0].result, holds ? VD_COMPARE_GREATER : VD_COMPARE_LESS);
+					assert_int_equal(txn->compares[0].result,
+							 holds ? VD_COMPARE_GREATER : VD_COMPARE_LESS);
 					assert_int_equal(txn->compares[0].number, holds ? -1 : 0);
 				} else {
 					assert_int_equal(txn->compares[0].target, target);
 					assert_int_equal(txn->compares[0].result, result);
-					assert_int_equal(txn->compares[0].number, target == i && fields[i] != 7 ? 42 : 0);
-					assert_true(vd_bytes_equal(txn->compares[0].value, target == i && fields[i] == 7 ? vd_bytes_of("v") : VD_BYTES_NONE));
+					assert_int_equal(txn->compares[0].number,
+							 target == i && fields[i] != 7 ? 42 : 0);
+					assert_true(vd_bytes_equal(txn->compares[0].value,
+								   target == i && fields[i] == 7 ?
+									   vd_bytes_of("v") :
+									   VD_BYTES_NONE));
 				}
 				vdi_serve_txn_free(txn);
 			}
@@ -178,10 +195,14 @@ static void e452_every_target_with_every_field(void **state)
 static void e452_field_of_another_target_counts_as_zero(void **state)
 {
 	struct vdi_serve_txn *txn;
-	static const uint8_t  value_for_mod[] = { 0x0a, 8, 0x10, 2, 0x1a, 1, 'k', 0x3a, 1, 'v' }; /* target MOD, key k, value "v" */
+	static const uint8_t  value_for_mod[] = {
+		 0x0a, 8, 0x10, 2, 0x1a, 1, 'k', 0x3a, 1, 'v'
+	}; /* target MOD, key k, value "v" */
 
 	(void) state;
-	assert_status(vdi_serve_txn_decode((struct vd_bytes) { value_for_mod, sizeof value_for_mod }, 128, &txn), VD_OK);
+	assert_status(
+		vdi_serve_txn_decode((struct vd_bytes) { value_for_mod, sizeof value_for_mod }, 128, &txn),
+		VD_OK);
 	assert_int_equal(txn->compare_count, 1);
 	assert_int_equal(txn->compares[0].target, VD_COMPARE_MOD);
 	assert_int_equal(txn->compares[0].number, 0);
@@ -189,7 +210,8 @@ static void e452_field_of_another_target_counts_as_zero(void **state)
 	vdi_serve_txn_free(txn);
 }
 
-static Etcdserverpb__RequestOp *range_op(Etcdserverpb__RangeRequest *range, Etcdserverpb__RequestOp *op, const char *key)
+static Etcdserverpb__RequestOp *range_op(Etcdserverpb__RangeRequest *range, Etcdserverpb__RequestOp *op,
+					 const char *key)
 {
 	*range = (Etcdserverpb__RangeRequest) ETCDSERVERPB__RANGE_REQUEST__INIT;
 	*op = (Etcdserverpb__RequestOp) ETCDSERVERPB__REQUEST_OP__INIT;
@@ -200,7 +222,8 @@ static Etcdserverpb__RequestOp *range_op(Etcdserverpb__RangeRequest *range, Etcd
 }
 
 /* One compare, and one request on either side. */
-static void put_together(Etcdserverpb__TxnRequest *txn, Etcdserverpb__Compare **compare, Etcdserverpb__RequestOp **success, Etcdserverpb__RequestOp **failure)
+static void put_together(Etcdserverpb__TxnRequest *txn, Etcdserverpb__Compare **compare,
+			 Etcdserverpb__RequestOp **success, Etcdserverpb__RequestOp **failure)
 {
 	txn->compare = compare;
 	txn->success = success;
@@ -208,7 +231,8 @@ static void put_together(Etcdserverpb__TxnRequest *txn, Etcdserverpb__Compare **
 	txn->n_compare = txn->n_success = txn->n_failure = 1;
 }
 
-/* The two transactions that kube-apiserver writes with: one that loses has nothing to answer, or what is there now. */
+/* The two transactions that kube-apiserver writes with: one that loses has nothing to answer, or what is
+ * there now. */
 static void e606_e607_a_create_that_loses_answers_nothing_and_an_update_the_current(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
@@ -263,13 +287,16 @@ static void e606_e607_a_create_that_loses_answers_nothing_and_an_update_the_curr
 /* The header of a part has its revision and nothing else, that of a transaction within not even that. */
 static void e122_headers_of_the_parts(void **state)
 {
-	struct etcd_server_fixture     *fixture = *state;
-	Etcdserverpb__TxnRequest	txn = ETCDSERVERPB__TXN_REQUEST__INIT, inner = ETCDSERVERPB__TXN_REQUEST__INIT;
-	Etcdserverpb__PutRequest	value, other;
-	Etcdserverpb__RangeRequest	current = ETCDSERVERPB__RANGE_REQUEST__INIT;
-	Etcdserverpb__RequestOp		write, write_inside, read = ETCDSERVERPB__REQUEST_OP__INIT, nested = ETCDSERVERPB__REQUEST_OP__INIT;
-	Etcdserverpb__RequestOp	       *list[] = { put_op(&value, &write, "p"), &read, &nested }, *inside[] = { put_op(&other, &write_inside, "q") };
-	Etcdserverpb__TxnResponse      *response;
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__TxnRequest    txn = ETCDSERVERPB__TXN_REQUEST__INIT,
+				 inner = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__PutRequest   value, other;
+	Etcdserverpb__RangeRequest current = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RequestOp	   write, write_inside, read = ETCDSERVERPB__REQUEST_OP__INIT,
+						     nested = ETCDSERVERPB__REQUEST_OP__INIT;
+	Etcdserverpb__RequestOp *list[] = { put_op(&value, &write, "p"), &read, &nested },
+				*inside[] = { put_op(&other, &write_inside, "q") };
+	Etcdserverpb__TxnResponse	   *response;
 	const Etcdserverpb__ResponseHeader *headers[3];
 
 	current.key = etcd_bytes("p");
@@ -291,9 +318,11 @@ static void e122_headers_of_the_parts(void **state)
 	for (int i = 0; i < 3; i++) {
 		assert_non_null(headers[i]);
 		assert_int_equal(headers[i]->revision, i < 2 ? 2 : 0);
-		assert_true(headers[i]->cluster_id == 0 && headers[i]->member_id == 0 && headers[i]->raft_term == 0);
+		assert_true(headers[i]->cluster_id == 0 && headers[i]->member_id == 0 &&
+			    headers[i]->raft_term == 0);
 	}
-	assert_int_equal(response->responses[2]->response_txn->responses[0]->response_put->header->revision, 2);
+	assert_int_equal(response->responses[2]->response_txn->responses[0]->response_put->header->revision,
+			 2);
 	ETCD_FREE(response);
 }
 
@@ -308,7 +337,8 @@ static void compare_revision(Etcdserverpb__Compare *compare, const char *key, in
 	compare->mod_revision = revision;
 }
 
-/* One that comes too late sees what is there; one that is in time gets a revision of its own; and then there is nothing to see. */
+/* One that comes too late sees what is there; one that is in time gets a revision of its own; and then there
+ * is nothing to see. */
 static void e608_a_delete_by_revision(void **state)
 {
 	struct etcd_server_fixture	*fixture = *state;
@@ -316,9 +346,9 @@ static void e608_a_delete_by_revision(void **state)
 	Etcdserverpb__Compare		 compare, *compares[] = { &compare };
 	Etcdserverpb__DeleteRangeRequest victim = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
 	Etcdserverpb__RangeRequest	 current;
-	Etcdserverpb__RequestOp		 delete = ETCDSERVERPB__REQUEST_OP__INIT, read;
-	Etcdserverpb__RequestOp		*success[] = { &delete }, *failure[] = { range_op(&current, &read, "p") };
-	const int64_t			 revisions[] = { 2, 3, 3 };
+	Etcdserverpb__RequestOp delete = ETCDSERVERPB__REQUEST_OP__INIT, read;
+	Etcdserverpb__RequestOp *success[] = { &delete }, *failure[] = { range_op(&current, &read, "p") };
+	const int64_t		 revisions[] = { 2, 3, 3 };
 
 	etcd_server_put(fixture, "p", "1");
 	etcd_server_put(fixture, "p", "2"); /* revision 3 */
@@ -350,8 +380,9 @@ static void e610_the_compactors_take_turns(void **state)
 	Etcdserverpb__PutRequest    value;
 	Etcdserverpb__RangeRequest  current;
 	Etcdserverpb__RequestOp	    write, read;
-	Etcdserverpb__RequestOp	   *success[] = { put_op(&value, &write, "compact_rev_key") }, *failure[] = { range_op(&current, &read, "compact_rev_key") };
-	int64_t			    known[2] = { 0, 0 }; /* versions */
+	Etcdserverpb__RequestOp	   *success[] = { put_op(&value, &write, "compact_rev_key") },
+				*failure[] = { range_op(&current, &read, "compact_rev_key") };
+	int64_t known[2] = { 0, 0 }; /* versions */
 
 	compare.target = ETCDSERVERPB__COMPARE__COMPARE_TARGET__VERSION;
 	compare.target_union_case = ETCDSERVERPB__COMPARE__TARGET_UNION_VERSION;
@@ -384,9 +415,9 @@ static void e610_the_compactors_take_turns(void **state)
 static void torture_txn(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
-	static const uint8_t	    txn[] = { 0x0a, 7, 0x10, 2, 0x1a, 1, 'k', 0x30, 0,	/* mod(k) == 0 */
+	static const uint8_t	    txn[] = { 0x0a, 7, 0x10, 2, 0x1a, 1, 'k', 0x30, 0,	    /* mod(k) == 0 */
 					      0x12, 8, 0x12, 6, 0x0a, 1, 'k', 0x12, 1, 'v', /* put */
-					      0x1a, 5, 0x0a, 3, 0x0a, 1, 'k' };		/* range */
+					      0x1a, 5, 0x0a, 3, 0x0a, 1, 'k' };		    /* range */
 	bool			    done = false;
 
 	for (uint64_t nth = 1; !done && nth < 200; nth++) {

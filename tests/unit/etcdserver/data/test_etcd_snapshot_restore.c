@@ -1,4 +1,5 @@
-/* Unit tests of etcdserver/data/snapshot_read.c and snapshot_restore.c: files as etcd and etcdutl leave them. */
+/* Unit tests of etcdserver/data/snapshot_read.c and snapshot_restore.c: files as etcd and etcdutl leave
+ * them. */
 #include "auth_data.h"
 #include "bolt_write.h"
 #include "serve_wire.h"
@@ -17,7 +18,7 @@ struct memory {
 struct row {
 	vd_rev	    revision;
 	bool	    is_delete;
-	const char *key;     /* NULL: an empty record */
+	const char *key; /* NULL: an empty record */
 	vd_rev	    create_rev;
 	int64_t	    version;
 };
@@ -47,11 +48,14 @@ static void put_row(struct vdi_bolt_writer *writer, const struct row *row)
 		vdi_wire_number(&out, 4, (uint64_t) row->version);
 		vdi_wire_bytes(&out, 5, vd_bytes_of("v"));
 	}
-	assert_status(vdi_bolt_put(writer, (struct vd_bytes) { place, row->is_delete ? 18 : 17 }, (struct vd_bytes) { body, out.size }), VD_OK);
+	assert_status(vdi_bolt_put(writer, (struct vd_bytes) { place, row->is_delete ? 18 : 17 },
+				   (struct vd_bytes) { body, out.size }),
+		      VD_OK);
 }
 
 /* finished, scheduled 0: no such mark. */
-static void make_file(struct memory *memory, const struct row *rows, size_t count, vd_rev finished, vd_rev scheduled)
+static void make_file(struct memory *memory, const struct row *rows, size_t count, vd_rev finished,
+		      vd_rev scheduled)
 {
 	struct vdi_bolt_sink	sink = { write_memory, memory };
 	struct vdi_bolt_writer *writer;
@@ -66,10 +70,14 @@ static void make_file(struct memory *memory, const struct row *rows, size_t coun
 	assert_status(vdi_bolt_bucket_begin(writer, "meta"), VD_OK);
 	vdi_put_big_endian(place, (uint64_t) finished);
 	if (finished)
-		assert_status(vdi_bolt_put(writer, vd_bytes_of("finishedCompactRev"), (struct vd_bytes) { place, sizeof place }), VD_OK);
+		assert_status(vdi_bolt_put(writer, vd_bytes_of("finishedCompactRev"),
+					   (struct vd_bytes) { place, sizeof place }),
+			      VD_OK);
 	vdi_put_big_endian(place, (uint64_t) scheduled);
 	if (scheduled)
-		assert_status(vdi_bolt_put(writer, vd_bytes_of("scheduledCompactRev"), (struct vd_bytes) { place, sizeof place }), VD_OK);
+		assert_status(vdi_bolt_put(writer, vd_bytes_of("scheduledCompactRev"),
+					   (struct vd_bytes) { place, sizeof place }),
+			      VD_OK);
 	assert_status(vdi_bolt_bucket_end(writer), VD_OK);
 	assert_status(vdi_bolt_finish(writer, &memory->size), VD_OK);
 	(void) vdi_bolt_writer_free(writer);
@@ -81,7 +89,8 @@ struct world {
 	struct vd_error	 error;
 };
 
-static vd_status restore(struct world *world, const struct row *rows, size_t count, vd_rev finished, vd_rev scheduled)
+static vd_status restore(struct world *world, const struct row *rows, size_t count, vd_rev finished,
+			 vd_rev scheduled)
 {
 	struct vd_mvcc_options	   options = VD_MVCC_OPTIONS_INIT;
 	struct vdi_snapshot_report report;
@@ -95,8 +104,9 @@ static vd_status restore(struct world *world, const struct row *rows, size_t cou
 	options.history_window = (vd_dur) { 0 };
 	make_file(&memory, rows, count, finished, scheduled);
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &world->env), VD_OK);
-	status = vdi_snapshot_restore(world->env, &options, (struct vd_bytes) { memory.bytes, (size_t) memory.size }, &world->store, &auth, &auth_size, &report,
-				      &world->error);
+	status = vdi_snapshot_restore(world->env, &options,
+				      (struct vd_bytes) { memory.bytes, (size_t) memory.size }, &world->store,
+				      &auth, &auth_size, &report, &world->error);
 	vdi_free(auth);
 	vdi_free(memory.bytes);
 	return status;
@@ -118,7 +128,8 @@ static void expect_place(struct world *world, vd_rev current, vd_rev compacted)
 	assert_int_equal(status.compacted, compacted);
 }
 
-static void collect(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void collect(void *arg, vd_status status, const struct vd_range_result *result,
+		    const struct vd_error *error)
 {
 	char *names = arg;
 
@@ -137,10 +148,15 @@ static void expect_keys(struct world *world, const char *wanted)
 	assert_string_equal(names, wanted);
 }
 
-/* etcdutl snapshot restore --bump-revision --mark-compacted: an empty record at the new revision, and a compaction there that no etcd has made yet. */
+/* etcdutl snapshot restore --bump-revision --mark-compacted: an empty record at the new revision, and a
+ * compaction there that no etcd has made yet. */
 static void e409_a_marked_revision_is_where_the_store_stands(void **state)
 {
-	static const struct row rows[] = { { 2, false, "a", 2, 1 }, { 3, false, "b", 3, 1 }, { 4, false, "a", 2, 2 }, { 5, true, "b", 0, 0 }, { 1000, false, NULL, 0, 0 } };
+	static const struct row rows[] = { { 2, false, "a", 2, 1 },
+					   { 3, false, "b", 3, 1 },
+					   { 4, false, "a", 2, 2 },
+					   { 5, true, "b", 0, 0 },
+					   { 1000, false, NULL, 0, 0 } };
 	struct world		world;
 
 	(void) state;
@@ -153,7 +169,9 @@ static void e409_a_marked_revision_is_where_the_store_stands(void **state)
 /* Later writes follow the empty record; the compaction of it was made. */
 static void e409_records_follow_an_empty_one(void **state)
 {
-	static const struct row rows[] = { { 4, false, "a", 2, 2 }, { 1000, false, NULL, 0, 0 }, { 1001, false, "c", 1001, 1 } };
+	static const struct row rows[] = { { 4, false, "a", 2, 2 },
+					   { 1000, false, NULL, 0, 0 },
+					   { 1001, false, "c", 1001, 1 } };
 	struct world		world;
 
 	(void) state;
@@ -180,10 +198,13 @@ static void e409_a_compaction_beyond_all_records(void **state)
 	world_fini(&world);
 }
 
-/* A tombstone at the compacted revision is kept without the record that it deletes; after it a delete of nothing is damage. */
+/* A tombstone at the compacted revision is kept without the record that it deletes; after it a delete of
+ * nothing is damage. */
 static void a_tombstone_without_its_record(void **state)
 {
-	static const struct row rows[] = { { 4, false, "a", 2, 2 }, { 5, true, "b", 0, 0 }, { 6, false, "c", 6, 1 } };
+	static const struct row rows[] = { { 4, false, "a", 2, 2 },
+					   { 5, true, "b", 0, 0 },
+					   { 6, false, "c", 6, 1 } };
 	struct world		world;
 
 	(void) state;
@@ -202,14 +223,16 @@ static void put_text(struct vdi_bolt_writer *writer, const char *key, const void
 	assert_status(vdi_bolt_put(writer, vd_bytes_of(key), (struct vd_bytes) { value, size }), VD_OK);
 }
 
-static void got_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void got_lease(void *arg, vd_status status, const struct vd_lease_result *result,
+		      const struct vd_error *error)
 {
 	(void) error;
 	assert_status(status, VD_OK);
 	*(int64_t *) arg = result->granted_ttl_s;
 }
 
-/* Users, roles, leases, and whether there is authentication: each from the bucket and the key that etcd writes it to, and from nothing else. */
+/* Users, roles, leases, and whether there is authentication: each from the bucket and the key that etcd
+ * writes it to, and from nothing else. */
 static void users_and_leases_come_with_it(void **state)
 {
 	static const uint8_t	   root[] = { 0x0a, 4, 'r', 'o', 'o', 't' }, lease[] = { 0x08, 7, 0x10, 100 };
@@ -245,14 +268,19 @@ static void users_and_leases_come_with_it(void **state)
 		put_row(writer, &(struct row) { 4, false, "a", 2, 2 });
 		assert_status(vdi_bolt_bucket_end(writer), VD_OK);
 		assert_status(vdi_bolt_bucket_begin(writer, "lease"), VD_OK);
-		assert_status(vdi_bolt_put(writer, (struct vd_bytes) { "\0\0\0\0\0\0\0\x07", 8 }, (struct vd_bytes) { lease, sizeof lease }), VD_OK);
+		assert_status(vdi_bolt_put(writer, (struct vd_bytes) { "\0\0\0\0\0\0\0\x07", 8 },
+					   (struct vd_bytes) { lease, sizeof lease }),
+			      VD_OK);
 		assert_status(vdi_bolt_bucket_end(writer), VD_OK);
 		assert_status(vdi_bolt_bucket_begin(writer, "meta"), VD_OK);
 		assert_status(vdi_bolt_bucket_end(writer), VD_OK);
 		assert_status(vdi_bolt_finish(writer, &memory.size), VD_OK);
 		(void) vdi_bolt_writer_free(writer);
 		assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
-		assert_status(vdi_snapshot_restore(env, &options, (struct vd_bytes) { memory.bytes, (size_t) memory.size }, &store, &auth, &auth_size, &report, NULL), VD_OK);
+		assert_status(vdi_snapshot_restore(env, &options,
+						   (struct vd_bytes) { memory.bytes, (size_t) memory.size },
+						   &store, &auth, &auth_size, &report, NULL),
+			      VD_OK);
 		assert_int_equal(report.leases, 1);
 		assert_int_equal(report.records, 1);
 		assert_int_equal(report.revision, 4);

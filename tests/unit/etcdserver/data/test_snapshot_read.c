@@ -1,4 +1,5 @@
-/* Unit tests of etcdserver/data/snapshot_read.c and of the report of snapshot_restore.c: records, marks and digests that are wrong one by one. */
+/* Unit tests of etcdserver/data/snapshot_read.c and of the report of snapshot_restore.c: records, marks and
+ * digests that are wrong one by one. */
 #include <openssl/evp.h>
 
 #include "bolt_write.h"
@@ -26,7 +27,7 @@ static vd_status write_memory(void *arg, int64_t offset, const void *bytes, size
 }
 
 struct pair {
-	const char    *bucket;
+	const char     *bucket;
 	struct vd_bytes key, value;
 };
 
@@ -80,7 +81,8 @@ static vd_status note(void *arg, bool is_delete, struct vd_kv *kv)
 	seen->count++;
 	seen->is_delete = is_delete;
 	seen->kv = *kv;
-	snprintf(seen->text, sizeof seen->text, "%.*s=%.*s", (int) VDI_MIN(kv->key_size, 20u), kv->data, (int) VDI_MIN(kv->value_size, 20u), kv->data + kv->key_size);
+	snprintf(seen->text, sizeof seen->text, "%.*s=%.*s", (int) VDI_MIN(kv->key_size, 20u), kv->data,
+		 (int) VDI_MIN(kv->value_size, 20u), kv->data + kv->key_size);
 	return seen->answer;
 }
 
@@ -95,7 +97,9 @@ static vd_status read_one(struct vd_bytes key, struct vd_bytes value, struct see
 
 	memset(seen->text, 0, sizeof seen->text);
 	seen->count = 0;
-	assert_status(vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, (size_t) memory.size }, NULL), VD_OK);
+	assert_status(
+		vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, (size_t) memory.size }, NULL),
+		VD_OK);
 	assert_int_equal(snapshot.compacted, -1);
 	status = vdi_snapshot_each(&snapshot, note, seen, &error);
 	if (status == VD_CORRUPT || status == VD_INVALID) {
@@ -136,25 +140,34 @@ static void e409_a_record_has_all_its_fields(void **state)
 	vd_rev	      revision;
 
 	(void) state;
-	assert_status(read_one((struct vd_bytes) { place.bytes, 17 }, encode(room, &fields, 5), &seen, &revision), VD_OK);
+	assert_status(
+		read_one((struct vd_bytes) { place.bytes, 17 }, encode(room, &fields, 5), &seen, &revision),
+		VD_OK);
 	assert_int_equal(revision, 5);
 	assert_int_equal(seen.count, 1);
 	assert_string_equal(seen.text, "k=v");
 	assert_false(seen.is_delete);
-	assert_true(seen.kv.mod_rev == 5 && seen.kv.sub == 9 && seen.kv.create_rev == 3 && seen.kv.version == 2 && seen.kv.lease == 77);
+	assert_true(seen.kv.mod_rev == 5 && seen.kv.sub == 9 && seen.kv.create_rev == 3 &&
+		    seen.kv.version == 2 && seen.kv.lease == 77);
 	/* a tombstone: key and place only, whatever else stands there */
-	assert_status(read_one((struct vd_bytes) { place.bytes, 18 }, encode(room, &fields, 5), &seen, &revision), VD_OK);
+	assert_status(
+		read_one((struct vd_bytes) { place.bytes, 18 }, encode(room, &fields, 5), &seen, &revision),
+		VD_OK);
 	assert_int_equal(revision, 5);
 	assert_string_equal(seen.text, "k=");
 	assert_true(seen.is_delete);
-	assert_true(seen.kv.mod_rev == 5 && seen.kv.sub == 9 && seen.kv.create_rev == 0 && seen.kv.version == 0 && seen.kv.lease == 0);
+	assert_true(seen.kv.mod_rev == 5 && seen.kv.sub == 9 && seen.kv.create_rev == 0 &&
+		    seen.kv.version == 0 && seen.kv.lease == 0);
 	/* nothing but a place: it only raises the revision */
-	assert_status(read_one((struct vd_bytes) { place.bytes, 17 }, VD_BYTES_NONE, &seen, &revision), VD_OK);
+	assert_status(read_one((struct vd_bytes) { place.bytes, 17 }, VD_BYTES_NONE, &seen, &revision),
+		      VD_OK);
 	assert_int_equal(revision, 5);
 	assert_int_equal(seen.count, 0);
 	/* an answer ends it */
 	seen.answer = VD_FULL;
-	assert_status(read_one((struct vd_bytes) { place.bytes, 17 }, encode(room, &fields, 5), &seen, &revision), VD_FULL);
+	assert_status(
+		read_one((struct vd_bytes) { place.bytes, 17 }, encode(room, &fields, 5), &seen, &revision),
+		VD_FULL);
 }
 
 /* Fields in the other order, and fields that no record has. */
@@ -175,9 +188,12 @@ static void fields_of_a_record_come_in_any_order(void **state)
 	vdi_wire_number(&out, 2, 3);
 	vdi_wire_number(&out, 8, 99);
 	vdi_wire_bytes(&out, 1, vd_bytes_of("k"));
-	assert_status(read_one((struct vd_bytes) { place.bytes, 17 }, (struct vd_bytes) { room, out.size }, &seen, &revision), VD_OK);
+	assert_status(read_one((struct vd_bytes) { place.bytes, 17 }, (struct vd_bytes) { room, out.size },
+			       &seen, &revision),
+		      VD_OK);
 	assert_string_equal(seen.text, "k=v");
-	assert_true(seen.kv.mod_rev == 5 && seen.kv.sub == 9 && seen.kv.create_rev == 3 && seen.kv.version == 2 && seen.kv.lease == 77);
+	assert_true(seen.kv.mod_rev == 5 && seen.kv.sub == 9 && seen.kv.create_rev == 3 &&
+		    seen.kv.version == 2 && seen.kv.lease == 77);
 }
 
 static void what_a_record_may_say(void **state)
@@ -212,7 +228,9 @@ static void what_a_record_may_say(void **state)
 			struct seen  seen = { .answer = VD_OK };
 			uint8_t	     room[128];
 			vd_rev	     revision;
-			vd_status    status = read_one((struct vd_bytes) { place.bytes, 17 + is_delete }, encode(room, &rows[i].fields, rows[i].revision), &seen, &revision);
+			vd_status    status =
+				read_one((struct vd_bytes) { place.bytes, 17 + is_delete },
+					 encode(room, &rows[i].fields, rows[i].revision), &seen, &revision);
 
 			if (status != (is_delete ? rows[i].delete : rows[i].put))
 				fail_msg("row %zu, delete %u: status %d", i, is_delete, (int) status);
@@ -231,7 +249,8 @@ static void places_of_records_are_checked(void **state)
 
 	(void) state;
 	for (size_t size = 1; size <= 20; size++)
-		assert_status(read_one((struct vd_bytes) { place.bytes, size }, value, &seen, &revision), size == 17 || size == 18 ? VD_OK : VD_CORRUPT);
+		assert_status(read_one((struct vd_bytes) { place.bytes, size }, value, &seen, &revision),
+			      size == 17 || size == 18 ? VD_OK : VD_CORRUPT);
 	place.bytes[17] = 'T';
 	assert_status(read_one((struct vd_bytes) { place.bytes, 18 }, value, &seen, &revision), VD_CORRUPT);
 	place.bytes[17] = 't';
@@ -240,7 +259,8 @@ static void places_of_records_are_checked(void **state)
 	assert_status(read_one((struct vd_bytes) { place.bytes, 18 }, value, &seen, &revision), VD_CORRUPT);
 	place.bytes[8] = '_';
 	for (size_t size = 1; size < value.size; size++) { /* cut off: damage, or fewer fields */
-		vd_status status = read_one((struct vd_bytes) { place.bytes, 17 }, (struct vd_bytes) { room, size }, &seen, &revision);
+		vd_status status = read_one((struct vd_bytes) { place.bytes, 17 },
+					    (struct vd_bytes) { room, size }, &seen, &revision);
 
 		assert_true(status == VD_CORRUPT || (status == VD_OK && size == value.size - 3));
 	}
@@ -259,8 +279,12 @@ static void a_key_has_a_largest_size(void **state)
 		struct fields fields = { key, "v", 3, 2, 0 };
 
 		memset(key, 'k', VD_KEY_SIZE_MAX + more);
-		assert_status(read_one((struct vd_bytes) { place.bytes, 17 }, encode(room, &fields, 5), &seen, &revision), more ? VD_INVALID : VD_OK);
-		assert_status(read_one((struct vd_bytes) { place.bytes, 18 }, encode(room, &fields, 5), &seen, &revision), more ? VD_INVALID : VD_OK);
+		assert_status(read_one((struct vd_bytes) { place.bytes, 17 }, encode(room, &fields, 5), &seen,
+				       &revision),
+			      more ? VD_INVALID : VD_OK);
+		assert_status(read_one((struct vd_bytes) { place.bytes, 18 }, encode(room, &fields, 5), &seen,
+				       &revision),
+			      more ? VD_INVALID : VD_OK);
 	}
 }
 
@@ -271,7 +295,9 @@ static vd_rev compacted_of(const struct pair *pairs, size_t count)
 	struct memory	    memory = make_file(pairs, count);
 	struct vdi_snapshot snapshot;
 
-	assert_status(vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, (size_t) memory.size }, NULL), VD_OK);
+	assert_status(
+		vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, (size_t) memory.size }, NULL),
+		VD_OK);
 	vdi_free(memory.bytes);
 	return snapshot.compacted;
 }
@@ -279,18 +305,30 @@ static vd_rev compacted_of(const struct pair *pairs, size_t count)
 static void e409_the_later_mark_counts(void **state)
 {
 	struct place	four = place_of(4, 0), nine = place_of(9, 0);
-	struct vd_bytes finished = vd_bytes_of("finishedCompactRev"), scheduled = vd_bytes_of("scheduledCompactRev"), other = vd_bytes_of("aCompactRev");
+	struct vd_bytes finished = vd_bytes_of("finishedCompactRev"),
+			scheduled = vd_bytes_of("scheduledCompactRev"), other = vd_bytes_of("aCompactRev");
 	struct vd_bytes at_four = { four.bytes, 17 }, at_nine = { nine.bytes, 17 };
 
 	(void) state;
-	assert_int_equal(compacted_of((struct pair[]) { { "meta", finished, at_four }, { "meta", scheduled, at_nine } }, 2), 9);
-	assert_int_equal(compacted_of((struct pair[]) { { "meta", finished, at_nine }, { "meta", scheduled, at_four } }, 2), 9);
+	assert_int_equal(
+		compacted_of(
+			(struct pair[]) { { "meta", finished, at_four }, { "meta", scheduled, at_nine } }, 2),
+		9);
+	assert_int_equal(
+		compacted_of(
+			(struct pair[]) { { "meta", finished, at_nine }, { "meta", scheduled, at_four } }, 2),
+		9);
 	assert_int_equal(compacted_of((struct pair[]) { { "meta", finished, at_four } }, 1), 4);
 	assert_int_equal(compacted_of((struct pair[]) { { "meta", scheduled, at_four } }, 1), 4);
-	assert_int_equal(compacted_of((struct pair[]) { { "meta", other, at_nine }, { "meta", scheduled, at_four } }, 2), 4);
+	assert_int_equal(
+		compacted_of((struct pair[]) { { "meta", other, at_nine }, { "meta", scheduled, at_four } },
+			     2),
+		4);
 	assert_int_equal(compacted_of((struct pair[]) { { "meta", other, at_nine } }, 1), -1);
 	for (size_t size = 0; size < 12; size++)
-		assert_int_equal(compacted_of((struct pair[]) { { "meta", finished, { four.bytes, size } } }, 1), size < 8 ? -1 : 4);
+		assert_int_equal(
+			compacted_of((struct pair[]) { { "meta", finished, { four.bytes, size } } }, 1),
+			size < 8 ? -1 : 4);
 	assert_int_equal(compacted_of((struct pair[]) { { "key", finished, VD_BYTES_NONE } }, 1), -1);
 }
 
@@ -304,19 +342,24 @@ static void e165_a_digest_at_the_end_is_checked(void **state)
 	unsigned int	    digest_size;
 
 	(void) state;
-	assert_int_equal(EVP_Digest(memory.bytes, size, memory.bytes + size, &digest_size, EVP_sha256(), NULL), 1);
+	assert_int_equal(
+		EVP_Digest(memory.bytes, size, memory.bytes + size, &digest_size, EVP_sha256(), NULL), 1);
 	assert_int_equal(digest_size, 32);
 	assert_status(vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, size }, NULL), VD_OK);
-	assert_status(vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, size + 32 }, NULL), VD_OK);
+	assert_status(vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, size + 32 }, NULL),
+		      VD_OK);
 	assert_int_equal(snapshot.file.size, size);
 	for (size_t at = 0; at < 32; at++) {
 		memory.bytes[size + at] ^= 1;
-		assert_status(vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, size + 32 }, &error), VD_CORRUPT);
+		assert_status(
+			vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, size + 32 }, &error),
+			VD_CORRUPT);
 		assert_non_null(strstr(error.message, "digest"));
 		memory.bytes[size + at] ^= 1;
 	}
 	memory.bytes[size - 1] ^= 1; /* a byte that says nothing */
-	assert_status(vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, size + 32 }, NULL), VD_CORRUPT);
+	assert_status(vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, size + 32 }, NULL),
+		      VD_CORRUPT);
 	assert_status(vdi_snapshot_init(&snapshot, (struct vd_bytes) { memory.bytes, size }, NULL), VD_OK);
 	vdi_free(memory.bytes);
 }
@@ -344,8 +387,9 @@ static struct restored restore(const struct pair *pairs, size_t count, uint64_t 
 
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	vdi_alloc_fail_nth(nth, 1);
-	restored.status = vdi_snapshot_restore(env, &options, (struct vd_bytes) { memory.bytes, (size_t) memory.size }, &store, &auth, &restored.auth_size, &restored.report,
-					       &restored.error);
+	restored.status =
+		vdi_snapshot_restore(env, &options, (struct vd_bytes) { memory.bytes, (size_t) memory.size },
+				     &store, &auth, &restored.auth_size, &restored.report, &restored.error);
 	vdi_alloc_fail_nth(0, 0);
 	if (restored.status == VD_OK) {
 		assert_in_range(restored.auth_size, 0, sizeof restored.auth);
@@ -361,7 +405,8 @@ static struct restored restore(const struct pair *pairs, size_t count, uint64_t 
 
 static void e165_a_restore_reports_what_it_did(void **state)
 {
-	struct fields	a = { "a", "1", 2, 1, 0 }, b = { "b", "2", 2, 1, 7 }, c = { "c", "3", 4, 1, 0 }, bad = { "d", "4", 9, 1, 0 };
+	struct fields a = { "a", "1", 2, 1, 0 }, b = { "b", "2", 2, 1, 7 }, c = { "c", "3", 4, 1, 0 },
+		      bad = { "d", "4", 9, 1, 0 };
 	struct place	at[] = { place_of(2, 0), place_of(2, 1), place_of(4, 0), place_of(5, 0) };
 	uint8_t		rooms[4][64], lease[16], revision[8] = { 0, 0, 0, 0, 0, 0, 0, 6 };
 	struct vd_bytes places[4];
@@ -385,7 +430,8 @@ static void e165_a_restore_reports_what_it_did(void **state)
 	};
 	restored = restore(pairs, VDI_ARRAY_SIZE(pairs), 0);
 	assert_status(restored.status, VD_OK);
-	assert_true(restored.report.records == 3 && restored.report.leases == 1 && restored.report.revision == 4 && restored.report.compacted == -1);
+	assert_true(restored.report.records == 3 && restored.report.leases == 1 &&
+		    restored.report.revision == 4 && restored.report.compacted == -1);
 	assert_int_equal(restored.auth_size, 4 + 6 + 6);
 	assert_memory_equal(restored.auth, "\x08\x01\x10\x06\x1a\x04user\x22\x04role", restored.auth_size);
 	/* each allocation that fails is told, and undone */
@@ -403,11 +449,14 @@ static void e165_a_restore_reports_what_it_did(void **state)
 	struct pair cut[] = { { "lease", vd_bytes_of("7"), { lease, out.size - 1 } } };
 	assert_status(restore(cut, 1, 0).status, VD_CORRUPT);
 	/* of the wrong size: as if it were not there */
-	struct pair sizes[] = { { "auth", vd_bytes_of("authEnabled"), { "\1\1", 2 } }, { "auth", vd_bytes_of("authRevision"), { revision, 7 } }, { "auth", vd_bytes_of("x"), { revision, 8 } } };
+	struct pair sizes[] = { { "auth", vd_bytes_of("authEnabled"), { "\1\1", 2 } },
+				{ "auth", vd_bytes_of("authRevision"), { revision, 7 } },
+				{ "auth", vd_bytes_of("x"), { revision, 8 } } };
 	restored = restore(sizes, 3, 0);
 	assert_status(restored.status, VD_OK);
 	assert_int_equal(restored.auth_size, 0);
-	assert_true(restored.report.records == 0 && restored.report.leases == 0 && restored.report.revision == 0 && restored.report.compacted == -1);
+	assert_true(restored.report.records == 0 && restored.report.leases == 0 &&
+		    restored.report.revision == 0 && restored.report.compacted == -1);
 }
 
 int main(void)

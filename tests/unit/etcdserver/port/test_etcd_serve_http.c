@@ -15,7 +15,8 @@ struct answer {
 	bool closes;
 };
 
-static struct answer ask_with(struct etcd_server_fixture *fixture, bool with_cors, enum vdi_http_method method, const char *target)
+static struct answer ask_with(struct etcd_server_fixture *fixture, bool with_cors,
+			      enum vdi_http_method method, const char *target)
 {
 	const char	   *mark = strchr(target, '?');
 	struct vdi_rpc_http http = { .method = method, .code = 200 };
@@ -30,8 +31,10 @@ static struct answer ask_with(struct etcd_server_fixture *fixture, bool with_cor
 	assert_status(vdi_buffer_status(&http.body), VD_OK);
 	answer.code = http.code;
 	answer.closes = http.closes;
-	snprintf(answer.headers, sizeof answer.headers, "%.*s", (int) http.headers.size, http.headers.data ? http.headers.data : "");
-	snprintf(answer.body, sizeof answer.body, "%.*s", (int) http.body.size, http.body.data ? http.body.data : "");
+	snprintf(answer.headers, sizeof answer.headers, "%.*s", (int) http.headers.size,
+		 http.headers.data ? http.headers.data : "");
+	snprintf(answer.body, sizeof answer.body, "%.*s", (int) http.body.size,
+		 http.body.data ? http.body.data : "");
 	vdi_buffer_fini(&http.headers);
 	vdi_buffer_fini(&http.body);
 	return answer;
@@ -50,28 +53,33 @@ static void expect(struct etcd_server_fixture *fixture, const char *target, int 
 		fail_msg("%s: %d \"%s\", not %d \"%s\"", target, answer.code, answer.body, code, body);
 }
 
-#define ALL_READY "[+]data_corruption ok\n[+]serializable_read ok\n[+]linearizable_read ok\n[+]non_learner ok\nok\n"
-#define HEALTHY	  "{\"health\":\"true\",\"reason\":\"\"}"
+#define ALL_READY                                                                                            \
+	"[+]data_corruption ok\n[+]serializable_read ok\n[+]linearizable_read ok\n[+]non_learner ok\nok\n"
+#define HEALTHY "{\"health\":\"true\",\"reason\":\"\"}"
 #define NOT_FOUND "404 page not found\n"
 
 static void e153_e640_what_a_healthy_member_says(void **state)
 {
 	expect(*state, "/health", 200, HEALTHY);
 	expect(*state, "/health?serializable=true", 200, HEALTHY);
-	expect(*state, "/version", 200, "{\"etcdserver\":\"3.7.3\",\"etcdcluster\":\"3.7.0\",\"storage\":\"3.7.0\"}");
+	expect(*state, "/version", 200,
+	       "{\"etcdserver\":\"3.7.3\",\"etcdcluster\":\"3.7.0\",\"storage\":\"3.7.0\"}");
 	expect(*state, "/livez", 200, "ok\n");
 	expect(*state, "/livez?verbose", 200, "[+]serializable_read ok\nok\n");
 	expect(*state, "/livez?exclude=serializable_read&verbose", 200, "ok\n");
-	expect(*state, "/livez/serializable_read?verbose&exclude=serializable_read", 200, "[+]serializable_read ok\nok\n");
+	expect(*state, "/livez/serializable_read?verbose&exclude=serializable_read", 200,
+	       "[+]serializable_read ok\nok\n");
 	expect(*state, "/readyz", 200, "ok\n");
 	expect(*state, "/readyz?verbose=no", 200, ALL_READY);
-	expect(*state, "/readyz?exclude=data_corruption&exclude=non%5flearner&exclude=&exclude=other&verbose", 200, "[+]serializable_read ok\n[+]linearizable_read ok\nok\n");
+	expect(*state, "/readyz?exclude=data_corruption&exclude=non%5flearner&exclude=&exclude=other&verbose",
+	       200, "[+]serializable_read ok\n[+]linearizable_read ok\nok\n");
 	expect(*state, "/readyz?exclude=data_corruption;x&verbose", 200, ALL_READY);
 	expect(*state, "/readyz/non_learner?verbose", 200, "[+]non_learner ok\nok\n");
 	assert_non_null(strstr(ask(*state, "/metrics").headers, "Content-Type: text/plain; version=0.0.4"));
 	assert_string_equal(ask(*state, "/health").headers, "Content-Type: text/plain; charset=utf-8\r\n");
 	assert_string_equal(ask(*state, "/version").headers, "Content-Type: application/json\r\n");
-	assert_string_equal(ask(*state, "/livez").headers, "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n");
+	assert_string_equal(ask(*state, "/livez").headers,
+			    "Content-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n");
 }
 
 /* Processor time is that of this process: it grows with what is done, and not beyond it. */
@@ -80,7 +88,9 @@ static void e153_processor_time_is_measured(void **state)
 	double before = 0, after = 0;
 
 	for (int i = 0; i < 2; i++) {
-		struct vdi_rpc_http http = { .method = VDI_HTTP_GET, .path = vd_bytes_of("/metrics"), .code = 200 };
+		struct vdi_rpc_http http = { .method = VDI_HTTP_GET,
+					     .path = vd_bytes_of("/metrics"),
+					     .code = 200 };
 		struct rusage	    usage;
 		const char	   *line;
 
@@ -93,7 +103,9 @@ static void e153_processor_time_is_measured(void **state)
 		before = after;
 		after = strtod(line + strlen("\nprocess_cpu_seconds_total "), NULL);
 		assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
-		assert_true(after <= (double) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6 + 0.03);
+		assert_true(after <=
+			    (double) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+				    (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6 + 0.03);
 		vdi_buffer_fini(&http.headers);
 		vdi_buffer_fini(&http.body);
 		while (i == 0 && (double) clock() / CLOCKS_PER_SEC < after + 0.1)
@@ -110,14 +122,18 @@ static void e153_alarms_are_reasons_unless_excluded(void **state)
 	expect(fixture, "/health", 503, "{\"health\":\"false\",\"reason\":\"ALARM NOSPACE\"}\n");
 	expect(fixture, "/health?exclude=NOSPACE", 200, HEALTHY);
 	expect(fixture, "/health?exclude=%4EOSPACE", 200, HEALTHY);
-	expect(fixture, "/health?exclude=NOSPACE;", 503, "{\"health\":\"false\",\"reason\":\"ALARM NOSPACE\"}\n");
+	expect(fixture, "/health?exclude=NOSPACE;", 503,
+	       "{\"health\":\"false\",\"reason\":\"ALARM NOSPACE\"}\n");
 	expect(fixture, "/readyz", 200, "ok\n");
 	vdi_serve_state_raise(fixture->server->state, fixture->server->member_id, VDI_ALARM_CORRUPT);
-	expect(fixture, "/health?exclude=NOSPACE", 503, "{\"health\":\"false\",\"reason\":\"ALARM CORRUPT\"}\n");
+	expect(fixture, "/health?exclude=NOSPACE", 503,
+	       "{\"health\":\"false\",\"reason\":\"ALARM CORRUPT\"}\n");
 	expect(fixture, "/health?exclude=NOSPACE&exclude=CORRUPT", 200, HEALTHY);
 	expect(fixture, "/readyz", 503,
-	       "[-]data_corruption failed: alarm activated: CORRUPT\n[+]serializable_read ok\n[+]linearizable_read ok\n[+]non_learner ok\n\n");
-	expect(fixture, "/readyz/data_corruption", 503, "[-]data_corruption failed: alarm activated: CORRUPT\n\n");
+	       "[-]data_corruption failed: alarm activated: CORRUPT\n[+]serializable_read "
+	       "ok\n[+]linearizable_read ok\n[+]non_learner ok\n\n");
+	expect(fixture, "/readyz/data_corruption", 503,
+	       "[-]data_corruption failed: alarm activated: CORRUPT\n\n");
 	expect(fixture, "/readyz?exclude=data_corruption", 200, "ok\n");
 	expect(fixture, "/livez", 200, "ok\n");
 }
@@ -132,7 +148,9 @@ static void e153_other_methods_are_refused_where_the_path_is_known(void **state)
 			answer = ask_with(*state, false, method, paths[i]);
 			assert_int_equal(answer.code, 405);
 			assert_string_equal(answer.body, "Method Not Allowed\n");
-			assert_string_equal(answer.headers, "Allow: GET\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n");
+			assert_string_equal(answer.headers,
+					    "Allow: GET\r\nContent-Type: text/plain; "
+					    "charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n");
 		}
 	assert_int_equal(ask_with(*state, false, VDI_HTTP_POST, "/metrics").code, 200);
 	assert_int_equal(ask_with(*state, false, VDI_HTTP_POST, "/nothing").code, 404);
@@ -142,29 +160,47 @@ static void e153_other_methods_are_refused_where_the_path_is_known(void **state)
 static void e153_paths_are_cleaned_by_a_redirect(void **state)
 {
 	static const char *const cases[][2] = {
-		{ "//health", "/health" },	  { "/x/../health?a=b&c", "/health?a=b&c" }, { "/health/.", "/health" }, { "/..", "/" }, { "//", "/" },
-		{ "/x//y/?q", "/x/y/?q" },	  { "/./version", "/version" },		     { "/x/..//../y/", "/y/" },	 { "/%41//b", "/%2541/b" },
+		{ "//health", "/health" },
+		{ "/x/../health?a=b&c", "/health?a=b&c" },
+		{ "/health/.", "/health" },
+		{ "/..", "/" },
+		{ "//", "/" },
+		{ "/x//y/?q", "/x/y/?q" },
+		{ "/./version", "/version" },
+		{ "/x/..//../y/", "/y/" },
+		{ "/%41//b", "/%2541/b" },
 	};
 	struct answer answer;
 	char	      wanted[128];
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
 		answer = ask(*state, cases[i][0]);
-		snprintf(wanted, sizeof wanted, "Content-Type: text/html; charset=utf-8\r\nLocation: %s\r\n", cases[i][1]);
+		snprintf(wanted, sizeof wanted, "Content-Type: text/html; charset=utf-8\r\nLocation: %s\r\n",
+			 cases[i][1]);
 		assert_int_equal(answer.code, 307);
 		assert_string_equal(answer.headers, wanted);
 	}
-	assert_string_equal(ask(*state, "//health?<&").body, "<a href=\"/health?&lt;&amp;\">Temporary Redirect</a>.\n\n");
+	assert_string_equal(ask(*state, "//health?<&").body,
+			    "<a href=\"/health?&lt;&amp;\">Temporary Redirect</a>.\n\n");
 	answer = ask_with(*state, false, VDI_HTTP_POST, "//health");
 	assert_string_equal(answer.headers, "Location: /health\r\n");
 	assert_string_equal(answer.body, "");
 	/* Nothing that a client sends gets into a line of its own (HTTP/2 lets more pass). */
-	assert_string_equal(ask(*state, "//a\r\nX: y?b\r\nc").headers, "Content-Type: text/html; charset=utf-8\r\nLocation: /a%0D%0AX:%20y\r\n");
+	assert_string_equal(ask(*state, "//a\r\nX: y?b\r\nc").headers,
+			    "Content-Type: text/html; charset=utf-8\r\nLocation: /a%0D%0AX:%20y\r\n");
 }
 
 static void paths_that_are_none(void **state)
 {
-	static const char *const unknown[] = { "/", "/nothing", "/health/", "/livez/", "/livez/data_corruption", "/readyz/x", "/Health", "/livez%2fserializable_read", "/health%00" };
+	static const char *const unknown[] = { "/",
+					       "/nothing",
+					       "/health/",
+					       "/livez/",
+					       "/livez/data_corruption",
+					       "/readyz/x",
+					       "/Health",
+					       "/livez%2fserializable_read",
+					       "/health%00" };
 	static const char *const broken[] = { "/%", "/%z", "/%zz", "/health%4", "", "health", "*" };
 	static char		 path[3000];
 
@@ -187,7 +223,8 @@ static void paths_that_are_none(void **state)
 static void e152_pages_of_any_origin_may_ask_on_the_clients_port(void **state)
 {
 	static const char cors[] = "Access-Control-Allow-Headers: accept, content-type, authorization\r\n"
-				   "Access-Control-Allow-Methods: POST, GET, OPTIONS, PUT, DELETE\r\nAccess-Control-Allow-Origin: *\r\n";
+				   "Access-Control-Allow-Methods: POST, GET, OPTIONS, PUT, "
+				   "DELETE\r\nAccess-Control-Allow-Origin: *\r\n";
 	struct answer	  answer = ask_with(*state, true, VDI_HTTP_OPTIONS, "/nothing");
 
 	assert_int_equal(answer.code, 200);
@@ -205,7 +242,8 @@ static void what_is_slow_is_known_beforehand(void **state)
 	static const struct {
 		const char *path;
 		bool	    is_slow;
-	} paths[] = { { "/metrics", true }, { "/%6detrics", true }, { "/metrics/", false }, { "/health", false }, { "/%zz", false }, { "", false } };
+	} paths[] = { { "/metrics", true }, { "/%6detrics", true }, { "/metrics/", false },
+		      { "/health", false }, { "/%zz", false },	    { "", false } };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(paths); i++) {

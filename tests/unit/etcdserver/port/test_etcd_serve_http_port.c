@@ -1,4 +1,5 @@
-/* The HTTP endpoints of the etcd server (E-153) on their own port, over a real socket: health, readiness, version, metrics. */
+/* The HTTP endpoints of the etcd server (E-153) on their own port, over a real socket: health, readiness,
+ * version, metrics. */
 #include "etcd_server_fixture.h"
 
 #include <arpa/inet.h>
@@ -58,7 +59,9 @@ static const char *ask(struct http_test *test, const char *method, const char *t
 
 	at.sin_port = htons((uint16_t) atoi(strrchr(vdi_serve_http_port_address(test->http), ':') + 1));
 	assert_int_equal(connect(fd, (struct sockaddr *) &at, sizeof at), 0);
-	(void) snprintf(request, sizeof request, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", method, target);
+	(void) snprintf(request, sizeof request,
+			"%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", method,
+			target);
 	assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
 	while ((got = recv(fd, test->answer + size, sizeof test->answer - 1 - size, 0)) > 0)
 		size += (size_t) got;
@@ -70,7 +73,8 @@ static const char *ask(struct http_test *test, const char *method, const char *t
 	return test->answer;
 }
 
-static void expect_body(struct http_test *test, const char *target, int code, const char *type, const char *body)
+static void expect_body(struct http_test *test, const char *target, int code, const char *type,
+			const char *body)
 {
 	char	    wanted[128];
 	const char *answer = ask(test, "GET", target);
@@ -97,7 +101,8 @@ static void set_alarm(struct http_test *test, enum vdi_alarm kind, bool active)
 
 static void e153_e640_version(void **state)
 {
-	expect_body(*state, "/version", 200, "application/json", "{\"etcdserver\":\"3.7.3\",\"etcdcluster\":\"3.7.0\",\"storage\":\"3.7.0\"}");
+	expect_body(*state, "/version", 200, "application/json",
+		    "{\"etcdserver\":\"3.7.3\",\"etcdcluster\":\"3.7.0\",\"storage\":\"3.7.0\"}");
 }
 
 static void e153_health_says_what_is_wrong(void **state)
@@ -108,11 +113,14 @@ static void e153_health_says_what_is_wrong(void **state)
 	expect_body(test, "/health?serializable=true", 200, TEXT, "{\"health\":\"true\",\"reason\":\"\"}");
 	set_alarm(test, VDI_ALARM_NOSPACE, true);
 	expect_body(test, "/health", 503, TEXT, "{\"health\":\"false\",\"reason\":\"ALARM NOSPACE\"}\n");
-	expect_body(test, "/health?exclude=CORRUPT", 503, TEXT, "{\"health\":\"false\",\"reason\":\"ALARM NOSPACE\"}\n");
+	expect_body(test, "/health?exclude=CORRUPT", 503, TEXT,
+		    "{\"health\":\"false\",\"reason\":\"ALARM NOSPACE\"}\n");
 	expect_body(test, "/health?exclude=NOSPACE", 200, TEXT, "{\"health\":\"true\",\"reason\":\"\"}");
 	set_alarm(test, VDI_ALARM_CORRUPT, true);
-	expect_body(test, "/health?exclude=NOSPACE", 503, TEXT, "{\"health\":\"false\",\"reason\":\"ALARM CORRUPT\"}\n");
-	expect_body(test, "/health?exclude=NOSPACE&exclude=CORRUPT", 200, TEXT, "{\"health\":\"true\",\"reason\":\"\"}");
+	expect_body(test, "/health?exclude=NOSPACE", 503, TEXT,
+		    "{\"health\":\"false\",\"reason\":\"ALARM CORRUPT\"}\n");
+	expect_body(test, "/health?exclude=NOSPACE&exclude=CORRUPT", 200, TEXT,
+		    "{\"health\":\"true\",\"reason\":\"\"}");
 	set_alarm(test, VDI_ALARM_CORRUPT, false);
 	set_alarm(test, VDI_ALARM_NOSPACE, false);
 	expect_body(test, "/health", 200, TEXT, "{\"health\":\"true\",\"reason\":\"\"}");
@@ -125,7 +133,8 @@ static void e153_livez_and_readyz(void **state)
 	expect_body(test, "/livez", 200, TEXT, "ok\n");
 	expect_body(test, "/readyz", 200, TEXT, "ok\n");
 	expect_body(test, "/livez?verbose", 200, TEXT, "[+]serializable_read ok\nok\n");
-	expect_body(test, "/readyz?verbose&exclude=data_corruption", 200, TEXT, "[+]serializable_read ok\n[+]linearizable_read ok\n[+]non_learner ok\nok\n");
+	expect_body(test, "/readyz?verbose&exclude=data_corruption", 200, TEXT,
+		    "[+]serializable_read ok\n[+]linearizable_read ok\n[+]non_learner ok\nok\n");
 	expect_body(test, "/livez/serializable_read", 200, TEXT, "ok\n");
 	expect_body(test, "/readyz/linearizable_read?verbose", 200, TEXT, "[+]linearizable_read ok\nok\n");
 	expect_body(test, "/livez/nothing", 404, TEXT, "404 page not found\n");
@@ -134,14 +143,16 @@ static void e153_livez_and_readyz(void **state)
 	expect_body(test, "/readyz", 200, TEXT, "ok\n");
 	set_alarm(test, VDI_ALARM_CORRUPT, true);
 	expect_body(test, "/livez", 200, TEXT, "ok\n");
-	expect_body(test, "/readyz/data_corruption", 503, TEXT, "[-]data_corruption failed: alarm activated: CORRUPT\n\n");
+	expect_body(test, "/readyz/data_corruption", 503, TEXT,
+		    "[-]data_corruption failed: alarm activated: CORRUPT\n\n");
 	expect_body(test, "/readyz?exclude=data_corruption", 200, TEXT, "ok\n");
 }
 
 static void e153_other_methods_and_paths(void **state)
 {
 	struct http_test  *test = *state;
-	static const char *paths[] = { "/version", "/health", "/livez", "/readyz", "/livez/serializable_read" };
+	static const char *paths[] = { "/version", "/health", "/livez", "/readyz",
+				       "/livez/serializable_read" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(paths); i++) {
 		const char *answer = ask(test, "POST", paths[i]);

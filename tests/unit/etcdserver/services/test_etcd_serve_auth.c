@@ -25,18 +25,23 @@ static struct vdi_auth_data *data_with(const struct permission *permissions, siz
 
 	assert_status(vdi_auth_data_new(&data), VD_OK);
 	assert_status(vdi_auth_data_add_account(data, vd_bytes_of("u"), vd_bytes_of(""), false), VD_OK);
-	assert_status(vdi_auth_account_add_role(vdi_auth_data_account(data, vd_bytes_of("u")), vd_bytes_of("r")), VD_OK);
+	assert_status(
+		vdi_auth_account_add_role(vdi_auth_data_account(data, vd_bytes_of("u")), vd_bytes_of("r")),
+		VD_OK);
 	assert_status(vdi_auth_data_add_role(data, vd_bytes_of("r")), VD_OK);
 	for (size_t i = 0; i < count; i++)
-		assert_status(vdi_auth_role_add_permission(vdi_auth_data_role(data, vd_bytes_of("r")), permissions[i].type, vd_bytes_of(permissions[i].key),
-							   (struct vd_bytes) { permissions[i].end, permissions[i].end_size }),
+		assert_status(vdi_auth_role_add_permission(
+				      vdi_auth_data_role(data, vd_bytes_of("r")), permissions[i].type,
+				      vd_bytes_of(permissions[i].key),
+				      (struct vd_bytes) { permissions[i].end, permissions[i].end_size }),
 			      VD_OK);
 	return data;
 }
 
 static bool may_read(const struct vdi_auth_data *data, const char *key, const char *end, size_t end_size)
 {
-	return vdi_auth_data_permits(data, vdi_auth_data_account(data, vd_bytes_of("u")), vd_bytes_of(key), (struct vd_bytes) { end, end_size }, false);
+	return vdi_auth_data_permits(data, vdi_auth_data_account(data, vd_bytes_of("u")), vd_bytes_of(key),
+				     (struct vd_bytes) { end, end_size }, false);
 }
 
 static void e167_permissions_together_cover_a_range(void **state)
@@ -73,9 +78,14 @@ static void e167_permissions_together_cover_a_range(void **state)
 		role = vdi_auth_data_role(data, vd_bytes_of("r"));
 		for (int i = 0; i < 2; i++)
 			if (i == order)
-				assert_status(vdi_auth_role_add_permission(role, VDI_PERMISSION_READ, vd_bytes_of("k"), VD_BYTES_NONE), VD_OK);
+				assert_status(vdi_auth_role_add_permission(role, VDI_PERMISSION_READ,
+									   vd_bytes_of("k"), VD_BYTES_NONE),
+					      VD_OK);
 			else
-				assert_status(vdi_auth_role_add_permission(role, VDI_PERMISSION_READ, (struct vd_bytes) { "k\0", 2 }, vd_bytes_of("m")), VD_OK);
+				assert_status(vdi_auth_role_add_permission(role, VDI_PERMISSION_READ,
+									   (struct vd_bytes) { "k\0", 2 },
+									   vd_bytes_of("m")),
+					      VD_OK);
 		assert_true(may_read(data, "k", "l", 1));
 		assert_true(may_read(data, "k", "m", 1));
 		assert_true(may_read(data, "k", "k\0", 2));
@@ -88,8 +98,9 @@ static void e167_permissions_together_cover_a_range(void **state)
 /* Fields in any order; what was never written is not there. */
 static void e116_data_is_read_in_any_order(void **state)
 {
-	static const uint8_t  bytes[] = { 0x10, 77, 0x08, 1, 0x1a, 7, 0x0a, 1, 'u', 0x22, 2, 0x08, 1, 0x1a, 3, 0x0a, 1, 'v',
-					  0x1a, 9, 0x0a, 1, 'w', 0x12, 1, 'p', 0x1a, 1, 'r' };
+	static const uint8_t  bytes[] = { 0x10, 77,   0x08, 1,	  0x1a, 7,    0x0a, 1,	 'u',  0x22,
+					  2,	0x08, 1,    0x1a, 3,	0x0a, 1,    'v', 0x1a, 9,
+					  0x0a, 1,    'w',  0x12, 1,	'p',  0x1a, 1,	 'r' };
 	struct vdi_auth_data *data;
 
 	(void) state;
@@ -100,7 +111,8 @@ static void e116_data_is_read_in_any_order(void **state)
 	assert_int_equal(data->role_count, 0);
 	assert_int_equal(vdi_auth_data_account(data, vd_bytes_of("v"))->role_count, 0);
 	assert_int_equal(vdi_auth_data_account(data, vd_bytes_of("w"))->role_count, 1);
-	assert_true(vdi_auth_account_has_role(vdi_auth_data_account(data, vd_bytes_of("w")), vd_bytes_of("r")));
+	assert_true(
+		vdi_auth_account_has_role(vdi_auth_data_account(data, vd_bytes_of("w")), vd_bytes_of("r")));
 	assert_true(vdi_auth_data_account(data, vd_bytes_of("u"))->no_password);
 	assert_false(vdi_auth_data_account(data, vd_bytes_of("v"))->no_password);
 	vdi_auth_data_free(data);
@@ -108,7 +120,8 @@ static void e116_data_is_read_in_any_order(void **state)
 
 static void e116_data_survives_its_bytes(void **state)
 {
-	static const struct permission permissions[] = { { VDI_PERMISSION_READ, "a", "c", 1 }, { VDI_PERMISSION_WRITE, "b", "", 0 } };
+	static const struct permission permissions[] = { { VDI_PERMISSION_READ, "a", "c", 1 },
+							 { VDI_PERMISSION_WRITE, "b", "", 0 } };
 	struct vdi_auth_data	      *data = data_with(permissions, 2);
 	struct vdi_auth_data	      *again;
 	uint8_t			       bytes[512];
@@ -151,7 +164,9 @@ static void e116_accounts_and_roles_are_removed_one_by_one(void **state)
 			assert_status(vdi_auth_data_add_account(data, name, name, false), VD_OK);
 			assert_status(vdi_auth_data_add_role(data, name), VD_OK);
 			for (size_t j = 0; j <= i; j++)
-				assert_status(vdi_auth_account_add_role(vdi_auth_data_account(data, name), vd_bytes_of(names[j])), VD_OK);
+				assert_status(vdi_auth_account_add_role(vdi_auth_data_account(data, name),
+									vd_bytes_of(names[j])),
+					      VD_OK);
 		}
 		vdi_auth_data_remove_account(data, vdi_auth_data_account(data, vd_bytes_of(names[gone])));
 		vdi_auth_data_remove_role(data, vdi_auth_data_role(data, vd_bytes_of(names[gone])));
@@ -163,7 +178,8 @@ static void e116_accounts_and_roles_are_removed_one_by_one(void **state)
 			assert_int_equal(account == NULL, i == gone);
 			assert_int_equal(vdi_auth_data_role(data, vd_bytes_of(names[i])) == NULL, i == gone);
 			for (size_t j = 0; account && j < VDI_ARRAY_SIZE(names); j++)
-				assert_int_equal(vdi_auth_account_has_role(account, vd_bytes_of(names[j])), j <= i && j != gone);
+				assert_int_equal(vdi_auth_account_has_role(account, vd_bytes_of(names[j])),
+						 j <= i && j != gone);
 		}
 		vdi_auth_data_free(data);
 	}
@@ -171,7 +187,8 @@ static void e116_accounts_and_roles_are_removed_one_by_one(void **state)
 
 /* ---- Over the service ---- */
 
-static void add_user(struct etcd_server_fixture *fixture, const char *name, const char *password, const char *role)
+static void add_user(struct etcd_server_fixture *fixture, const char *name, const char *password,
+		     const char *role)
 {
 	Etcdserverpb__AuthUserAddRequest       user = ETCDSERVERPB__AUTH_USER_ADD_REQUEST__INIT;
 	Etcdserverpb__AuthUserGrantRoleRequest grant = ETCDSERVERPB__AUTH_USER_GRANT_ROLE_REQUEST__INIT;
@@ -179,22 +196,27 @@ static void add_user(struct etcd_server_fixture *fixture, const char *name, cons
 
 	user.name = (char *) (uintptr_t) name;
 	user.password = (char *) (uintptr_t) password;
-	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/UserAdd", &user.base, &etcdserverpb__auth_user_add_response__descriptor));
+	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/UserAdd", &user.base,
+			     &etcdserverpb__auth_user_add_response__descriptor));
 	add.name = (char *) (uintptr_t) role;
-	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/RoleAdd", &add.base, &etcdserverpb__auth_role_add_response__descriptor));
+	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/RoleAdd", &add.base,
+			     &etcdserverpb__auth_role_add_response__descriptor));
 	grant.user = (char *) (uintptr_t) name;
 	grant.role = (char *) (uintptr_t) role;
-	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/UserGrantRole", &grant.base, &etcdserverpb__auth_user_grant_role_response__descriptor));
+	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/UserGrantRole", &grant.base,
+			     &etcdserverpb__auth_user_grant_role_response__descriptor));
 }
 
-static void login(struct etcd_server_fixture *fixture, const char *name, const char *password, char token[VDI_AUTH_TOKEN_SIZE])
+static void login(struct etcd_server_fixture *fixture, const char *name, const char *password,
+		  char token[VDI_AUTH_TOKEN_SIZE])
 {
 	Etcdserverpb__AuthenticateRequest   request = ETCDSERVERPB__AUTHENTICATE_REQUEST__INIT;
 	Etcdserverpb__AuthenticateResponse *response;
 
 	request.name = (char *) (uintptr_t) name;
 	request.password = (char *) (uintptr_t) password;
-	response = etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/Authenticate", &request.base, &etcdserverpb__authenticate_response__descriptor);
+	response = etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/Authenticate", &request.base,
+				   &etcdserverpb__authenticate_response__descriptor);
 	(void) snprintf(token, VDI_AUTH_TOKEN_SIZE, "%s", response->token);
 	FREE(response);
 }
@@ -203,7 +225,8 @@ static void enable(struct etcd_server_fixture *fixture)
 {
 	Etcdserverpb__AuthEnableRequest request = ETCDSERVERPB__AUTH_ENABLE_REQUEST__INIT;
 
-	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/AuthEnable", &request.base, &etcdserverpb__auth_enable_response__descriptor));
+	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/AuthEnable", &request.base,
+			     &etcdserverpb__auth_enable_response__descriptor));
 }
 
 static const char *range_as(struct etcd_server_fixture *fixture, const char *token, const char *common_name)
@@ -217,7 +240,8 @@ static const char *range_as(struct etcd_server_fixture *fixture, const char *tok
 	etcd_server_call_init(&call, fixture);
 	call.token = token;
 	call.common_name = common_name;
-	answer = etcd_server_ask(fixture, &call, "/etcdserverpb.KV/Range", &request.base, &etcdserverpb__range_response__descriptor);
+	answer = etcd_server_ask(fixture, &call, "/etcdserverpb.KV/Range", &request.base,
+				 &etcdserverpb__range_response__descriptor);
 	(void) snprintf(text, sizeof text, "%s", call.text);
 	if (answer)
 		FREE(answer);
@@ -239,9 +263,12 @@ static void e167_authentication_is_disabled_at_first(void **state)
 	Etcdserverpb__AuthUserListRequest user_list = ETCDSERVERPB__AUTH_USER_LIST_REQUEST__INIT;
 	Etcdserverpb__AuthRoleListRequest role_list = ETCDSERVERPB__AUTH_ROLE_LIST_REQUEST__INIT;
 	Etcdserverpb__AuthUserAddRequest  root = ETCDSERVERPB__AUTH_USER_ADD_REQUEST__INIT;
-	Etcdserverpb__AuthStatusResponse *answer = ETCD_ASK(*state, "Auth/AuthStatus", &status, auth_status_response);
-	Etcdserverpb__AuthUserListResponse *users = ETCD_ASK(*state, "Auth/UserList", &user_list, auth_user_list_response);
-	Etcdserverpb__AuthRoleListResponse *roles = ETCD_ASK(*state, "Auth/RoleList", &role_list, auth_role_list_response);
+	Etcdserverpb__AuthStatusResponse *answer =
+		ETCD_ASK(*state, "Auth/AuthStatus", &status, auth_status_response);
+	Etcdserverpb__AuthUserListResponse *users =
+		ETCD_ASK(*state, "Auth/UserList", &user_list, auth_user_list_response);
+	Etcdserverpb__AuthRoleListResponse *roles =
+		ETCD_ASK(*state, "Auth/RoleList", &role_list, auth_role_list_response);
 
 	assert_false(answer->enabled);
 	assert_int_equal(answer->authrevision, 1);
@@ -268,11 +295,12 @@ static void e167_authentication_is_disabled_at_first(void **state)
 
 static void e168_tokens_expire_and_end_with_the_password(void **state)
 {
-	struct etcd_server_fixture	       *fixture = *state;
-	Etcdserverpb__AuthUserChangePasswordRequest change = ETCDSERVERPB__AUTH_USER_CHANGE_PASSWORD_REQUEST__INIT;
-	char				    token[VDI_AUTH_TOKEN_SIZE];
-	char				    again[VDI_AUTH_TOKEN_SIZE];
-	struct etcd_server_call		    call;
+	struct etcd_server_fixture		   *fixture = *state;
+	Etcdserverpb__AuthUserChangePasswordRequest change =
+		ETCDSERVERPB__AUTH_USER_CHANGE_PASSWORD_REQUEST__INIT;
+	char			token[VDI_AUTH_TOKEN_SIZE];
+	char			again[VDI_AUTH_TOKEN_SIZE];
+	struct etcd_server_call call;
 
 	add_user(fixture, "root", "rp", "root");
 	enable(fixture);
@@ -293,7 +321,8 @@ static void e168_tokens_expire_and_end_with_the_password(void **state)
 	change.password = (char *) (uintptr_t) "new";
 	etcd_server_call_init(&call, fixture);
 	call.token = token;
-	FREE(etcd_server_ask(fixture, &call, "/etcdserverpb.Auth/UserChangePassword", &change.base, &etcdserverpb__auth_user_change_password_response__descriptor));
+	FREE(etcd_server_ask(fixture, &call, "/etcdserverpb.Auth/UserChangePassword", &change.base,
+			     &etcdserverpb__auth_user_change_password_response__descriptor));
 	assert_string_equal(range_as(fixture, again, NULL), "etcdserver: invalid auth token");
 	login(fixture, "root", "new", token);
 	assert_string_equal(range_as(fixture, token, NULL), "");
@@ -311,18 +340,21 @@ static void e167_a_certificate_names_a_user_when_that_is_wanted(void **state)
 	assert_string_equal(range_as(fixture, NULL, "stranger"), "etcdserver: permission denied");
 }
 
-/* What a permission is asked for is the range as it was sent: "everything from a on" must not pass for the key a alone. Whoever may not see says so in an answer
- * of its own, and the stream goes on. */
+/* What a permission is asked for is the range as it was sent: "everything from a on" must not pass for the
+ * key a alone. Whoever may not see says so in an answer of its own, and the stream goes on. */
 static void e312_a_watch_of_everything_is_not_one_of_a_key(void **state)
 {
-	struct etcd_server_fixture		 *fixture = *state;
-	Etcdserverpb__AuthRoleGrantPermissionRequest permit = ETCDSERVERPB__AUTH_ROLE_GRANT_PERMISSION_REQUEST__INIT;
-	Authpb__Permission			  permission = AUTHPB__PERMISSION__INIT;
-	Etcdserverpb__WatchCreateRequest	  body = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
-	Etcdserverpb__WatchRequest		  request = ETCDSERVERPB__WATCH_REQUEST__INIT;
-	static const ProtobufCBinaryData	  ends[] = { { 0, NULL }, { 1, (uint8_t *) (uintptr_t) "\0" }, { 1, (uint8_t *) (uintptr_t) "b" } };
-	char					  token[VDI_AUTH_TOKEN_SIZE];
-	struct etcd_server_call			  call;
+	struct etcd_server_fixture		    *fixture = *state;
+	Etcdserverpb__AuthRoleGrantPermissionRequest permit =
+		ETCDSERVERPB__AUTH_ROLE_GRANT_PERMISSION_REQUEST__INIT;
+	Authpb__Permission		 permission = AUTHPB__PERMISSION__INIT;
+	Etcdserverpb__WatchCreateRequest body = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
+	Etcdserverpb__WatchRequest	 request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+	static const ProtobufCBinaryData ends[] = { { 0, NULL },
+						    { 1, (uint8_t *) (uintptr_t) "\0" },
+						    { 1, (uint8_t *) (uintptr_t) "b" } };
+	char				 token[VDI_AUTH_TOKEN_SIZE];
+	struct etcd_server_call		 call;
 
 	add_user(fixture, "root", "rp", "root");
 	add_user(fixture, "u", "up", "reader");
@@ -330,7 +362,8 @@ static void e312_a_watch_of_everything_is_not_one_of_a_key(void **state)
 	permission.key = etcd_bytes("a");
 	permit.name = (char *) (uintptr_t) "reader";
 	permit.perm = &permission;
-	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/RoleGrantPermission", &permit.base, &etcdserverpb__auth_role_grant_permission_response__descriptor));
+	FREE(etcd_server_ask(fixture, NULL, "/etcdserverpb.Auth/RoleGrantPermission", &permit.base,
+			     &etcdserverpb__auth_role_grant_permission_response__descriptor));
 	enable(fixture);
 	login(fixture, "u", "up", token);
 	etcd_server_call_init(&call, fixture);
@@ -360,7 +393,8 @@ static void e312_a_watch_of_everything_is_not_one_of_a_key(void **state)
 /* ---- Who may do what with leases and in transactions ---- */
 
 /* "" or what is wrong. */
-static const char *ask_as(struct etcd_server_fixture *fixture, const char *token, const char *method, const ProtobufCMessage *request, const ProtobufCMessageDescriptor *answer)
+static const char *ask_as(struct etcd_server_fixture *fixture, const char *token, const char *method,
+			  const ProtobufCMessage *request, const ProtobufCMessageDescriptor *answer)
 {
 	static char		text[512];
 	struct etcd_server_call call;
@@ -378,22 +412,26 @@ static const char *ask_as(struct etcd_server_fixture *fixture, const char *token
 
 #define DENIED "etcdserver: permission denied"
 
-static const char *put_as(struct etcd_server_fixture *fixture, const char *token, const char *key, int64_t lease)
+static const char *put_as(struct etcd_server_fixture *fixture, const char *token, const char *key,
+			  int64_t lease)
 {
 	Etcdserverpb__PutRequest request = ETCDSERVERPB__PUT_REQUEST__INIT;
 
 	request.key = etcd_bytes(key);
 	request.lease = lease;
-	return ask_as(fixture, token, "/etcdserverpb.KV/Put", &request.base, &etcdserverpb__put_response__descriptor);
+	return ask_as(fixture, token, "/etcdserverpb.KV/Put", &request.base,
+		      &etcdserverpb__put_response__descriptor);
 }
 
-static const char *time_to_live_as(struct etcd_server_fixture *fixture, const char *token, int64_t lease, bool keys)
+static const char *time_to_live_as(struct etcd_server_fixture *fixture, const char *token, int64_t lease,
+				   bool keys)
 {
 	Etcdserverpb__LeaseTimeToLiveRequest request = ETCDSERVERPB__LEASE_TIME_TO_LIVE_REQUEST__INIT;
 
 	request.id = lease;
 	request.keys = keys;
-	return ask_as(fixture, token, "/etcdserverpb.Lease/LeaseTimeToLive", &request.base, &etcdserverpb__lease_time_to_live_response__descriptor);
+	return ask_as(fixture, token, "/etcdserverpb.Lease/LeaseTimeToLive", &request.base,
+		      &etcdserverpb__lease_time_to_live_response__descriptor);
 }
 
 static const char *revoke_as(struct etcd_server_fixture *fixture, const char *token, int64_t lease)
@@ -401,14 +439,15 @@ static const char *revoke_as(struct etcd_server_fixture *fixture, const char *to
 	Etcdserverpb__LeaseRevokeRequest request = ETCDSERVERPB__LEASE_REVOKE_REQUEST__INIT;
 
 	request.id = lease;
-	return ask_as(fixture, token, "/etcdserverpb.Lease/LeaseRevoke", &request.base, &etcdserverpb__lease_revoke_response__descriptor);
+	return ask_as(fixture, token, "/etcdserverpb.Lease/LeaseRevoke", &request.base,
+		      &etcdserverpb__lease_revoke_response__descriptor);
 }
 
 static const char *keep_alive_as(struct etcd_server_fixture *fixture, const char *token, int64_t lease)
 {
-	static char			   text[512];
+	static char			    text[512];
 	Etcdserverpb__LeaseKeepAliveRequest request = ETCDSERVERPB__LEASE_KEEP_ALIVE_REQUEST__INIT;
-	struct etcd_server_call		   call;
+	struct etcd_server_call		    call;
 
 	request.id = lease;
 	etcd_server_call_init(&call, fixture);
@@ -421,21 +460,27 @@ static const char *keep_alive_as(struct etcd_server_fixture *fixture, const char
 	return text;
 }
 
-static void permit(struct etcd_server_fixture *fixture, const char *token, const char *role, int type, const char *key, const char *end)
+static void permit(struct etcd_server_fixture *fixture, const char *token, const char *role, int type,
+		   const char *key, const char *end)
 {
-	Etcdserverpb__AuthRoleGrantPermissionRequest request = ETCDSERVERPB__AUTH_ROLE_GRANT_PERMISSION_REQUEST__INIT;
-	Authpb__Permission			     permission = AUTHPB__PERMISSION__INIT;
+	Etcdserverpb__AuthRoleGrantPermissionRequest request =
+		ETCDSERVERPB__AUTH_ROLE_GRANT_PERMISSION_REQUEST__INIT;
+	Authpb__Permission permission = AUTHPB__PERMISSION__INIT;
 
 	permission.permtype = (Authpb__Permission__Type) type;
 	permission.key = etcd_bytes(key);
 	permission.range_end = etcd_bytes(end);
 	request.name = (char *) (uintptr_t) role;
 	request.perm = &permission;
-	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Auth/RoleGrantPermission", &request.base, &etcdserverpb__auth_role_grant_permission_response__descriptor), "");
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Auth/RoleGrantPermission", &request.base,
+				   &etcdserverpb__auth_role_grant_permission_response__descriptor),
+			    "");
 }
 
-/* root, and u, who may do everything below p/ and read r; lease 5 holds a key of root's, lease 6 one of u's. */
-static void open_two(struct etcd_server_fixture *fixture, char root[VDI_AUTH_TOKEN_SIZE], char user[VDI_AUTH_TOKEN_SIZE])
+/* root, and u, who may do everything below p/ and read r; lease 5 holds a key of root's, lease 6 one of
+ * u's. */
+static void open_two(struct etcd_server_fixture *fixture, char root[VDI_AUTH_TOKEN_SIZE],
+		     char user[VDI_AUTH_TOKEN_SIZE])
 {
 	add_user(fixture, "root", "rp", "root");
 	add_user(fixture, "u", "up", "role");
@@ -450,7 +495,8 @@ static void open_two(struct etcd_server_fixture *fixture, char root[VDI_AUTH_TOK
 	login(fixture, "u", "up", user);
 }
 
-/* A lease ends its keys, so who may not write them all may not end it, keep it, or hang more on it; its keys are for who may read them. */
+/* A lease ends its keys, so who may not write them all may not end it, keep it, or hang more on it; its keys
+ * are for who may read them. */
 static void e167_leases_are_of_who_may_write_their_keys(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
@@ -474,7 +520,8 @@ static void e167_leases_are_of_who_may_write_their_keys(void **state)
 	assert_string_equal(revoke_as(fixture, root, 5), "");
 }
 
-static void assert_denied_later(struct etcd_server_fixture *fixture, const char *token, const char *method, const ProtobufCMessage *request)
+static void assert_denied_later(struct etcd_server_fixture *fixture, const char *token, const char *method,
+				const ProtobufCMessage *request)
 {
 	struct etcd_server_call call;
 
@@ -493,9 +540,11 @@ static void the_keys_of_a_lease_are_checked_by_a_worker(void **state)
 	Etcdserverpb__PutRequest	    put = ETCDSERVERPB__PUT_REQUEST__INIT;
 	Etcdserverpb__LeaseRevokeRequest    revoke = ETCDSERVERPB__LEASE_REVOKE_REQUEST__INIT;
 	Etcdserverpb__LeaseKeepAliveRequest keep = ETCDSERVERPB__LEASE_KEEP_ALIVE_REQUEST__INIT;
-	Etcdserverpb__TxnRequest	    txn = ETCDSERVERPB__TXN_REQUEST__INIT, outer = ETCDSERVERPB__TXN_REQUEST__INIT;
-	Etcdserverpb__RequestOp		    op = ETCDSERVERPB__REQUEST_OP__INIT, nested = ETCDSERVERPB__REQUEST_OP__INIT, *ops = &op, *outers = &nested;
-	char				    root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
+	Etcdserverpb__TxnRequest	    txn = ETCDSERVERPB__TXN_REQUEST__INIT,
+				 outer = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__RequestOp op = ETCDSERVERPB__REQUEST_OP__INIT, nested = ETCDSERVERPB__REQUEST_OP__INIT,
+				*ops = &op, *outers = &nested;
+	char root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
 
 	open_two(fixture, root, user);
 	put.key = etcd_bytes("p/b");
@@ -518,11 +567,14 @@ static void the_keys_of_a_lease_are_checked_by_a_worker(void **state)
 enum txn_part { COMPARE, THEN, ELSE, NESTED };
 
 /* A transaction of one operation on key, put where part says. Its condition holds. */
-static const char *txn_as(struct etcd_server_fixture *fixture, const char *token, enum txn_part part, const char *key, bool is_put)
+static const char *txn_as(struct etcd_server_fixture *fixture, const char *token, enum txn_part part,
+			  const char *key, bool is_put)
 {
-	Etcdserverpb__TxnRequest   request = ETCDSERVERPB__TXN_REQUEST__INIT, nested = ETCDSERVERPB__TXN_REQUEST__INIT;
-	Etcdserverpb__Compare	   compare = ETCDSERVERPB__COMPARE__INIT, *compares = &compare;
-	Etcdserverpb__RequestOp	   op = ETCDSERVERPB__REQUEST_OP__INIT, outer = ETCDSERVERPB__REQUEST_OP__INIT, *ops = &op, *outers = &outer;
+	Etcdserverpb__TxnRequest request = ETCDSERVERPB__TXN_REQUEST__INIT,
+				 nested = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__Compare	compare = ETCDSERVERPB__COMPARE__INIT, *compares = &compare;
+	Etcdserverpb__RequestOp op = ETCDSERVERPB__REQUEST_OP__INIT, outer = ETCDSERVERPB__REQUEST_OP__INIT,
+				*ops = &op, *outers = &outer;
 	Etcdserverpb__PutRequest   put = ETCDSERVERPB__PUT_REQUEST__INIT;
 	Etcdserverpb__RangeRequest range = ETCDSERVERPB__RANGE_REQUEST__INIT;
 
@@ -531,7 +583,8 @@ static const char *txn_as(struct etcd_server_fixture *fixture, const char *token
 	compare.result = ETCDSERVERPB__COMPARE__COMPARE_RESULT__GREATER;
 	compare.target_union_case = ETCDSERVERPB__COMPARE__TARGET_UNION_VERSION;
 	compare.version = -1;
-	op.request_case = is_put ? ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT : ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
+	op.request_case = is_put ? ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT :
+				   ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
 	if (is_put)
 		op.request_put = &put;
 	else
@@ -553,10 +606,12 @@ static const char *txn_as(struct etcd_server_fixture *fixture, const char *token
 		request.failure = &outers;
 		request.n_failure = 1;
 	}
-	return ask_as(fixture, token, "/etcdserverpb.KV/Txn", &request.base, &etcdserverpb__txn_response__descriptor);
+	return ask_as(fixture, token, "/etcdserverpb.KV/Txn", &request.base,
+		      &etcdserverpb__txn_response__descriptor);
 }
 
-/* Whatever stands in it must be permitted, whether it is carried out or not: else it tells what may not be read. */
+/* Whatever stands in it must be permitted, whether it is carried out or not: else it tells what may not be
+ * read. */
 static void e167_a_transaction_is_permitted_as_a_whole(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
@@ -567,9 +622,11 @@ static void e167_a_transaction_is_permitted_as_a_whole(void **state)
 	revision = vdi_serve_revision(fixture->server);
 	for (enum txn_part part = COMPARE; part <= NESTED; part++)
 		for (int is_put = 0; is_put < 2; is_put++) {
-			assert_string_equal(txn_as(fixture, NULL, part, "p/k", is_put), "etcdserver: user name is empty");
+			assert_string_equal(txn_as(fixture, NULL, part, "p/k", is_put),
+					    "etcdserver: user name is empty");
 			assert_string_equal(txn_as(fixture, user, part, "x", is_put), DENIED);
-			assert_string_equal(txn_as(fixture, user, part, "r", is_put), is_put && part != COMPARE ? DENIED : "");
+			assert_string_equal(txn_as(fixture, user, part, "r", is_put),
+					    is_put && part != COMPARE ? DENIED : "");
 		}
 	assert_int_equal(vdi_serve_revision(fixture->server), revision);
 	for (enum txn_part part = COMPARE; part <= NESTED; part++)
@@ -577,39 +634,53 @@ static void e167_a_transaction_is_permitted_as_a_whole(void **state)
 	assert_int_equal(vdi_serve_revision(fixture->server), revision + 1);
 }
 
-/* What is taken from a role is taken from streams that are open: the next watcher is refused, in words (E-133). */
+/* What is taken from a role is taken from streams that are open: the next watcher is refused, in words
+ * (E-133). */
 /* What is for those who administer is refused to everybody else, in one answer. */
 static void e167_administration_is_for_root(void **state)
 {
-	struct etcd_server_fixture    *fixture = *state;
-	Etcdserverpb__HashRequest      hash = ETCDSERVERPB__HASH_REQUEST__INIT;
-	Etcdserverpb__DefragmentRequest defragment = ETCDSERVERPB__DEFRAGMENT_REQUEST__INIT;
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__HashRequest	  hash = ETCDSERVERPB__HASH_REQUEST__INIT;
+	Etcdserverpb__DefragmentRequest	  defragment = ETCDSERVERPB__DEFRAGMENT_REQUEST__INIT;
 	Etcdserverpb__AuthUserListRequest users = ETCDSERVERPB__AUTH_USER_LIST_REQUEST__INIT;
-	char			       token[VDI_AUTH_TOKEN_SIZE];
+	char				  token[VDI_AUTH_TOKEN_SIZE];
 
 	add_user(fixture, "root", "rp", "root");
 	add_user(fixture, "u", "up", "r");
 	enable(fixture);
 	login(fixture, "u", "up", token);
-	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Maintenance/Hash", &hash.base, &etcdserverpb__hash_response__descriptor), DENIED);
-	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Maintenance/Defragment", &defragment.base, &etcdserverpb__defragment_response__descriptor), DENIED);
-	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Auth/UserList", &users.base, &etcdserverpb__auth_user_list_response__descriptor), DENIED);
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Maintenance/Hash", &hash.base,
+				   &etcdserverpb__hash_response__descriptor),
+			    DENIED);
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Maintenance/Defragment", &defragment.base,
+				   &etcdserverpb__defragment_response__descriptor),
+			    DENIED);
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Auth/UserList", &users.base,
+				   &etcdserverpb__auth_user_list_response__descriptor),
+			    DENIED);
 	login(fixture, "root", "rp", token);
-	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Maintenance/Defragment", &defragment.base, &etcdserverpb__defragment_response__descriptor), "");
-	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Auth/UserList", &users.base, &etcdserverpb__auth_user_list_response__descriptor), "");
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Maintenance/Defragment", &defragment.base,
+				   &etcdserverpb__defragment_response__descriptor),
+			    "");
+	assert_string_equal(ask_as(fixture, token, "/etcdserverpb.Auth/UserList", &users.base,
+				   &etcdserverpb__auth_user_list_response__descriptor),
+			    "");
 }
 
 static void e133_each_watcher_is_permitted_by_itself(void **state)
 {
-	struct etcd_server_fixture		      *fixture = *state;
-	Etcdserverpb__AuthRoleRevokePermissionRequest revoke = ETCDSERVERPB__AUTH_ROLE_REVOKE_PERMISSION_REQUEST__INIT;
-	Etcdserverpb__WatchCreateRequest	      body = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
-	Etcdserverpb__WatchRequest		      request = ETCDSERVERPB__WATCH_REQUEST__INIT;
-	Etcdserverpb__WatchResponse		     *response;
-	char					      root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
-	static const char *const		      reasons[] = { "", "rpc error: code = PermissionDenied desc = etcdserver: permission denied",
-								    "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token" };
-	struct etcd_server_call			      call;
+	struct etcd_server_fixture		     *fixture = *state;
+	Etcdserverpb__AuthRoleRevokePermissionRequest revoke =
+		ETCDSERVERPB__AUTH_ROLE_REVOKE_PERMISSION_REQUEST__INIT;
+	Etcdserverpb__WatchCreateRequest body = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
+	Etcdserverpb__WatchRequest	 request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+	Etcdserverpb__WatchResponse	*response;
+	char				 root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
+	static const char *const	 reasons[] = {
+			"", "rpc error: code = PermissionDenied desc = etcdserver: permission denied",
+			"rpc error: code = Unauthenticated desc = etcdserver: invalid auth token"
+	};
+	struct etcd_server_call call;
 
 	open_two(fixture, root, user);
 	etcd_server_call_init(&call, fixture);
@@ -620,7 +691,8 @@ static void e133_each_watcher_is_permitted_by_itself(void **state)
 	body.key = etcd_bytes("p/");
 	body.range_end = etcd_bytes("p0");
 	for (int i = 0; i < 3; i++) {
-		if (i == 2) { /* the lease that p/a hung on is over meanwhile; who watches already goes on watching */
+		/* the lease that p/a hung on is over meanwhile; who watches already goes on watching */
+		if (i == 2) {
 			response = etcd_server_call_next(&call);
 			assert_int_equal(response->watch_id, 0);
 			assert_int_equal(response->n_events, 1);
@@ -639,7 +711,9 @@ static void e133_each_watcher_is_permitted_by_itself(void **state)
 		revoke.range_end = etcd_bytes("p0");
 		if (i == 0)
 			assert_string_equal(
-				ask_as(fixture, root, "/etcdserverpb.Auth/RoleRevokePermission", &revoke.base, &etcdserverpb__auth_role_revoke_permission_response__descriptor), "");
+				ask_as(fixture, root, "/etcdserverpb.Auth/RoleRevokePermission", &revoke.base,
+				       &etcdserverpb__auth_role_revoke_permission_response__descriptor),
+				"");
 		else
 			vdi_sim_advance(fixture->env, VD_SECONDS(301));
 	}
@@ -666,15 +740,17 @@ static void open_watch(struct etcd_server_call *call, struct etcd_server_fixture
 	FREE(response);
 }
 
-/* etcd checks permissions only when a watcher is created; there the watch goes on. A role that is taken away leaves it here, too. */
+/* etcd checks permissions only when a watcher is created; there the watch goes on. A role that is taken away
+ * leaves it here, too. */
 static void a_watch_ends_when_its_user_is_deleted(void **state)
 {
-	struct etcd_server_fixture		   *fixture = *state;
-	Etcdserverpb__AuthUserRevokeRoleRequest	    revoke = ETCDSERVERPB__AUTH_USER_REVOKE_ROLE_REQUEST__INIT;
-	Etcdserverpb__AuthUserChangePasswordRequest change = ETCDSERVERPB__AUTH_USER_CHANGE_PASSWORD_REQUEST__INIT;
-	Etcdserverpb__AuthUserDeleteRequest	    delete = ETCDSERVERPB__AUTH_USER_DELETE_REQUEST__INIT;
-	char					    root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
-	struct etcd_server_call			    watches[2];
+	struct etcd_server_fixture	       *fixture = *state;
+	Etcdserverpb__AuthUserRevokeRoleRequest revoke = ETCDSERVERPB__AUTH_USER_REVOKE_ROLE_REQUEST__INIT;
+	Etcdserverpb__AuthUserChangePasswordRequest change =
+		ETCDSERVERPB__AUTH_USER_CHANGE_PASSWORD_REQUEST__INIT;
+	Etcdserverpb__AuthUserDeleteRequest delete = ETCDSERVERPB__AUTH_USER_DELETE_REQUEST__INIT;
+	char			root[VDI_AUTH_TOKEN_SIZE], user[VDI_AUTH_TOKEN_SIZE];
+	struct etcd_server_call watches[2];
 
 	open_two(fixture, root, user);
 	open_watch(&watches[0], fixture, user);
@@ -682,10 +758,16 @@ static void a_watch_ends_when_its_user_is_deleted(void **state)
 	revoke.name = change.name = delete.name = (char *) "u";
 	revoke.role = (char *) "role";
 	change.password = (char *) "new";
-	assert_string_equal(ask_as(fixture, root, "/etcdserverpb.Auth/UserRevokeRole", &revoke.base, &etcdserverpb__auth_user_revoke_role_response__descriptor), "");
-	assert_string_equal(ask_as(fixture, root, "/etcdserverpb.Auth/UserChangePassword", &change.base, &etcdserverpb__auth_user_change_password_response__descriptor), "");
+	assert_string_equal(ask_as(fixture, root, "/etcdserverpb.Auth/UserRevokeRole", &revoke.base,
+				   &etcdserverpb__auth_user_revoke_role_response__descriptor),
+			    "");
+	assert_string_equal(ask_as(fixture, root, "/etcdserverpb.Auth/UserChangePassword", &change.base,
+				   &etcdserverpb__auth_user_change_password_response__descriptor),
+			    "");
 	assert_false(watches[0].is_finished);
-	assert_string_equal(ask_as(fixture, root, "/etcdserverpb.Auth/UserDelete", &delete.base, &etcdserverpb__auth_user_delete_response__descriptor), "");
+	assert_string_equal(ask_as(fixture, root, "/etcdserverpb.Auth/UserDelete", &delete.base,
+				   &etcdserverpb__auth_user_delete_response__descriptor),
+			    "");
 	assert_true(watches[0].is_finished);
 	assert_int_equal(watches[0].code, 16); /* Unauthenticated */
 	assert_string_equal(watches[0].text, "etcdserver: invalid auth token");
@@ -717,12 +799,15 @@ static void e162_alarms_users_and_ids_survive(void **state)
 			cluster_id = fixture.server->cluster_id;
 			add_user(&fixture, "root", "rp", "root");
 			enable(&fixture);
-			assert_status(vdi_serve_state_set_alarm(fixture.server->state, &alarm, true, &changed), VD_OK);
+			assert_status(
+				vdi_serve_state_set_alarm(fixture.server->state, &alarm, true, &changed),
+				VD_OK);
 			assert_true(changed);
 		} else {
 			assert_int_equal(fixture.server->cluster_id, cluster_id);
 			assert_true(vdi_auth_is_enabled(fixture.server->auth));
-			assert_int_equal(vdi_serve_state_alarms(fixture.server->state, VDI_ALARM_NOSPACE, NULL, 0), 1);
+			assert_int_equal(
+				vdi_serve_state_alarms(fixture.server->state, VDI_ALARM_NOSPACE, NULL, 0), 1);
 			assert_true(fixture.server->alarms & 1u << VDI_ALARM_NOSPACE);
 		}
 		etcd_server_fixture_close(&fixture);

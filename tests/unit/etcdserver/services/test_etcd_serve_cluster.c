@@ -1,4 +1,5 @@
-/* Cluster, health and maintenance of the etcd server without a network: what one member answers that stays alone. */
+/* Cluster, health and maintenance of the etcd server without a network: what one member answers that stays
+ * alone. */
 #include "etcd_server_fixture.h"
 
 #include <openssl/evp.h>
@@ -74,7 +75,8 @@ static void e120_ids_and_term_stay(void **state)
 	for (int i = 0; i < 3; i++) {
 		read = etcd_server_range(fixture, &request);
 		status = ETCD_ASK(fixture, "Maintenance/Status", &about, status_response);
-		assert_true(read->header->cluster_id != 0 && read->header->member_id != 0 && read->header->raft_term >= 1);
+		assert_true(read->header->cluster_id != 0 && read->header->member_id != 0 &&
+			    read->header->raft_term >= 1);
 		assert_int_equal(read->header->cluster_id, status->header->cluster_id);
 		assert_int_equal(read->header->member_id, status->header->member_id);
 		assert_int_equal(read->header->raft_term, status->header->raft_term);
@@ -103,7 +105,8 @@ static void e161_status(void **state)
 		assert_true(status->raftindex > index && status->raftappliedindex == status->raftindex);
 		index = status->raftindex;
 		assert_int_equal(status->raftterm, status->header->raft_term);
-		assert_true(status->dbsize > 0 && status->dbsizeinuse > 0 && status->dbsizeinuse <= status->dbsize);
+		assert_true(status->dbsize > 0 && status->dbsizeinuse > 0 &&
+			    status->dbsizeinuse <= status->dbsize);
 		assert_int_equal(status->dbsizequota, 2147483648);
 		assert_non_null(status->downgradeinfo);
 		assert_false(status->downgradeinfo->enabled);
@@ -112,10 +115,13 @@ static void e161_status(void **state)
 		ETCD_FREE(status);
 		etcd_server_put(fixture, "a", "1");
 	}
-	assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE, ETCDSERVERPB__ALARM_TYPE__NOSPACE), 1);
+	assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE,
+					   ETCDSERVERPB__ALARM_TYPE__NOSPACE),
+			 1);
 	status = ETCD_ASK(fixture, "Maintenance/Status", &request, status_response);
 	assert_int_equal(status->n_errors, 1);
-	(void) snprintf(wanted, sizeof wanted, "memberID:%llu alarm:NOSPACE", (unsigned long long) fixture->server->member_id);
+	(void) snprintf(wanted, sizeof wanted, "memberID:%llu alarm:NOSPACE",
+			(unsigned long long) fixture->server->member_id);
 	assert_string_equal(status->errors[0], wanted);
 	ETCD_FREE(status);
 }
@@ -136,7 +142,8 @@ static void e163_what_one_member_has_little_to_do_for(void **state)
 	move.targetid = fixture->server->member_id;
 	ETCD_FREE(ETCD_ASK(fixture, "Maintenance/MoveLeader", &move, move_leader_response));
 	move.targetid++;
-	etcd_server_ask_fails(fixture, "/etcdserverpb.Maintenance/MoveLeader", &move.base, VD_ETCD_BAD_LEADER_TRANSFEREE);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Maintenance/MoveLeader", &move.base,
+			      VD_ETCD_BAD_LEADER_TRANSFEREE);
 	for (int i = 0; i < 3; i++) {
 		if (i == 1)
 			etcd_server_put(fixture, "a", "1");
@@ -156,7 +163,8 @@ static void downgrade(struct etcd_server_fixture *fixture, int action, const cha
 	request.action = (Etcdserverpb__DowngradeRequest__DowngradeAction) action;
 	request.version = (char *) (uintptr_t) version;
 	if (code >= 0) {
-		etcd_server_ask_fails(fixture, "/etcdserverpb.Maintenance/Downgrade", &request.base, (enum vd_etcd_code) code);
+		etcd_server_ask_fails(fixture, "/etcdserverpb.Maintenance/Downgrade", &request.base,
+				      (enum vd_etcd_code) code);
 		return;
 	}
 	response = ETCD_ASK(fixture, "Maintenance/Downgrade", &request, downgrade_response);
@@ -166,17 +174,27 @@ static void downgrade(struct etcd_server_fixture *fixture, int action, const cha
 
 static void e162_alarms(void **state)
 {
-	enum { GET = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__GET, ON = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE, OFF = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE };
-	enum { NONE = ETCDSERVERPB__ALARM_TYPE__NONE, FULL = ETCDSERVERPB__ALARM_TYPE__NOSPACE, CORRUPT = ETCDSERVERPB__ALARM_TYPE__CORRUPT };
+	enum {
+		GET = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__GET,
+		ON = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE,
+		OFF = ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE
+	};
+	enum {
+		NONE = ETCDSERVERPB__ALARM_TYPE__NONE,
+		FULL = ETCDSERVERPB__ALARM_TYPE__NOSPACE,
+		CORRUPT = ETCDSERVERPB__ALARM_TYPE__CORRUPT
+	};
 	static const struct {
 		int	    action, type;
 		uint64_t    member;
 		const char *answer; /* types, each with its member */
 	} steps[] = {
-		{ GET, NONE, 0, "" },		    { ON, NONE, 7, "" },	    { GET, NONE, 0, "" },	     { OFF, FULL, 7, "" },
-		{ ON, FULL, 7, " 1@7" },	    { ON, FULL, 7, " 1@7" },	    { GET, FULL, 0, " 1@7" },	     { GET, FULL, 99, " 1@7" },
-		{ GET, CORRUPT, 7, "" },	    { ON, CORRUPT, 7, " 2@7" },	    { GET, NONE, 99, " 1@7 2@7" },   { OFF, FULL, 8, "" },
-		{ OFF, FULL, 7, " 1@7" },	    { OFF, FULL, 7, "" },	    { GET, NONE, 0, " 2@7" },	     { GET, FULL, 0, "" },
+		{ GET, NONE, 0, "" },	    { ON, NONE, 7, "" },	   { GET, NONE, 0, "" },
+		{ OFF, FULL, 7, "" },	    { ON, FULL, 7, " 1@7" },	   { ON, FULL, 7, " 1@7" },
+		{ GET, FULL, 0, " 1@7" },   { GET, FULL, 99, " 1@7" },	   { GET, CORRUPT, 7, "" },
+		{ ON, CORRUPT, 7, " 2@7" }, { GET, NONE, 99, " 1@7 2@7" }, { OFF, FULL, 8, "" },
+		{ OFF, FULL, 7, " 1@7" },   { OFF, FULL, 7, "" },	   { GET, NONE, 0, " 2@7" },
+		{ GET, FULL, 0, "" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(steps); i++) {
@@ -187,9 +205,11 @@ static void e162_alarms(void **state)
 		request.action = (Etcdserverpb__AlarmRequest__AlarmAction) steps[i].action;
 		request.alarm = (Etcdserverpb__AlarmType) steps[i].type;
 		request.memberid = steps[i].member;
-		response = ETCD_ASK((struct etcd_server_fixture *) *state, "Maintenance/Alarm", &request, alarm_response);
+		response = ETCD_ASK((struct etcd_server_fixture *) *state, "Maintenance/Alarm", &request,
+				    alarm_response);
 		for (size_t j = 0; j < response->n_alarms; j++)
-			(void) snprintf(text + strlen(text), sizeof text - strlen(text), " %d@%llu", (int) response->alarms[j]->alarm,
+			(void) snprintf(text + strlen(text), sizeof text - strlen(text), " %d@%llu",
+					(int) response->alarms[j]->alarm,
 					(unsigned long long) response->alarms[j]->memberid);
 		ETCD_FREE(response);
 		if (strcmp(text, steps[i].answer) != 0)
@@ -197,7 +217,8 @@ static void e162_alarms(void **state)
 	}
 }
 
-/* Pieces of at most 32 KiB that count down to 0, then the digest of all of them in a message of its own, then OK. */
+/* Pieces of at most 32 KiB that count down to 0, then the digest of all of them in a message of its own, then
+ * OK. */
 /* A client that reads slowly gets every message, in order, and each of them once. */
 static void e165_a_snapshot_waits_for_its_reader(void **state)
 {
@@ -221,7 +242,8 @@ static void e165_a_snapshot_waits_for_its_reader(void **state)
 		Etcdserverpb__SnapshotResponse *part;
 
 		assert_int_equal(call.count, count);
-		part = etcdserverpb__snapshot_response__unpack(NULL, call.sizes[count - 1], (const uint8_t *) call.messages[count - 1]);
+		part = etcdserverpb__snapshot_response__unpack(NULL, call.sizes[count - 1],
+							       (const uint8_t *) call.messages[count - 1]);
 		if (count == 1)
 			total = part->blob.len + part->remaining_bytes;
 		if (sent < total)
@@ -260,7 +282,8 @@ static void e165_the_messages_of_a_snapshot(void **state)
 	assert_int_equal(call.code, 0);
 	assert_true(call.count > 7);
 	for (size_t i = 0; i < call.count; i++) {
-		Etcdserverpb__SnapshotResponse *part = etcdserverpb__snapshot_response__unpack(NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
+		Etcdserverpb__SnapshotResponse *part = etcdserverpb__snapshot_response__unpack(
+			NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
 
 		assert_string_equal(part->version, "3.7.0");
 		if (i == 0)
@@ -296,7 +319,8 @@ static void e164_downgrades(void **state)
 	downgrade(*state, VALIDATE, "3.5", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
 	downgrade(*state, VALIDATE, "4.6", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
 	downgrade(*state, ENABLE, "3.5", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
-	downgrade(*state, ENABLE, "3.6", VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION); /* no older etcd can read these files */
+	downgrade(*state, ENABLE, "3.6",
+		  VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION); /* no older etcd can read these files */
 	downgrade(*state, CANCEL, "", -1);
 }
 
@@ -316,12 +340,17 @@ static void e166_members_are_not_changed(void **state)
 	add.n_peerurls = update.n_peerurls = 1;
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberAdd", &add.base, VD_ETCD_UNHEALTHY);
 	remove.id = update.id = promote.id = fixture->server->member_id;
-	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberRemove", &remove.base, VD_ETCD_MEMBER_NOT_ENOUGH_STARTED);
-	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberPromote", &promote.base, VD_ETCD_MEMBER_NOT_LEARNER);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberRemove", &remove.base,
+			      VD_ETCD_MEMBER_NOT_ENOUGH_STARTED);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberPromote", &promote.base,
+			      VD_ETCD_MEMBER_NOT_LEARNER);
 	remove.id = update.id = promote.id = fixture->server->member_id + 1;
-	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberRemove", &remove.base, VD_ETCD_MEMBER_NOT_FOUND);
-	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_NOT_FOUND);
-	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberPromote", &promote.base, VD_ETCD_MEMBER_NOT_FOUND);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberRemove", &remove.base,
+			      VD_ETCD_MEMBER_NOT_FOUND);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base,
+			      VD_ETCD_MEMBER_NOT_FOUND);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberPromote", &promote.base,
+			      VD_ETCD_MEMBER_NOT_FOUND);
 	members = ETCD_ASK(fixture, "Cluster/MemberList", &list, member_list_response);
 	assert_int_equal(members->n_members, 1);
 	ETCD_FREE(members);
@@ -330,7 +359,8 @@ static void e166_members_are_not_changed(void **state)
 static void expect_peer_urls(struct etcd_server_fixture *fixture, const char *first, const char *second)
 {
 	Etcdserverpb__MemberListRequest	  list = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
-	Etcdserverpb__MemberListResponse *members = ETCD_ASK(fixture, "Cluster/MemberList", &list, member_list_response);
+	Etcdserverpb__MemberListResponse *members =
+		ETCD_ASK(fixture, "Cluster/MemberList", &list, member_list_response);
 
 	assert_int_equal(members->n_members, 1);
 	assert_int_equal(members->members[0]->n_peerurls, second ? 2 : 1);
@@ -346,8 +376,15 @@ static void e160_peer_urls_can_be_changed(void **state)
 	struct etcd_server_fixture	   *fixture = *state;
 	Etcdserverpb__MemberUpdateRequest   update = ETCDSERVERPB__MEMBER_UPDATE_REQUEST__INIT;
 	Etcdserverpb__MemberUpdateResponse *response;
-	char				   *urls[] = { (char *) (uintptr_t) "http://127.0.0.1:1", (char *) (uintptr_t) "unixs:///tmp/peer" };
-	static const char *const	    bad[] = { "", "foo", "127.0.0.1:1", "ftp://127.0.0.1:1", "http://127.0.0.1", "http://127.0.0.1:1/path", "http://127.0.0.1:1 " };
+	char				   *urls[] = { (char *) (uintptr_t) "http://127.0.0.1:1",
+						       (char *) (uintptr_t) "unixs:///tmp/peer" };
+	static const char *const	    bad[] = { "",
+						      "foo",
+						      "127.0.0.1:1",
+						      "ftp://127.0.0.1:1",
+						      "http://127.0.0.1",
+						      "http://127.0.0.1:1/path",
+						      "http://127.0.0.1:1 " };
 
 	update.id = fixture->server->member_id;
 	update.peerurls = urls;
@@ -359,14 +396,17 @@ static void e160_peer_urls_can_be_changed(void **state)
 	expect_peer_urls(fixture, "http://127.0.0.1:1", "unixs:///tmp/peer");
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++) {
 		urls[1] = (char *) (uintptr_t) bad[i];
-		etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
+		etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base,
+				      VD_ETCD_MEMBER_BAD_URLS);
 	}
-	for (size_t size = 512; size < 1000; size += size < 520 ? 1 : 60) { /* too long for what a URL is copied to */
+	for (size_t size = 512; size < 1000;
+	     size += size < 520 ? 1 : 60) { /* too long for what a URL is copied to */
 		char url[1000] = "unix:///";
 
 		memset(url + 8, 'p', size - 8);
 		urls[1] = url;
-		etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
+		etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base,
+				      VD_ETCD_MEMBER_BAD_URLS);
 	}
 	for (size_t size = 511; size <= 512; size++) { /* the longest one that fits */
 		char url[513] = "http://";
@@ -375,7 +415,8 @@ static void e160_peer_urls_can_be_changed(void **state)
 		memcpy(url + size - 3, ":80", 3);
 		urls[1] = url;
 		if (size > 511) {
-			etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
+			etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base,
+					      VD_ETCD_MEMBER_BAD_URLS);
 			continue;
 		}
 		ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
@@ -384,7 +425,8 @@ static void e160_peer_urls_can_be_changed(void **state)
 		ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
 	}
 	update.n_peerurls = 0;
-	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base, VD_ETCD_MEMBER_BAD_URLS);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Cluster/MemberUpdate", &update.base,
+			      VD_ETCD_MEMBER_BAD_URLS);
 	expect_peer_urls(fixture, "http://127.0.0.1:1", "unixs:///tmp/peer");
 	update.n_peerurls = 1;
 	ETCD_FREE(ETCD_ASK(fixture, "Cluster/MemberUpdate", &update, member_update_response));
@@ -393,15 +435,15 @@ static void e160_peer_urls_can_be_changed(void **state)
 
 static void e123_headers_that_are_absent_or_say_nothing(void **state)
 {
-	struct etcd_server_fixture	  *fixture = *state;
-	Etcdserverpb__DefragmentRequest	   defragment = ETCDSERVERPB__DEFRAGMENT_REQUEST__INIT;
-	Etcdserverpb__MoveLeaderRequest	   move = ETCDSERVERPB__MOVE_LEADER_REQUEST__INIT;
-	Etcdserverpb__MemberListRequest	   list = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
-	Etcdserverpb__SnapshotRequest	   snapshot = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
-	Etcdserverpb__DefragmentResponse  *defragmented;
-	Etcdserverpb__MoveLeaderResponse  *moved;
-	Etcdserverpb__MemberListResponse  *members;
-	struct etcd_server_call		   call;
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__DefragmentRequest	  defragment = ETCDSERVERPB__DEFRAGMENT_REQUEST__INIT;
+	Etcdserverpb__MoveLeaderRequest	  move = ETCDSERVERPB__MOVE_LEADER_REQUEST__INIT;
+	Etcdserverpb__MemberListRequest	  list = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
+	Etcdserverpb__SnapshotRequest	  snapshot = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
+	Etcdserverpb__DefragmentResponse *defragmented;
+	Etcdserverpb__MoveLeaderResponse *moved;
+	Etcdserverpb__MemberListResponse *members;
+	struct etcd_server_call		  call;
 
 	etcd_server_put(fixture, "a", "1");
 	defragmented = ETCD_ASK(fixture, "Maintenance/Defragment", &defragment, defragment_response);
@@ -420,7 +462,8 @@ static void e123_headers_that_are_absent_or_say_nothing(void **state)
 	etcd_server_call_send(&call, &snapshot.base);
 	assert_true(call.is_finished && call.count > 1);
 	for (size_t i = 0; i < call.count; i++) {
-		Etcdserverpb__SnapshotResponse *part = etcdserverpb__snapshot_response__unpack(NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
+		Etcdserverpb__SnapshotResponse *part = etcdserverpb__snapshot_response__unpack(
+			NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
 
 		assert_null(part->header);
 		etcdserverpb__snapshot_response__free_unpacked(part, NULL);

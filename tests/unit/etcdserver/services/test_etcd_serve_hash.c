@@ -1,4 +1,5 @@
-/* etcdserver/services/serve_hash.c: which hash is answered when, and that the numbers are etcd's (the vectors of upstream's hash_test.go). */
+/* etcdserver/services/serve_hash.c: which hash is answered when, and that the numbers are etcd's (the vectors
+ * of upstream's hash_test.go). */
 #include "etcd_server_fixture.h"
 
 #include "actor_sim.h"
@@ -47,7 +48,8 @@ static void e471_a_hash_is_of_what_there_is(void **state)
 	is_compacted(fixture, 2);
 }
 
-/* What upstream's TestVerifyHashKVAfterCompactAndDefrag requires: the compaction takes records away, and the hash at its revision is still that of before. At revision 0 it is that of now. */
+/* What upstream's TestVerifyHashKVAfterCompactAndDefrag requires: the compaction takes records away, and the
+ * hash at its revision is still that of before. At revision 0 it is that of now. */
 static void e471_the_hash_of_before_a_compaction_stays(void **state)
 {
 	struct etcd_server_fixture     *fixture = *state;
@@ -89,7 +91,8 @@ static void e471_old_hashes_are_forgotten(void **state)
 	assert_int_equal(hash_of(fixture, 4, -1), before[4]);
 }
 
-/* The compaction to 3 takes away what the hash at 3 was of. The hash of before is the answer while at most nine others were asked for since; with ten it is made anew. */
+/* The compaction to 3 takes away what the hash at 3 was of. The hash of before is the answer while at most
+ * nine others were asked for since; with ten it is made anew. */
 static void e471_ten_hashes_are_remembered(void **state)
 {
 	for (int64_t others = 9; others <= 10; others++) {
@@ -114,7 +117,8 @@ static void e471_ten_hashes_are_remembered(void **state)
 	}
 }
 
-static struct etcd_server_call *post(struct etcd_server_fixture *fixture, const char *method, const ProtobufCMessage *request)
+static struct etcd_server_call *post(struct etcd_server_fixture *fixture, const char *method,
+				     const ProtobufCMessage *request)
 {
 	struct etcd_server_call *call = calloc(1, sizeof *call);
 
@@ -122,7 +126,8 @@ static struct etcd_server_call *post(struct etcd_server_fixture *fixture, const 
 	return call;
 }
 
-/* While writes go on, a hash is that of the revision that its answer names: asked for that revision afterwards, it is the same. */
+/* While writes go on, a hash is that of the revision that its answer names: asked for that revision
+ * afterwards, it is the same. */
 static void e1022_a_hash_and_its_revision_belong_together(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
@@ -140,9 +145,10 @@ static void e1022_a_hash_and_its_revision_belong_together(void **state)
 		(void) snprintf(value, sizeof value, "%zu", i);
 		put.key = etcd_bytes("k");
 		put.value = etcd_bytes(value);
-		calls[i] = i % 3 == 0	? post(fixture, "/etcdserverpb.KV/Put", &put.base)
-			   : i % 3 == 1 ? post(fixture, "/etcdserverpb.Maintenance/Hash", &hash.base)
-					: post(fixture, "/etcdserverpb.Maintenance/HashKV", &hash_kv_request.base);
+		calls[i] =
+			i % 3 == 0 ? post(fixture, "/etcdserverpb.KV/Put", &put.base) :
+			i % 3 == 1 ? post(fixture, "/etcdserverpb.Maintenance/Hash", &hash.base) :
+				     post(fixture, "/etcdserverpb.Maintenance/HashKV", &hash_kv_request.base);
 		for (size_t step = 0; step < i % 7; step++)
 			(void) vdi_sim_step(fixture->env);
 	}
@@ -150,16 +156,16 @@ static void e1022_a_hash_and_its_revision_belong_together(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(calls); i++) {
 		assert_true(calls[i]->is_finished && calls[i]->code == 0);
 		if (i % 3 == 1) {
-			Etcdserverpb__HashResponse *answer =
-				etcdserverpb__hash_response__unpack(NULL, calls[i]->sizes[0], (const uint8_t *) calls[i]->messages[0]);
+			Etcdserverpb__HashResponse *answer = etcdserverpb__hash_response__unpack(
+				NULL, calls[i]->sizes[0], (const uint8_t *) calls[i]->messages[0]);
 
 			assert_int_equal(hash_of(fixture, answer->header->revision, -1), answer->hash);
 			revisions_seen += answer->header->revision != last;
 			last = answer->header->revision;
 			ETCD_FREE(answer);
 		} else if (i % 3 == 2) {
-			Etcdserverpb__HashKVResponse *answer =
-				etcdserverpb__hash_kvresponse__unpack(NULL, calls[i]->sizes[0], (const uint8_t *) calls[i]->messages[0]);
+			Etcdserverpb__HashKVResponse *answer = etcdserverpb__hash_kvresponse__unpack(
+				NULL, calls[i]->sizes[0], (const uint8_t *) calls[i]->messages[0]);
 
 			assert_int_equal(answer->header->revision, answer->hash_revision);
 			assert_int_equal(hash_of(fixture, answer->hash_revision, -1), answer->hash);
@@ -173,7 +179,9 @@ static void e1022_a_hash_and_its_revision_belong_together(void **state)
 
 static const char *hash_key(int i)
 {
-	static const char *const names[] = { "alice", "bob", "celine", "dominik", "eve", "frederica", "gorge" };
+	static const char *const names[] = {
+		"alice", "bob", "celine", "dominik", "eve", "frederica", "gorge"
+	};
 
 	return i % 142 == 30 ? "zenek" : i % 71 == 30 ? "xavery" : names[i % 7];
 }
@@ -192,7 +200,10 @@ static void e472_golden_hashes_with_compactions_behind(void **state)
 		int64_t	 revision;
 		uint32_t hash;
 		int64_t	 compacted;
-	} wanted[] = { { 35, 4082599214, -1 }, { 106, 2279933401, 35 }, { 177, 3284231217, 106 }, { 248, 126286495, 177 } };
+	} wanted[] = { { 35, 4082599214, -1 },
+		       { 106, 2279933401, 35 },
+		       { 177, 3284231217, 106 },
+		       { 248, 126286495, 177 } };
 
 	for (int round = 0; round < 4; round++) {
 		Etcdserverpb__HashKVResponse *response;
@@ -255,7 +266,8 @@ static uint32_t checksum(uint32_t crc, const void *bytes, size_t size)
 	return ~crc;
 }
 
-/* A record as etcd has it on disk: its revision in 17 bytes, 18 of a deletion, and a KeyValue; of a deletion the key alone. */
+/* A record as etcd has it on disk: its revision in 17 bytes, 18 of a deletion, and a KeyValue; of a deletion
+ * the key alone. */
 static uint32_t checksum_record(uint32_t crc, uint8_t main, uint8_t sub, Mvccpb__KeyValue *kv, bool is_delete)
 {
 	const uint8_t place[18] = { [7] = main, [8] = '_', [16] = sub, [17] = 't' };
@@ -306,9 +318,10 @@ static void e402_records_are_hashed_as_etcd_writes_them(void **state)
 	expect_hash(fixture, 0, crc);
 }
 
-/* Upstream remembers the hashes of the last compactions, and of revision 0 once Compact(0) was done, and says those for ever after. */
-/* What etcd 3.7.3 says. At a revision whose transaction deleted all there was and made some of it again, nothing counts as kept, so nothing old is left out; one
- * revision on, all is as usual. */
+/* Upstream remembers the hashes of the last compactions, and of revision 0 once Compact(0) was done, and says
+ * those for ever after. */
+/* What etcd 3.7.3 says. At a revision whose transaction deleted all there was and made some of it again,
+ * nothing counts as kept, so nothing old is left out; one revision on, all is as usual. */
 static void e124_a_hash_says_of_which_revision_and_when(void **state)
 {
 	Etcdserverpb__HashKVResponse *response;
@@ -330,8 +343,8 @@ static void e470_a_revision_that_makes_everything_again_keeps_nothing(void **sta
 	Etcdserverpb__TxnResponse	*response;
 	Etcdserverpb__PutRequest	 put_a = ETCDSERVERPB__PUT_REQUEST__INIT;
 	Etcdserverpb__DeleteRangeRequest delete_all = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
-	Etcdserverpb__RequestOp		 ops[2] = { ETCDSERVERPB__REQUEST_OP__INIT, ETCDSERVERPB__REQUEST_OP__INIT };
-	Etcdserverpb__RequestOp		*list[2] = { &ops[0], &ops[1] };
+	Etcdserverpb__RequestOp	 ops[2] = { ETCDSERVERPB__REQUEST_OP__INIT, ETCDSERVERPB__REQUEST_OP__INIT };
+	Etcdserverpb__RequestOp *list[2] = { &ops[0], &ops[1] };
 
 	etcd_server_put_leased(fixture, "a", "1", 0);
 	etcd_server_put_leased(fixture, "b", "2", 0);

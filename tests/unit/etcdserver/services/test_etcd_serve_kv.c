@@ -1,4 +1,5 @@
-/* KV and limits of the etcd server without a network: requests and answers by protobuf-c, and the transcripts taken from a real etcd. */
+/* KV and limits of the etcd server without a network: requests and answers by protobuf-c, and the transcripts
+ * taken from a real etcd. */
 #include "etcd_server_fixture.h"
 
 #include "actor_sim.h"
@@ -6,9 +7,9 @@
 
 static void e121_header_is_whole_and_a_fresh_store_is_at_1(void **state)
 {
-	struct etcd_server_fixture    *fixture = *state;
-	Etcdserverpb__RangeRequest     request = ETCDSERVERPB__RANGE_REQUEST__INIT;
-	Etcdserverpb__RangeResponse   *response;
+	struct etcd_server_fixture  *fixture = *state;
+	Etcdserverpb__RangeRequest   request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RangeResponse *response;
 
 	request.key = etcd_bytes("a");
 	response = etcd_server_range(fixture, &request);
@@ -21,7 +22,8 @@ static void e121_header_is_whole_and_a_fresh_store_is_at_1(void **state)
 	ETCD_FREE(response);
 }
 
-static const char *range_with(struct etcd_server_fixture *fixture, const char *version, const char *has_leader)
+static const char *range_with(struct etcd_server_fixture *fixture, const char *version,
+			      const char *has_leader)
 {
 	static char		   text[540];
 	Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
@@ -32,7 +34,8 @@ static const char *range_with(struct etcd_server_fixture *fixture, const char *v
 	etcd_server_call_init(&call, fixture);
 	call.client_version = version;
 	call.has_leader = has_leader;
-	answer = etcd_server_ask(fixture, &call, "/etcdserverpb.KV/Range", &request.base, &etcdserverpb__range_response__descriptor);
+	answer = etcd_server_ask(fixture, &call, "/etcdserverpb.KV/Range", &request.base,
+				 &etcdserverpb__range_response__descriptor);
 	assert_true((answer == NULL) == (call.code != 0));
 	(void) snprintf(text, sizeof text, "%d %s", call.code, call.text);
 	if (answer)
@@ -53,7 +56,8 @@ static void open_watch_with(struct etcd_server_fixture *fixture, const char *ver
 	etcd_server_call_end(&call);
 }
 
-/* A client says which API it speaks, or does not; what is no text is refused, of calls and of streams. One member always has a leader. */
+/* A client says which API it speaks, or does not; what is no text is refused, of calls and of streams. One
+ * member always has a leader. */
 static void e141_the_version_of_the_client_is_text_and_counted(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
@@ -64,11 +68,13 @@ static void e141_the_version_of_the_client_is_text_and_counted(void **state)
 	assert_string_equal(range_with(fixture, "3.8", "true"), "0 ");
 	assert_string_equal(range_with(fixture, "3.8", NULL), "0 ");
 	assert_string_equal(range_with(fixture, "3\xff", NULL), "3 etcdserver: invalid client api version");
-	assert_string_equal(range_with(fixture, "\xc0\x80", NULL), "3 etcdserver: invalid client api version");
+	assert_string_equal(range_with(fixture, "\xc0\x80", NULL),
+			    "3 etcdserver: invalid client api version");
 	assert_string_equal(range_with(fixture, "\"}\n\xc3\xa9", NULL), "0 ");
 	assert_string_equal(range_with(fixture, "", NULL), "0 ");
 	assert_string_equal(range_with(fixture, "0123456789abcde", NULL), "0 ");
-	assert_string_equal(range_with(fixture, "0123456789abcdef", NULL), "0 "); /* too long for a label of ours */
+	assert_string_equal(range_with(fixture, "0123456789abcdef", NULL),
+			    "0 "); /* too long for a label of ours */
 	open_watch_with(fixture, "3.8", 0);
 	open_watch_with(fixture, "3.8\xed\xa0\x80", 3);
 	for (int i = 0; i < 100; i++) {
@@ -79,13 +85,20 @@ static void e141_the_version_of_the_client_is_text_and_counted(void **state)
 	vdi_serve_clients_render(&fixture->server->clients, &body);
 	vdi_buffer_append(&body, (struct vd_bytes) { "", 1 });
 	assert_status(vdi_buffer_status(&body), VD_OK);
-	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "etcd_server_client_requests_total{client_api_version=\"unknown\",type=\"unary\"} 1\n"));
-	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"3.8\",type=\"unary\"} 2\n"));
-	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"3.8\",type=\"stream\"} 1\n"));
-	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"0123456789abcde\",type=\"unary\"} 1\n"));
-	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"9.11\",type=\"unary\"} 1\n"));
+	assert_non_null(strstr(
+		vdi_buffer_bytes(&body).data,
+		"etcd_server_client_requests_total{client_api_version=\"unknown\",type=\"unary\"} 1\n"));
+	assert_non_null(
+		strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"3.8\",type=\"unary\"} 2\n"));
+	assert_non_null(
+		strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"3.8\",type=\"stream\"} 1\n"));
+	assert_non_null(strstr(vdi_buffer_bytes(&body).data,
+			       "{client_api_version=\"0123456789abcde\",type=\"unary\"} 1\n"));
+	assert_non_null(
+		strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"9.11\",type=\"unary\"} 1\n"));
 	assert_null(strstr(vdi_buffer_bytes(&body).data, "\"9.12\"")); /* what a client makes up is bounded */
-	assert_non_null(strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"other\",type=\"unary\"} 91\n"));
+	assert_non_null(
+		strstr(vdi_buffer_bytes(&body).data, "{client_api_version=\"other\",type=\"unary\"} 91\n"));
 	vdi_buffer_fini(&body);
 }
 
@@ -95,19 +108,27 @@ static void e103_unknown_method_is_unimplemented(void **state)
 	struct etcd_server_call	   call;
 
 	etcd_server_call_init(&call, *state);
-	assert_null(etcd_server_ask(*state, &call, "/etcdserverpb.KV/Nothing", &request.base, &etcdserverpb__range_response__descriptor));
+	assert_null(etcd_server_ask(*state, &call, "/etcdserverpb.KV/Nothing", &request.base,
+				    &etcdserverpb__range_response__descriptor));
 	assert_int_equal(call.code, 12);
 	assert_string_equal(call.text, "unknown method Nothing for service etcdserverpb.KV");
 	etcd_server_call_init(&call, *state);
-	assert_null(etcd_server_ask(*state, &call, "/v3lockpb.Lock/Lock", &request.base, &etcdserverpb__range_response__descriptor));
+	assert_null(etcd_server_ask(*state, &call, "/v3lockpb.Lock/Lock", &request.base,
+				    &etcdserverpb__range_response__descriptor));
 	assert_string_equal(call.text, "unknown service v3lockpb.Lock");
 }
 
 static void e104_unknown_fields_are_ignored_and_garbage_is_refused(void **state)
 {
 	/* key a; field 99 as a group with a nested one; field 3 (limit) as bytes: unknown too */
-	static const uint8_t good[] = { 0x0a, 1, 'a', 0x9b, 6, 0x08, 1, 0x13, 0x14, 0x9c, 6, 0x1a, 2, 'x', 'y' };
-	static const uint8_t bad[][4] = { { 0x0a, 5, 'a', 'b' }, { 0xff, 0xff, 0xff, 0xff }, { 0x0c, 0, 0, 0 }, { 0x0b, 0x0b, 0x0b, 0x0b }, { 0x00, 1, 2, 3 } };
+	static const uint8_t good[] = {
+		0x0a, 1, 'a', 0x9b, 6, 0x08, 1, 0x13, 0x14, 0x9c, 6, 0x1a, 2, 'x', 'y'
+	};
+	static const uint8_t	bad[][4] = { { 0x0a, 5, 'a', 'b' },
+					     { 0xff, 0xff, 0xff, 0xff },
+					     { 0x0c, 0, 0, 0 },
+					     { 0x0b, 0x0b, 0x0b, 0x0b },
+					     { 0x00, 1, 2, 3 } };
 	struct etcd_server_call call;
 
 	etcd_server_call_init(&call, *state);
@@ -127,11 +148,11 @@ static void e104_unknown_fields_are_ignored_and_garbage_is_refused(void **state)
 
 static void e1101_unary_transcript(void **state)
 {
-	struct etcd_server_fixture     *fixture = *state;
-	Etcdserverpb__LeaseGrantRequest lease = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
-	Etcdserverpb__CompactionRequest compact = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
-	Etcdserverpb__RangeRequest	request = ETCDSERVERPB__RANGE_REQUEST__INIT;
-	Etcdserverpb__RangeResponse    *response;
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__LeaseGrantRequest	  lease = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
+	Etcdserverpb__CompactionRequest	  compact = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
+	Etcdserverpb__RangeRequest	  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RangeResponse	 *response;
 	Etcdserverpb__CompactionResponse *compacted;
 
 	compacted = ETCD_ASK(fixture, "KV/Compact", &compact, compaction_response);
@@ -144,7 +165,8 @@ static void e1101_unary_transcript(void **state)
 	etcd_server_ask_fails(fixture, "/etcdserverpb.Lease/LeaseGrant", &lease.base, VD_ETCD_LEASE_EXIST);
 	lease.id = 79;
 	lease.ttl = 9000000001;
-	etcd_server_ask_fails(fixture, "/etcdserverpb.Lease/LeaseGrant", &lease.base, VD_ETCD_LEASE_TTL_TOO_LARGE);
+	etcd_server_ask_fails(fixture, "/etcdserverpb.Lease/LeaseGrant", &lease.base,
+			      VD_ETCD_LEASE_TTL_TOO_LARGE);
 	etcd_server_grant(fixture, 78, 500, 500);
 	assert_int_equal(etcd_server_put_leased(fixture, "b", "9", 0), 2);
 	assert_int_equal(etcd_server_put_leased(fixture, "a", "8", 78), 3);
@@ -202,7 +224,8 @@ static void fill(struct etcd_server_fixture *fixture)
 	(void) etcd_server_put_leased(fixture, "r/1", "0", 0);
 }
 
-static void expect_keys(struct etcd_server_fixture *fixture, const Etcdserverpb__RangeRequest *options, const char *keys, bool more, int64_t count)
+static void expect_keys(struct etcd_server_fixture *fixture, const Etcdserverpb__RangeRequest *options,
+			const char *keys, bool more, int64_t count)
 {
 	Etcdserverpb__RangeRequest   request = *options;
 	Etcdserverpb__RangeResponse *response;
@@ -291,7 +314,8 @@ static void e429_keys_only(void **state)
 	request.key = etcd_bytes("a");
 	request.keys_only = true;
 	for (int by_value = 0; by_value < 2; by_value++) {
-		request.sort_target = by_value ? ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__VALUE : ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__KEY;
+		request.sort_target = by_value ? ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__VALUE :
+						 ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__KEY;
 		response = etcd_server_range(fixture, &request);
 		assert_int_equal(response->n_kvs, 1);
 		assert_int_equal(response->kvs[0]->value.len, 0);
@@ -338,7 +362,8 @@ static void e430_reads_see_what_was_acknowledged(void **state)
 	}
 }
 
-/* As kube-apiserver pages: the second page begins behind the last key of the first and is of the same revision, whatever has been written in between. */
+/* As kube-apiserver pages: the second page begins behind the last key of the first and is of the same
+ * revision, whatever has been written in between. */
 static void e603_e604_e605_pages_of_one_revision(void **state)
 {
 	struct etcd_server_fixture  *fixture = *state;
@@ -453,8 +478,9 @@ static void e431_range_stream_is_one_range_in_chunks(void **state)
 	assert_true(call.is_finished);
 	assert_int_equal(call.code, 0);
 	for (size_t i = 0; i < call.count; i++) {
-		Etcdserverpb__RangeStreamResponse *part = etcdserverpb__range_stream_response__unpack(NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
-		bool				   is_last = i + 1 == call.count;
+		Etcdserverpb__RangeStreamResponse *part = etcdserverpb__range_stream_response__unpack(
+			NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
+		bool is_last = i + 1 == call.count;
 
 		assert_int_equal(part->range_response->header != NULL, is_last);
 		if (i == 0)
@@ -477,7 +503,8 @@ static void e431_range_stream_is_one_range_in_chunks(void **state)
 	etcd_server_call_end(&call);
 	request.sort_order = ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__DESCEND;
 	etcd_server_call_init(&call, fixture);
-	assert_null(etcd_server_ask(fixture, &call, "/etcdserverpb.KV/RangeStream", &request.base, &etcdserverpb__range_response__descriptor));
+	assert_null(etcd_server_ask(fixture, &call, "/etcdserverpb.KV/RangeStream", &request.base,
+				    &etcdserverpb__range_response__descriptor));
 	assert_string_equal(call.text, "RangeStream does not support custom sort orders");
 }
 
@@ -519,17 +546,20 @@ static void e431_a_sorted_stream_is_sorted_as_one(void **state)
 		assert_int_equal(call.code, 0);
 		assert_true(call.count > 1);
 		for (size_t part_at = 0; part_at < call.count; part_at++) {
-			Etcdserverpb__RangeStreamResponse *part = etcdserverpb__range_stream_response__unpack(NULL, call.sizes[part_at], (const uint8_t *) call.messages[part_at]);
+			Etcdserverpb__RangeStreamResponse *part = etcdserverpb__range_stream_response__unpack(
+				NULL, call.sizes[part_at], (const uint8_t *) call.messages[part_at]);
 			const Etcdserverpb__RangeResponse *range = part->range_response;
 			bool				   is_last = part_at + 1 == call.count;
 
 			for (size_t j = 0; j < range->n_kvs; j++, next++) {
 				assert_true(next < whole->n_kvs);
 				assert_int_equal(range->kvs[j]->key.len, whole->kvs[next]->key.len);
-				assert_memory_equal(range->kvs[j]->key.data, whole->kvs[next]->key.data, whole->kvs[next]->key.len);
+				assert_memory_equal(range->kvs[j]->key.data, whole->kvs[next]->key.data,
+						    whole->kvs[next]->key.len);
 				assert_int_equal(range->kvs[j]->value.len, whole->kvs[next]->value.len);
 				assert_int_equal(range->kvs[j]->mod_revision, whole->kvs[next]->mod_revision);
-				assert_int_equal(range->kvs[j]->create_revision, whole->kvs[next]->create_revision);
+				assert_int_equal(range->kvs[j]->create_revision,
+						 whole->kvs[next]->create_revision);
 				assert_int_equal(range->kvs[j]->version, whole->kvs[next]->version);
 				assert_int_equal(range->kvs[j]->lease, whole->kvs[next]->lease);
 			}
@@ -581,9 +611,9 @@ static void e466_leases_and_transactions_have_a_cost(void **state)
 	struct etcd_server_fixture     *fixture = *state;
 	Etcdserverpb__LeaseGrantRequest lease = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
 	Etcdserverpb__PutRequest	put = ETCDSERVERPB__PUT_REQUEST__INIT, other;
-	Etcdserverpb__RequestOp		op = ETCDSERVERPB__REQUEST_OP__INIT, other_op, *ops[] = { &op, &other_op };
-	Etcdserverpb__TxnRequest	txn = ETCDSERVERPB__TXN_REQUEST__INIT;
-	struct vd_store_status		status;
+	Etcdserverpb__RequestOp	 op = ETCDSERVERPB__REQUEST_OP__INIT, other_op, *ops[] = { &op, &other_op };
+	Etcdserverpb__TxnRequest txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	struct vd_store_status	 status;
 
 	lease.ttl = 100;
 	put.key = etcd_bytes("k");
@@ -602,18 +632,25 @@ static void e466_leases_and_transactions_have_a_cost(void **state)
 		const int64_t costs[] = { 64, 2 * (256 + 1 + 5) };
 
 		for (size_t i = 0; i < VDI_ARRAY_SIZE(costs); i++) {
-			const char		*method = i == 0 ? "/etcdserverpb.Lease/LeaseGrant" : "/etcdserverpb.KV/Txn";
-			const ProtobufCMessage	*request = i == 0 ? &lease.base : &txn.base;
+			const char *method =
+				i == 0 ? "/etcdserverpb.Lease/LeaseGrant" : "/etcdserverpb.KV/Txn";
+			const ProtobufCMessage *request = i == 0 ? &lease.base : &txn.base;
 
 			assert_status(vd_store_status_get(fixture->store, &status), VD_OK);
 			fixture->server->options.quota_bytes = status.size_bytes + costs[i] + fits;
 			if (fits) {
-				ETCD_FREE(etcd_server_ask(fixture, NULL, method, request,
-							  i == 0 ? &etcdserverpb__lease_grant_response__descriptor : &etcdserverpb__txn_response__descriptor));
+				ETCD_FREE(etcd_server_ask(
+					fixture, NULL, method, request,
+					i == 0 ? &etcdserverpb__lease_grant_response__descriptor :
+						 &etcdserverpb__txn_response__descriptor));
 				continue;
 			}
 			etcd_server_ask_fails(fixture, method, request, VD_ETCD_NO_SPACE);
-			assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE, ETCDSERVERPB__ALARM_TYPE__NOSPACE), 1);
+			assert_int_equal(
+				etcd_server_alarm(fixture,
+						  ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE,
+						  ETCDSERVERPB__ALARM_TYPE__NOSPACE),
+				1);
 		}
 	}
 	/* Neither the grant nor what was refused has made a revision. */
@@ -623,11 +660,11 @@ static void e466_leases_and_transactions_have_a_cost(void **state)
 
 static void e466_e467_quota_raises_the_alarm_and_it_stays(void **state)
 {
-	struct etcd_server_fixture    *fixture = *state;
-	Etcdserverpb__PutRequest       request = ETCDSERVERPB__PUT_REQUEST__INIT;
+	struct etcd_server_fixture     *fixture = *state;
+	Etcdserverpb__PutRequest	request = ETCDSERVERPB__PUT_REQUEST__INIT;
 	Etcdserverpb__LeaseGrantRequest lease = ETCDSERVERPB__LEASE_GRANT_REQUEST__INIT;
-	Etcdserverpb__StatusRequest    status = ETCDSERVERPB__STATUS_REQUEST__INIT;
-	Etcdserverpb__StatusResponse  *answer;
+	Etcdserverpb__StatusRequest	status = ETCDSERVERPB__STATUS_REQUEST__INIT;
+	Etcdserverpb__StatusResponse   *answer;
 
 	fixture->server->options.quota_bytes = 300;
 	(void) etcd_server_put_leased(fixture, "a", "1", 0); /* 258 */
@@ -646,18 +683,25 @@ static void e466_e467_quota_raises_the_alarm_and_it_stays(void **state)
 	assert_non_null(strstr(answer->errors[0], " alarm:NOSPACE"));
 	ETCD_FREE(answer);
 	for (size_t left = 2; left--;)
-		assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE, ETCDSERVERPB__ALARM_TYPE__NOSPACE), left);
+		assert_int_equal(etcd_server_alarm(fixture,
+						   ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE,
+						   ETCDSERVERPB__ALARM_TYPE__NOSPACE),
+				 left);
 	(void) etcd_server_put_leased(fixture, "a", "1", 0);
 }
 
-/* What real etcd 3.7.3 answers while the alarm is active: reads go on, also in transactions, of which nested ones count as writes. */
+/* What real etcd 3.7.3 answers while the alarm is active: reads go on, also in transactions, of which nested
+ * ones count as writes. */
 static void e457_e468_nothing_is_written_while_corrupt(void **state)
 {
-	static const Etcdserverpb__RequestOp__RequestCase kinds[] = { ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE, ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT,
-								      ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_DELETE_RANGE,
-								      ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_TXN };
-	struct etcd_server_fixture	*fixture = *state;
-	Etcdserverpb__PutRequest	 request = ETCDSERVERPB__PUT_REQUEST__INIT;
+	static const Etcdserverpb__RequestOp__RequestCase kinds[] = {
+		ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE,
+		ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT,
+		ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_DELETE_RANGE,
+		ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_TXN
+	};
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__PutRequest    request = ETCDSERVERPB__PUT_REQUEST__INIT;
 	Etcdserverpb__DeleteRangeRequest delete = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
 	Etcdserverpb__TxnRequest	 txn = ETCDSERVERPB__TXN_REQUEST__INIT;
 	Etcdserverpb__CompactionRequest	 compact = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
@@ -669,7 +713,9 @@ static void e457_e468_nothing_is_written_while_corrupt(void **state)
 
 	etcd_server_grant(fixture, 7, 100, 100);
 	(void) etcd_server_put_leased(fixture, "a", "1", 7);
-	assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE, ETCDSERVERPB__ALARM_TYPE__CORRUPT), 1);
+	assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__ACTIVATE,
+					   ETCDSERVERPB__ALARM_TYPE__CORRUPT),
+			 1);
 	request.key = delete.key = range.key = etcd_bytes("a");
 	compact.revision = 2;
 	lease.ttl = 100;
@@ -688,11 +734,13 @@ static void e457_e468_nothing_is_written_while_corrupt(void **state)
 	ETCD_FREE(ETCD_ASK(fixture, "KV/Txn", &txn, txn_response)); /* without operations */
 	for (unsigned branch = 0; branch < 2; branch++)
 		for (size_t i = 0; i < VDI_ARRAY_SIZE(kinds); i++) {
-			Etcdserverpb__RequestOp	  ops[2] = { ETCDSERVERPB__REQUEST_OP__INIT, ETCDSERVERPB__REQUEST_OP__INIT };
-			Etcdserverpb__RequestOp	 *list[] = { &ops[0], &ops[1] };
-			Etcdserverpb__TxnRequest  both = ETCDSERVERPB__TXN_REQUEST__INIT;
+			Etcdserverpb__RequestOp	 ops[2] = { ETCDSERVERPB__REQUEST_OP__INIT,
+							    ETCDSERVERPB__REQUEST_OP__INIT };
+			Etcdserverpb__RequestOp *list[] = { &ops[0], &ops[1] };
+			Etcdserverpb__TxnRequest both = ETCDSERVERPB__TXN_REQUEST__INIT;
 
-			/* A range, and one more operation in the branch that is chosen or in the other one. */
+			/* A range, and one more operation in the branch that is chosen or in the other
+			 * one. */
 			ops[0].request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
 			ops[0].request_range = &range;
 			ops[1].request_case = kinds[i];
@@ -710,13 +758,17 @@ static void e457_e468_nothing_is_written_while_corrupt(void **state)
 			if (i == 0)
 				ETCD_FREE(ETCD_ASK(fixture, "KV/Txn", &both, txn_response));
 			else
-				etcd_server_ask_fails(fixture, "/etcdserverpb.KV/Txn", &both.base, VD_ETCD_CORRUPT);
+				etcd_server_ask_fails(fixture, "/etcdserverpb.KV/Txn", &both.base,
+						      VD_ETCD_CORRUPT);
 		}
-	assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE, ETCDSERVERPB__ALARM_TYPE__CORRUPT), 1);
+	assert_int_equal(etcd_server_alarm(fixture, ETCDSERVERPB__ALARM_REQUEST__ALARM_ACTION__DEACTIVATE,
+					   ETCDSERVERPB__ALARM_TYPE__CORRUPT),
+			 1);
 	assert_int_equal(etcd_server_put_leased(fixture, "a", "2", 7), 3);
 }
 
-/* A stream reads each chunk at its revision, so a compaction above that revision ends it, and the keys sent so far are no answer. */
+/* A stream reads each chunk at its revision, so a compaction above that revision ends it, and the keys sent
+ * so far are no answer. */
 static void e431_a_compaction_ends_the_stream(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
@@ -741,7 +793,8 @@ static void e431_a_compaction_ends_the_stream(void **state)
 
 static void e135_a_stream_is_neither_sorted_nor_filtered(void **state)
 {
-	static const char *const texts[] = { "RangeStream does not support custom sort orders", "RangeStream does not support revision filters" };
+	static const char *const texts[] = { "RangeStream does not support custom sort orders",
+					     "RangeStream does not support revision filters" };
 
 	for (int i = 0; i < 6; i++) {
 		Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
@@ -750,11 +803,15 @@ static void e135_a_stream_is_neither_sorted_nor_filtered(void **state)
 		request.key = etcd_bytes("k");
 		request.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__MOD;
 		if (i < 2)
-			request.sort_order = i ? ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__DESCEND : ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__ASCEND;
+			request.sort_order = i ? ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__DESCEND :
+						 ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__ASCEND;
 		else
-			*(int64_t *const[]) { &request.min_mod_revision, &request.max_mod_revision, &request.min_create_revision, &request.max_create_revision }[i - 2] = 1;
+			*(int64_t *const[]) { &request.min_mod_revision, &request.max_mod_revision,
+					      &request.min_create_revision,
+					      &request.max_create_revision }[i - 2] = 1;
 		etcd_server_call_init(&call, *state);
-		assert_null(etcd_server_ask(*state, &call, "/etcdserverpb.KV/RangeStream", &request.base, &etcdserverpb__range_response__descriptor));
+		assert_null(etcd_server_ask(*state, &call, "/etcdserverpb.KV/RangeStream", &request.base,
+					    &etcdserverpb__range_response__descriptor));
 		assert_int_equal(call.code, VDI_RPC_UNIMPLEMENTED);
 		assert_string_equal(call.text, texts[i >= 2]);
 	}
@@ -763,7 +820,9 @@ static void e135_a_stream_is_neither_sorted_nor_filtered(void **state)
 /* Each request has the fault of its row and all faults of the rows below. */
 static void e440_the_first_fault_of_a_put_is_told(void **state)
 {
-	static const enum vd_etcd_code faults[] = { VD_ETCD_EMPTY_KEY, VD_ETCD_VALUE_PROVIDED, VD_ETCD_LEASE_PROVIDED, VD_ETCD_LEASE_NOT_FOUND, VD_ETCD_KEY_NOT_FOUND };
+	static const enum vd_etcd_code faults[] = { VD_ETCD_EMPTY_KEY, VD_ETCD_VALUE_PROVIDED,
+						    VD_ETCD_LEASE_PROVIDED, VD_ETCD_LEASE_NOT_FOUND,
+						    VD_ETCD_KEY_NOT_FOUND };
 	Etcdserverpb__PutRequest       request = ETCDSERVERPB__PUT_REQUEST__INIT;
 
 	for (int i = 0; i < (int) VDI_ARRAY_SIZE(faults); i++) {

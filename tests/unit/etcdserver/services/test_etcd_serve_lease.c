@@ -6,7 +6,7 @@
 
 static void e503_keep_alive_stream(void **state)
 {
-	struct etcd_server_fixture	  *fixture = *state;
+	struct etcd_server_fixture	   *fixture = *state;
 	Etcdserverpb__LeaseKeepAliveRequest request = ETCDSERVERPB__LEASE_KEEP_ALIVE_REQUEST__INIT;
 	struct etcd_server_call		    call;
 	static const struct {
@@ -24,11 +24,13 @@ static void e503_keep_alive_stream(void **state)
 		request.id = steps[i].id;
 		etcd_server_call_send(&call, &request.base);
 		if (call.count == i) {
-			assert_int_equal(call.wanted, 0); /* who does not read his answers is not read either */
+			assert_int_equal(call.wanted,
+					 0); /* who does not read his answers is not read either */
 			etcd_server_call_make_room(&call, 1);
 		}
 		assert_int_equal(call.count, i + 1);
-		response = etcdserverpb__lease_keep_alive_response__unpack(NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
+		response = etcdserverpb__lease_keep_alive_response__unpack(
+			NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
 		assert_int_equal(response->id, steps[i].id);
 		assert_int_equal(response->ttl, steps[i].ttl);
 		etcdserverpb__lease_keep_alive_response__free_unpacked(response, NULL);
@@ -47,7 +49,8 @@ static void e505_leases_by_remaining_time(void **state)
 	etcd_server_grant(*state, 1, 300, 300);
 	etcd_server_grant(*state, -2, 100, 100);
 	etcd_server_grant(*state, 3, 200, 200);
-	response = ETCD_ASK((struct etcd_server_fixture *) *state, "Lease/LeaseLeases", &request, lease_leases_response);
+	response = ETCD_ASK((struct etcd_server_fixture *) *state, "Lease/LeaseLeases", &request,
+			    lease_leases_response);
 	assert_int_equal(response->n_leases, 3);
 	assert_int_equal(response->leases[0]->id, -2);
 	assert_int_equal(response->leases[1]->id, 3);

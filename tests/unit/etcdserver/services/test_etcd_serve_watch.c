@@ -42,11 +42,14 @@ static void e1101_watch_transcript(void **state)
 	EXPECT(test, "nothing");
 }
 
-/* Whatever is wrong with it: it says so under no id, and neither the stream nor the watcher 0 is the worse for it. */
+/* Whatever is wrong with it: it says so under no id, and neither the stream nor the watcher 0 is the worse
+ * for it. */
 static void e313_a_creation_that_fails_concerns_nobody_else(void **state)
 {
-	struct watch_test *test = *state;
-	const struct create wrong[] = { { .key = "k", .end = "a" }, { .key = "k", .id = 7 }, { .key = "k", .start = -5 } };
+	struct watch_test  *test = *state;
+	const struct create wrong[] = { { .key = "k", .end = "a" },
+					{ .key = "k", .id = 7 },
+					{ .key = "k", .start = -5 } };
 
 	create(test, (struct create) { .key = "k" });
 	EXPECT(test, "h1 id0 created");
@@ -68,7 +71,8 @@ static void e313_a_creation_that_fails_concerns_nobody_else(void **state)
 	assert_false(test->call.is_finished);
 }
 
-/* Everything that is there already comes after the answer that names the watch, and so does what is written in the same moment. */
+/* Everything that is there already comes after the answer that names the watch, and so does what is written
+ * in the same moment. */
 static void e315_created_comes_before_every_event(void **state)
 {
 	struct watch_test *test = *state;
@@ -105,7 +109,8 @@ static void e316_a_cancel_ends_one_watch(void **state)
 }
 
 /* No union at all, an empty one of a future kind, and fields that nobody knows. */
-static void was_put(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void was_put(void *arg, vd_status status, const struct vd_txn_result *result,
+		    const struct vd_error *error)
 {
 	(void) arg;
 	(void) result;
@@ -113,7 +118,8 @@ static void was_put(void *arg, vd_status status, const struct vd_txn_result *res
 	assert_status(status, VD_OK);
 }
 
-/* A cancel while an event is on its way, at each step of that way: the event comes before the end or not at all, and the other watch sees every one. */
+/* A cancel while an event is on its way, at each step of that way: the event comes before the end or not at
+ * all, and the other watch sees every one. */
 static void e316_a_cancel_meets_an_event(void **state)
 {
 	struct watch_test    *test = *state;
@@ -151,8 +157,8 @@ static void e316_a_cancel_meets_an_event(void **state)
 
 static void e318_unknown_requests_are_ignored(void **state)
 {
-	struct watch_test    *test = *state;
-	static const uint8_t  unknown_kind[] = { 0x22, 2, 0x08, 1 }, unknown_field[] = { 0xa2, 6, 1, 'x' };
+	struct watch_test   *test = *state;
+	static const uint8_t unknown_kind[] = { 0x22, 2, 0x08, 1 }, unknown_field[] = { 0xa2, 6, 1, 'x' };
 
 	create(test, (struct create) { .key = "k" });
 	EXPECT(test, "h1 id0 created");
@@ -168,8 +174,8 @@ static void e318_unknown_requests_are_ignored(void **state)
 /* What is no message ends the stream, and what came behind it is not looked at. */
 static void e318_a_malformed_request_is_the_last(void **state)
 {
-	struct watch_test    *test = *state;
-	static const uint8_t  malformed[] = { 0x0a, 9, 1 };
+	struct watch_test   *test = *state;
+	static const uint8_t malformed[] = { 0x0a, 9, 1 };
 
 	create(test, (struct create) { .key = "k" });
 	EXPECT(test, "h1 id0 created");
@@ -181,7 +187,8 @@ static void e318_a_malformed_request_is_the_last(void **state)
 	EXPECT(test, "nothing");
 }
 
-/* Of created, failed, canceled and progress alike: who answers, and the revision of the moment (next() looks at the cluster). */
+/* Of created, failed, canceled and progress alike: who answers, and the revision of the moment (next() looks
+ * at the cluster). */
 static void e320_control_answers_have_whole_headers(void **state)
 {
 	struct watch_test *test = *state;
@@ -205,7 +212,8 @@ static void e320_control_answers_have_whole_headers(void **state)
 	EXPECT(test, "nothing");
 }
 
-/* The header of what is caught up with is where the store stands, not where the batch ends: nobody may take it for progress. */
+/* The header of what is caught up with is where the store stands, not where the batch ends: nobody may take
+ * it for progress. */
 static void e337_catching_up_says_where_the_store_stands(void **state)
 {
 	struct watch_test *test = *state;
@@ -270,7 +278,8 @@ static void e314_automatic_ids_skip_those_in_use(void **state)
 	create(*state, (struct create) { .key = "a" });
 	EXPECT(*state, "h1 id2 created");
 	create(*state, (struct create) { .key = "a", .id = -1 });
-	EXPECT(*state, "h1 id-1 created canceled reason mvcc: duplicate watch ID provided on the WatchStream");
+	EXPECT(*state,
+	       "h1 id-1 created canceled reason mvcc: duplicate watch ID provided on the WatchStream");
 	cancel(*state, 0);
 	EXPECT(*state, "h1 id0 canceled");
 	create(*state, (struct create) { .key = "a" });
@@ -301,11 +310,13 @@ static void e339_filters(void **state)
 	EXPECT(*state, "nothing");
 }
 
-/* Filters one by one, as clients before proto3 packed them: each is a number of its own, whatever came before it. */
+/* Filters one by one, as clients before proto3 packed them: each is a number of its own, whatever came before
+ * it. */
 static void e339_filters_that_are_not_packed(void **state)
 {
 	struct watch_test   *test = *state;
-	static const uint8_t all_but_deletes[] = { 0x0a, 8, 0x0a, 1, 0, 0x12, 1, 0, 0x28, 1 }, all_but_puts[] = { 0x0a, 8, 0x0a, 1, 0, 0x12, 1, 0, 0x28, 0 };
+	static const uint8_t all_but_deletes[] = { 0x0a, 8, 0x0a, 1, 0, 0x12, 1, 0, 0x28, 1 },
+			     all_but_puts[] = { 0x0a, 8, 0x0a, 1, 0, 0x12, 1, 0, 0x28, 0 };
 
 	etcd_server_call_send_bytes(&test->call, all_but_deletes, sizeof all_but_deletes);
 	etcd_server_call_send_bytes(&test->call, all_but_puts, sizeof all_but_puts);
@@ -320,9 +331,11 @@ static void e339_filters_that_are_not_packed(void **state)
 
 static void e329_e343_one_transaction_is_one_answer_and_previous_is_before_it(void **state)
 {
-	struct watch_test	  *test = *state;
-	static const uint8_t	   txn[] = { 0x12, 8, 0x12, 6, 0x0a, 1, 'k', 0x12, 1, '2', 0x12, 8, 0x12, 6, 0x0a, 1, 'l', 0x12, 1, '3', 0x12, 5, 0x1a, 3, 0x0a, 1, 'm' };
-	struct etcd_server_call	   call;
+	struct watch_test      *test = *state;
+	static const uint8_t	txn[] = { 0x12, 8,    0x12, 6,	  0x0a, 1,    'k',  0x12, 1,
+					  '2',	0x12, 8,    0x12, 6,	0x0a, 1,    'l',  0x12,
+					  1,	'3',  0x12, 5,	  0x1a, 3,    0x0a, 1,	  'm' };
+	struct etcd_server_call call;
 
 	put(test, "k", "1");
 	put(test, "m", "1");
@@ -336,12 +349,15 @@ static void e329_e343_one_transaction_is_one_answer_and_previous_is_before_it(vo
 	EXPECT(test, "nothing");
 }
 
-/* The transaction deletes the key, makes it again and deletes it again: each deletion has what was there before the transaction, what it made itself has nothing. */
+/* The transaction deletes the key, makes it again and deletes it again: each deletion has what was there
+ * before the transaction, what it made itself has nothing. */
 static void e343_previous_is_before_a_transaction_that_makes_a_key_again(void **state)
 {
-	struct watch_test	*test = *state;
-	static const uint8_t	 txn[] = { 0x12, 8, 0x1a, 6, 0x0a, 1, 'k', 0x12, 1, 0, 0x12, 8, 0x12, 6, 0x0a, 1, 'k', 0x12, 1, '2', 0x12, 8, 0x1a, 6, 0x0a, 1, 'k', 0x12, 1, 0 };
-	struct etcd_server_call	 call;
+	struct watch_test      *test = *state;
+	static const uint8_t	txn[] = { 0x12, 8, 0x1a, 6, 0x0a, 1, 'k', 0x12, 1, 0,
+					  0x12, 8, 0x12, 6, 0x0a, 1, 'k', 0x12, 1, '2',
+					  0x12, 8, 0x1a, 6, 0x0a, 1, 'k', 0x12, 1, 0 };
+	struct etcd_server_call call;
 
 	put(test, "k", "1");
 	put(test, "m", "1");
@@ -414,7 +430,8 @@ static void e350_periodic_progress_of_idle_watchers(void **state)
 	EXPECT(test, "nothing");
 }
 
-/* Each request has the fault of its row and those of the rows below; an empty key is the key of one zero byte. */
+/* Each request has the fault of its row and those of the rows below; an empty key is the key of one zero
+ * byte. */
 static void e311_the_first_fault_of_a_creation_is_told(void **state)
 {
 	struct watch_test *test = *state;

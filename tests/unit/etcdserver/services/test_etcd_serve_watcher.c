@@ -1,4 +1,5 @@
-/* Watchers of the etcd server without a network: clients that do not read, fragments, order, shared frames, ends. */
+/* Watchers of the etcd server without a network: clients that do not read, fragments, order, shared frames,
+ * ends. */
 #include "etcd_watch_talk.h"
 
 #include "env.h"
@@ -57,15 +58,17 @@ static void e334_what_is_compacted_meanwhile_ends_the_watcher(void **state)
 	EXPECT(test, "h12 id0 canceled");
 }
 
-/* A write is answered before the actor of the stream has run; a compaction to its revision waits for it. Streams that cannot send are not waited for. */
+/* A write is answered before the actor of the stream has run; a compaction to its revision waits for it.
+ * Streams that cannot send are not waited for. */
 static void e328_compaction_ends_no_watcher_that_keeps_up(void **state)
 {
-	struct watch_test	       *test = *state;
-	Etcdserverpb__PutRequest	put_requests[2] = { ETCDSERVERPB__PUT_REQUEST__INIT, ETCDSERVERPB__PUT_REQUEST__INIT };
-	Etcdserverpb__CompactionRequest request = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
+	struct watch_test		*test = *state;
+	Etcdserverpb__PutRequest	 put_requests[2] = { ETCDSERVERPB__PUT_REQUEST__INIT,
+							     ETCDSERVERPB__PUT_REQUEST__INIT };
+	Etcdserverpb__CompactionRequest	 request = ETCDSERVERPB__COMPACTION_REQUEST__INIT;
 	Etcdserverpb__WatchCreateRequest creation = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
-	Etcdserverpb__WatchRequest	watch = ETCDSERVERPB__WATCH_REQUEST__INIT;
-	struct etcd_server_call		stuck, writes[2], compaction;
+	Etcdserverpb__WatchRequest	 watch = ETCDSERVERPB__WATCH_REQUEST__INIT;
+	struct etcd_server_call		 stuck, writes[2], compaction;
 
 	etcd_server_call_init(&stuck, &test->fixture);
 	etcd_server_call_open(&stuck, &test->fixture, "/etcdserverpb.Watch/Watch");
@@ -82,9 +85,12 @@ static void e328_compaction_ends_no_watcher_that_keeps_up(void **state)
 	for (int64_t revision = 3; revision < 120; revision += 2) {
 		char wanted[64];
 
-		/* Both are published, perhaps in one step; then the compaction races with the stream's actor. */
-		etcd_server_call_post(&writes[0], &test->fixture, "/etcdserverpb.KV/Put", &put_requests[0].base);
-		etcd_server_call_post(&writes[1], &test->fixture, "/etcdserverpb.KV/Put", &put_requests[1].base);
+		/* Both are published, perhaps in one step; then the compaction races with the stream's
+		 * actor. */
+		etcd_server_call_post(&writes[0], &test->fixture, "/etcdserverpb.KV/Put",
+				      &put_requests[0].base);
+		etcd_server_call_post(&writes[1], &test->fixture, "/etcdserverpb.KV/Put",
+				      &put_requests[1].base);
 		while (!writes[1].is_finished)
 			assert_true(vdi_sim_step(test->fixture.env));
 		request.revision = revision;
@@ -95,7 +101,8 @@ static void e328_compaction_ends_no_watcher_that_keeps_up(void **state)
 		etcd_server_call_end(&writes[0]);
 		etcd_server_call_end(&writes[1]);
 		etcd_server_call_end(&compaction);
-		(void) snprintf(wanted, sizeof wanted, "h%lld id0 PUT k=v@%lld", (long long) revision - 1, (long long) revision - 1);
+		(void) snprintf(wanted, sizeof wanted, "h%lld id0 PUT k=v@%lld", (long long) revision - 1,
+				(long long) revision - 1);
 		EXPECT(test, wanted);
 	}
 	/* Several at once share the next flush; the stream ends meanwhile. */
@@ -109,7 +116,8 @@ static void e328_compaction_ends_no_watcher_that_keeps_up(void **state)
 	etcd_server_call_end(&compaction);
 }
 
-/* rules: E-349, E-352. Also when the client does not read for a while: what was on its way may still come before, nothing after. */
+/* rules: E-349, E-352. Also when the client does not read for a while: what was on its way may still come
+ * before, nothing after. */
 static void e349_nothing_comes_after_canceled(void **state)
 {
 	struct watch_test *test = *state;
@@ -181,8 +189,10 @@ static void put_big(struct watch_test *test, const char *key, size_t size)
 
 	request.key = etcd_bytes(key);
 	request.value = (ProtobufCBinaryData) { size, value };
-	protobuf_c_message_free_unpacked(
-		etcd_server_ask(&test->fixture, NULL, "/etcdserverpb.KV/Put", &request.base, &etcdserverpb__put_response__descriptor), NULL);
+	protobuf_c_message_free_unpacked(etcd_server_ask(&test->fixture, NULL, "/etcdserverpb.KV/Put",
+							 &request.base,
+							 &etcdserverpb__put_response__descriptor),
+					 NULL);
 	free(value);
 }
 
@@ -192,7 +202,8 @@ static void e345_a_larger_event_is_alone(void **state)
 	struct watch_test *test = *state;
 
 	put_big(test, "b", 1200000);
-	create(test, (struct create) { .key = "a", .end = "z", .start = 2, .previous = true, .fragment = true });
+	create(test,
+	       (struct create) { .key = "a", .end = "z", .start = 2, .previous = true, .fragment = true });
 	EXPECT(test, "h2 id0 created");
 	EXPECT(test, "h2 id0 PUT b@2");
 	test->call.room = 0;
@@ -235,7 +246,8 @@ static void e345_fragments(void **state)
 	EXPECT(test, "h6 id1 PUT k@6");
 }
 
-/* The least interval is 100 ms; each stream's own is up to a tenth longer, so that not all of them speak at once. */
+/* The least interval is 100 ms; each stream's own is up to a tenth longer, so that not all of them speak at
+ * once. */
 static void e301_the_interval_of_progress_has_a_least_and_a_jitter(void **state)
 {
 	struct vdi_etcdserver_options options = { .progress_interval = VD_MS(10) };
@@ -305,11 +317,13 @@ static void e325_a_watcher_that_was_put_aside_is_the_same_afterwards(void **stat
 		etcd_server_delete(&test->fixture, "e");
 	}
 	etcd_server_call_make_room(&test->call, SIZE_MAX);
-	for (Etcdserverpb__WatchResponse *response; (response = etcd_server_call_next(&test->call)) != NULL;) {
+	for (Etcdserverpb__WatchResponse *response;
+	     (response = etcd_server_call_next(&test->call)) != NULL;) {
 		for (size_t i = 0; i < response->n_events; i++) {
 			size_t size = strlen(got[response->watch_id]);
 
-			describe_event(got[response->watch_id] + size, sizeof got[0] - size, response->events[i]);
+			describe_event(got[response->watch_id] + size, sizeof got[0] - size,
+				       response->events[i]);
 		}
 		ETCD_FREE(response);
 	}
@@ -326,7 +340,8 @@ static void delete_all(struct watch_test *test)
 	ETCD_FREE(ETCD_ASK(&test->fixture, "KV/DeleteRange", &request, delete_range_response));
 }
 
-/* One revision is one answer for who did not ask for fragments, however large: to refuse it is the client's affair. */
+/* One revision is one answer for who did not ask for fragments, however large: to refuse it is the client's
+ * affair. */
 static void e346_a_revision_is_one_message_for_who_wants_no_fragments(void **state)
 {
 	struct watch_test *test = *state;
@@ -343,7 +358,9 @@ static void e346_a_revision_is_one_message_for_who_wants_no_fragments(void **sta
 		Etcdserverpb__WatchResponse *response = etcd_server_call_next(&test->call);
 
 		assert_non_null(response);
-		assert_int_equal(response->n_events, response->watch_id == 0 ? 3 : response->fragment ? 2 : 1);
+		assert_int_equal(response->n_events, response->watch_id == 0 ? 3 :
+						     response->fragment	     ? 2 :
+									       1);
 		assert_true(response->watch_id == 1 || !response->fragment);
 		ETCD_FREE(response);
 	}
@@ -375,7 +392,8 @@ struct followed {
 	int64_t last; /* revision */
 };
 
-/* Created before all of a watch, each revision once and in order, progress when all before it is there, nothing behind canceled. */
+/* Created before all of a watch, each revision once and in order, progress when all before it is there,
+ * nothing behind canceled. */
 static void follow(struct followed *watches, size_t count, const Etcdserverpb__WatchResponse *response)
 {
 	struct followed *watch = &watches[VDI_MAX(response->watch_id, 0)];
@@ -404,13 +422,15 @@ static void follow(struct followed *watches, size_t count, const Etcdserverpb__W
 
 static void follow_all(struct watch_test *test, struct followed *watches, size_t count)
 {
-	for (Etcdserverpb__WatchResponse *response; (response = etcd_server_call_next(&test->call)) != NULL;) {
+	for (Etcdserverpb__WatchResponse *response;
+	     (response = etcd_server_call_next(&test->call)) != NULL;) {
 		follow(watches, count, response);
 		ETCD_FREE(response);
 	}
 }
 
-/* rules: E-330, E-348, E-355, E-356. The client reads and stops reading, asks for progress, creates and cancels, as it likes. */
+/* rules: E-330, E-348, E-355, E-356. The client reads and stops reading, asks for progress, creates and
+ * cancels, as it likes. */
 static void e348_e355_the_order_of_each_watch_holds_whatever_goes_first(void **state)
 {
 	struct watch_test *test = *state;
@@ -428,7 +448,10 @@ static void e348_e355_the_order_of_each_watch_holds_whatever_goes_first(void **s
 
 			if (what == 0 && count < VDI_ARRAY_SIZE(watches) && test->call.wanted) {
 				watches[count].is_from_start = vdi_rand_below(&rand, 2) == 0;
-				create(test, (struct create) { .key = "k", .end = "m", .start = watches[count].is_from_start ? 2 : 0, .notify = vdi_rand_below(&rand, 2) == 0 });
+				create(test, (struct create) { .key = "k",
+							       .end = "m",
+							       .start = watches[count].is_from_start ? 2 : 0,
+							       .notify = vdi_rand_below(&rand, 2) == 0 });
 				count++;
 			} else if (what == 1 && test->call.wanted)
 				progress(test);
@@ -487,10 +510,10 @@ static void e1005_watchers_of_the_same_events_share_a_frame(void **state)
 /* One transaction, in this order. */
 static void put_together(struct watch_test *test, const char *const *keys, size_t count)
 {
-	Etcdserverpb__TxnRequest request = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__TxnRequest  request = ETCDSERVERPB__TXN_REQUEST__INIT;
 	Etcdserverpb__PutRequest *puts = calloc(count, sizeof *puts);
 	Etcdserverpb__RequestOp	 *ops = calloc(count, sizeof *ops);
-	Etcdserverpb__RequestOp	**list = calloc(count, sizeof(void *));
+	Etcdserverpb__RequestOp **list = calloc(count, sizeof(void *));
 
 	for (size_t i = 0; i < count; i++) {
 		etcdserverpb__put_request__init(&puts[i]);
@@ -502,8 +525,10 @@ static void put_together(struct watch_test *test, const char *const *keys, size_
 	}
 	request.success = list;
 	request.n_success = count;
-	protobuf_c_message_free_unpacked(
-		etcd_server_ask(&test->fixture, NULL, "/etcdserverpb.KV/Txn", &request.base, &etcdserverpb__txn_response__descriptor), NULL);
+	protobuf_c_message_free_unpacked(etcd_server_ask(&test->fixture, NULL, "/etcdserverpb.KV/Txn",
+							 &request.base,
+							 &etcdserverpb__txn_response__descriptor),
+					 NULL);
 	free(list);
 	free(ops);
 	free(puts);
@@ -543,7 +568,8 @@ static void e1005_frames_of_many_events_are_not_kept(void **state)
 	kv->version = 1;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(events); i++)
 		events[i].kv = kv;
-	for (size_t count = VDI_WATCH_FRAME_EVENTS_MAX - 1; count <= VDI_WATCH_FRAME_EVENTS_MAX + 1; count++) {
+	for (size_t count = VDI_WATCH_FRAME_EVENTS_MAX - 1; count <= VDI_WATCH_FRAME_EVENTS_MAX + 1;
+	     count++) {
 		struct vdi_watch_frame frame = { .events = events, .event_count = count, .revision = 2 };
 		struct vdi_rpc_blob   *blobs[2];
 
@@ -572,7 +598,8 @@ static void e346_a_backlog_is_cut_between_revisions(void **state)
 	}
 	create(test, (struct create) { .key = "a", .end = "z", .start = 2, .previous = true });
 	EXPECT(test, "h13 id0 created");
-	for (Etcdserverpb__WatchResponse *response; (response = etcd_server_call_next(&test->call)) != NULL; messages++) {
+	for (Etcdserverpb__WatchResponse *response; (response = etcd_server_call_next(&test->call)) != NULL;
+	     messages++) {
 		assert_false(response->fragment);
 		assert_true(response->n_events > 0);
 		assert_true(response->events[0]->kv->mod_revision > last);
@@ -630,7 +657,8 @@ static void stopping_ends_streams_with_a_status(void **state)
 	assert_string_equal(test->call.text, "etcdserver: server stopped");
 }
 
-/* Every allocation fails in turn while a watcher is made and gets an event: the stream ends with a reason, or nothing is missing. */
+/* Every allocation fails in turn while a watcher is made and gets an event: the stream ends with a reason, or
+ * nothing is missing. */
 static void torture_watch(void **state)
 {
 	struct watch_test *test = *state;
@@ -652,7 +680,8 @@ static void torture_watch(void **state)
 			continue;
 		}
 		put(test, "k", "1");
-		assert_true(test->call.count == 2 || (test->call.count == 1 && strstr(next(test), "canceled")));
+		assert_true(test->call.count == 2 ||
+			    (test->call.count == 1 && strstr(next(test), "canceled")));
 	}
 	assert_true(done);
 }
@@ -674,7 +703,8 @@ static void chosen_ids_do_not_collide(void **state)
 	assert_in_range(distinct, 2500, 4096);
 }
 
-/* Watchers of the same events with and without previous records: each kind is encoded once, and neither sees what the other wants. */
+/* Watchers of the same events with and without previous records: each kind is encoded once, and neither sees
+ * what the other wants. */
 static void e1005_with_and_without_previous_records_are_two_frames(void **state)
 {
 	struct watch_test	     *test = *state;

@@ -5,7 +5,7 @@
 #include "vdtest.h"
 
 #define BLOCKS 4000
-#define STEP   ((size_t) 2 << 20)
+#define STEP ((size_t) 2 << 20)
 
 struct block {
 	unsigned char *memory;
@@ -37,7 +37,8 @@ static void fill(struct block *block, unsigned char byte)
 		memset(block->memory, byte, block->size);
 }
 
-/* No two blocks share a byte, all are aligned for any type, and what was written stays through a reallocation. */
+/* No two blocks share a byte, all are aligned for any type, and what was written stays through a
+ * reallocation. */
 static void blocks_are_their_owners_alone(void **state)
 {
 	struct vdi_slab	   *slab;
@@ -85,7 +86,8 @@ static void blocks_are_their_owners_alone(void **state)
 	vdi_free(blocks);
 }
 
-/* What one size needed serves another one: a queue of blocks whose size changes again and again takes no more than its largest. */
+/* What one size needed serves another one: a queue of blocks whose size changes again and again takes no more
+ * than its largest. */
 static void empty_spans_serve_any_size(void **state)
 {
 	struct vdi_slab	   *slab;

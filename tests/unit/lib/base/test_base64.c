@@ -25,7 +25,9 @@ static void rfc4648_vectors(void **state)
 
 			assert_int_equal(size, strlen(rows[i][1 + kind]));
 			assert_memory_equal(text, rows[i][1 + kind], size);
-			assert_status(vdi_base64_decode(kind, (struct vd_bytes) { text, size }, bytes, &size, NULL), VD_OK);
+			assert_status(
+				vdi_base64_decode(kind, (struct vd_bytes) { text, size }, bytes, &size, NULL),
+				VD_OK);
 			assert_int_equal(size, strlen(rows[i][0]));
 			assert_memory_equal(bytes, rows[i][0], size);
 		}
@@ -39,12 +41,15 @@ static void wrong_texts_are_refused_with_their_place(void **state)
 		const char *text;
 		size_t	    error_at;
 	} rows[] = {
-		{ VDI_BASE64_STANDARD, "Zg", 2 },     { VDI_BASE64_STANDARD, "Zg=", 3 },   { VDI_BASE64_STANDARD, "Zg===", 5 },
-		{ VDI_BASE64_STANDARD, "====", 0 },   { VDI_BASE64_STANDARD, "Z===", 1 },  { VDI_BASE64_STANDARD, "Zh==", 1 },
-		{ VDI_BASE64_STANDARD, "Zm9=", 2 },   { VDI_BASE64_STANDARD, "Zm-v", 2 },  { VDI_BASE64_STANDARD, "Zm\nv", 2 },
-		{ VDI_BASE64_STANDARD, "Zg==Zg==", 2 }, { VDI_BASE64_URL, "Zg==", 2 },	   { VDI_BASE64_URL, "Z", 1 },
-		{ VDI_BASE64_URL, "Zm9vZ", 5 },	      { VDI_BASE64_URL, "Zh", 1 },	   { VDI_BASE64_URL, "Zm9", 2 },
-		{ VDI_BASE64_URL, "Zm+v", 2 },	      { VDI_BASE64_URL, " Zm9v", 0 },
+		{ VDI_BASE64_STANDARD, "Zg", 2 },    { VDI_BASE64_STANDARD, "Zg=", 3 },
+		{ VDI_BASE64_STANDARD, "Zg===", 5 }, { VDI_BASE64_STANDARD, "====", 0 },
+		{ VDI_BASE64_STANDARD, "Z===", 1 },  { VDI_BASE64_STANDARD, "Zh==", 1 },
+		{ VDI_BASE64_STANDARD, "Zm9=", 2 },  { VDI_BASE64_STANDARD, "Zm-v", 2 },
+		{ VDI_BASE64_STANDARD, "Zm\nv", 2 }, { VDI_BASE64_STANDARD, "Zg==Zg==", 2 },
+		{ VDI_BASE64_URL, "Zg==", 2 },	     { VDI_BASE64_URL, "Z", 1 },
+		{ VDI_BASE64_URL, "Zm9vZ", 5 },	     { VDI_BASE64_URL, "Zh", 1 },
+		{ VDI_BASE64_URL, "Zm9", 2 },	     { VDI_BASE64_URL, "Zm+v", 2 },
+		{ VDI_BASE64_URL, " Zm9v", 0 },
 	};
 
 	(void) state;
@@ -53,7 +58,9 @@ static void wrong_texts_are_refused_with_their_place(void **state)
 		size_t size = 99;
 		size_t error_at = 99;
 
-		assert_status(vdi_base64_decode(rows[i].kind, vd_bytes_of(rows[i].text), bytes, &size, &error_at), VD_BAD_REQUEST);
+		assert_status(
+			vdi_base64_decode(rows[i].kind, vd_bytes_of(rows[i].text), bytes, &size, &error_at),
+			VD_BAD_REQUEST);
 		assert_int_equal(error_at, rows[i].error_at);
 		assert_int_equal(size, 99);
 	}
@@ -71,7 +78,9 @@ static void every_short_value_survives(void **state)
 		for (int kind = 0; kind < 2; kind++) {
 			size = vdi_base64_encode(kind, (struct vd_bytes) { in, 2 }, text);
 			assert_true(size <= VDI_BASE64_ENCODED_MAX(2));
-			assert_status(vdi_base64_decode(kind, (struct vd_bytes) { text, size }, out, &size, NULL), VD_OK);
+			assert_status(
+				vdi_base64_decode(kind, (struct vd_bytes) { text, size }, out, &size, NULL),
+				VD_OK);
 			assert_int_equal(size, 2);
 			assert_memory_equal(in, out, 2);
 		}

@@ -42,11 +42,14 @@ static void json_strings_are_escaped(void **state)
 		const char *json;
 	} cases[] = {
 		{ "", "\"\"" },
-		{ "plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xb4", "\"plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xb4\"" },
+		{ "plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xb4",
+		  "\"plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xb4\"" },
 		{ "\"\\\b\f\n\r\t\x01\x1f\x7f", "\"\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\"" },
-		{ "a\xff" "b\xc3", "\"a\\ufffdb\\ufffd\"" },		/* bad byte, cut character */
-		{ "\xc0\x80", "\"\\ufffd\\ufffd\"" },			/* overlong */
-		{ "\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\"" },	/* surrogate */
+		{ "a\xff"
+		  "b\xc3",
+		  "\"a\\ufffdb\\ufffd\"" },				    /* bad byte, cut character */
+		{ "\xc0\x80", "\"\\ufffd\\ufffd\"" },			    /* overlong */
+		{ "\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\"" },	    /* surrogate */
 		{ "\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"" }, /* beyond Unicode */
 	};
 	struct vdi_buffer buffer;

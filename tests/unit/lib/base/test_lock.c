@@ -124,7 +124,8 @@ static void conditions_pass_the_turn(void **state)
 	}
 	/* A deadline in the past, and one that comes. */
 	assert_false(vdi_condition_wait_until(&ping.changed, &ping.lock, (vd_mono) { -5 }));
-	while (vdi_condition_wait_until(&ping.changed, &ping.lock, vd_mono_add(vdi_clock_mono(&vdi_clock_os), VD_MS(1))))
+	while (vdi_condition_wait_until(&ping.changed, &ping.lock,
+					vd_mono_add(vdi_clock_mono(&vdi_clock_os), VD_MS(1))))
 		continue;
 	vdi_lock_release(&ping.lock);
 	pthread_join(thread, NULL);

@@ -14,8 +14,8 @@ static const struct vdi_sm_table table = { "lamp", states, VDI_ARRAY_SIZE(states
 
 static void listed_moves_are_made_and_traced(void **state)
 {
-	struct vdi_sm			    sm;
-	uint64_t			    before;
+	struct vdi_sm		      sm;
+	uint64_t		      before;
 	const struct vdi_trace_entry *entry;
 
 	(void) state;

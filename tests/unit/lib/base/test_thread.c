@@ -25,7 +25,8 @@ static void threads_leave_signals_to_the_program(void **state)
 
 	(void) state;
 	pthread_sigmask(SIG_SETMASK, NULL, &before);
-	assert_status(vdi_thread_start(&thread, "a name longer than the kernel takes", look_around, &seen), VD_OK);
+	assert_status(vdi_thread_start(&thread, "a name longer than the kernel takes", look_around, &seen),
+		      VD_OK);
 	vdi_thread_join(&thread);
 	pthread_sigmask(SIG_SETMASK, NULL, &after);
 	assert_true(sigismember(&seen.blocked, SIGTERM));

@@ -1,4 +1,5 @@
-/* Threads that are lent to a pool: lib/env/actor_threads.h. The pool has one thread, which some tests keep busy, so that whose thread runs what is known. */
+/* Threads that are lent to a pool: lib/env/actor_threads.h. The pool has one thread, which some tests keep
+ * busy, so that whose thread runs what is known. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -68,10 +69,13 @@ static struct vd_actor *actor(struct world *world, void (*run)(void *arg))
 	return made;
 }
 
-static void open_world(struct world *world, void (*lend)(struct world *world), void (*first)(void *arg), void (*second)(void *arg))
+static void open_world(struct world *world, void (*lend)(struct world *world), void (*first)(void *arg),
+		       void (*second)(void *arg))
 {
-	struct vd_actor_options lender = { .name = "lender", .run = run_lender, .arg = world, .blocking = true };
-	struct vd_env_options	options = VD_ENV_OPTIONS_INIT;
+	struct vd_actor_options lender = {
+		.name = "lender", .run = run_lender, .arg = world, .blocking = true
+	};
+	struct vd_env_options options = VD_ENV_OPTIONS_INIT;
 
 	memset(world, 0, sizeof *world);
 	options.threads = 1;
@@ -122,7 +126,8 @@ static void run_and_wake_second(void *arg)
 	vd_actor_wake(world->second);
 }
 
-/* How many of the two ran on the lent thread: the second one does not when the first has taken too long already, which the scheduler may make of any turn. */
+/* How many of the two ran on the lent thread: the second one does not when the first has taken too long
+ * already, which the scheduler may make of any turn. */
 static unsigned lend_to_a_chain(void)
 {
 	struct world world;

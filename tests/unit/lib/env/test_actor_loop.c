@@ -1,4 +1,5 @@
-/* Actors on a libevent loop: the common suite, and how a loop starts, stops and shares its thread with events. */
+/* Actors on a libevent loop: the common suite, and how a loop starts, stops and shares its thread with
+ * events. */
 #include <event2/event.h>
 #include <unistd.h>
 
@@ -109,10 +110,10 @@ static void an_actor_awake_for_ever_leaves_events_their_turn(void **state)
 #define BURNERS 4
 
 struct burner {
-	struct vd_actor	     *actor;
-	const struct vd_env  *env;
-	struct stopper	     *shared;
-	int		      events_before; /* calls of the event until it ran */
+	struct vd_actor	    *actor;
+	const struct vd_env *env;
+	struct stopper	    *shared;
+	int		     events_before; /* calls of the event until it ran */
 };
 
 static void burn(void *arg)
@@ -147,13 +148,15 @@ static void actors_that_take_long_leave_events_their_turn(void **state)
 	new_env_and_loop(&env, &shared.loop);
 	assert_int_equal(pipe(pipe_fds), 0);
 	assert_int_equal(write(pipe_fds[1], "x", 1), 1);
-	event = event_new(vdi_loop_base(shared.loop), pipe_fds[0], EV_READ | EV_PERSIST, count_event, &shared);
+	event = event_new(vdi_loop_base(shared.loop), pipe_fds[0], EV_READ | EV_PERSIST, count_event,
+			  &shared);
 	event_add(event, NULL);
 	for (size_t i = 0; i < BURNERS; i++) {
 		struct vd_actor_options options = { .name = "burner", .run = burn, .arg = &burners[i] };
 
 		burners[i] = (struct burner) { .env = env, .shared = &shared };
-		assert_status(vd_runner_actor_new(vdi_loop_runner(shared.loop), &options, &burners[i].actor), VD_OK);
+		assert_status(vd_runner_actor_new(vdi_loop_runner(shared.loop), &options, &burners[i].actor),
+			      VD_OK);
 		vd_actor_wake(burners[i].actor);
 	}
 	vdi_loop_run(shared.loop);
@@ -191,7 +194,8 @@ static void waiting_is_no_part_of_an_iteration(void **state)
 	began = vd_env_now(env);
 	vdi_loop_run(loop);
 	all = vd_mono_since(vd_env_now(env), began);
-	assert_true(vdi_loop_longest_iteration(loop).wall.ns <= all.ns - 20000000); /* libevent's clock is coarse */
+	assert_true(vdi_loop_longest_iteration(loop).wall.ns <=
+		    all.ns - 20000000); /* libevent's clock is coarse */
 	event_free(event);
 	vdi_loop_free(loop);
 	vd_env_free(env);

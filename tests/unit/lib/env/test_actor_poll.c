@@ -1,4 +1,5 @@
-/* Actors on a poller: the common suite, run by a thread that polls as an embedder would; and when the descriptor is readable. */
+/* Actors on a poller: the common suite, run by a thread that polls as an embedder would; and when the
+ * descriptor is readable. */
 #include "actor_poll.h"
 
 #include <poll.h>

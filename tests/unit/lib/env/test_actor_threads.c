@@ -37,11 +37,13 @@ static void meet(void *arg)
 static void two_actors_meet(bool blocking)
 {
 	struct meeting		meeting;
-	struct vd_actor_options options = { .name = "meeting", .run = meet, .arg = &meeting, .blocking = blocking };
-	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
-	struct vd_env	       *env;
-	struct vd_actor	       *a;
-	struct vd_actor	       *b;
+	struct vd_actor_options options = {
+		.name = "meeting", .run = meet, .arg = &meeting, .blocking = blocking
+	};
+	struct vd_env_options env_options = VD_ENV_OPTIONS_INIT;
+	struct vd_env	     *env;
+	struct vd_actor	     *a;
+	struct vd_actor	     *b;
 
 	env_options.threads = blocking ? 1 : 2;
 	assert_status(vd_env_new_threads(&env_options, &env), VD_OK);
@@ -161,17 +163,19 @@ static void ask_messenger(struct late *late, struct vd_env *env)
 	vdi_wait_fini(&late->answered);
 }
 
-/* Calls that are held back come when the last hold is over, and none is lost. That none comes before can only be seen in the many: a thread that had not gone to
- * sleep yet needs no call. */
+/* Calls that are held back come when the last hold is over, and none is lost. That none comes before can only
+ * be seen in the many: a thread that had not gone to sleep yet needs no call. */
 static void calls_that_are_held_come_with_the_release(void **state)
 {
 	struct late		late = { .runs = 0 };
 	struct vd_actor_options woken = { .name = "woken", .run = note_late, .arg = &late };
-	struct vd_actor_options messenger = { .name = "messenger", .run = answer_late, .arg = &late, .blocking = true };
-	struct vd_env_options	env_options = VD_ENV_OPTIONS_INIT;
-	struct vd_env	       *env;
-	const unsigned		rounds = 200;
-	unsigned		early = 0;
+	struct vd_actor_options messenger = {
+		.name = "messenger", .run = answer_late, .arg = &late, .blocking = true
+	};
+	struct vd_env_options env_options = VD_ENV_OPTIONS_INIT;
+	struct vd_env	     *env;
+	const unsigned	      rounds = 200;
+	unsigned	      early = 0;
 
 	(void) state;
 	env_options.threads = 1;
@@ -261,7 +265,9 @@ static void a_burst_of_wakes_gets_all_threads_up(void **state)
 /* A blocking actor keeps the promises of the others: coalescing, timers, closing from inside. */
 static void blocking_probe_init(struct probe *probe, struct actor_world *world)
 {
-	struct vd_actor_options options = { .name = "blocking", .run = probe_run, .arg = probe, .blocking = true };
+	struct vd_actor_options options = {
+		.name = "blocking", .run = probe_run, .arg = probe, .blocking = true
+	};
 
 	memset(probe, 0, sizeof *probe);
 	probe->world = world;

@@ -1,4 +1,5 @@
-/* Unit tests of lib/env/disk.c and lib/sim/disk_sim.c: one suite for both, then what only the simulated one can do. */
+/* Unit tests of lib/env/disk.c and lib/sim/disk_sim.c: one suite for both, then what only the simulated one
+ * can do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -40,7 +41,10 @@ static void keeps_the_contract(struct vdi_disk *disk, const char *path)
 	assert_status(vdi_file_write(file, 995, "0123456789", 10, NULL), VD_OK);
 	assert_status(vdi_file_read(file, 993, bytes, 16, &size, NULL), VD_OK);
 	assert_int_equal(size, 12);
-	assert_memory_equal(bytes, "\0\0" "0123456789", 12);
+	assert_memory_equal(bytes,
+			    "\0\0"
+			    "0123456789",
+			    12);
 	assert_status(vdi_file_read(file, 5000, bytes, 16, &size, NULL), VD_OK);
 	assert_int_equal(size, 0);
 	assert_status(vdi_file_truncate(file, 100, NULL), VD_OK);
@@ -179,7 +183,8 @@ static void remove_all(void)
 	(void) rmdir(os_path);
 }
 
-static void make_file(struct vdi_disk *disk, const char *name, enum vdi_file_mode mode, unsigned *ret_mode_found)
+static void make_file(struct vdi_disk *disk, const char *name, enum vdi_file_mode mode,
+		      unsigned *ret_mode_found)
 {
 	struct vdi_dir	*dir;
 	struct vdi_file *file;
@@ -299,7 +304,8 @@ static void expect_untouched(const char *victim)
 	close(fd);
 }
 
-/* Whoever may write to the directory could have a file elsewhere emptied, or one of ours read from elsewhere. */
+/* Whoever may write to the directory could have a file elsewhere emptied, or one of ours read from
+ * elsewhere. */
 static void links_are_not_followed(void **state)
 {
 	char		 victim[80];

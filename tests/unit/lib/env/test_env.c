@@ -23,7 +23,8 @@ static void keep(void *arg, const struct vd_log_record *record)
 	snprintf(log->message, sizeof log->message, "%s", record->message);
 	log->field[0] = 0;
 	if (record->field_count)
-		snprintf(log->field, sizeof log->field, "%s=%s", record->fields[0].key, record->fields[0].value);
+		snprintf(log->field, sizeof log->field, "%s=%s", record->fields[0].key,
+			 record->fields[0].value);
 }
 
 static int evaluations;

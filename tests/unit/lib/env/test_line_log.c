@@ -1,4 +1,5 @@
-/* Lines from many threads to a file: all of them, whole, also when the disk is full, the file renamed, or nobody reads fast enough. */
+/* Lines from many threads to a file: all of them, whole, also when the disk is full, the file renamed, or
+ * nobody reads fast enough. */
 #include "vdtest.h"
 
 #include <fcntl.h>
@@ -39,8 +40,12 @@ static int set_up(void **state)
 	options.log = note_log;
 	options.log_level = VD_LOG_INFO;
 	assert_status(vd_env_new_threads(&options, &world.env), VD_OK);
-	assert_status(vdi_metric_get(vdi_env_metrics(world.env), VDI_METRIC_ACCESS_LOG_LINES_TOTAL, NULL, &world.taken), VD_OK);
-	assert_status(vdi_metric_get(vdi_env_metrics(world.env), VDI_METRIC_ACCESS_LOG_LOST_TOTAL, NULL, &world.lost), VD_OK);
+	assert_status(vdi_metric_get(vdi_env_metrics(world.env), VDI_METRIC_ACCESS_LOG_LINES_TOTAL, NULL,
+				     &world.taken),
+		      VD_OK);
+	assert_status(vdi_metric_get(vdi_env_metrics(world.env), VDI_METRIC_ACCESS_LOG_LOST_TOTAL, NULL,
+				     &world.lost),
+		      VD_OK);
 	strcpy(world.directory, "/tmp/vedette-test-line-log-XXXXXX");
 	assert_non_null(mkdtemp(world.directory));
 	(void) snprintf(world.path, sizeof world.path, "%s/log", world.directory);
@@ -64,7 +69,8 @@ static int tear_down(void **state)
 
 static vd_status open_log(const char *path, size_t pending_bytes_max, struct vd_error *error)
 {
-	const struct vdi_line_log_options options = { "test log", path, pending_bytes_max, world.taken, world.lost };
+	const struct vdi_line_log_options options = { "test log", path, pending_bytes_max, world.taken,
+						      world.lost };
 
 	return vdi_line_log_open(world.env, &options, &world.log, error);
 }

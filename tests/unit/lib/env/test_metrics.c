@@ -1,4 +1,5 @@
-/* Unit tests of lib/env/metrics.c: names and buckets as upstream has them, and text that Prometheus can read. */
+/* Unit tests of lib/env/metrics.c: names and buckets as upstream has them, and text that Prometheus can
+ * read. */
 #include <math.h>
 #include <pthread.h>
 #include <regex.h>
@@ -65,13 +66,15 @@ static void families_are_rendered_once_with_all_their_instances(void **state)
 	vdi_metric_add(a, 2);
 	vdi_metric_set(gauge, -1);
 	text = render(registry);
-	assert_string_equal(text, "# HELP apiserver_watch_cache_events_received_total Events that came into the watch cache.\n"
-				  "# TYPE apiserver_watch_cache_events_received_total counter\n"
-				  "apiserver_watch_cache_events_received_total{group=\"\",resource=\"pods\"} 5\n"
-				  "apiserver_watch_cache_events_received_total{group=\"apps\",resource=\"deployments\"} 4\n"
-				  "# HELP watch_cache_capacity Events that the history of the watch cache can hold.\n"
-				  "# TYPE watch_cache_capacity gauge\n"
-				  "watch_cache_capacity{group=\"\",resource=\"pods\"} -1\n");
+	assert_string_equal(
+		text,
+		"# HELP apiserver_watch_cache_events_received_total Events that came into the watch cache.\n"
+		"# TYPE apiserver_watch_cache_events_received_total counter\n"
+		"apiserver_watch_cache_events_received_total{group=\"\",resource=\"pods\"} 5\n"
+		"apiserver_watch_cache_events_received_total{group=\"apps\",resource=\"deployments\"} 4\n"
+		"# HELP watch_cache_capacity Events that the history of the watch cache can hold.\n"
+		"# TYPE watch_cache_capacity gauge\n"
+		"watch_cache_capacity{group=\"\",resource=\"pods\"} -1\n");
 	vdi_free(text);
 	vdi_metrics_free(registry);
 }
@@ -90,23 +93,25 @@ static void histograms_are_cumulative(void **state)
 	vdi_metric_observe(sizes, NAN);
 	assert_int_equal(vdi_metric_value(sizes), 4);
 	text = render(registry);
-	assert_string_equal(text, "# HELP etcd_lease_object_counts Objects attached to one lease when it is replaced.\n"
-				  "# TYPE etcd_lease_object_counts histogram\n"
-				  "etcd_lease_object_counts_bucket{le=\"10\"} 1\n"
-				  "etcd_lease_object_counts_bucket{le=\"50\"} 2\n"
-				  "etcd_lease_object_counts_bucket{le=\"100\"} 2\n"
-				  "etcd_lease_object_counts_bucket{le=\"500\"} 2\n"
-				  "etcd_lease_object_counts_bucket{le=\"1000\"} 2\n"
-				  "etcd_lease_object_counts_bucket{le=\"2500\"} 2\n"
-				  "etcd_lease_object_counts_bucket{le=\"5000\"} 3\n"
-				  "etcd_lease_object_counts_bucket{le=\"+Inf\"} 4\n"
-				  "etcd_lease_object_counts_sum 9021.5\n"
-				  "etcd_lease_object_counts_count 4\n");
+	assert_string_equal(
+		text, "# HELP etcd_lease_object_counts Objects attached to one lease when it is replaced.\n"
+		      "# TYPE etcd_lease_object_counts histogram\n"
+		      "etcd_lease_object_counts_bucket{le=\"10\"} 1\n"
+		      "etcd_lease_object_counts_bucket{le=\"50\"} 2\n"
+		      "etcd_lease_object_counts_bucket{le=\"100\"} 2\n"
+		      "etcd_lease_object_counts_bucket{le=\"500\"} 2\n"
+		      "etcd_lease_object_counts_bucket{le=\"1000\"} 2\n"
+		      "etcd_lease_object_counts_bucket{le=\"2500\"} 2\n"
+		      "etcd_lease_object_counts_bucket{le=\"5000\"} 3\n"
+		      "etcd_lease_object_counts_bucket{le=\"+Inf\"} 4\n"
+		      "etcd_lease_object_counts_sum 9021.5\n"
+		      "etcd_lease_object_counts_count 4\n");
 	vdi_free(text);
 	vdi_metrics_free(registry);
 }
 
-static void expect_bounds(enum vdi_metric_id id, const char *const *values, const double *bounds, size_t count)
+static void expect_bounds(enum vdi_metric_id id, const char *const *values, const double *bounds,
+			  size_t count)
 {
 	struct vdi_metrics *registry = new_registry();
 	struct vdi_metric  *metric = get(registry, id, values);
@@ -117,21 +122,24 @@ static void expect_bounds(enum vdi_metric_id id, const char *const *values, cons
 	vdi_metrics_free(registry);
 }
 
-#define EXPECT_BOUNDS(id, values, ...)                                                                                           \
-	expect_bounds(id, values, (const double[]) { __VA_ARGS__ }, sizeof((const double[]) { __VA_ARGS__ }) / sizeof(double))
+#define EXPECT_BOUNDS(id, values, ...)                                                                       \
+	expect_bounds(id, values, (const double[]) { __VA_ARGS__ },                                          \
+		      sizeof((const double[]) { __VA_ARGS__ }) / sizeof(double))
 
 static void r712_initialization_duration_buckets(void **state)
 {
 	(void) state;
 	assert_string_equal(vdi_metric_name(VDI_METRIC_WATCH_CACHE_INITIALIZATION_DURATION_SECONDS),
 			    "apiserver_watch_cache_initialization_duration_seconds");
-	EXPECT_BOUNDS(VDI_METRIC_WATCH_CACHE_INITIALIZATION_DURATION_SECONDS, pods, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 180, 600);
+	EXPECT_BOUNDS(VDI_METRIC_WATCH_CACHE_INITIALIZATION_DURATION_SECONDS, pods, .05, .1, .25, .5, 1, 2.5,
+		      5, 10, 30, 60, 180, 600);
 }
 
 static void r713_read_wait_buckets(void **state)
 {
 	(void) state;
-	EXPECT_BOUNDS(VDI_METRIC_WATCH_CACHE_READ_WAIT_SECONDS, pods, .005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3);
+	EXPECT_BOUNDS(VDI_METRIC_WATCH_CACHE_READ_WAIT_SECONDS, pods, .005, .025, .05, .1, .2, .4, .6, .8, 1,
+		      1.25, 1.5, 2, 3);
 }
 
 static void r717_negative_dispatch_durations_count_as_zero(void **state)
@@ -142,8 +150,8 @@ static void r717_negative_dispatch_durations_count_as_zero(void **state)
 	char		   *text;
 
 	(void) state;
-	EXPECT_BOUNDS(VDI_METRIC_WATCH_EVENTS_DISPATCH_DURATION_SECONDS, values, .0001, .0005, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5,
-		      5);
+	EXPECT_BOUNDS(VDI_METRIC_WATCH_EVENTS_DISPATCH_DURATION_SECONDS, values, .0001, .0005, .001, .005,
+		      .01, .025, .05, .1, .25, .5, 1, 2.5, 5);
 	vdi_metric_observe_duration(metric, (vd_dur) { -5 });
 	vdi_metric_observe_duration(metric, VD_MS(3));
 	text = render(registry);
@@ -160,8 +168,8 @@ static void r723_request_duration_buckets(void **state)
 	const char *values[] = { "get", "", "pods" };
 
 	(void) state;
-	EXPECT_BOUNDS(VDI_METRIC_ETCD_REQUEST_DURATION_SECONDS, values, .005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8,
-		      10, 15, 20, 30, 45, 60);
+	EXPECT_BOUNDS(VDI_METRIC_ETCD_REQUEST_DURATION_SECONDS, values, .005, .025, .05, .1, .2, .4, .6, .8,
+		      1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60);
 }
 
 static void r732_list_duration_buckets(void **state)
@@ -169,16 +177,18 @@ static void r732_list_duration_buckets(void **state)
 	const char *values[] = { "false", "", "pods" };
 
 	(void) state;
-	EXPECT_BOUNDS(VDI_METRIC_STORAGE_LIST_DURATION_SECONDS, values, .005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8,
-		      10, 15, 20, 30, 45, 60);
+	EXPECT_BOUNDS(VDI_METRIC_STORAGE_LIST_DURATION_SECONDS, values, .005, .025, .05, .1, .2, .4, .6, .8,
+		      1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60);
 }
 
 static void r709_capacity_carries_no_apiserver_prefix(void **state)
 {
 	(void) state;
 	assert_string_equal(vdi_metric_name(VDI_METRIC_WATCH_CACHE_CAPACITY), "watch_cache_capacity");
-	assert_string_equal(vdi_metric_name(VDI_METRIC_WATCH_CACHE_CAPACITY_INCREASE_TOTAL), "watch_cache_capacity_increase_total");
-	assert_string_equal(vdi_metric_name(VDI_METRIC_WATCH_CACHE_CAPACITY_DECREASE_TOTAL), "watch_cache_capacity_decrease_total");
+	assert_string_equal(vdi_metric_name(VDI_METRIC_WATCH_CACHE_CAPACITY_INCREASE_TOTAL),
+			    "watch_cache_capacity_increase_total");
+	assert_string_equal(vdi_metric_name(VDI_METRIC_WATCH_CACHE_CAPACITY_DECREASE_TOTAL),
+			    "watch_cache_capacity_decrease_total");
 }
 
 static void r742_event_sizes_double_from_1024(void **state)
@@ -186,7 +196,8 @@ static void r742_event_sizes_double_from_1024(void **state)
 	const char *values[] = { "", "v1", "pods" };
 
 	(void) state;
-	EXPECT_BOUNDS(VDI_METRIC_WATCH_EVENTS_SIZES, values, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072);
+	EXPECT_BOUNDS(VDI_METRIC_WATCH_EVENTS_SIZES, values, 1024, 2048, 4096, 8192, 16384, 32768, 65536,
+		      131072);
 }
 
 static void r743_watch_list_duration_ends_at_300(void **state)
@@ -194,8 +205,8 @@ static void r743_watch_list_duration_ends_at_300(void **state)
 	const char *values[] = { "", "v1", "pods", "cluster" };
 
 	(void) state;
-	EXPECT_BOUNDS(VDI_METRIC_WATCH_LIST_DURATION_SECONDS, values, .05, .1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60, 75, 90, 105, 120, 150,
-		      180, 240, 300);
+	EXPECT_BOUNDS(VDI_METRIC_WATCH_LIST_DURATION_SECONDS, values, .05, .1, .2, .4, .6, .8, 1, 2, 4, 6, 8,
+		      10, 15, 20, 30, 45, 60, 75, 90, 105, 120, 150, 180, 240, 300);
 }
 
 static void r745_request_buckets(void **state)
@@ -208,17 +219,20 @@ static void r745_request_buckets(void **state)
 		body_sizes[i] = 50e3 + i * 100e3;
 	expect_bounds(VDI_METRIC_REQUEST_BODY_SIZE_BYTES, many, body_sizes, VDI_ARRAY_SIZE(body_sizes));
 	EXPECT_BOUNDS(VDI_METRIC_RESPONSE_SIZES, many, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9);
-	EXPECT_BOUNDS(VDI_METRIC_REQUEST_DURATION_SECONDS, many, .005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60);
-	EXPECT_BOUNDS(VDI_METRIC_REQUEST_SLI_DURATION_SECONDS, many, .005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60);
+	EXPECT_BOUNDS(VDI_METRIC_REQUEST_DURATION_SECONDS, many, .005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25,
+		      1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60);
+	EXPECT_BOUNDS(VDI_METRIC_REQUEST_SLI_DURATION_SECONDS, many, .005, .025, .05, .1, .2, .4, .6, .8, 1,
+		      1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60);
 }
 
-/* What is kube-apiserver's has its type, its name and its labels, in their order. rules: R-701, R-702, R-703, R-704, R-705, R-706, R-707, R-708, R-709, R-710,
- * R-711, R-712, R-713, R-714, R-715, R-716, R-717, R-721, R-722, R-723, R-724, R-725, R-726, R-727, R-728, R-729, R-730, R-731, R-732, R-741, R-742, R-743, R-744,
- * R-745 */
+/* What is kube-apiserver's has its type, its name and its labels, in their order.
+ * rules: R-701, R-702, R-703, R-704, R-705, R-706, R-707, R-708, R-709, R-710, R-711, R-712, R-713, R-714,
+ * R-715, R-716, R-717, R-721, R-722, R-723, R-724, R-725, R-726, R-727, R-728, R-729, R-730, R-731, R-732,
+ * R-741, R-742, R-743, R-744, R-745 */
 static void names_and_labels_are_upstreams(void **state)
 {
 #define LONG "verb,group,version,resource,subresource,scope,component"
-#define DRY  "verb,dry_run,group,version,resource,subresource,scope,component"
+#define DRY "verb,dry_run,group,version,resource,subresource,scope,component"
 	static const struct {
 		const char *type, *name, *labels;
 	} rows[] = {
@@ -237,7 +251,8 @@ static void names_and_labels_are_upstreams(void **state)
 		{ "counter", "apiserver_watch_cache_initialization_errors_total", "group,resource" },
 		{ "histogram", "apiserver_watch_cache_initialization_duration_seconds", "group,resource" },
 		{ "histogram", "apiserver_watch_cache_read_wait_seconds", "group,resource" },
-		{ "counter", "apiserver_watch_cache_consistent_read_total", "group,resource,success,fallback" },
+		{ "counter", "apiserver_watch_cache_consistent_read_total",
+		  "group,resource,success,fallback" },
 		{ "counter", "apiserver_storage_consistency_checks_total", "group,resource,status" },
 		{ "gauge", "apiserver_watch_shards_total", "group,resource" },
 		{ "counter", "apiserver_watch_filtered_events_total", "group,resource" },
@@ -268,12 +283,14 @@ static void names_and_labels_are_upstreams(void **state)
 		{ "histogram", "apiserver_request_sli_duration_seconds", LONG },
 		{ "histogram", "apiserver_response_sizes", LONG },
 		{ "counter", "apiserver_request_terminations_total", LONG ",code" },
-		{ "counter", "apiserver_request_aborts_total", "verb,group,version,resource,subresource,scope" },
+		{ "counter", "apiserver_request_aborts_total",
+		  "verb,group,version,resource,subresource,scope" },
 		{ "counter", "apiserver_request_post_timeout_total", "source,status" },
 		{ "gauge", "apiserver_current_inflight_requests", "request_kind" },
 		{ "histogram", "apiserver_request_body_size_bytes", "resource,verb" },
 	};
-	static const char *const many[] = { "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x", "x" };
+	static const char *const many[] = { "x", "x", "x", "x", "x", "x", "x", "x",
+					    "x", "x", "x", "x", "x", "x", "x", "x" };
 	struct vdi_metrics	*registry = new_registry();
 	char			*text, wanted[512];
 
@@ -288,11 +305,14 @@ static void names_and_labels_are_upstreams(void **state)
 		(void) snprintf(wanted, sizeof wanted, "# TYPE %s %s\n", rows[i].name, rows[i].type);
 		if (strstr(text, wanted) == NULL)
 			fail_msg("no %s", wanted);
-		size = (size_t) snprintf(wanted, sizeof wanted, "\n%s%s%s", rows[i].name, strcmp(rows[i].type, "histogram") == 0 ? "_count" : "", *labels ? "{" : " ");
+		size = (size_t) snprintf(wanted, sizeof wanted, "\n%s%s%s", rows[i].name,
+					 strcmp(rows[i].type, "histogram") == 0 ? "_count" : "",
+					 *labels ? "{" : " ");
 		while (*labels) {
 			size_t length = strcspn(labels, ",");
 
-			size += (size_t) snprintf(wanted + size, sizeof wanted - size, "%.*s=\"x\"%s", (int) length, labels, labels[length] ? "," : "} ");
+			size += (size_t) snprintf(wanted + size, sizeof wanted - size, "%.*s=\"x\"%s",
+						  (int) length, labels, labels[length] ? "," : "} ");
 			labels += length + (labels[length] == ',');
 		}
 		if (strstr(text, wanted) == NULL)
@@ -304,10 +324,12 @@ static void names_and_labels_are_upstreams(void **state)
 #undef DRY
 }
 
-/* Every line of metrics.def: legal name and labels, help, ascending buckets; and the whole text parses line by line. */
+/* Every line of metrics.def: legal name and labels, help, ascending buckets; and the whole text parses line
+ * by line. */
 static void every_family_renders_as_valid_text(void **state)
 {
-	static const char *const many[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p" };
+	static const char *const many[] = { "a", "b", "c", "d", "e", "f", "g", "h",
+					    "i", "j", "k", "l", "m", "n", "o", "p" };
 	struct vdi_metrics	*registry = new_registry();
 	char			*text;
 	char			*line;
@@ -325,13 +347,17 @@ static void every_family_renders_as_valid_text(void **state)
 		if (metric->bucket_count)
 			vdi_metric_observe(metric, 0.1);
 		for (unsigned other = 0; other < id; other++)
-			assert_string_not_equal(vdi_metric_name((enum vdi_metric_id) id), vdi_metric_name((enum vdi_metric_id) other));
+			assert_string_not_equal(vdi_metric_name((enum vdi_metric_id) id),
+						vdi_metric_name((enum vdi_metric_id) other));
 	}
 	assert_int_equal(regcomp(&sample,
-				 "^[a-z_]+(\\{([A-Za-z_]+=\"[^\"\\]*\")(,[A-Za-z_]+=\"[^\"\\]*\")*\\})? (-?[0-9]+(\\.[0-9]+)?(e[-+][0-9]+)?|\\+Inf)$",
+				 "^[a-z_]+(\\{([A-Za-z_]+=\"[^\"\\]*\")(,[A-Za-z_]+=\"[^\"\\]*\")*\\})? "
+				 "(-?[0-9]+(\\.[0-9]+)?(e[-+][0-9]+)?|\\+Inf)$",
 				 REG_EXTENDED | REG_NOSUB),
 			 0);
-	assert_int_equal(regcomp(&comment, "^# (HELP [a-z_]+ [A-Z][^\\]*\\.|TYPE [a-z_]+ (counter|gauge|histogram))$", REG_EXTENDED | REG_NOSUB),
+	assert_int_equal(regcomp(&comment,
+				 "^# (HELP [a-z_]+ [A-Z][^\\]*\\.|TYPE [a-z_]+ (counter|gauge|histogram))$",
+				 REG_EXTENDED | REG_NOSUB),
 			 0);
 	text = render(registry);
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {

@@ -4,9 +4,11 @@
 #include "queue.h"
 #include "vdtest.h"
 
-static const struct vdi_queue_options options = {
-	.name = "raw_events", .when_full = "the stream is not read", .resource = "pods", .capacity = 3, .item_size = sizeof(int)
-};
+static const struct vdi_queue_options options = { .name = "raw_events",
+						  .when_full = "the stream is not read",
+						  .resource = "pods",
+						  .capacity = 3,
+						  .item_size = sizeof(int) };
 
 static void first_in_first_out_and_never_more_than_the_capacity(void **state)
 {

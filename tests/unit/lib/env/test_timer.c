@@ -46,7 +46,8 @@ static struct vdi_timer *first_of(struct vdi_timer *timers, size_t count)
 
 	for (size_t i = 0; i < count; i++)
 		if (vdi_timer_is_set(&timers[i]) &&
-		    (first == NULL || timers[i].due.ns < first->due.ns || (timers[i].due.ns == first->due.ns && timers[i].order < first->order)))
+		    (first == NULL || timers[i].due.ns < first->due.ns ||
+		     (timers[i].due.ns == first->due.ns && timers[i].order < first->order)))
 			first = &timers[i];
 	return first;
 }
@@ -69,9 +70,7 @@ static void random_work_agrees_with_looking_through_all(void **state)
 		case 1:
 			vdi_timer_heap_set(&heap, timer, (vd_mono) { (int64_t) vdi_rand_below(&rand, 50) });
 			break;
-		case 2:
-			vdi_timer_heap_remove(&heap, timer);
-			break;
+		case 2: vdi_timer_heap_remove(&heap, timer); break;
 		default:
 			first = first_of(timers, 100);
 			assert_ptr_equal(vdi_timer_heap_pop_due(&heap, (vd_mono) { 50 }), first);

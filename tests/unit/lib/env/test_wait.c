@@ -102,7 +102,9 @@ static void a_round_gets_everybody_up(void **state)
 		for (unsigned i = 0; i < count; i++) {
 			sleepers[i].wait = &sleepers[i].on_stack;
 			vdi_wait_init_chained(sleepers[i].wait, env);
-			assert_status(vdi_thread_start(&sleepers[i].thread, "sleeper", sleeper_run, &sleepers[i]), VD_OK);
+			assert_status(
+				vdi_thread_start(&sleepers[i].thread, "sleeper", sleeper_run, &sleepers[i]),
+				VD_OK);
 		}
 		vdi_wait_round_begin(&round);
 		for (unsigned i = 0; i < count; i++)
@@ -157,7 +159,8 @@ static void whoever_is_got_up_by_a_round_gets_up_others(void **state)
 		for (unsigned i = 0; i < WAITS; i++)
 			if (waits[i].env && vdi_wait_is_done(&waits[i])) {
 				vdi_wait_wait(&waits[i]);
-				assert_true(vdi_wait_until(&waits[i], (vd_mono) { 0 })); /* and signals nobody twice */
+				assert_true(vdi_wait_until(&waits[i],
+							   (vd_mono) { 0 })); /* and signals nobody twice */
 				vdi_wait_fini(&waits[i]);
 				seen++;
 			}

@@ -1,4 +1,5 @@
-/* Unit tests of lib/index/btree*.c: against a sorted array, under failing allocations, and with readers on other threads. */
+/* Unit tests of lib/index/btree*.c: against a sorted array, under failing allocations, and with readers on
+ * other threads. */
 #include "vdtest.h"
 
 #include <pthread.h>
@@ -89,7 +90,8 @@ static void model_put(struct model *model, struct item *item)
 		model->items[at] = item;
 		return;
 	}
-	assert_true(vdi_grow((void **) &model->items, &model->capacity, model->count + 1, sizeof *model->items));
+	assert_true(
+		vdi_grow((void **) &model->items, &model->capacity, model->count + 1, sizeof *model->items));
 	memmove(model->items + at + 1, model->items + at, (model->count - at) * sizeof *model->items);
 	model->items[at] = item;
 	model->count++;
@@ -112,7 +114,8 @@ static void model_copy(const struct model *model, struct model *ret_copy)
 {
 	*ret_copy = (struct model) { 0 };
 	if (model->count)
-		assert_true(vdi_grow((void **) &ret_copy->items, &ret_copy->capacity, model->count, sizeof *model->items));
+		assert_true(vdi_grow((void **) &ret_copy->items, &ret_copy->capacity, model->count,
+				     sizeof *model->items));
 	for (size_t i = 0; i < model->count; i++) {
 		item_ref(model->items[i]);
 		ret_copy->items[ret_copy->count++] = model->items[i];
@@ -135,7 +138,8 @@ static void assert_same(const struct vdi_btree_snapshot *snapshot, const struct 
 	vdi_btree_snapshot_check(snapshot);
 	assert_int_equal(snapshot->count, model->count);
 	assert_ptr_equal(vdi_btree_snapshot_min(snapshot), model->count ? model->items[0] : NULL);
-	assert_ptr_equal(vdi_btree_snapshot_max(snapshot), model->count ? model->items[model->count - 1] : NULL);
+	assert_ptr_equal(vdi_btree_snapshot_max(snapshot),
+			 model->count ? model->items[model->count - 1] : NULL);
 	vdi_btree_cursor_init(&cursor, snapshot);
 	for (size_t i = 0; i < model->count; i++)
 		assert_ptr_equal(vdi_btree_cursor_next(&cursor), model->items[i]);
@@ -151,13 +155,15 @@ static void assert_same(const struct vdi_btree_snapshot *snapshot, const struct 
 }
 
 /* Everything that takes a key, for one key (present or not) and a second one. */
-static void assert_same_at(const struct vdi_btree_snapshot *snapshot, const struct model *model, struct vd_bytes key, struct vd_bytes to)
+static void assert_same_at(const struct vdi_btree_snapshot *snapshot, const struct model *model,
+			   struct vd_bytes key, struct vd_bytes to)
 {
 	struct vdi_btree_cursor cursor;
 	struct vdi_key_range	range = { .from = key, .to = to }, open = { .from = key, .unbounded = true },
 			     single = { .from = key, .single = true };
 	bool   found, to_found;
-	size_t at = model_find(model, key, &found), end = model_find(model, to, &to_found), count = end > at ? end - at : 0;
+	size_t at = model_find(model, key, &found), end = model_find(model, to, &to_found),
+	       count = end > at ? end - at : 0;
 
 	assert_ptr_equal(vdi_btree_snapshot_get(snapshot, key), found ? model->items[at] : NULL);
 	assert_int_equal(vdi_btree_snapshot_rank(snapshot, key), at);
@@ -169,7 +175,8 @@ static void assert_same_at(const struct vdi_btree_snapshot *snapshot, const stru
 	assert_ptr_equal(vdi_btree_cursor_seek(&cursor, key), at < model->count ? model->items[at] : NULL);
 	assert_ptr_equal(vdi_btree_cursor_prev(&cursor), at > 0 ? model->items[at - 1] : NULL);
 	assert_ptr_equal(vdi_btree_cursor_next(&cursor), at < model->count ? model->items[at] : NULL);
-	assert_ptr_equal(vdi_btree_cursor_seek_rank(&cursor, at), at < model->count ? model->items[at] : NULL);
+	assert_ptr_equal(vdi_btree_cursor_seek_rank(&cursor, at),
+			 at < model->count ? model->items[at] : NULL);
 	assert_ptr_equal(vdi_btree_cursor_next(&cursor), at + 1 < model->count ? model->items[at + 1] : NULL);
 	assert_int_equal(vdi_btree_cursor_range(&cursor, &range), count);
 	for (size_t i = 0; i < count; i++)
@@ -183,7 +190,8 @@ static void assert_same_at(const struct vdi_btree_snapshot *snapshot, const stru
 	assert_ptr_equal(vdi_btree_cursor_range_next(&cursor), found ? model->items[at] : NULL);
 	assert_int_equal(vdi_btree_cursor_range_from_end(&cursor, &single), found);
 	assert_int_equal(vdi_btree_cursor_range_from_end(&cursor, &open), model->count - at);
-	assert_ptr_equal(vdi_btree_cursor_range_prev(&cursor), at < model->count ? model->items[model->count - 1] : NULL);
+	assert_ptr_equal(vdi_btree_cursor_range_prev(&cursor),
+			 at < model->count ? model->items[model->count - 1] : NULL);
 }
 
 /* ---- Keys of several shapes ---- */
@@ -200,8 +208,9 @@ static struct vd_bytes random_key(uint64_t *seed, unsigned shape, unsigned range
 
 	switch (shape) {
 	case 0: /* as they come in practice */
-		buffer->size = (size_t) snprintf(buffer->bytes, sizeof buffer->bytes, "/registry/pods/ns-%05u/web-7d4b9c6f5-%07u",
-						 number % 7, number);
+		buffer->size =
+			(size_t) snprintf(buffer->bytes, sizeof buffer->bytes,
+					  "/registry/pods/ns-%05u/web-7d4b9c6f5-%07u", number % 7, number);
 		break;
 	case 1: /* short, of few bytes: zeros, 0xff, keys that are prefixes of others, the empty key */
 		buffer->size = random_next(seed) % 7;
@@ -248,7 +257,8 @@ static void remove_both(struct pair_of_worlds *worlds, struct vd_bytes key)
 	size_t at = model_find(&worlds->model, key, &found);
 
 	worlds->number++;
-	assert_status(vdi_btree_remove(&worlds->tree, key, worlds->number & 1 ? NULL : &removed), found ? VD_OK : VD_NOT_FOUND);
+	assert_status(vdi_btree_remove(&worlds->tree, key, worlds->number & 1 ? NULL : &removed),
+		      found ? VD_OK : VD_NOT_FOUND);
 	if (removed) {
 		assert_ptr_equal(removed, worlds->model.items[at]);
 		item_unref(removed);
@@ -286,7 +296,8 @@ static void random_walk(unsigned shape, unsigned range, unsigned steps, uint64_t
 		}
 		if (i % 64 == 0) {
 			key = random_key(&seed, shape, range, &buffer);
-			assert_same_at(vdi_btree_view(&worlds.tree), &worlds.model, key, random_key(&seed, shape, range, &other));
+			assert_same_at(vdi_btree_view(&worlds.tree), &worlds.model, key,
+				       random_key(&seed, shape, range, &other));
 		}
 		if (i % 512 == 0)
 			assert_same(vdi_btree_view(&worlds.tree), &worlds.model);
@@ -345,7 +356,9 @@ static void e1015_w04_a_count_costs_the_same_for_few_and_for_many(void **state)
 		snprintf(from, sizeof from, "/key-%07d", (50000 - count) / 2);
 		snprintf(to, sizeof to, "/key-%07d", (50000 - count) / 2 + count);
 		keys_read = 0;
-		assert_int_equal(vdi_btree_snapshot_count_range(vdi_btree_view(&tree), vd_bytes_of(from), vd_bytes_of(to)), count);
+		assert_int_equal(vdi_btree_snapshot_count_range(vdi_btree_view(&tree), vd_bytes_of(from),
+								vd_bytes_of(to)),
+				 count);
 		most = VDI_MAX(most, keys_read);
 	}
 	assert_true(most > 0 && most < 200);
@@ -422,7 +435,8 @@ static void load_sorted_replaces_everything(void **state)
 		}
 		assert_status(vdi_btree_load_sorted(&tree, (void *const *) model.items, model.count), VD_OK);
 		assert_same(vdi_btree_view(&tree), &model);
-		assert_same_at(vdi_btree_view(&tree), &model, vd_bytes_of("/ns-000/0000100"), vd_bytes_of("/ns-001/0002400"));
+		assert_same_at(vdi_btree_view(&tree), &model, vd_bytes_of("/ns-000/0000100"),
+			       vd_bytes_of("/ns-001/0002400"));
 		assert_same(&before, &previous);
 		vdi_btree_snapshot_release(&before);
 		model_fini(&previous);
@@ -432,7 +446,8 @@ static void load_sorted_replaces_everything(void **state)
 	/* Not ascending: refused, and nothing changed. */
 	model_copy(&previous, &model);
 	model.items[7] = previous.items[8];
-	assert_status(vdi_btree_load_sorted(&tree, (void *const *) model.items, model.count), VD_INVALID_ARGUMENT);
+	assert_status(vdi_btree_load_sorted(&tree, (void *const *) model.items, model.count),
+		      VD_INVALID_ARGUMENT);
 	assert_same(vdi_btree_view(&tree), &previous);
 	model.items[7] = previous.items[7];
 	model_fini(&model);
@@ -445,7 +460,9 @@ static void load_sorted_replaces_everything(void **state)
 
 static void many_keys_are_found_together(void **state)
 {
-	static const char *const absent[] = { "", "zzz", "/ns-003/", "/ns-003/x", "/ns-0", "/ns-010/0000770x" };
+	static const char *const absent[] = {
+		"", "zzz", "/ns-003/", "/ns-003/x", "/ns-0", "/ns-010/0000770x"
+	};
 	struct vdi_btree tree;
 	struct model	 model = { 0 };
 	struct vd_bytes	 keys[40];
@@ -475,11 +492,13 @@ static void many_keys_are_found_together(void **state)
 				keys[j] = item_key(model.items[from + j]);
 			for (size_t j = 0; j < VDI_ARRAY_SIZE(absent); j++)
 				keys[count + j] = vd_bytes_of(absent[j]);
-			vdi_btree_snapshot_get_many(vdi_btree_view(&tree), keys, count + VDI_ARRAY_SIZE(absent), values);
+			vdi_btree_snapshot_get_many(vdi_btree_view(&tree), keys,
+						    count + VDI_ARRAY_SIZE(absent), values);
 			for (size_t j = 0; j < count; j++)
 				assert_ptr_equal(values[j], model.items[from + j]);
 			for (unsigned depth = 0; depth < 9; depth++) /* deeper than any */
-				vdi_btree_snapshot_prefetch(vdi_btree_view(&tree), keys[depth % count], depth);
+				vdi_btree_snapshot_prefetch(vdi_btree_view(&tree), keys[depth % count],
+							    depth);
 			for (size_t j = 0; j < VDI_ARRAY_SIZE(absent); j++)
 				assert_null(values[count + j]);
 		}
@@ -490,8 +509,8 @@ static void many_keys_are_found_together(void **state)
 
 static void references_are_one_per_leaf_slot(void **state)
 {
-	struct item		 *old_item = item_new(vd_bytes_of("k"), 1), *new_item = item_new(vd_bytes_of("k"), 2);
-	struct vdi_btree	  tree;
+	struct item	*old_item = item_new(vd_bytes_of("k"), 1), *new_item = item_new(vd_bytes_of("k"), 2);
+	struct vdi_btree tree;
 	struct vdi_btree_snapshot first, second;
 	void			 *removed = NULL;
 
@@ -568,7 +587,8 @@ static void torture_walk(unsigned snapshot_every, uint64_t seed)
 			vd_status status;
 
 			vdi_alloc_fail_nth(nth, 1);
-			status = put ? vdi_btree_put(&worlds.tree, item, NULL) : vdi_btree_remove(&worlds.tree, key, NULL);
+			status = put ? vdi_btree_put(&worlds.tree, item, NULL) :
+				       vdi_btree_remove(&worlds.tree, key, NULL);
 			if (!vdi_alloc_failed()) {
 				vdi_alloc_fail_nth(0, 0);
 				assert_status(status, put || found ? VD_OK : VD_NOT_FOUND);
@@ -725,7 +745,8 @@ static void write_generation(struct vdi_btree *tree, unsigned generation, uint64
 
 static void snapshots_are_read_while_the_writer_goes_on(void **state)
 {
-	struct exchange	 exchange = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+	struct exchange	 exchange = { .mutex = PTHREAD_MUTEX_INITIALIZER,
+				      .changed = PTHREAD_COND_INITIALIZER };
 	struct vdi_btree tree;
 	pthread_t	 threads[READERS];
 	uint64_t	 seed = 99;

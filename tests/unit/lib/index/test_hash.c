@@ -1,4 +1,5 @@
-/* Unit tests of lib/index/hash.c: against a plain array, with good and with very bad hashes, and under failing allocations. */
+/* Unit tests of lib/index/hash.c: against a plain array, with good and with very bad hashes, and under
+ * failing allocations. */
 #include "vdtest.h"
 
 #include "hash.h"
@@ -12,7 +13,8 @@ struct named {
 
 static bool named_equal(const void *entry, const void *key)
 {
-	return vd_bytes_equal(vd_bytes_of(((const struct named *) entry)->text), *(const struct vd_bytes *) key);
+	return vd_bytes_equal(vd_bytes_of(((const struct named *) entry)->text),
+			      *(const struct vd_bytes *) key);
 }
 
 static struct named names[NAMES];
@@ -48,7 +50,8 @@ static void assert_same(const struct vdi_hash *hash, uint64_t (*hash_key)(struct
 	for (size_t i = 0; i < count; i++) {
 		struct vd_bytes key = vd_bytes_of(names[i].text);
 
-		assert_ptr_equal(vdi_hash_get(hash, hash_key(key), &key), names[i].present ? &names[i] : NULL);
+		assert_ptr_equal(vdi_hash_get(hash, hash_key(key), &key),
+				 names[i].present ? &names[i] : NULL);
 		present += names[i].present;
 	}
 	assert_int_equal(hash->count, present);
@@ -75,7 +78,8 @@ static void walk(uint64_t (*hash_key)(struct vd_bytes), size_t count, unsigned s
 			assert_ptr_equal(replaced, named->present ? named : NULL);
 			named->present = true;
 		} else {
-			assert_ptr_equal(vdi_hash_remove(&hash, hash_key(key), &key), named->present ? named : NULL);
+			assert_ptr_equal(vdi_hash_remove(&hash, hash_key(key), &key),
+					 named->present ? named : NULL);
 			named->present = false;
 		}
 		assert_true(hash.count <= hash.capacity / 4 * 3);
@@ -86,7 +90,8 @@ static void walk(uint64_t (*hash_key)(struct vd_bytes), size_t count, unsigned s
 	for (size_t i = 0; i < count; i++) {
 		struct vd_bytes key = vd_bytes_of(names[i].text);
 
-		assert_ptr_equal(vdi_hash_remove(&hash, hash_key(key), &key), names[i].present ? &names[i] : NULL);
+		assert_ptr_equal(vdi_hash_remove(&hash, hash_key(key), &key),
+				 names[i].present ? &names[i] : NULL);
 		names[i].present = false;
 	}
 	assert_same(&hash, hash_key, count);
@@ -117,7 +122,8 @@ static void use_for_ever_does_not_grow(void **state)
 	}
 	capacity = hash.capacity;
 	for (unsigned i = 100; i < 100000; i++) {
-		struct vd_bytes old = vd_bytes_of(names[(i - 100) % NAMES].text), key = vd_bytes_of(names[i % NAMES].text);
+		struct vd_bytes old = vd_bytes_of(names[(i - 100) % NAMES].text),
+				key = vd_bytes_of(names[i % NAMES].text);
 
 		assert_non_null(vdi_hash_remove(&hash, hash_well(old), &old));
 		assert_status(vdi_hash_put(&hash, hash_well(key), &key, &names[i % NAMES], NULL), VD_OK);
@@ -138,7 +144,8 @@ static void full_is_full(void **state)
 	assert_status(vdi_hash_reserve(&hash, 4), VD_FULL);
 	for (int i = 0; i < 4; i++) {
 		key = vd_bytes_of(names[i].text);
-		assert_status(vdi_hash_put(&hash, hash_well(key), &key, &names[i], NULL), i < 3 ? VD_OK : VD_FULL);
+		assert_status(vdi_hash_put(&hash, hash_well(key), &key, &names[i], NULL),
+			      i < 3 ? VD_OK : VD_FULL);
 		names[i].present = i < 3;
 	}
 	key = vd_bytes_of(names[0].text);

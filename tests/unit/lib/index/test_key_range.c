@@ -59,12 +59,16 @@ static void behind_a_key_of_any_length(void **state)
 	char	       *buffer = malloc(5); /* so that a byte too many is seen */
 	struct vd_bytes high = { "\xff\xff\xff\xff", 4 };
 
-	assert_true(vd_bytes_equal(vdi_bytes_next_key(vd_bytes_of("ab"), 4, buffer), (struct vd_bytes) { "ab", 3 }));
-	assert_true(vd_bytes_equal(vdi_bytes_next_key(vd_bytes_of("abc"), 4, buffer), (struct vd_bytes) { "abc", 4 }));
+	assert_true(vd_bytes_equal(vdi_bytes_next_key(vd_bytes_of("ab"), 4, buffer),
+				   (struct vd_bytes) { "ab", 3 }));
+	assert_true(vd_bytes_equal(vdi_bytes_next_key(vd_bytes_of("abc"), 4, buffer),
+				   (struct vd_bytes) { "abc", 4 }));
 	assert_true(vd_bytes_equal(vdi_bytes_next_key(vd_bytes_of("abcd"), 4, buffer), vd_bytes_of("abce")));
-	assert_true(vd_bytes_equal(vdi_bytes_next_key(vd_bytes_of("ab\xff\xff"), 4, buffer), vd_bytes_of("ac")));
+	assert_true(
+		vd_bytes_equal(vdi_bytes_next_key(vd_bytes_of("ab\xff\xff"), 4, buffer), vd_bytes_of("ac")));
 	/* Nothing is behind it: more than may be asked for. */
-	assert_true(vd_bytes_equal(vdi_bytes_next_key(high, 4, buffer), (struct vd_bytes) { "\xff\xff\xff\xff", 5 }));
+	assert_true(vd_bytes_equal(vdi_bytes_next_key(high, 4, buffer),
+				   (struct vd_bytes) { "\xff\xff\xff\xff", 5 }));
 	free(buffer);
 }
 
@@ -73,7 +77,8 @@ static void prefix_end_increments_and_cuts(void **state)
 	char buffer[8];
 
 	(void) state;
-	assert_true(vd_bytes_equal(vdi_bytes_prefix_end(vd_bytes_of("/pods/"), buffer), vd_bytes_of("/pods0")));
+	assert_true(
+		vd_bytes_equal(vdi_bytes_prefix_end(vd_bytes_of("/pods/"), buffer), vd_bytes_of("/pods0")));
 	assert_true(vd_bytes_equal(vdi_bytes_prefix_end(raw("a\xff\xff", 3), buffer), vd_bytes_of("b")));
 	assert_true(vd_bytes_equal(vdi_bytes_prefix_end(raw("a\0", 2), buffer), raw("a\1", 2)));
 	assert_true(vd_bytes_equal(vdi_bytes_prefix_end(raw("\xff\xff", 2), buffer), raw("\0", 1)));
@@ -98,14 +103,15 @@ static void prefix_range_holds_what_starts_with_it(void **state)
 /* Every pair of small ranges against every small key. */
 static void overlap_agrees_with_contains(void **state)
 {
-	static const char   *const words[] = { "a", "b", "c", "d", "" };
-	struct vdi_key_range ranges[40];
-	size_t		     count = 0;
+	static const char *const words[] = { "a", "b", "c", "d", "" };
+	struct vdi_key_range	 ranges[40];
+	size_t			 count = 0;
 
 	(void) state;
 	for (size_t i = 0; i < 4; i++) {
 		for (size_t j = 0; j < 5; j++)
-			ranges[count++] = vdi_key_range_from_etcd(vd_bytes_of(words[i]), vd_bytes_of(words[j]));
+			ranges[count++] =
+				vdi_key_range_from_etcd(vd_bytes_of(words[i]), vd_bytes_of(words[j]));
 		ranges[count++] = vdi_key_range_from_etcd(vd_bytes_of(words[i]), raw("\0", 1));
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -122,13 +128,17 @@ static void overlap_agrees_with_contains(void **state)
 
 static void a_range_may_have_keys_of_a_prefix(void **state)
 {
-	static const char *const words[] = { "", "a", "ab", "aba", "abb", "b", "ba", "bab", "\xff", "\xff\xff" };
-	const size_t		 count = VDI_ARRAY_SIZE(words);
+	static const char *const words[] = {
+		"", "a", "ab", "aba", "abb", "b", "ba", "bab", "\xff", "\xff\xff"
+	};
+	const size_t count = VDI_ARRAY_SIZE(words);
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j <= count + 1; j++) {
 			/* Of all ranges: to the key j, to the end, or one key alone. */
-			struct vdi_key_range range = { .from = vd_bytes_of(words[i]), .unbounded = j == count, .single = j > count };
+			struct vdi_key_range range = { .from = vd_bytes_of(words[i]),
+						       .unbounded = j == count,
+						       .single = j > count };
 
 			if (j < count)
 				range.to = vd_bytes_of(words[j]);
@@ -137,16 +147,28 @@ static void a_range_may_have_keys_of_a_prefix(void **state)
 				bool		has = false;
 
 				for (size_t key = 0; key < count; key++)
-					has |= vd_bytes_has_prefix(vd_bytes_of(words[key]), prefix) && vdi_key_range_contains(&range, vd_bytes_of(words[key]));
+					has |= vd_bytes_has_prefix(vd_bytes_of(words[key]), prefix) &&
+					       vdi_key_range_contains(&range, vd_bytes_of(words[key]));
 				assert_true(vdi_key_range_has_prefix(&range, prefix) || !has);
 			}
 		}
-	assert_false(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/a/"), .to = vd_bytes_of("/a0") }, vd_bytes_of("/b/")));
-	assert_false(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") }, vd_bytes_of("/a/x")));
-	assert_false(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") }, vd_bytes_of("/b0")));
-	assert_true(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") }, vd_bytes_of("/")));
-	assert_true(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") }, vd_bytes_of("/b/x")));
-	assert_false(vdi_key_range_has_prefix(&(struct vdi_key_range) { .from = vd_bytes_of("/b"), .single = true }, vd_bytes_of("/b/")));
+	assert_false(vdi_key_range_has_prefix(
+		&(struct vdi_key_range) { .from = vd_bytes_of("/a/"), .to = vd_bytes_of("/a0") },
+		vd_bytes_of("/b/")));
+	assert_false(vdi_key_range_has_prefix(
+		&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") },
+		vd_bytes_of("/a/x")));
+	assert_false(vdi_key_range_has_prefix(
+		&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") },
+		vd_bytes_of("/b0")));
+	assert_true(vdi_key_range_has_prefix(
+		&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") },
+		vd_bytes_of("/")));
+	assert_true(vdi_key_range_has_prefix(
+		&(struct vdi_key_range) { .from = vd_bytes_of("/b/"), .to = vd_bytes_of("/b0") },
+		vd_bytes_of("/b/x")));
+	assert_false(vdi_key_range_has_prefix(
+		&(struct vdi_key_range) { .from = vd_bytes_of("/b"), .single = true }, vd_bytes_of("/b/")));
 }
 
 int main(void)

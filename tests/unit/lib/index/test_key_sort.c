@@ -26,8 +26,9 @@ static struct vd_bytes key_of(const void *value)
 
 static int compare_values(const void *a, const void *b)
 {
-	const struct value *left = *(const struct value *const *) a, *right = *(const struct value *const *) b;
-	int		    order = vd_bytes_compare(left->key, right->key);
+	const struct value *left = *(const struct value *const *) a,
+			   *right = *(const struct value *const *) b;
+	int order = vd_bytes_compare(left->key, right->key);
 
 	return order ? order : (left->order > right->order) - (left->order < right->order);
 }
@@ -58,7 +59,9 @@ static void names_with_long_common_parts(void **state)
 		for (size_t j = 0; j < counts[i]; j++) {
 			unsigned number = (unsigned) (j * 7919 % counts[i]);
 
-			values[j].key.size = (size_t) snprintf(values[j].bytes, sizeof values[j].bytes, "/registry/pods/ns-%03u/web-abcdef-%05u", number % 60, number);
+			values[j].key.size = (size_t) snprintf(values[j].bytes, sizeof values[j].bytes,
+							       "/registry/pods/ns-%03u/web-abcdef-%05u",
+							       number % 60, number);
 		}
 		check(counts[i]);
 	}
@@ -70,7 +73,8 @@ static void equal_keys_stay_in_their_order(void **state)
 	(void) state;
 	for (unsigned keys = 1; keys < 5000; keys = keys * 7 + 1) {
 		for (size_t i = 0; i < COUNT_MAX; i++)
-			values[i].key.size = (size_t) snprintf(values[i].bytes, sizeof values[i].bytes, "/key/%u", (unsigned) (i * 31 % keys));
+			values[i].key.size = (size_t) snprintf(values[i].bytes, sizeof values[i].bytes,
+							       "/key/%u", (unsigned) (i * 31 % keys));
 		check(COUNT_MAX);
 	}
 }

@@ -130,8 +130,9 @@ static void h704_merge_patch_rfc7386(void **state)
 
 static void torture_every_allocation(void **state)
 {
-	json_t	*tree = load("{\"a\":[1,2.5,\"long enough to make the text grow, once and again and again and again\"],\"b\":{}}");
-	int64_t	 live = vdi_alloc_live();
+	json_t *tree = load("{\"a\":[1,2.5,\"long enough to make the text grow, once and again and again and "
+			    "again\"],\"b\":{}}");
+	int64_t live = vdi_alloc_live();
 	uint64_t nth = 1;
 
 	(void) state;

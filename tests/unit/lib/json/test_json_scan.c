@@ -7,7 +7,7 @@
 
 struct verdict {
 	const char *json;
-	size_t	    size; /* 0: strlen */
+	size_t	    size;     /* 0: strlen */
 	int	    error_at; /* -1: accepted */
 };
 
@@ -32,7 +32,8 @@ static void check_verdicts(const struct verdict *rows, size_t count)
 		char		place[32];
 
 		if ((status == VD_OK) != (rows[i].error_at < 0))
-			fail_msg("row %zu %s: %s", i, rows[i].json, status == VD_OK ? "accepted" : error.message);
+			fail_msg("row %zu %s: %s", i, rows[i].json,
+				 status == VD_OK ? "accepted" : error.message);
 		if (status == VD_OK)
 			continue;
 		assert_status(status, VD_BAD_REQUEST);
@@ -223,7 +224,8 @@ static void h701_places_of_special_bytes(void **state)
 	static char text[9000];
 
 	(void) state;
-	for (size_t length = 0; length < 8400; length += length < 200 || (length > 4000 && length < 4300) ? 1 : 61) {
+	for (size_t length = 0; length < 8400;
+	     length += length < 200 || (length > 4000 && length < 4300) ? 1 : 61) {
 		size_t		size = length + 4;
 		struct vd_error error;
 		char		expected[80];
@@ -240,7 +242,8 @@ static void h701_places_of_special_bytes(void **state)
 			continue;
 		text[1 + length] = '\n';
 		assert_status(validate(text, size, &error), VD_BAD_REQUEST);
-		snprintf(expected, sizeof expected, "invalid JSON at byte %zu: control character in a string", length + 1);
+		snprintf(expected, sizeof expected, "invalid JSON at byte %zu: control character in a string",
+			 length + 1);
 		assert_string_equal(error.message, expected);
 		text[length] = '\\';
 		text[1 + length] = '"';
@@ -248,7 +251,8 @@ static void h701_places_of_special_bytes(void **state)
 		assert_status(validate(text, size, &error), VD_OK);
 		text[length - 1] = 'x';
 		assert_status(validate(text, size, &error), VD_BAD_REQUEST);
-		snprintf(expected, sizeof expected, "invalid JSON at byte %zu: invalid UTF-8 in a string", length - 4);
+		snprintf(expected, sizeof expected, "invalid JSON at byte %zu: invalid UTF-8 in a string",
+			 length - 4);
 		assert_string_equal(error.message, expected);
 	}
 }
@@ -274,7 +278,8 @@ static void fixture_fini(struct fixture *f)
 	vdi_json_plan_free(f->plan);
 }
 
-static void assert_value(const char *json, const struct vdi_json_value *value, enum vdi_json_type type, const char *text)
+static void assert_value(const char *json, const struct vdi_json_value *value, enum vdi_json_type type,
+			 const char *text)
 {
 	struct vd_bytes bytes = vdi_json_value_bytes(vd_bytes_of(json), value);
 
@@ -285,15 +290,29 @@ static void assert_value(const char *json, const struct vdi_json_value *value, e
 
 static void h701_extracts_the_parts_of_an_object(void **state)
 {
-	static const char *const paths[] = { "metadata.name", ".spec.nodeName", "{.status.phase}", "spec.containers", "spec", "spec.replicas",
-					     "spec.paused",   "spec.on",	".spec.nothing", "metadata.labels['a.b/c']",
+	static const char *const paths[] = { "metadata.name",
+					     ".spec.nodeName",
+					     "{.status.phase}",
+					     "spec.containers",
+					     "spec",
+					     "spec.replicas",
+					     "spec.paused",
+					     "spec.on",
+					     ".spec.nothing",
+					     "metadata.labels['a.b/c']",
 					     "metadata.labels.a\\.b/c" };
 	static const char	 json[] =
-		"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"n\",\"namespace\":\"ns\",\"generateName\":\"n-\",\"uid\":\"u\","
-		"\"resourceVersion\":\"7\",\"selfLink\":\"/x\",\"generation\":3,\"creationTimestamp\":\"c\",\"deletionTimestamp\":null,"
-		"\"labels\":{\"app\":\"x\",\"a.b/c\":\"d\\u0065\",\"none\":null},\"annotations\":{\"k\":\"v\",\"k\":\"w\"},\"finalizers\":[\"f\"],"
-		"\"ownerReferences\":[{\"name\":\"o\"}],\"other\":{\"name\":\"not this\"}},\"spec\":{\"name\":\"nor this\",\"nodeName\":\"\","
-		"\"containers\":[{\"nodeName\":\"no\"}],\"replicas\":-1.5e3,\"paused\":true,\"on\":false,\"nothing\":null},"
+		"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"n\",\"namespace\":\"ns\","
+		"\"generateName\":\"n-\",\"uid\":\"u\","
+		"\"resourceVersion\":\"7\",\"selfLink\":\"/"
+		"x\",\"generation\":3,\"creationTimestamp\":\"c\",\"deletionTimestamp\":null,"
+		"\"labels\":{\"app\":\"x\",\"a.b/"
+		"c\":\"d\\u0065\",\"none\":null},\"annotations\":{\"k\":\"v\",\"k\":\"w\"},\"finalizers\":["
+		"\"f\"],"
+		"\"ownerReferences\":[{\"name\":\"o\"}],\"other\":{\"name\":\"not "
+		"this\"}},\"spec\":{\"name\":\"nor this\",\"nodeName\":\"\","
+		"\"containers\":[{\"nodeName\":\"no\"}],\"replicas\":-1.5e3,\"paused\":true,\"on\":false,"
+		"\"nothing\":null},"
 		"\"status\":{\"phase\":\"Running\"}}";
 	static const struct {
 		enum vdi_json_member member;
@@ -327,7 +346,8 @@ static void h701_extracts_the_parts_of_an_object(void **state)
 	for (int round = 0; round < 2; round++) {
 		assert_status(vdi_json_scan(vd_bytes_of(json), NULL, &f.object, NULL), VD_OK);
 		for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
-			assert_value(json, vdi_json_member(&f.object, rows[i].member), rows[i].type, rows[i].text);
+			assert_value(json, vdi_json_member(&f.object, rows[i].member), rows[i].type,
+				     rows[i].text);
 		metadata = vdi_json_member(&f.object, VDI_JSON_METADATA);
 		assert_int_equal(json[metadata->offset], '{');
 		assert_memory_equal(json + metadata->offset + metadata->length, ",\"spec\"", 7);
@@ -336,10 +356,14 @@ static void h701_extracts_the_parts_of_an_object(void **state)
 		assert_false(f.object.spaced);
 
 		assert_int_equal(f.object.label_count, 3);
-		assert_true(vd_bytes_equal(vdi_json_slice_bytes(vd_bytes_of(json), f.object.labels[1].key), vd_bytes_of("a.b/c")));
+		assert_true(vd_bytes_equal(vdi_json_slice_bytes(vd_bytes_of(json), f.object.labels[1].key),
+					   vd_bytes_of("a.b/c")));
 		assert_false(f.object.labels[0].value.escaped);
 		assert_true(f.object.labels[1].value.escaped);
-		assert_int_equal(vdi_json_unescape(vdi_json_value_bytes(vd_bytes_of(json), &f.object.labels[1].value), plain), 2);
+		assert_int_equal(
+			vdi_json_unescape(vdi_json_value_bytes(vd_bytes_of(json), &f.object.labels[1].value),
+					  plain),
+			2);
 		assert_memory_equal(plain, "de", 2);
 		assert_int_equal(f.object.labels[2].value.length, 0);
 
@@ -375,15 +399,20 @@ static void h702_metadata_insertion_and_resource_version_cut(void **state)
 		{ "{\"metadata\":{}}", "{\"metadata\":{}}", 13, true },
 		{ "{\"metadata\":{ \n}}", "{\"metadata\":{ \n}}", 13, true },
 		{ "{\"metadata\":{\"resourceVersion\":\"1\"}}", "{\"metadata\":{}}", 13, false },
-		{ "{\"metadata\":{\"resourceVersion\":\"1\",\"name\":\"n\"}}", "{\"metadata\":{\"name\":\"n\"}}", 13, false },
-		{ "{\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"1\"}}", "{\"metadata\":{\"name\":\"n\"}}", 13, false },
-		{ "{\"metadata\":{\"a\":1,\"resourceVersion\":null,\"b\":2}}", "{\"metadata\":{\"a\":1,\"b\":2}}", 13, false },
-		{ "{ \"metadata\" : { \"a\" : 1 , \"resourceVersion\" : \"1\" , \"b\" : 2 } }", "{ \"metadata\" : { \"a\" : 1 , \"b\" : 2 } }",
-		  16, false },
-		{ "{ \"metadata\" : { \"a\" : 1 , \"resourceVersion\" : \"1\" } }", "{ \"metadata\" : { \"a\" : 1  } }", 16, false },
+		{ "{\"metadata\":{\"resourceVersion\":\"1\",\"name\":\"n\"}}",
+		  "{\"metadata\":{\"name\":\"n\"}}", 13, false },
+		{ "{\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"1\"}}",
+		  "{\"metadata\":{\"name\":\"n\"}}", 13, false },
+		{ "{\"metadata\":{\"a\":1,\"resourceVersion\":null,\"b\":2}}",
+		  "{\"metadata\":{\"a\":1,\"b\":2}}", 13, false },
+		{ "{ \"metadata\" : { \"a\" : 1 , \"resourceVersion\" : \"1\" , \"b\" : 2 } }",
+		  "{ \"metadata\" : { \"a\" : 1 , \"b\" : 2 } }", 16, false },
+		{ "{ \"metadata\" : { \"a\" : 1 , \"resourceVersion\" : \"1\" } }",
+		  "{ \"metadata\" : { \"a\" : 1  } }", 16, false },
 		{ "{\"metadata\":null}", "{\"metadata\":null}", 0, false },
 		{ "{\"resourceVersion\":\"1\"}", "{\"resourceVersion\":\"1\"}", 0, false },
-		{ "{\"spec\":{\"resourceVersion\":\"1\"}}", "{\"spec\":{\"resourceVersion\":\"1\"}}", 0, false },
+		{ "{\"spec\":{\"resourceVersion\":\"1\"}}", "{\"spec\":{\"resourceVersion\":\"1\"}}", 0,
+		  false },
 	};
 	struct fixture f;
 
@@ -395,7 +424,8 @@ static void h702_metadata_insertion_and_resource_version_cut(void **state)
 
 		assert_status(vdi_json_scan(vd_bytes_of(rows[i].json), NULL, &f.object, NULL), VD_OK);
 		cut = f.object.resource_version_member;
-		snprintf(text, sizeof text, "%.*s%s", (int) cut.offset, rows[i].json, rows[i].json + cut.offset + cut.length);
+		snprintf(text, sizeof text, "%.*s%s", (int) cut.offset, rows[i].json,
+			 rows[i].json + cut.offset + cut.length);
 		assert_string_equal(text, rows[i].cut);
 		assert_status(vdi_json_validate(vd_bytes_of(text), NULL, NULL), VD_OK);
 		assert_int_equal(f.object.metadata_insert, rows[i].insert);
@@ -414,28 +444,37 @@ static void h703_ambiguous_keys_are_refused(void **state)
 	} rows[] = {
 		{ "{\"kind\":\"A\",\"kind\":\"B\"}", "at byte 12: a key appears twice" },
 		{ "{\"data\":1,\"x\":2,\"data\":3}", "at byte 16: a key appears twice" },
-		{ "{\"longerThanEightBytes\":1,\"longerThanEightBytes\":3}", "at byte 26: a key appears twice" },
+		{ "{\"longerThanEightBytes\":1,\"longerThanEightBytes\":3}",
+		  "at byte 26: a key appears twice" },
 		{ "{\"aLongerThanEightBytes\":1,\"bLongerThanEightBytes\":3}", NULL },
 		{ "{\"\":1,\"\":3}", "at byte 6: a key appears twice" },
 		{ "{\"a\":1,\"\":3,\"aa\":1,\"b\":2}", NULL },
-		{ "{\"metadata\":{\"name\":\"a\",\"uid\":\"x\",\"name\":\"b\"}}", "at byte 34: a key appears twice" },
+		{ "{\"metadata\":{\"name\":\"a\",\"uid\":\"x\",\"name\":\"b\"}}",
+		  "at byte 34: a key appears twice" },
 		{ "{\"metadata\":{\"zone\":\"a\",\"zone\":\"b\"}}", "at byte 24: a key appears twice" },
 		{ "{\"zone\":1,\"metadata\":{\"zone\":\"a\"},\"other\":1}", NULL },
 		{ "{\"zone\":1,\"metadata\":{\"x\":\"a\"},\"zone\":1}", "at byte 31: a key appears twice" },
 		{ "{\"metadata\":{},\"metadata\":{}}", "at byte 15: a key appears twice" },
-		{ "{\"metadata\":{\"labels\":{\"a\":\"1\",\"b\":\"2\",\"a\":\"1\"}}}", "at byte 39: a key appears twice" },
-		{ "{\"metadata\":{\"labels\":{\"planned\":\"1\",\"planned\":\"1\"}}}", "at byte 37: a key appears twice" },
+		{ "{\"metadata\":{\"labels\":{\"a\":\"1\",\"b\":\"2\",\"a\":\"1\"}}}",
+		  "at byte 39: a key appears twice" },
+		{ "{\"metadata\":{\"labels\":{\"planned\":\"1\",\"planned\":\"1\"}}}",
+		  "at byte 37: a key appears twice" },
 		{ "{\"metadata\":{\"annotations\":{\"a\":\"1\",\"a\":\"1\"}}}", NULL },
 		{ "{\"spec\":{\"nodeName\":\"a\",\"nodeName\":\"b\"}}", "at byte 24: a key appears twice" },
-		{ "{\"spec\":{\"nodeName\":\"a\",\"\\u006eodeName\":\"b\"}}", "at byte 24: a key appears twice" },
+		{ "{\"spec\":{\"nodeName\":\"a\",\"\\u006eodeName\":\"b\"}}",
+		  "at byte 24: a key appears twice" },
 		{ "{\"spec\":{\"x\":\"a\",\"x\":\"b\"}}", NULL },
 		{ "{\"k\\u0069nd\":\"A\"}", "at byte 1: a key with a backslash is not allowed here" },
 		{ "{\"x\\\\\":\"A\"}", "at byte 1: a key with a backslash is not allowed here" },
-		{ "{\"metadata\":{\"\\u006eame\":\"A\"}}", "at byte 13: a key with a backslash is not allowed here" },
-		{ "{\"metadata\":{\"labels\":{\"\\u006eame\":\"A\"}}}", "at byte 23: a key with a backslash is not allowed here" },
+		{ "{\"metadata\":{\"\\u006eame\":\"A\"}}",
+		  "at byte 13: a key with a backslash is not allowed here" },
+		{ "{\"metadata\":{\"labels\":{\"\\u006eame\":\"A\"}}}",
+		  "at byte 23: a key with a backslash is not allowed here" },
 		{ "{\"data\":{\"\\u006eame\":\"A\"}}", NULL },
-		{ "{\"metadata\":{\"labels\":{\"a\":1}}}", "at byte 27: the value of a label must be a string" },
-		{ "{\"metadata\":{\"labels\":{\"a\":{}}}}", "at byte 27: the value of a label must be a string" },
+		{ "{\"metadata\":{\"labels\":{\"a\":1}}}",
+		  "at byte 27: the value of a label must be a string" },
+		{ "{\"metadata\":{\"labels\":{\"a\":{}}}}",
+		  "at byte 27: the value of a label must be a string" },
 		{ "{\"metadata\":{\"labels\":null}}", NULL },
 		{ "{\"metadata\":{\"labels\":[\"a\"]}}", NULL },
 		{ "[]", "at byte 0: an object was expected" },
@@ -469,7 +508,9 @@ static void h703_ambiguous_keys_are_refused(void **state)
 		assert_int_equal(vdi_json_member(&f.object, VDI_JSON_METADATA)->type, VDI_JSON_ABSENT);
 		assert_int_equal(f.object.label_count, 0);
 	}
-	assert_status(vdi_json_scan(vd_bytes_of("{\"spec\":{\"\\u006eode\\u004eame\":\"b\"}}"), NULL, &f.object, NULL), VD_OK);
+	assert_status(vdi_json_scan(vd_bytes_of("{\"spec\":{\"\\u006eode\\u004eame\":\"b\"}}"), NULL,
+				    &f.object, NULL),
+		      VD_OK);
 	assert_int_equal(vdi_json_field(&f.object, 0)->type, VDI_JSON_STRING);
 	fixture_fini(&f);
 }
@@ -483,7 +524,8 @@ static void h701_depth_counts_objects_on_a_path(void **state)
 	(void) state;
 	fixture_init(&f, paths, 1);
 	assert_status(vdi_json_scan(vd_bytes_of("{\"a\":{\"b\":1}}"), &limits, &f.object, NULL), VD_OK);
-	assert_status(vdi_json_scan(vd_bytes_of("{\"a\":{\"b\":[]}}"), &limits, &f.object, NULL), VD_BAD_REQUEST);
+	assert_status(vdi_json_scan(vd_bytes_of("{\"a\":{\"b\":[]}}"), &limits, &f.object, NULL),
+		      VD_BAD_REQUEST);
 	assert_status(vdi_json_scan(vd_bytes_of("{\"c\":[[]]}"), &limits, &f.object, NULL), VD_BAD_REQUEST);
 	fixture_fini(&f);
 }
@@ -501,7 +543,8 @@ static void members_are_bounded(void **state)
 
 		text[size++] = '{';
 		for (unsigned i = 0; i < count; i++)
-			size += (size_t) snprintf(text + size, sizeof text - size, "%s\"k%u\":1", i ? "," : "", i);
+			size += (size_t) snprintf(text + size, sizeof text - size, "%s\"k%u\":1",
+						  i ? "," : "", i);
 		text[size++] = '}';
 		assert_status(vdi_json_scan((struct vd_bytes) { text, size }, NULL, &f.object, &error),
 			      count <= VDI_JSON_MEMBERS_MAX ? VD_OK : VD_BAD_REQUEST);
@@ -512,11 +555,16 @@ static void members_are_bounded(void **state)
 
 static void paths_that_are_not_understood(void **state)
 {
-	static const char *const bad[] = { "",	  ".",	  "a.",	 "a..b", "a[0]", "a[*]", "a[?(@.x)]", "a b", "a['b'", "a['b']c", "$",
-					   "{.a", "a\\", "..a", "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q" };
-	static const char *const good[] = { "a", ".a", "$.a", "{.a.b}", "a['b']", "a['b'].c", "a[\"b.c\"]['d']", "a.b\\.c" };
-	struct vdi_json_plan	*plan = NULL;
-	struct vd_error		 error;
+	static const char *const bad[] = { "",		".",	"a.",
+					   "a..b",	"a[0]", "a[*]",
+					   "a[?(@.x)]", "a b",	"a['b'",
+					   "a['b']c",	"$",	"{.a",
+					   "a\\",	"..a",	"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q" };
+	static const char *const good[] = {
+		"a", ".a", "$.a", "{.a.b}", "a['b']", "a['b'].c", "a[\"b.c\"]['d']", "a.b\\.c"
+	};
+	struct vdi_json_plan *plan = NULL;
+	struct vd_error	      error;
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++) {

@@ -29,14 +29,16 @@ static void h703_strings_are_unescaped(void **state)
 		assert_memory_equal(plain, rows[i].plain, size);
 		/* In place. */
 		memcpy(plain, rows[i].text, strlen(rows[i].text));
-		assert_int_equal(vdi_json_unescape((struct vd_bytes) { plain, strlen(rows[i].text) }, plain), size);
+		assert_int_equal(vdi_json_unescape((struct vd_bytes) { plain, strlen(rows[i].text) }, plain),
+				 size);
 		assert_memory_equal(plain, rows[i].plain, size);
 	}
 }
 
 static void unescape_of_nonsense_stays_in_bounds(void **state)
 {
-	static const char *const texts[] = { "\\", "\\u", "\\u1", "\\u123", "\\u12g4", "\\ud83d", "\\ud83d\\", "\\ud83d\\u", "\\ud83d\\ude0", "\\q" };
+	static const char *const texts[] = { "\\",	"\\u",	     "\\u1",	   "\\u123",	    "\\u12g4",
+					     "\\ud83d", "\\ud83d\\", "\\ud83d\\u", "\\ud83d\\ude0", "\\q" };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++) {
@@ -88,7 +90,8 @@ static void minify_takes_only_white_space_out(void **state)
 		{ "", "" },
 		{ " \n", "" },
 		{ "{}", "{}" },
-		{ " { \"b\" : 1.0e+05 ,\t\"a\" : [ 1 , \" x  \\\" \" ] }\r\n", "{\"b\":1.0e+05,\"a\":[1,\" x  \\\" \"]}" },
+		{ " { \"b\" : 1.0e+05 ,\t\"a\" : [ 1 , \" x  \\\" \" ] }\r\n",
+		  "{\"b\":1.0e+05,\"a\":[1,\" x  \\\" \"]}" },
 		{ "[ \"\\\\\" , \" \" ]", "[\"\\\\\",\" \"]" },
 		{ "\"torn ", "\"torn " },
 		{ "\"torn\\", "\"torn\\" },
@@ -136,7 +139,8 @@ static void h701_utf8_every_code_point(void **state)
 			text[3] = (uint8_t) (0x80 | (code & 0x3F));
 			length = 4;
 		}
-		if (vdi_utf8_character(text, length) != (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000) ? 0 : length))
+		if (vdi_utf8_character(text, length) !=
+		    (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000) ? 0 : length))
 			fail_msg("U+%04X", code);
 		if (length > 1)
 			assert_int_equal(vdi_utf8_character(text, length - 1), 0);

@@ -1,4 +1,5 @@
-/* Unit tests of lib/json/tree.c: lists stay whole whatever is put in and taken out, and no choice of keys makes look-ups slow. */
+/* Unit tests of lib/json/tree.c: lists stay whole whatever is put in and taken out, and no choice of keys
+ * makes look-ups slow. */
 #include "hash.h"
 #include "rand.h"
 #include "table.h"
@@ -106,10 +107,10 @@ static void children_are_those_of_the_model(void **state)
 
 static void a_value_is_measured_and_its_beginning_written(void **state)
 {
-	static const char text[] = "{\"a\":[1,true,null,\"xy\"],\"b\":{}}";
-	struct vdi_tree	  tree = VDI_TREE_INIT;
-	struct vdi_out	  out = VDI_OUT_INIT;
-	struct vdi_node	 *root;
+	static const char    text[] = "{\"a\":[1,true,null,\"xy\"],\"b\":{}}";
+	struct vdi_tree	     tree = VDI_TREE_INIT;
+	struct vdi_out	     out = VDI_OUT_INIT;
+	struct vdi_node	    *root;
 	struct vdi_tree_size size;
 
 	(void) state;
@@ -127,7 +128,8 @@ static void a_value_is_measured_and_its_beginning_written(void **state)
 	vdi_out_fini(&out);
 }
 
-/* What is shown of a huge object takes a bounded number of nodes: metadata is whole wherever it stands, and containers know how many children they have. */
+/* What is shown of a huge object takes a bounded number of nodes: metadata is whole wherever it stands, and
+ * containers know how many children they have. */
 static void a_huge_object_is_shown_in_few_nodes(void **state)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
@@ -146,8 +148,10 @@ static void a_huge_object_is_shown_in_few_nodes(void **state)
 	assert_int_equal(vdi_tree_find(&tree, root, "a")->count, 200000);
 	assert_int_equal(root->count, 3);
 	assert_null(vdi_tree_find(&tree, root, "b"));
-	assert_int_equal(vdi_tree_measure(&tree, vdi_tree_find(&tree, root, "metadata")).bytes, 60000 * 4 - 1 + 2 + 26);
-	assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.name")), vd_bytes_of("n")));
+	assert_int_equal(vdi_tree_measure(&tree, vdi_tree_find(&tree, root, "metadata")).bytes,
+			 60000 * 4 - 1 + 2 + 26);
+	assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.name")),
+				   vd_bytes_of("n")));
 	tree.steps = 0;
 	(void) vdi_tree_measure(&tree, root);
 	assert_in_range(tree.steps, 60000, 60000 + VDI_TREE_SHOWN_MAX + 10);
@@ -155,7 +159,8 @@ static void a_huge_object_is_shown_in_few_nodes(void **state)
 	vdi_out_fini(&text);
 }
 
-/* A row copies the text of metadata, so not even that is made of more nodes; its members are found all the same, wherever they stand. */
+/* A row copies the text of metadata, so not even that is made of more nodes; its members are found all the
+ * same, wherever they stand. */
 static void a_row_of_huge_metadata_takes_few_nodes(void **state)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
@@ -170,13 +175,15 @@ static void a_row_of_huge_metadata_takes_few_nodes(void **state)
 	for (int i = 0; i < 60000; i++)
 		vdi_out_raw(&text, i ? ",{\"uid\":\"}\\\"\"}" : "{}");
 	vdi_out_raw(&text, "],\"labels\":{\"a\":\"b\"},\"name\":\"n\"}");
-	vdi_out_raw(&wanted, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
+	vdi_out_raw(&wanted,
+		    "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":");
 	vdi_out_bytes(&wanted, (struct vd_bytes) { text.data + begin, text.size - begin });
 	vdi_out_raw(&wanted, "}");
 	vdi_out_raw(&text, ",\"spec\":{\"metadata\":{\"x\":1}}}");
 	assert_status(vdi_tree_parse_row(&tree, vdi_out_slice(&text), &root, NULL), VD_OK);
 	assert_int_equal(vdi_tree_find(&tree, root, "metadata.ownerReferences")->count, 60000);
-	assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.name")), vd_bytes_of("n")));
+	assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.name")),
+				   vd_bytes_of("n")));
 	tree.steps = 0;
 	(void) vdi_tree_measure(&tree, root);
 	assert_in_range(tree.steps, 20, VDI_TREE_SHOWN_MAX + 10);
@@ -195,12 +202,24 @@ static void equal_documents(void **state)
 		const char *a, *b;
 		bool	    equal;
 	} rows[] = {
-		{ "1", "1", true },	       { "1", "2", false },	     { "1", "\"1\"", false },	  { "true", "false", false },
-		{ "null", "null", true },	       { "null", "false", false },   { "{}", "[]", false },	  { "{}", "{}", true },
-		{ "[1,2]", "[1,2]", true },       { "[1,2]", "[2,1]", false },  { "[1,2]", "[1]", false }, { "[1]", "[1,2]", false },
-		{ "{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}", true }, { "{\"a\":1,\"b\":2}", "{\"b\":1,\"a\":2}", false },
-		{ "{\"a\":1}", "{\"b\":1}", false }, { "{\"a\":{\"b\":[{}]}}", "{\"a\":{\"b\":[{}]}}", true },
-		{ "{\"a\":{\"b\":[{}]}}", "{\"a\":{\"b\":[[]]}}", false }, { "{\"a\":\"x\"}", "{\"a\":\"y\"}", false },
+		{ "1", "1", true },
+		{ "1", "2", false },
+		{ "1", "\"1\"", false },
+		{ "true", "false", false },
+		{ "null", "null", true },
+		{ "null", "false", false },
+		{ "{}", "[]", false },
+		{ "{}", "{}", true },
+		{ "[1,2]", "[1,2]", true },
+		{ "[1,2]", "[2,1]", false },
+		{ "[1,2]", "[1]", false },
+		{ "[1]", "[1,2]", false },
+		{ "{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}", true },
+		{ "{\"a\":1,\"b\":2}", "{\"b\":1,\"a\":2}", false },
+		{ "{\"a\":1}", "{\"b\":1}", false },
+		{ "{\"a\":{\"b\":[{}]}}", "{\"a\":{\"b\":[{}]}}", true },
+		{ "{\"a\":{\"b\":[{}]}}", "{\"a\":{\"b\":[[]]}}", false },
+		{ "{\"a\":\"x\"}", "{\"a\":\"y\"}", false },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -209,7 +228,8 @@ static void equal_documents(void **state)
 
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].a), &a, NULL), VD_OK);
 		assert_status(vdi_tree_parse(&tree, vd_bytes_of(rows[i].b), &b, NULL), VD_OK);
-		if (vdi_tree_equal(&tree, a, b) != rows[i].equal || vdi_tree_equal(&tree, b, a) != rows[i].equal)
+		if (vdi_tree_equal(&tree, a, b) != rows[i].equal ||
+		    vdi_tree_equal(&tree, b, a) != rows[i].equal)
 			fail_msg("%s and %s", rows[i].a, rows[i].b);
 		assert_false(vdi_tree_equal(&tree, a, NULL));
 		assert_false(vdi_tree_equal(&tree, NULL, b));
@@ -221,18 +241,23 @@ static void equal_documents(void **state)
 /* What is JSON and what is not, to its last byte; what is read is written again as it was. */
 static void documents_are_json(void **state)
 {
-	static const char *const good[] = { "0", "-0", "10", "-1.5", "0.25", "1e5", "1E+5", "1e-5", "1.5e10", "\"\"", "\"a\\nb\"", "\"\\u00e9\"", "[]", "[1]", "{\"a\":[]}", "true" };
-	static const char *const bad[] = { "", "-", "01", "1.", ".5", "1e", "1e+", "+1", "1a", "\"", "\"\\", "\"\x01\"", "[", "[1", "[1,", "[,]", "{", "{\"a\"", "{\"a\":", "{\"a\":1",
-					   "{\"a\":1,", "{a:1}", "tru", "nul", "[1]]", "1 2", "\"\\x\"", "\"\\u12\"" };
+	static const char *const good[] = { "0",    "-0",   "10",	  "-1.5", "0.25",      "1e5",
+					    "1E+5", "1e-5", "1.5e10",	  "\"\"", "\"a\\nb\"", "\"\\u00e9\"",
+					    "[]",   "[1]",  "{\"a\":[]}", "true" };
+	static const char *const bad[] = { "",	      "-",	  "01",	       "1.",	   ".5",   "1e",
+					   "1e+",     "+1",	  "1a",	       "\"",	   "\"\\", "\"\x01\"",
+					   "[",	      "[1",	  "[1,",       "[,]",	   "{",	   "{\"a\"",
+					   "{\"a\":", "{\"a\":1", "{\"a\":1,", "{a:1}",	   "tru",  "nul",
+					   "[1]]",    "1 2",	  "\"\\x\"",   "\"\\u12\"" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(good) + VDI_ARRAY_SIZE(bad); i++) {
-		const char	*text = i < VDI_ARRAY_SIZE(good) ? good[i] : bad[i - VDI_ARRAY_SIZE(good)];
-		size_t		 size = strlen(text);
-		char		*exact = memcpy(malloc(size + !size), text, size); /* no byte behind it may be read */
+		const char *text = i < VDI_ARRAY_SIZE(good) ? good[i] : bad[i - VDI_ARRAY_SIZE(good)];
+		size_t	    size = strlen(text);
+		char *exact = memcpy(malloc(size + !size), text, size); /* no byte behind it may be read */
 		struct vdi_tree	 tree = VDI_TREE_INIT;
 		struct vdi_out	 out = VDI_OUT_INIT;
 		struct vdi_node *root;
-		vd_status	 status = vdi_tree_parse(&tree, (struct vd_bytes) { exact, size }, &root, NULL);
+		vd_status status = vdi_tree_parse(&tree, (struct vd_bytes) { exact, size }, &root, NULL);
 
 		if ((status == VD_OK) != (i < VDI_ARRAY_SIZE(good)))
 			fail_msg("%s", text);
@@ -270,7 +295,8 @@ static void assert_string_is(const char *text, size_t size, const char *wanted, 
 	struct vdi_node *root;
 	vd_status	 status = vdi_tree_parse(&tree, (struct vd_bytes) { exact, size }, &root, NULL);
 
-	if ((status == VD_OK) != (wanted != NULL) || (wanted && !vd_bytes_equal(vdi_tree_string_of(root), (struct vd_bytes) { wanted, wanted_size })))
+	if ((status == VD_OK) != (wanted != NULL) ||
+	    (wanted && !vd_bytes_equal(vdi_tree_string_of(root), (struct vd_bytes) { wanted, wanted_size })))
 		fail_msg("%.*s", (int) size, text);
 	vdi_tree_fini(&tree);
 	free(exact);
@@ -284,7 +310,8 @@ static void every_escape_is_the_character_it_names(void **state)
 		size_t size = naive_utf8(c, utf8);
 
 		for (int i = 0; i < 2; i++) {
-			size_t length = (size_t) (i ? snprintf(text, sizeof text, "\"\\u%04X\"", c) : snprintf(text, sizeof text, "\"\\u%04x\"", c));
+			size_t length = (size_t) (i ? snprintf(text, sizeof text, "\"\\u%04X\"", c) :
+						      snprintf(text, sizeof text, "\"\\u%04x\"", c));
 
 			assert_string_is(text, length, size ? utf8 : NULL, size);
 		}
@@ -292,7 +319,10 @@ static void every_escape_is_the_character_it_names(void **state)
 	for (uint32_t c = 0x10000; c < 0x110000; c += c < 0x10900 || c > 0x10FF00 ? 1 : 331) {
 		size_t size = naive_utf8(c, utf8);
 
-		assert_string_is(text, (size_t) snprintf(text, sizeof text, "\"\\u%04x\\u%04X\"", 0xD800 + ((c - 0x10000) >> 10), 0xDC00 + (c & 0x3FF)), utf8, size);
+		assert_string_is(text,
+				 (size_t) snprintf(text, sizeof text, "\"\\u%04x\\u%04X\"",
+						   0xD800 + ((c - 0x10000) >> 10), 0xDC00 + (c & 0x3FF)),
+				 utf8, size);
 	}
 }
 
@@ -301,30 +331,64 @@ static void escapes_that_name_nothing(void **state)
 	static const struct {
 		const char *text, *wanted; /* NULL: it is no JSON */
 	} rows[] = {
-		{ "\"\\ud800\"", NULL },	 { "\"\\udbff\"", NULL },	     { "\"\\udc00\"", NULL },	       { "\"\\udfff\"", NULL },	       { "\"\\ud800\\ud800\"", NULL },
-		{ "\"\\ud800\\ue000\"", NULL },	 { "\"\\ud800x\\udc00\"", NULL },    { "\"\\ud800\\n\"", NULL },       { "\"\\ud800\\udc0\"", NULL },  { "\"\\ud800udc000\"", NULL },
-		{ "\"\\ud800\\xdc00\"", NULL },	 { "\"\\u00g0\"", NULL },	     { "\"\\u000/\"", NULL },	       { "\"\\u000:\"", NULL },	       { "\"\\u000`\"", NULL },
-		{ "\"\\u000@\"", NULL },	 { "\"\\u000G\"", NULL },	     { "\"\\u\"", NULL },	       { "\"\\u004\"", NULL },	       { "\"\\\"", NULL },
-		{ "\"\\b\\f\\n\\r\\t\\\"\\\\\\/\"", "\b\f\n\r\t\"\\/" }, { "\"a\\u0041b\"", "aAb" }, { "\"\\u004a\\u006F\"", "Jo" }, { "\"\\a\"", NULL },    { "\"\\v\"", NULL },
-		{ "\"\\0\"", NULL },		 { "\"\\'\"", NULL },		     { " \t\r\n\"a\" \t\r\n", "a" },   { "\f\"a\"", NULL },	       { "\"a\"\v", NULL },
-		{ "\"\x1f\"", NULL },		 { "\"\x7f\"", "\x7f" },	     { "\" \"", " " },
+		{ "\"\\ud800\"", NULL },
+		{ "\"\\udbff\"", NULL },
+		{ "\"\\udc00\"", NULL },
+		{ "\"\\udfff\"", NULL },
+		{ "\"\\ud800\\ud800\"", NULL },
+		{ "\"\\ud800\\ue000\"", NULL },
+		{ "\"\\ud800x\\udc00\"", NULL },
+		{ "\"\\ud800\\n\"", NULL },
+		{ "\"\\ud800\\udc0\"", NULL },
+		{ "\"\\ud800udc000\"", NULL },
+		{ "\"\\ud800\\xdc00\"", NULL },
+		{ "\"\\u00g0\"", NULL },
+		{ "\"\\u000/\"", NULL },
+		{ "\"\\u000:\"", NULL },
+		{ "\"\\u000`\"", NULL },
+		{ "\"\\u000@\"", NULL },
+		{ "\"\\u000G\"", NULL },
+		{ "\"\\u\"", NULL },
+		{ "\"\\u004\"", NULL },
+		{ "\"\\\"", NULL },
+		{ "\"\\b\\f\\n\\r\\t\\\"\\\\\\/\"", "\b\f\n\r\t\"\\/" },
+		{ "\"a\\u0041b\"", "aAb" },
+		{ "\"\\u004a\\u006F\"", "Jo" },
+		{ "\"\\a\"", NULL },
+		{ "\"\\v\"", NULL },
+		{ "\"\\0\"", NULL },
+		{ "\"\\'\"", NULL },
+		{ " \t\r\n\"a\" \t\r\n", "a" },
+		{ "\f\"a\"", NULL },
+		{ "\"a\"\v", NULL },
+		{ "\"\x1f\"", NULL },
+		{ "\"\x7f\"", "\x7f" },
+		{ "\" \"", " " },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
-		assert_string_is(rows[i].text, strlen(rows[i].text), rows[i].wanted, rows[i].wanted ? strlen(rows[i].wanted) : 0);
+		assert_string_is(rows[i].text, strlen(rows[i].text), rows[i].wanted,
+				 rows[i].wanted ? strlen(rows[i].wanted) : 0);
 }
 
-/* Each sequence of bytes at the borders of what UTF-8 allows, against the model: it is what some character is written as. */
+/* Each sequence of bytes at the borders of what UTF-8 allows, against the model: it is what some character is
+ * written as. */
 static void strings_are_utf8(void **state)
 {
-	static const unsigned char bytes[] = { 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF };
+	static const unsigned char bytes[] = { 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF,
+					       0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED,
+					       0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF };
 	enum { COUNT = sizeof bytes };
 
 	for (unsigned number = 0; number < COUNT * COUNT * COUNT * COUNT; number += number % 7 == 0 ? 1 : 3) {
-		char	     text[6] = { '"', (char) bytes[number % COUNT], (char) bytes[number / COUNT % COUNT], (char) bytes[number / COUNT / COUNT % COUNT],
-				     (char) bytes[number / COUNT / COUNT / COUNT % COUNT], '"' };
-		const char  *at = text + 1;
-		bool	     is_fine = true;
+		char	    text[6] = { '"',
+					(char) bytes[number % COUNT],
+					(char) bytes[number / COUNT % COUNT],
+					(char) bytes[number / COUNT / COUNT % COUNT],
+					(char) bytes[number / COUNT / COUNT / COUNT % COUNT],
+					'"' };
+		const char *at = text + 1;
+		bool	    is_fine = true;
 
 		while (at < text + 5 && is_fine) {
 			unsigned char lead = (unsigned char) *at;
@@ -355,7 +419,8 @@ static void values_are_nested_up_to_a_depth(void **state)
 			vdi_out_raw(&text, "1");
 			for (size_t i = 0; i < depth; i++)
 				vdi_out_raw(&text, is_object ? "}" : "]");
-			assert_int_equal(vdi_tree_parse(&tree, vdi_out_slice(&text), &root, NULL) == VD_OK, depth <= VDI_TREE_DEPTH_MAX);
+			assert_int_equal(vdi_tree_parse(&tree, vdi_out_slice(&text), &root, NULL) == VD_OK,
+					 depth <= VDI_TREE_DEPTH_MAX);
 			vdi_out_fini(&text);
 			vdi_tree_fini(&tree);
 		}

@@ -36,14 +36,22 @@ struct row {
 };
 
 static const struct row rows[] = {
-	{ MERGE, "{\"a\":1,\"b\":{\"c\":2,\"d\":3}}", "{\"a\":null,\"b\":{\"c\":null,\"e\":4},\"f\":[1]}", "{\"b\":{\"d\":3,\"e\":4},\"f\":[1]}" },
+	{ MERGE, "{\"a\":1,\"b\":{\"c\":2,\"d\":3}}", "{\"a\":null,\"b\":{\"c\":null,\"e\":4},\"f\":[1]}",
+	  "{\"b\":{\"d\":3,\"e\":4},\"f\":[1]}" },
 	{ MERGE, "{\"a\":[1,2]}", "{\"a\":{\"x\":{\"y\":null,\"z\":1}}}", "{\"a\":{\"x\":{\"z\":1}}}" },
-	{ MERGE, "{\"n\":1.10,\"big\":12345678901234567890}", "{\"m\":1e2}", "{\"n\":1.10,\"big\":12345678901234567890,\"m\":1e2}" },
+	{ MERGE, "{\"n\":1.10,\"big\":12345678901234567890}", "{\"m\":1e2}",
+	  "{\"n\":1.10,\"big\":12345678901234567890,\"m\":1e2}" },
 	{ MERGE, "{}", "[1]", "[1]" },
-	{ OPERATIONS, "{\"a\":[1,2]}", "[{\"op\":\"add\",\"path\":\"/a/1\",\"value\":9},{\"op\":\"add\",\"path\":\"/a/-\",\"value\":8}]", "{\"a\":[1,9,2,8]}" },
-	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a/b\",\"path\":\"/c\"},{\"op\":\"copy\",\"from\":\"/c\",\"path\":\"/a/d\"}]",
+	{ OPERATIONS, "{\"a\":[1,2]}",
+	  "[{\"op\":\"add\",\"path\":\"/a/1\",\"value\":9},{\"op\":\"add\",\"path\":\"/a/-\",\"value\":8}]",
+	  "{\"a\":[1,9,2,8]}" },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}",
+	  "[{\"op\":\"move\",\"from\":\"/a/b\",\"path\":\"/c\"},{\"op\":\"copy\",\"from\":\"/c\",\"path\":\"/"
+	  "a/d\"}]",
 	  "{\"a\":{\"d\":1},\"c\":1}" },
-	{ OPERATIONS, "{\"a/b\":1,\"m~n\":2}", "[{\"op\":\"remove\",\"path\":\"/a~1b\"},{\"op\":\"replace\",\"path\":\"/m~0n\",\"value\":3}]", "{\"m~n\":3}" },
+	{ OPERATIONS, "{\"a/b\":1,\"m~n\":2}",
+	  "[{\"op\":\"remove\",\"path\":\"/a~1b\"},{\"op\":\"replace\",\"path\":\"/m~0n\",\"value\":3}]",
+	  "{\"m~n\":3}" },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/a\",\"value\":2}]", NULL },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"/b\"}]", NULL },
 	{ OPERATIONS, "{\"a\":[1]}", "[{\"op\":\"add\",\"path\":\"/a/2\",\"value\":1}]", NULL },
@@ -53,49 +61,76 @@ static const struct row rows[] = {
 	{ OPERATIONS, "{}", "[{\"op\":\"add\",\"path\":\"/a~\",\"value\":1}]", NULL },
 	{ OPERATIONS, "{}", "[{\"op\":\"add\",\"path\":\"/a~2\",\"value\":1}]", NULL },
 	{ OPERATIONS, "{}", "[{\"op\":\"add\",\"path\":\"/a~0~1\",\"value\":1}]", "{\"a~/\":1}" },
-	{ OPERATIONS, "{\"a\":{\"x\":1},\"b\":[2,3]}", "[{\"op\":\"move\",\"from\":\"/b/0\",\"path\":\"/c\"},{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/b/0\"},"
-		      "{\"op\":\"move\",\"from\":\"/c\",\"path\":\"/b/-\"}]", "{\"b\":[{\"x\":1},3,2]}" },
-	{ STRATEGIC, "{}", "{\"a\":{\"b\":null,\"c\":{\"d\":1,\"e\":null}}}", "{\"a\":{\"c\":{\"d\":1}}}" }, /* nulls of what is new are nothing */
+	{ OPERATIONS, "{\"a\":{\"x\":1},\"b\":[2,3]}",
+	  "[{\"op\":\"move\",\"from\":\"/b/0\",\"path\":\"/c\"},{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/"
+	  "b/0\"},"
+	  "{\"op\":\"move\",\"from\":\"/c\",\"path\":\"/b/-\"}]",
+	  "{\"b\":[{\"x\":1},3,2]}" },
+	{ STRATEGIC, "{}", "{\"a\":{\"b\":null,\"c\":{\"d\":1,\"e\":null}}}",
+	  "{\"a\":{\"c\":{\"d\":1}}}" }, /* nulls of what is new are nothing */
 	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"1\"},{\"name\":\"b\"}]}}",
 	  "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"2\"},{\"name\":\"c\"}]}}",
-	  "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"2\"},{\"name\":\"b\"},{\"name\":\"c\"}]}}" },
-	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}", "{\"spec\":{\"containers\":[{\"name\":\"a\",\"$patch\":\"delete\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"2\"},{\"name\":\"b\"},{\"name\":\"c\"}]}"
+	  "}" },
+	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"name\":\"a\",\"$patch\":\"delete\"}]}}",
 	  "{\"spec\":{\"containers\":[{\"name\":\"b\"}]}}" },
 	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}",
-	  "{\"spec\":{\"$setElementOrder/containers\":[{\"name\":\"b\"},{\"name\":\"a\"}]}}", "{\"spec\":{\"containers\":[{\"name\":\"b\"},{\"name\":\"a\"}]}}" },
-	{ STRATEGIC, "{\"metadata\":{\"finalizers\":[\"x\",\"y\"]}}", "{\"metadata\":{\"$deleteFromPrimitiveList/finalizers\":[\"x\"],\"finalizers\":[\"z\"]}}",
+	  "{\"spec\":{\"$setElementOrder/containers\":[{\"name\":\"b\"},{\"name\":\"a\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"name\":\"b\"},{\"name\":\"a\"}]}}" },
+	{ STRATEGIC, "{\"metadata\":{\"finalizers\":[\"x\",\"y\"]}}",
+	  "{\"metadata\":{\"$deleteFromPrimitiveList/finalizers\":[\"x\"],\"finalizers\":[\"z\"]}}",
 	  "{\"metadata\":{\"finalizers\":[\"y\",\"z\"]}}" },
-	{ STRATEGIC, "{\"spec\":{\"strategy\":{\"type\":\"A\",\"rollingUpdate\":{}}}}", "{\"spec\":{\"strategy\":{\"$retainKeys\":[\"type\"],\"type\":\"B\"}}}",
+	{ STRATEGIC, "{\"spec\":{\"strategy\":{\"type\":\"A\",\"rollingUpdate\":{}}}}",
+	  "{\"spec\":{\"strategy\":{\"$retainKeys\":[\"type\"],\"type\":\"B\"}}}",
 	  "{\"spec\":{\"strategy\":{\"type\":\"B\"}}}" },
 	{ STRATEGIC, "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"replace\",\"c\":2}}", "{\"a\":{\"c\":2}}" },
-	{ STRATEGIC, "{\"x\":{\"args\":[\"1\",\"2\"]}}", "{\"x\":{\"args\":[\"3\"]}}", "{\"x\":{\"args\":[\"3\"]}}" },
-	{ STRATEGIC, "{\"spec\":{\"ports\":[{\"port\":80,\"name\":\"a\"}]}}", "{\"spec\":{\"ports\":[{\"port\":80,\"targetPort\":1},{\"port\":81}]}}",
+	{ STRATEGIC, "{\"x\":{\"args\":[\"1\",\"2\"]}}", "{\"x\":{\"args\":[\"3\"]}}",
+	  "{\"x\":{\"args\":[\"3\"]}}" },
+	{ STRATEGIC, "{\"spec\":{\"ports\":[{\"port\":80,\"name\":\"a\"}]}}",
+	  "{\"spec\":{\"ports\":[{\"port\":80,\"targetPort\":1},{\"port\":81}]}}",
 	  "{\"spec\":{\"ports\":[{\"port\":80,\"name\":\"a\",\"targetPort\":1},{\"port\":81}]}}" },
-	{ STRATEGIC, "{\"spec\":{\"containers\":[]}}", "{\"spec\":{\"containers\":[{\"image\":\"x\"}]}}", NULL },
+	{ STRATEGIC, "{\"spec\":{\"containers\":[]}}", "{\"spec\":{\"containers\":[{\"image\":\"x\"}]}}",
+	  NULL },
 	{ STRATEGIC, "{}", "{\"$patch\":\"nonsense\"}", NULL },
-	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}", "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"x\"},{\"$patch\":\"replace\"},{\"name\":\"d\"}]}}",
+	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"x\"},{\"$patch\":\"replace\"},{\"name\":"
+	  "\"d\"}]}}",
 	  "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"x\"},{\"name\":\"d\"}]}}" },
-	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"x\"},{\"name\":\"b\"}]}}", "{\"spec\":{\"containers\":[{\"$patch\":\"replace\",\"name\":\"a\",\"tty\":true}]}}",
+	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"x\"},{\"name\":\"b\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"$patch\":\"replace\",\"name\":\"a\",\"tty\":true}]}}",
 	  "{\"spec\":{\"containers\":[{\"name\":\"a\",\"tty\":true}]}}" },
-	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}", "{\"spec\":{\"containers\":[{\"$patch\":\"delete\",\"name\":\"b\"}]}}", "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}" },
-	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}", "{\"spec\":{\"containers\":[{\"$patch\":\"delete\"}]}}", NULL },
-	{ STRATEGIC, "{\"spec\":{\"containers\":7}}", "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}", "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}" },
-	{ STRATEGIC, "{\"metadata\":{}}", "{\"metadata\":{\"finalizers\":[\"a\",\"b\",\"a\"]}}", "{\"metadata\":{\"finalizers\":[\"a\",\"b\"]}}" },
+	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"$patch\":\"delete\",\"name\":\"b\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}" },
+	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"$patch\":\"delete\"}]}}", NULL },
+	{ STRATEGIC, "{\"spec\":{\"containers\":7}}", "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}",
+	  "{\"spec\":{\"containers\":[{\"name\":\"a\"}]}}" },
+	{ STRATEGIC, "{\"metadata\":{}}", "{\"metadata\":{\"finalizers\":[\"a\",\"b\",\"a\"]}}",
+	  "{\"metadata\":{\"finalizers\":[\"a\",\"b\"]}}" },
 	{ STRATEGIC, "{\"a\":1}", "{\"\":2}", "{\"a\":1,\"\":2}" },
-	{ STRATEGIC, "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"merge\",\"c\":2}}", "{\"a\":{\"b\":1,\"c\":2}}" },
+	{ STRATEGIC, "{\"a\":{\"b\":1}}", "{\"a\":{\"$patch\":\"merge\",\"c\":2}}",
+	  "{\"a\":{\"b\":1,\"c\":2}}" },
 	{ STRATEGIC, "{\"a\":{\"b\":1},\"c\":2}", "{\"a\":{\"$patch\":\"delete\"}}", "{\"c\":2}" },
 };
 
 /* Operations at the borders of arrays, paths and roots. */
 static const struct row operation_rows[] = {
-	{ OPERATIONS, "[0,1,2,3,4,5]", "[{\"op\":\"test\",\"path\":\"/3\",\"value\":3},{\"op\":\"test\",\"path\":\"/0\",\"value\":0},{\"op\":\"test\",\"path\":\"/5\",\"value\":5}]", "[0,1,2,3,4,5]" },
+	{ OPERATIONS, "[0,1,2,3,4,5]",
+	  "[{\"op\":\"test\",\"path\":\"/3\",\"value\":3},{\"op\":\"test\",\"path\":\"/"
+	  "0\",\"value\":0},{\"op\":\"test\",\"path\":\"/5\",\"value\":5}]",
+	  "[0,1,2,3,4,5]" },
 	{ OPERATIONS, "[0,1]", "[{\"op\":\"test\",\"path\":\"/2\",\"value\":1}]", NULL },
 	{ OPERATIONS, "[0,1]", "[{\"op\":\"test\",\"path\":\"/1\",\"value\":2}]", NULL },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/a\",\"value\":1}]", "{\"a\":1}" },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/b\",\"value\":1}]", NULL },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"\",\"value\":{\"a\":1}}]", "{\"a\":1}" },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"\",\"value\":{\"a\":2}}]", NULL },
-	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"\",\"value\":{\"b\":2}},{\"op\":\"add\",\"path\":\"/c\",\"value\":3}]", "{\"b\":2,\"c\":3}" },
+	{ OPERATIONS, "{\"a\":1}",
+	  "[{\"op\":\"replace\",\"path\":\"\",\"value\":{\"b\":2}},{\"op\":\"add\",\"path\":\"/"
+	  "c\",\"value\":3}]",
+	  "{\"b\":2,\"c\":3}" },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"\",\"value\":{\"b\":2}}]", "{\"b\":2}" },
 	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"/00\"}]", NULL },
 	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"remove\",\"path\":\"/01\"}]", NULL },
@@ -115,16 +150,23 @@ static const struct row operation_rows[] = {
 	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"add\",\"path\":\"/1\",\"value\":4}]", "[1,4,2,3]" },
 	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"replace\",\"path\":\"/3\",\"value\":4}]", NULL },
 	{ OPERATIONS, "[1,2,3]", "[{\"op\":\"replace\",\"path\":\"/2\",\"value\":4}]", "[1,2,4]" },
-	{ OPERATIONS, "{\"a\":{\"b\":{\"c\":1}}}", "[{\"op\":\"test\",\"path\":\"/a/b/c\",\"value\":1},{\"op\":\"remove\",\"path\":\"/a/b/c\"}]", "{\"a\":{\"b\":{}}}" },
+	{ OPERATIONS, "{\"a\":{\"b\":{\"c\":1}}}",
+	  "[{\"op\":\"test\",\"path\":\"/a/b/c\",\"value\":1},{\"op\":\"remove\",\"path\":\"/a/b/c\"}]",
+	  "{\"a\":{\"b\":{}}}" },
 	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"add\",\"path\":\"/a/x/c\",\"value\":1}]", NULL },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/a/b\",\"value\":1}]", NULL },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"b\",\"value\":1}]", NULL },
 	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a/b\"}]", NULL },
-	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/ab\"}]", "{\"ab\":{\"b\":1}}" },
-	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a/b\",\"path\":\"/a\"}]", "{\"a\":1}" },
-	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/c\"}]", "{\"a\":{\"b\":1,\"c\":{\"b\":1}}}" },
-	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a\"}]", "{\"a\":{\"b\":1}}" },
-	{ OPERATIONS, "{\"a~\":{\"/\":1}}", "[{\"op\":\"test\",\"path\":\"/a~0/~1\",\"value\":1}]", "{\"a~\":{\"/\":1}}" },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/ab\"}]",
+	  "{\"ab\":{\"b\":1}}" },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a/b\",\"path\":\"/a\"}]",
+	  "{\"a\":1}" },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/c\"}]",
+	  "{\"a\":{\"b\":1,\"c\":{\"b\":1}}}" },
+	{ OPERATIONS, "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a\"}]",
+	  "{\"a\":{\"b\":1}}" },
+	{ OPERATIONS, "{\"a~\":{\"/\":1}}", "[{\"op\":\"test\",\"path\":\"/a~0/~1\",\"value\":1}]",
+	  "{\"a~\":{\"/\":1}}" },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/a~2\",\"value\":1}]", NULL },
 	{ OPERATIONS, "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/a~\",\"value\":1}]", NULL },
 	{ OPERATIONS, "{\"\":1}", "[{\"op\":\"remove\",\"path\":\"/\"}]", "{}" },
@@ -144,8 +186,11 @@ static void check_rows(const struct row *checked, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		vd_status status = apply(checked[i].kind, checked[i].target, checked[i].patch, &out);
 
-		if ((status == VD_OK) != (checked[i].wanted != NULL) || (checked[i].wanted && !vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(checked[i].wanted))))
-			fail_msg("%s %s: %.*s", checked[i].target, checked[i].patch, (int) out.size, out.size ? out.data : "");
+		if ((status == VD_OK) != (checked[i].wanted != NULL) ||
+		    (checked[i].wanted &&
+		     !vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(checked[i].wanted))))
+			fail_msg("%s %s: %.*s", checked[i].target, checked[i].patch, (int) out.size,
+				 out.size ? out.data : "");
 	}
 	vdi_out_fini(&out);
 }
@@ -190,7 +235,8 @@ static void r654_a_patch_cannot_grow_out_of_bounds(void **state)
 
 	vdi_out_raw(&patch, "[");
 	for (int i = 0; i < 64; i++)
-		vdi_out_printf(&patch, "%s{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/%d\"}", i ? "," : "", i % 2);
+		vdi_out_printf(&patch, "%s{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/%d\"}", i ? "," : "",
+			       i % 2);
 	vdi_out_printf(&patch, "]%c", 0);
 	assert_status(apply(OPERATIONS, "{\"a\":[1,2]}", patch.data, &out), VD_TOO_BIG);
 
@@ -205,7 +251,8 @@ static void r654_a_patch_cannot_grow_out_of_bounds(void **state)
 }
 
 /* Applies text to the parsed target and answers what that took. */
-static vd_status take_steps(enum kind kind, const struct vdi_out *target_text, const struct vdi_out *patch_text, uint64_t *ret_steps, struct vd_error *reterr)
+static vd_status take_steps(enum kind kind, const struct vdi_out *target_text,
+			    const struct vdi_out *patch_text, uint64_t *ret_steps, struct vd_error *reterr)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
 	struct vdi_node *target, *patch;
@@ -216,16 +263,17 @@ static vd_status take_steps(enum kind kind, const struct vdi_out *target_text, c
 	assert_status(vdi_tree_parse(&tree, vdi_out_slice(target_text), &target, reterr), VD_OK);
 	assert_status(vdi_tree_parse(&tree, vdi_out_slice(patch_text), &patch, reterr), VD_OK);
 	parsed = tree.steps;
-	status = kind == OPERATIONS ? vdi_patch_operations(&tree, &target, patch, reterr)
-		 : kind == MERGE    ? vdi_patch_merge(&tree, &target, patch, reterr)
-				    : vdi_patch_strategic(&tree, target, patch, reterr);
+	status = kind == OPERATIONS ? vdi_patch_operations(&tree, &target, patch, reterr) :
+		 kind == MERGE	    ? vdi_patch_merge(&tree, &target, patch, reterr) :
+				      vdi_patch_strategic(&tree, target, patch, reterr);
 	*ret_steps = tree.steps - parsed;
 	vdi_tree_fini(&tree);
 	return status;
 }
 
 /* part: with one %d at most. */
-__attribute__((format(printf, 3, 0))) static void fill(struct vdi_out *out, const char *begin, const char *part, int count, const char *end)
+__attribute__((format(printf, 3, 0))) static void fill(struct vdi_out *out, const char *begin,
+						       const char *part, int count, const char *end)
 {
 	vdi_out_reset(out);
 	vdi_out_raw(out, begin);
@@ -236,7 +284,8 @@ __attribute__((format(printf, 3, 0))) static void fill(struct vdi_out *out, cons
 	vdi_out_raw(out, end);
 }
 
-/* Ten thousand operations on a long array: near its ends they are cheap, in its middle they end with an answer before they take long. */
+/* Ten thousand operations on a long array: near its ends they are cheap, in its middle they end with an
+ * answer before they take long. */
 static void r654_operations_times_elements_are_bounded(void **state)
 {
 	struct vdi_out	target = VDI_OUT_INIT, patch = VDI_OUT_INIT;
@@ -249,17 +298,22 @@ static void r654_operations_times_elements_are_bounded(void **state)
 	assert_in_range(steps, 600000, 1000000);
 	fill(&patch, "[", "{\"op\":\"replace\",\"path\":\"/a/300000\",\"value\":2}", 10000, "]");
 	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_TOO_BIG);
-	assert_string_equal(error.message, "operation 31: the patch takes too many steps: fewer operations, or shorter arrays, are needed");
+	assert_string_equal(error.message, "operation 31: the patch takes too many steps: fewer operations, "
+					   "or shorter arrays, are needed");
 	assert_in_range(steps, VDI_PATCH_STEPS_MAX, VDI_PATCH_STEPS_MAX + 1000000);
 	/* A subtree that is moved to and fro is measured each time. */
-	fill(&patch, "[", "{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/b\"},{\"op\":\"move\",\"from\":\"/b\",\"path\":\"/a\"}", 5000, "]");
+	fill(&patch, "[",
+	     "{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/b\"},{\"op\":\"move\",\"from\":\"/b\",\"path\":\"/"
+	     "a\"}",
+	     5000, "]");
 	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_TOO_BIG);
 	assert_in_range(steps, VDI_PATCH_STEPS_MAX, VDI_PATCH_STEPS_MAX + 2000000);
 	vdi_out_fini(&target);
 	vdi_out_fini(&patch);
 }
 
-/* The bytes of the document are known after each operation, and so are those that were copied in between and taken out again. */
+/* The bytes of the document are known after each operation, and so are those that were copied in between and
+ * taken out again. */
 static void r654_a_document_never_outgrows_a_body(void **state)
 {
 	struct vdi_out	target = VDI_OUT_INIT, patch = VDI_OUT_INIT;
@@ -271,8 +325,11 @@ static void r654_a_document_never_outgrows_a_body(void **state)
 	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_OK);
 	fill(&patch, "[", "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b%d\"}", 3, "]");
 	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_TOO_BIG);
-	assert_non_null(strstr(error.message, "operation 2: the patched object would have more than 3145728 bytes"));
-	fill(&patch, "[", "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b\"},{\"op\":\"remove\",\"path\":\"/b\"}", 100, "]");
+	assert_non_null(
+		strstr(error.message, "operation 2: the patched object would have more than 3145728 bytes"));
+	fill(&patch, "[",
+	     "{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b\"},{\"op\":\"remove\",\"path\":\"/b\"}", 100,
+	     "]");
 	assert_status(take_steps(OPERATIONS, &target, &patch, &steps, &error), VD_TOO_BIG);
 	assert_non_null(strstr(error.message, "operation 6: the patch copies "));
 	/* 654 bytes that double eleven times, from the outside inwards. */
@@ -291,7 +348,8 @@ static void r654_a_document_never_outgrows_a_body(void **state)
 	vdi_out_fini(&patch);
 }
 
-/* Members go in one step each, wherever they stand; elements of lists are looked for, so two long lists end with an answer. */
+/* Members go in one step each, wherever they stand; elements of lists are looked for, so two long lists end
+ * with an answer. */
 static void r654_merges_take_bounded_steps(void **state)
 {
 	struct vdi_out	target = VDI_OUT_INIT, patch = VDI_OUT_INIT;
@@ -349,8 +407,11 @@ static void r654_depth_is_measured_in_one_walk(void **state)
 
 static void strict_json_only(void **state)
 {
-	static const char *const bad[] = { "", "{", "{\"a\":1,}", "[1,]", "01", "1.", "+1", "nul", "\"\x01\"", "\"\\x\"", "\"\\ud800\"", "{\"a\":1,\"a\":2}",
-					   "1 2", "\"\xff\"", "{a:1}", "-", "[1 2]" };
+	static const char *const bad[] = { "",	       "{",	   "{\"a\":1,}",  "[1,]",
+					   "01",       "1.",	   "+1",	  "nul",
+					   "\"\x01\"", "\"\\x\"",  "\"\\ud800\"", "{\"a\":1,\"a\":2}",
+					   "1 2",      "\"\xff\"", "{a:1}",	  "-",
+					   "[1 2]" };
 	struct vdi_out		 out = VDI_OUT_INIT;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++)

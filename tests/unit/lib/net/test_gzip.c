@@ -16,7 +16,8 @@ static void make_content(void)
 
 	for (size_t i = 0; i < CONTENT; i++) {
 		random = random * 1664525 + 1013904223;
-		content[i] = i % 1000 < 500 ? "{\"metadata\":{\"name\":\"x\"}}"[i % 25] : (char) (random >> 24);
+		content[i] =
+			i % 1000 < 500 ? "{\"metadata\":{\"name\":\"x\"}}"[i % 25] : (char) (random >> 24);
 	}
 }
 
@@ -24,7 +25,10 @@ static void make_content(void)
 static void assert_holds(const char *packed, size_t packed_size, size_t size)
 {
 	static char text[CONTENT + 1];
-	z_stream    stream = { .next_in = (Bytef *) (uintptr_t) packed, .avail_in = (uInt) packed_size, .next_out = (Bytef *) text, .avail_out = sizeof text };
+	z_stream    stream = { .next_in = (Bytef *) (uintptr_t) packed,
+			       .avail_in = (uInt) packed_size,
+			       .next_out = (Bytef *) text,
+			       .avail_out = sizeof text };
 
 	assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK); /* 16: gzip and nothing else */
 	assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
@@ -45,7 +49,8 @@ static size_t pack(size_t size, size_t piece, size_t room_size, char *packed, si
 		struct vd_bytes input = { content + at, VDI_MIN(piece, size - at) };
 		size_t		room = VDI_MIN(room_size, packed_max - used), taken = 99, made = 99;
 
-		status = vdi_gzip_take(gzip, input, at + input.size == size, packed + used, room, &taken, &made);
+		status = vdi_gzip_take(gzip, input, at + input.size == size, packed + used, room, &taken,
+				       &made);
 		assert_true(taken <= input.size && made <= room);
 		assert_true(status == VD_OK || (status == VD_AGAIN && made == room));
 		at += taken;
@@ -58,18 +63,23 @@ static size_t pack(size_t size, size_t piece, size_t room_size, char *packed, si
 
 static void r647_any_pieces_and_rooms_make_the_same_content(void **state)
 {
-	static const size_t sizes[] = { 0, 1, 2, 1000, 65536, CONTENT }, pieces[] = { 1, 7, 65536, CONTENT }, rooms[] = { 1, 10, 32768, 2 * CONTENT };
-	static char	    packed[2 * CONTENT];
+	static const size_t sizes[] = { 0, 1, 2, 1000, 65536, CONTENT }, pieces[] = { 1, 7, 65536, CONTENT },
+			    rooms[] = { 1, 10, 32768, 2 * CONTENT };
+	static char packed[2 * CONTENT];
 
 	make_content();
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(sizes); i++)
 		for (size_t j = 0; j < VDI_ARRAY_SIZE(pieces); j++)
 			for (size_t k = 0; k < VDI_ARRAY_SIZE(rooms); k++)
-				assert_holds(packed, pack(sizes[i], pieces[j], rooms[k], packed, sizeof packed), sizes[i]);
-	assert_true(pack(CONTENT, 4096, 32768, packed, sizeof packed) < CONTENT * 6 / 10); /* half of it says nothing new */
+				assert_holds(packed,
+					     pack(sizes[i], pieces[j], rooms[k], packed, sizeof packed),
+					     sizes[i]);
+	assert_true(pack(CONTENT, 4096, 32768, packed, sizeof packed) <
+		    CONTENT * 6 / 10); /* half of it says nothing new */
 }
 
-/* What was taken before a flush can be read before anything more is made, in rooms of any size; and an encoder can begin anew at any time. */
+/* What was taken before a flush can be read before anything more is made, in rooms of any size; and an
+ * encoder can begin anew at any time. */
 static void r642_a_flush_makes_what_was_taken(void **state)
 {
 	static const size_t rooms[] = { 7, 100, 32768 };
@@ -84,7 +94,9 @@ static void r642_a_flush_makes_what_was_taken(void **state)
 		vd_status status;
 
 		vdi_gzip_restart(gzip);
-		assert_status(vdi_gzip_take(gzip, (struct vd_bytes) { content, 40000 }, false, packed, sizeof packed, &taken, &used), VD_OK);
+		assert_status(vdi_gzip_take(gzip, (struct vd_bytes) { content, 40000 }, false, packed,
+					    sizeof packed, &taken, &used),
+			      VD_OK);
 		do {
 			status = vdi_gzip_flush(gzip, packed + used, rooms[i], &made);
 			used += made;
@@ -112,7 +124,9 @@ static void an_encoder_may_be_given_up(void **state)
 
 	make_content();
 	assert_status(vdi_gzip_new(&gzip), VD_OK);
-	assert_status(vdi_gzip_take(gzip, (struct vd_bytes) { content, CONTENT }, false, room, sizeof room, &taken, &made), VD_AGAIN);
+	assert_status(vdi_gzip_take(gzip, (struct vd_bytes) { content, CONTENT }, false, room, sizeof room,
+				    &taken, &made),
+		      VD_AGAIN);
 	vdi_gzip_free(gzip);
 	assert_null(vdi_gzip_free(NULL));
 	assert_int_equal(vdi_alloc_live(), live);

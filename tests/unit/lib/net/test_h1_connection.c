@@ -1,4 +1,5 @@
-/* HTTP/1.x on the port of remote calls, byte by byte, beside calls that go on; and plain HTTP over HTTP/2, where TLS agreed on it. */
+/* HTTP/1.x on the port of remote calls, byte by byte, beside calls that go on; and plain HTTP over HTTP/2,
+ * where TLS agreed on it. */
 #include <openssl/ssl.h>
 
 #include "env.h"
@@ -51,9 +52,12 @@ static void serve(void *arg, struct vdi_rpc_http *http)
 	}
 	atomic_fetch_add(&service.requests, 1);
 	vdi_buffer_append_text(&http->headers, "Content-Type: text/plain\r\nX-Test: a: b\r\n");
-	if (vd_bytes_equal(http->path, vd_bytes_of("/hello")) || vd_bytes_equal(http->path, vd_bytes_of("/close")))
-		vdi_buffer_printf(&http->body, "%s %.*s?%.*s%s\n", methods[http->method], (int) http->path.size, (const char *) http->path.data, (int) http->query.size,
-				  (const char *) http->query.data, http->is_tls ? " tls" : "");
+	if (vd_bytes_equal(http->path, vd_bytes_of("/hello")) ||
+	    vd_bytes_equal(http->path, vd_bytes_of("/close")))
+		vdi_buffer_printf(&http->body, "%s %.*s?%.*s%s\n", methods[http->method],
+				  (int) http->path.size, (const char *) http->path.data,
+				  (int) http->query.size, (const char *) http->query.data,
+				  http->is_tls ? " tls" : "");
 	else if (vd_bytes_equal(http->path, vd_bytes_of("/big")))
 		for (long left = number_in(http->query); left > 0; left--)
 			vdi_buffer_append_char(&http->body, (char) ('a' + left % 26));
@@ -97,7 +101,8 @@ static int start(void **state)
 static int start_hasty(void **state)
 {
 	(void) state;
-	start_with((struct vdi_rpc_server_options) { .settle_timeout = VD_MS(150), .idle_timeout = VD_MS(150) });
+	start_with(
+		(struct vdi_rpc_server_options) { .settle_timeout = VD_MS(150), .idle_timeout = VD_MS(150) });
 	return 0;
 }
 
@@ -149,7 +154,8 @@ static void leave(struct client *client)
 static bool say_bytes(struct client *client, const char *bytes, size_t size)
 {
 	while (size) {
-		ssize_t sent = client->ssl ? SSL_write(client->ssl, bytes, (int) size) : send(client->fd, bytes, size, MSG_NOSIGNAL);
+		ssize_t sent = client->ssl ? SSL_write(client->ssl, bytes, (int) size) :
+					     send(client->fd, bytes, size, MSG_NOSIGNAL);
 
 		if (sent <= 0)
 			return false;
@@ -175,8 +181,9 @@ static bool hear_more(struct client *client)
 	assert_true(client->size < sizeof client->got);
 	if (client->ssl == NULL || !SSL_has_pending(client->ssl))
 		assert_int_equal(poll(&wait, 1, PEER_PATIENCE_MS), 1);
-	got = client->ssl ? SSL_read(client->ssl, client->got + client->size, (int) (sizeof client->got - client->size))
-			  : read(client->fd, client->got + client->size, sizeof client->got - client->size);
+	got = client->ssl ? SSL_read(client->ssl, client->got + client->size,
+				     (int) (sizeof client->got - client->size)) :
+			    read(client->fd, client->got + client->size, sizeof client->got - client->size);
 	if (got <= 0) {
 		client->is_over = true;
 		return false;
@@ -276,14 +283,26 @@ static void first_lines_are_told_apart(void **state)
 		const char *text;
 		vd_status   status;
 	} lines[] = {
-		{ "GET / HTTP/1.1\r\n", VD_OK },	   { "GET / HTTP/1.0\n", VD_OK },	  { "get /x HTTP/1.7\r", VD_OK },
-		{ "PRI * HTTP/1.1\r\n", VD_OK },	   { "M-SEARCH * HTTP/1.1\r\n", VD_OK },  { "GET \xff HTTP/1.1\r\n", VD_OK },
-		{ "GET / HTTP/2.0\r\n", VD_BAD_REQUEST },  { "GET /\r\n", VD_BAD_REQUEST },	  { "hello\r\n", VD_BAD_REQUEST },
-		{ "GET  / HTTP/1.1\r\n", VD_BAD_REQUEST }, { " / HTTP/1.1\r\n", VD_BAD_REQUEST }, { "GET / x HTTP/1.1\r\n", VD_BAD_REQUEST },
+		{ "GET / HTTP/1.1\r\n", VD_OK },
+		{ "GET / HTTP/1.0\n", VD_OK },
+		{ "get /x HTTP/1.7\r", VD_OK },
+		{ "PRI * HTTP/1.1\r\n", VD_OK },
+		{ "M-SEARCH * HTTP/1.1\r\n", VD_OK },
+		{ "GET \xff HTTP/1.1\r\n", VD_OK },
+		{ "GET / HTTP/2.0\r\n", VD_BAD_REQUEST },
+		{ "GET /\r\n", VD_BAD_REQUEST },
+		{ "hello\r\n", VD_BAD_REQUEST },
+		{ "GET  / HTTP/1.1\r\n", VD_BAD_REQUEST },
+		{ " / HTTP/1.1\r\n", VD_BAD_REQUEST },
+		{ "GET / x HTTP/1.1\r\n", VD_BAD_REQUEST },
 		{ "\r\nGET / HTTP/1.1\r\n", VD_BAD_REQUEST },
-		{ "\x16\x03\x01", VD_BAD_REQUEST }, { "GET /\x01", VD_BAD_REQUEST },
-		{ "GET / HTTP/1.", VD_AGAIN },		   { "G", VD_AGAIN },			  { "", VD_AGAIN },
-		{ "GETGETGETGETGETGETGETGETGETGETGET / ", VD_BAD_REQUEST }, { "GET / HTTP/1.1 \r\n", VD_BAD_REQUEST },
+		{ "\x16\x03\x01", VD_BAD_REQUEST },
+		{ "GET /\x01", VD_BAD_REQUEST },
+		{ "GET / HTTP/1.", VD_AGAIN },
+		{ "G", VD_AGAIN },
+		{ "", VD_AGAIN },
+		{ "GETGETGETGETGETGETGETGETGETGETGET / ", VD_BAD_REQUEST },
+		{ "GET / HTTP/1.1 \r\n", VD_BAD_REQUEST },
 	};
 	static char long_line[5000];
 
@@ -291,7 +310,8 @@ static void first_lines_are_told_apart(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(lines); i++) {
 		size_t size = strlen(lines[i].text);
 
-		assert_int_equal(vdi_h1_recognize((struct vd_bytes) { lines[i].text, size }), lines[i].status);
+		assert_int_equal(vdi_h1_recognize((struct vd_bytes) { lines[i].text, size }),
+				 lines[i].status);
 		/* Nothing is said too early that more bytes would change. */
 		for (size_t cut = 0; cut < size; cut++) {
 			vd_status early = vdi_h1_recognize((struct vd_bytes) { lines[i].text, cut });
@@ -314,9 +334,10 @@ static void e152_calls_and_requests_on_one_port(void **state)
 
 static void what_begins_like_the_preface_may_be_a_request(void **state)
 {
-	static const char *const texts[] = { "POST /hello HTTP/1.1\r\nHost: x\r\n\r\n", "PUT /hello HTTP/1.1\r\nHost: x\r\n\r\n" };
-	struct client client;
-	struct answer answer;
+	static const char *const texts[] = { "POST /hello HTTP/1.1\r\nHost: x\r\n\r\n",
+					     "PUT /hello HTTP/1.1\r\nHost: x\r\n\r\n" };
+	struct client		 client;
+	struct answer		 answer;
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++) {
@@ -349,9 +370,17 @@ static void the_preface_may_come_in_pieces(void **state)
 /* Not a byte for whom we do not understand, at once. */
 static void what_is_neither_is_cut(void **state)
 {
-	static const char *const texts[] = { "\x16\x04\x01\x02\x01", "PRI * HTTP/2.0\r\n\r\nSM\r\n\rX", "hello\r\n", "GET /hello\r\n", "GET /hello HTTP/2.0\r\nHost: x\r\n\r\n",
-					     ("\r\n" HELLO), "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", "*1\r\n$4\r\nPING\r\n", "PRIx", "{\"json\":1}" };
-	struct client client;
+	static const char *const texts[] = { "\x16\x04\x01\x02\x01",
+					     "PRI * HTTP/2.0\r\n\r\nSM\r\n\rX",
+					     "hello\r\n",
+					     "GET /hello\r\n",
+					     "GET /hello HTTP/2.0\r\nHost: x\r\n\r\n",
+					     ("\r\n" HELLO),
+					     "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n",
+					     "*1\r\n$4\r\nPING\r\n",
+					     "PRIx",
+					     "{\"json\":1}" };
+	struct client		 client;
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++) {
@@ -436,7 +465,8 @@ static void pipelined_requests_are_answered_in_order(void **state)
 
 	(void) state;
 	for (int i = 0; i < COUNT; i++)
-		size += (size_t) snprintf(text + size, sizeof text - size, "GET /hello?%d HTTP/1.1\r\nHost: x\r\n\r\n", i);
+		size += (size_t) snprintf(text + size, sizeof text - size,
+					  "GET /hello?%d HTTP/1.1\r\nHost: x\r\n\r\n", i);
 	join(&client);
 	assert_true(say_bytes(&client, text, size));
 	for (int i = 0; i < COUNT; i++) {
@@ -456,11 +486,15 @@ static void a_connection_ends_when_one_side_says_so(void **state)
 		const char *header;
 		bool	    ends;
 	} cases[] = {
-		{ "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "\r\nConnection: close\r\n", true },
+		{ "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "\r\nConnection: close\r\n",
+		  true },
 		{ "GET /close HTTP/1.1\r\nHost: x\r\n\r\n", "\r\nConnection: close\r\n", true },
 		{ "GET /hello HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK\r\n", true },
-		{ "GET /hello HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "\r\nConnection: keep-alive\r\n", false },
-		{ "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n", "HTTP/1.1 200 OK\r\n", false },
+		{ "GET /hello HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "\r\nConnection: keep-alive\r\n",
+		  false },
+		{ "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: "
+		  "h2c\r\n\r\n",
+		  "HTTP/1.1 200 OK\r\n", false },
 	};
 
 	(void) state;
@@ -530,7 +564,8 @@ static void bodies_are_passed_over(void **state)
 	static const char *const texts[] = {
 		"POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
 		"POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
-		"POST /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n10;x=y\r\n0123456789abcdef\r\n0\r\nTrailer: x\r\n\r\n",
+		"POST /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+		"chunked\r\n\r\n3\r\nabc\r\n10;x=y\r\n0123456789abcdef\r\n0\r\nTrailer: x\r\n\r\n",
 	};
 	static char   huge[VDI_H1_BODY_MAX];
 	struct client client;
@@ -542,7 +577,8 @@ static void bodies_are_passed_over(void **state)
 		for (size_t cut = 1; cut <= size; cut += cut < size - 1 ? 7 : 1) {
 			cut = VDI_MIN(cut, size);
 			join(&client);
-			assert_true(say_bytes(&client, texts[i], cut) && say_bytes(&client, texts[i] + cut, size - cut) && say(&client, HELLO));
+			assert_true(say_bytes(&client, texts[i], cut) &&
+				    say_bytes(&client, texts[i] + cut, size - cut) && say(&client, HELLO));
 			assert_string_equal(hear(&client, true).body, "POST /hello?\n");
 			expect_hello(&client);
 			leave(&client);
@@ -550,7 +586,8 @@ static void bodies_are_passed_over(void **state)
 	}
 	memset(huge, 'x', sizeof huge);
 	join(&client);
-	assert_true(say(&client, "PUT /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 262144\r\n\r\n") && say_bytes(&client, huge, sizeof huge) && say(&client, HELLO));
+	assert_true(say(&client, "PUT /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 262144\r\n\r\n") &&
+		    say_bytes(&client, huge, sizeof huge) && say(&client, HELLO));
 	assert_string_equal(hear(&client, true).body, "PUT /hello?\n");
 	expect_hello(&client);
 	leave(&client);
@@ -596,8 +633,11 @@ static void malformed_requests_hear_it_and_are_over(void **state)
 		{ "GET /hello HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400 },
 		{ "GET /hello HTTP/1.1\r\nHost : x\r\n\r\n", 400 },
 		{ "GET /hello HTTP/1.1\r\nHost: x\r\nX: \x01\r\n\r\n", 400 },
-		{ "GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc", 400 },
-		{ "GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc", 400 },
+		{ "GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+		  400 },
+		{ "GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: "
+		  "chunked\r\n\r\nabc",
+		  400 },
 		{ "GET /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501 },
 		{ "GET hello HTTP/1.1\r\nHost: x\r\n\r\n", 400 },
 		{ "PRI * HTTP/1.1\r\nHost: x\r\n\r\n", 400 },
@@ -661,8 +701,16 @@ static void heads_without_end_are_refused_at_their_bound(void **state)
 
 static void nobody_waits_for_ever(void **state)
 {
-	static const char *const texts[] = { "", "P", "PRI * HTTP/2.0\r\n", "GET /hello HT", "GET /hello HTTP/1.1\r\nHost: x\r\n",
-					     "POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabc", HELLO, (HELLO "GET /hel") };
+	static const char *const texts[] = {
+		"",
+		"P",
+		"PRI * HTTP/2.0\r\n",
+		"GET /hello HT",
+		"GET /hello HTTP/1.1\r\nHost: x\r\n",
+		"POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabc",
+		HELLO,
+		(HELLO "GET /hel")
+	};
 	struct client client;
 
 	(void) state;
@@ -808,7 +856,8 @@ static void try_all(void)
 	struct client client;
 
 	join(&client);
-	if (say(&client, HELLO "POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabcGET /big?100000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+	if (say(&client, HELLO "POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabcGET "
+			       "/big?100000 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
 		while (hear_more(&client))
 			client.used = client.size;
 	leave(&client);
@@ -881,7 +930,9 @@ static bool join_tls(struct client *client, const char *protocols)
 	client->ssl = SSL_new(context);
 	assert_non_null(client->ssl);
 	if (protocols)
-		assert_int_equal(SSL_set_alpn_protos(client->ssl, (const unsigned char *) protocols, (unsigned) strlen(protocols)), 0);
+		assert_int_equal(SSL_set_alpn_protos(client->ssl, (const unsigned char *) protocols,
+						     (unsigned) strlen(protocols)),
+				 0);
 	assert_int_equal(SSL_set_fd(client->ssl, client->fd), 1);
 	return SSL_connect(client->ssl) == 1;
 }
@@ -947,7 +998,8 @@ static void large_answers_over_tls(void **state)
 
 	(void) state;
 	assert_true(join_tls(&client, NULL));
-	assert_true(say(&client, "GET /big?3000000 HTTP/1.1\r\nHost: x\r\n\r\n" HELLO HELLO "GET /close HTTP/1.1\r\nHost: x\r\n\r\n"));
+	assert_true(say(&client, "GET /big?3000000 HTTP/1.1\r\nHost: x\r\n\r\n" HELLO HELLO
+				 "GET /close HTTP/1.1\r\nHost: x\r\n\r\n"));
 	answer = hear(&client, true);
 	assert_int_equal(answer.body_size, 3000000);
 	for (int i = 0; i < 3; i++)
@@ -960,7 +1012,8 @@ static void large_answers_over_tls(void **state)
 static struct heard ask_http2(struct client *client, const char *method, const char *path, bool is_open)
 {
 	static struct peer peer;
-	const char *const  extra[] = { ":method", method, "content-type", "", "te", "", ":scheme", "https", NULL };
+	const char *const  extra[] = { ":method", method,    "content-type", "",  "te",
+				       "",	  ":scheme", "https",	     NULL };
 	struct heard	   heard = { .status = -1, .reset = -1 };
 	struct frame	   frame;
 	uint8_t		   block[1024], room[2048];
@@ -970,20 +1023,26 @@ static struct heard ask_http2(struct client *client, const char *method, const c
 	size = put_request(block, path, extra);
 	assert_true(say(client, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
 	assert_true(say_bytes(client, (char *) room, frame_head(room, NGHTTP2_SETTINGS, 0, 0, 0)));
-	frame_head(room, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | (is_open ? 0 : NGHTTP2_FLAG_END_STREAM), 1, size);
+	frame_head(room, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | (is_open ? 0 : NGHTTP2_FLAG_END_STREAM),
+		   1, size);
 	memcpy(room + 9, block, size);
 	assert_true(say_bytes(client, (char *) room, 9 + size));
 	while (!heard.is_whole) {
 		for (size_t i = 0; i < 9; i++)
 			room[i] = (uint8_t) hear_byte(client);
-		frame = (struct frame) { .type = room[3], .flags = room[4], .stream = number_of(room + 5), .size = (size_t) room[1] << 8 | room[2], .payload = room };
+		frame = (struct frame) { .type = room[3],
+					 .flags = room[4],
+					 .stream = number_of(room + 5),
+					 .size = (size_t) room[1] << 8 | room[2],
+					 .payload = room };
 		assert_true(frame.size <= sizeof room && !client->is_over);
 		for (size_t i = 0; i < frame.size; i++)
 			room[i] = (uint8_t) hear_byte(client);
 		if (frame.stream != 1)
 			continue;
 		hear_frame(&peer, &frame, &heard);
-		heard.is_whole = frame.flags & NGHTTP2_FLAG_END_STREAM && (frame.type == NGHTTP2_HEADERS || frame.type == NGHTTP2_DATA);
+		heard.is_whole = frame.flags & NGHTTP2_FLAG_END_STREAM &&
+				 (frame.type == NGHTTP2_HEADERS || frame.type == NGHTTP2_DATA);
 	}
 	nghttp2_hd_inflate_del(peer.inflater);
 	return heard;
@@ -1029,8 +1088,11 @@ static void plain_requests_over_http2(void **state)
 		const char *method, *path, *status, *body;
 		bool	    is_open;
 	} cases[] = {
-		{ "GET", "/hello?a", "200", "GET /hello?a tls\n", false }, { "POST", "/hello", "200", "POST /hello? tls\n", true }, { "HEAD", "/hello", "200", "", false },
-		{ "GET", "/nothing", "404", "", false },		    { "FOO", "/hello?", "200", "OTHER /hello? tls\n", false },
+		{ "GET", "/hello?a", "200", "GET /hello?a tls\n", false },
+		{ "POST", "/hello", "200", "POST /hello? tls\n", true },
+		{ "HEAD", "/hello", "200", "", false },
+		{ "GET", "/nothing", "404", "", false },
+		{ "FOO", "/hello?", "200", "OTHER /hello? tls\n", false },
 	};
 
 	(void) state;
@@ -1059,8 +1121,12 @@ static void e153_mutual_tls_is_for_every_path(void **state)
 	}
 	leave(&client);
 	assert_int_equal(service.requests, 0);
-	assert_int_equal(SSL_CTX_use_certificate_file(context, rpc_certs_path(&certs, "client.pem"), SSL_FILETYPE_PEM), 1);
-	assert_int_equal(SSL_CTX_use_PrivateKey_file(context, rpc_certs_path(&certs, "client.key"), SSL_FILETYPE_PEM), 1);
+	assert_int_equal(
+		SSL_CTX_use_certificate_file(context, rpc_certs_path(&certs, "client.pem"), SSL_FILETYPE_PEM),
+		1);
+	assert_int_equal(
+		SSL_CTX_use_PrivateKey_file(context, rpc_certs_path(&certs, "client.key"), SSL_FILETYPE_PEM),
+		1);
 	assert_true(join_tls(&client, NULL));
 	assert_true(say(&client, HELLO));
 	assert_int_equal(hear(&client, true).code, 200);

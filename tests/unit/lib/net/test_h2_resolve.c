@@ -96,7 +96,8 @@ static void names_are_told_by_the_system(void **state)
 	/* A label of 64 letters. */
 	resolve(env, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.invalid", &answer);
 	assert_null(answer.addresses);
-	assert_true(strcmp(answer.why, "unknown host") == 0 || strncmp(answer.why, "the host name could not be resolved: ", 37) == 0);
+	assert_true(strcmp(answer.why, "unknown host") == 0 ||
+		    strncmp(answer.why, "the host name could not be resolved: ", 37) == 0);
 	assert_null(vdi_h2_resolve_end(NULL));
 	vd_env_free(env);
 }

@@ -1,4 +1,5 @@
-/* How TLS connections end: with a close_notify, ours or the peer's, or without one. Links of both sides over a pair of sockets. */
+/* How TLS connections end: with a close_notify, ours or the peer's, or without one. Links of both sides over
+ * a pair of sockets. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -39,7 +40,8 @@ static int remove_certs(void **state)
 static int open_pair(void **state)
 {
 	const struct vdi_rpc_tls	client = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
-	const struct vdi_rpc_server_tls server = { .cert_path = rpc_certs_path(&certs, "server.pem"), .key_path = rpc_certs_path(&certs, "server.key") };
+	const struct vdi_rpc_server_tls server = { .cert_path = rpc_certs_path(&certs, "server.pem"),
+						   .key_path = rpc_certs_path(&certs, "server.key") };
 	struct pair		       *pair = test_calloc(1, sizeof *pair);
 	bool				is_up[2] = { false, false }, wants_write;
 	char				byte;
@@ -48,7 +50,9 @@ static int open_pair(void **state)
 	assert_status(vdi_h2_tls_new_client(&client, &pair->tls[CLIENT], NULL), VD_OK);
 	assert_status(vdi_h2_tls_new_server(&server, false, &pair->tls[SERVER], NULL), VD_OK);
 	for (int i = 0; i < 2; i++)
-		assert_status(vdi_h2_link_new(pair->tls[i], pair->fds[i], i == CLIENT ? "localhost" : NULL, &pair->links[i]), VD_OK);
+		assert_status(vdi_h2_link_new(pair->tls[i], pair->fds[i], i == CLIENT ? "localhost" : NULL,
+					      &pair->links[i]),
+			      VD_OK);
 	while (!is_up[CLIENT] || !is_up[SERVER])
 		for (int i = 0; i < 2; i++)
 			if (!is_up[i]) {
@@ -163,7 +167,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(our_close_notify_ends_what_we_send, open_pair, close_pair),
-		cmocka_unit_test_setup_teardown(an_end_without_close_notify_is_a_failure, open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(an_end_without_close_notify_is_a_failure, open_pair,
+						close_pair),
 		cmocka_unit_test_setup_teardown(no_close_notify_without_a_connection, open_pair, close_pair),
 	};
 

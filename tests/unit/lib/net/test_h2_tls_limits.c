@@ -1,4 +1,5 @@
-/* Unit tests of lib/net/h2_tls_limits.c: a server and a client over TLS, with certificates made for the test. */
+/* Unit tests of lib/net/h2_tls_limits.c: a server and a client over TLS, with certificates made for the
+ * test. */
 #include <unistd.h>
 
 #include "rpc_certs.h"
@@ -43,9 +44,9 @@ static void start(struct rpc_echo *echo, const struct vdi_rpc_server_tls *tls)
 /* A client that shows NAME's certificate gets its answer, or none. */
 static void expect(struct rpc_echo *echo, const char *name, bool is_served)
 {
-	char		      cert[32], key[32], address[128];
-	const char	     *endpoint = address;
-	struct vdi_rpc_tls    tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
+	char		       cert[32], key[32], address[128];
+	const char	      *endpoint = address;
+	struct vdi_rpc_tls     tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
 	struct vdi_rpc_client *client;
 	struct rpc_answer      answer;
 
@@ -57,7 +58,8 @@ static void expect(struct rpc_echo *echo, const char *name, bool is_served)
 	client = rpc_connect(env, &endpoint, 1, &tls);
 	if (!is_served)
 		(void) rpc_wait_for_cause(client, 0);
-	answer = rpc_ask_simply(env, client, "/test.Echo/Name", VD_BYTES_NONE, is_served ? VD_SECONDS(60) : VD_MS(100));
+	answer = rpc_ask_simply(env, client, "/test.Echo/Name", VD_BYTES_NONE,
+				is_served ? VD_SECONDS(60) : VD_MS(100));
 	assert_int_equal(answer.end.code == VDI_RPC_OK, is_served);
 	if (is_served)
 		rpc_answer_release(&answer);
@@ -81,7 +83,8 @@ static void suites_are_chosen_by_their_names(void **state)
 		bool	    is_served;
 	} cases[] = { { "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", true },
 		      { "TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305", true },
-		      { "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA", false } /* the client offers none of these */ };
+		      { "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+			false } /* the client offers none of these */ };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
@@ -164,7 +167,8 @@ static void a_revoked_certificate_is_refused(void **state)
 	assert_true(rpc_certs_revoke(&certs, "client.pem", "crl.pem"));
 	expect(&echo, "client", false);
 	expect(&echo, "elsewhere", true);
-	snprintf(command, sizeof command, "openssl crl -in %s -outform DER -out %s.der && mv %s.der %s", path, path, path, path);
+	snprintf(command, sizeof command, "openssl crl -in %s -outform DER -out %s.der && mv %s.der %s", path,
+		 path, path, path);
 	assert_int_equal(system(command), 0);
 	expect(&echo, "client", false);
 	expect(&echo, "elsewhere", true);

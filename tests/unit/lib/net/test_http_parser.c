@@ -1,4 +1,5 @@
-/* The request parser: what it takes apart, what it refuses, and that the way bytes arrive makes no difference. */
+/* The request parser: what it takes apart, what it refuses, and that the way bytes arrive makes no
+ * difference. */
 #include "vdtest.h"
 
 #include "http_parser.h"
@@ -38,14 +39,15 @@ static void h604_refuses_what_two_readers_could_understand_differently(void **st
 		const char *text;
 		int	    code;
 	} rows[] = {
-		{ "GET / HTTP/1.1\r\n\r\n", 400 },						   /* no Host */
+		{ "GET / HTTP/1.1\r\n\r\n", 400 }, /* no Host */
 		{ "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400 },
-		{ "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nauthorization: Bearer a\r\n\r\n", 400 },
-		{ "GET / HTTP/1.1\nHost: a\n\n", 400 },						   /* bare LF */
-		{ "GET / HTTP/1.1\rX\r\nHost: a\r\n\r\n", 400 },				   /* bare CR */
-		{ "GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400 },					   /* blank before the colon */
+		{ "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nauthorization: Bearer a\r\n\r\n",
+		  400 },
+		{ "GET / HTTP/1.1\nHost: a\n\n", 400 },		 /* bare LF */
+		{ "GET / HTTP/1.1\rX\r\nHost: a\r\n\r\n", 400 }, /* bare CR */
+		{ "GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400 },	 /* blank before the colon */
 		{ "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", 400 },
-		{ "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", 400 },				   /* blank in the target */
+		{ "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", 400 }, /* blank in the target */
 		{ "GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
 		{ "GET /# HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
 		{ "GET a HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
@@ -53,14 +55,17 @@ static void h604_refuses_what_two_readers_could_understand_differently(void **st
 		{ "GET / http/1.1\r\nHost: a\r\n\r\n", 400 },
 		{ "G(T / HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
 		{ "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", 400 },
-		{ "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400 },
+		{ "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+		  400 },
 		{ "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n", 400 },
 		{ "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400 },
 		{ "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: \r\n\r\n", 400 },
 		{ "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", 400 },
 		{ "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3145729\r\n\r\n", 413 },
 		{ "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501 },
-		{ "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400 },
+		{ "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
+		  "chunked\r\n\r\n",
+		  400 },
 		{ "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400 },
 		{ "GET / HTTP/1.1\r\nHost: a\r\nExpect: magic\r\n\r\n", 417 },
 		{ "GET / HTTP/1.1\r\nHost: a\r\nnocolon\r\n\r\n", 400 },
@@ -80,7 +85,8 @@ static void keep_alive_follows_version_and_connection(void **state)
 	struct vdi_http_head	head;
 	struct vdi_http_refusal refusal;
 
-	assert_status(parse("GET / HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n", &head, &refusal), VD_OK);
+	assert_status(parse("GET / HTTP/1.1\r\nHost: a\r\nConnection: x, Close\r\n\r\n", &head, &refusal),
+		      VD_OK);
 	assert_false(head.keep_alive);
 	assert_status(parse("GET / HTTP/1.0\r\n\r\n", &head, &refusal), VD_OK);
 	assert_false(head.keep_alive);
@@ -99,7 +105,8 @@ static void splitting_the_head_changes_nothing(void **state)
 	size_t			size = 0, total = strlen(OK_HEAD);
 
 	for (size_t i = 1; i < total; i++)
-		assert_status(vdi_http_scan(&scan, (struct vd_bytes) { OK_HEAD, i }, &size, &refusal), VD_AGAIN);
+		assert_status(vdi_http_scan(&scan, (struct vd_bytes) { OK_HEAD, i }, &size, &refusal),
+			      VD_AGAIN);
 	assert_status(vdi_http_scan(&scan, vd_bytes_of(OK_HEAD), &size, &refusal), VD_OK);
 	assert_int_equal(size, total);
 
@@ -115,13 +122,17 @@ static void h601_long_lines_and_heads_are_refused(void **state)
 	size_t			size;
 
 	memset(text, 'a', sizeof text);
-	assert_status(vdi_http_scan(&scan, (struct vd_bytes) { text, VDI_HTTP_LINE_MAX }, &size, &refusal), VD_AGAIN);
-	assert_status(vdi_http_scan(&scan, (struct vd_bytes) { text, VDI_HTTP_LINE_MAX + 1 }, &size, &refusal), VD_BAD_REQUEST);
+	assert_status(vdi_http_scan(&scan, (struct vd_bytes) { text, VDI_HTTP_LINE_MAX }, &size, &refusal),
+		      VD_AGAIN);
+	assert_status(
+		vdi_http_scan(&scan, (struct vd_bytes) { text, VDI_HTTP_LINE_MAX + 1 }, &size, &refusal),
+		VD_BAD_REQUEST);
 	assert_int_equal(refusal.code, 414);
 	memset(&scan, 0, sizeof scan);
 	text[10] = '\r';
 	text[11] = '\n';
-	assert_status(vdi_http_scan(&scan, (struct vd_bytes) { text, sizeof text }, &size, &refusal), VD_BAD_REQUEST);
+	assert_status(vdi_http_scan(&scan, (struct vd_bytes) { text, sizeof text }, &size, &refusal),
+		      VD_BAD_REQUEST);
 	assert_int_equal(refusal.code, 431);
 }
 
@@ -138,7 +149,8 @@ static vd_status decode(const char *text, size_t step, char *to, size_t *ret_siz
 		vd_status	status;
 
 		available = VDI_MIN(total, VDI_MAX(available, at) + (available > at ? 0 : step));
-		status = vdi_http_chunked_take(&chunked, (struct vd_bytes) { text + at, available - at }, &taken, &data, &refusal);
+		status = vdi_http_chunked_take(&chunked, (struct vd_bytes) { text + at, available - at },
+					       &taken, &data, &refusal);
 		if (status == VD_BAD_REQUEST)
 			return status;
 		if (data.size)
@@ -154,9 +166,10 @@ static vd_status decode(const char *text, size_t step, char *to, size_t *ret_siz
 
 static void h506_chunked_bodies_are_decoded_however_they_arrive(void **state)
 {
-	static const char text[] = "5;x=y\r\nhello\r\n1\r\n \r\nA\r\n0123456789\r\n0\r\nTrailer: z\r\n\r\nNEXT";
-	char		  body[64];
-	size_t		  size, used;
+	static const char text[] =
+		"5;x=y\r\nhello\r\n1\r\n \r\nA\r\n0123456789\r\n0\r\nTrailer: z\r\n\r\nNEXT";
+	char   body[64];
+	size_t size, used;
 
 	for (size_t step = 1; step <= sizeof text; step++) {
 		assert_status(decode(text, step, body, &size, &used), VD_OK);
@@ -168,7 +181,8 @@ static void h506_chunked_bodies_are_decoded_however_they_arrive(void **state)
 
 static void malformed_chunks_are_refused(void **state)
 {
-	static const char *const rows[] = { "\r\n", "g\r\n", "5\nhello", "5\r\nhelloX", "-1\r\n", "123456789\r\n", "0\r\n\n", "5 \r\nhello\r\n" };
+	static const char *const rows[] = { "\r\n",   "g\r\n",	       "5\nhello", "5\r\nhelloX",
+					    "-1\r\n", "123456789\r\n", "0\r\n\n",  "5 \r\nhello\r\n" };
 	char			 body[64];
 	size_t			 size, used;
 

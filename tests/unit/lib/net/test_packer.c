@@ -26,7 +26,10 @@ static char *unpack(const struct vd_blob *frame, size_t *ret_size)
 	struct vd_bytes content = vdi_frame_content(frame);
 	struct vd_bytes bytes = vd_blob_bytes(frame);
 	char	       *text = malloc(LARGE), line[16];
-	z_stream	stream = { .next_in = (Bytef *) (uintptr_t) content.data, .avail_in = (uInt) content.size, .next_out = (Bytef *) text, .avail_out = LARGE };
+	z_stream	stream = { .next_in = (Bytef *) (uintptr_t) content.data,
+				   .avail_in = (uInt) content.size,
+				   .next_out = (Bytef *) text,
+				   .avail_out = LARGE };
 	int		size = snprintf(line, sizeof line, "%zx\r\n", content.size);
 
 	assert_memory_equal(bytes.data, line, (size_t) size);
@@ -81,7 +84,8 @@ static void t202_r642_every_end_is_one_complete_member(void **state)
 	assert_int_equal(vdi_alloc_live(), live);
 }
 
-/* Go's reader holds what the last block of a member brings back until the next member begins: the last one must bring nothing. */
+/* Go's reader holds what the last block of a member brings back until the next member begins: the last one
+ * must bring nothing. */
 static void t202_r642_all_is_readable_before_the_last_block(void **state)
 {
 	struct vdi_packer  *packer;
@@ -95,7 +99,8 @@ static void t202_r642_all_is_readable_before_the_last_block(void **state)
 	vdi_packer_add(packer, vd_bytes_of("{\"type\":\"ADDED\"}\n"));
 	assert_status(vdi_packer_end(packer, &frame), VD_OK);
 	content = vdi_frame_content(frame);
-	assert_int_equal(((const unsigned char *) content.data)[8], 4); /* the fastest level (RFC 1952, XFL) */
+	assert_int_equal(((const unsigned char *) content.data)[8],
+			 4); /* the fastest level (RFC 1952, XFL) */
 	/* A flush, the empty last block, checksum and size. */
 	assert_memory_equal((const char *) content.data + content.size - 8 - sizeof end, end, sizeof end);
 	stream.next_in = (Bytef *) (uintptr_t) content.data;
@@ -121,7 +126,8 @@ static void r642_a_large_member_leaves_no_large_buffer(void **state)
 	assert_member(packer, "small");
 	live = vdi_alloc_live();
 	for (size_t at = 0; at < LARGE; at += 100000)
-		vdi_packer_add(packer, (struct vd_bytes) { large + at, VDI_MIN((size_t) 100000, LARGE - at) });
+		vdi_packer_add(packer,
+			       (struct vd_bytes) { large + at, VDI_MIN((size_t) 100000, LARGE - at) });
 	assert_int_equal(vdi_packer_size(packer), LARGE);
 	assert_status(vdi_packer_end(packer, &frame), VD_OK);
 	text = unpack(frame, &size);

@@ -4,7 +4,7 @@
 static void expect(const char *name, const char *address, enum vdi_rpc_scheme scheme, bool is_socket)
 {
 	struct vdi_rpc_endpoint endpoint;
-	struct vd_error		 error = { 0 };
+	struct vd_error		error = { 0 };
 
 	if (vdi_rpc_endpoint_parse(name, &endpoint, &error) != VD_OK)
 		fail_msg("%s: %s", name, error.message);
@@ -17,8 +17,8 @@ static void expect(const char *name, const char *address, enum vdi_rpc_scheme sc
 static void refuse(const char *name, const char *why)
 {
 	struct vdi_rpc_endpoint endpoint;
-	struct vd_error		 error = { 0 };
-	char			 expected[512];
+	struct vd_error		error = { 0 };
+	char			expected[512];
 
 	assert_status(vdi_rpc_endpoint_parse(name, &endpoint, &error), VD_INVALID_ARGUMENT);
 	snprintf(expected, sizeof expected, "endpoint \"%.200s\": %s", name, why);
@@ -68,7 +68,7 @@ static void what_is_no_endpoint_is_named(void **state)
 static void out_of_memory_is_reported(void **state)
 {
 	struct vdi_rpc_endpoint endpoint;
-	bool			 failed;
+	bool			failed;
 
 	(void) state;
 	for (uint64_t n = 1;; n++) {

@@ -1,5 +1,5 @@
-/* TLS on both sides, with certificates made for the test. Addresses are numbers: Debian's c-ares leaks the name of a host that stands on two lines of
- * /etc/hosts, as localhost does. */
+/* TLS on both sides, with certificates made for the test. Addresses are numbers: Debian's c-ares leaks the
+ * name of a host that stands on two lines of /etc/hosts, as localhost does. */
 #include "rpc_certs.h"
 #include "rpc_fixture.h"
 #include "rpc_under_test.h"
@@ -38,9 +38,10 @@ static struct vdi_rpc_server_tls server_tls(const char *name, bool mutual)
 	};
 }
 
-/* Asks for the client's common name. server NULL: plain text. ret_cause not NULL: waits until the endpoint's state has a cause before it asks. */
-static struct rpc_answer ask(const struct vdi_rpc_server_tls *server, const struct vdi_rpc_tls *tls, const char *scheme, const char *host, vd_dur timeout,
-			     char *ret_cause)
+/* Asks for the client's common name. server NULL: plain text. ret_cause not NULL: waits until the endpoint's
+ * state has a cause before it asks. */
+static struct rpc_answer ask(const struct vdi_rpc_server_tls *server, const struct vdi_rpc_tls *tls,
+			     const char *scheme, const char *host, vd_dur timeout, char *ret_cause)
 {
 	struct vdi_rpc_server_options options = { .tls = server };
 	struct vdi_rpc_client	     *client;
@@ -70,7 +71,8 @@ static void expect_name(struct rpc_answer answer, const char *name)
 	rpc_answer_release(&answer);
 }
 
-static void expect_failure(const struct vdi_rpc_server_tls *server, const struct vdi_rpc_tls *tls, const char *scheme, const char *host, const char *cause)
+static void expect_failure(const struct vdi_rpc_server_tls *server, const struct vdi_rpc_tls *tls,
+			   const char *scheme, const char *host, const char *cause)
 {
 	char		  text[256];
 	struct rpc_answer answer = ask(server, tls, scheme, host, VD_MS(100), text);
@@ -99,10 +101,12 @@ static void a_certificate_that_nobody_trusts(void **state)
 	struct vdi_rpc_tls	  tls = { .ca_path = rpc_certs_path(&certs, "ca.pem") };
 
 	(void) state;
-	expect_failure(&server, &tls, "https://", "127.0.0.1", "the server's certificate is not trusted (certificate verify failed)");
+	expect_failure(&server, &tls, "https://", "127.0.0.1",
+		       "the server's certificate is not trusted (certificate verify failed)");
 	/* The system's roots do not know the test's CA either. */
 	server = server_tls("server", false);
-	expect_failure(&server, NULL, "https://", "127.0.0.1", "the server's certificate is not trusted (certificate verify failed)");
+	expect_failure(&server, NULL, "https://", "127.0.0.1",
+		       "the server's certificate is not trusted (certificate verify failed)");
 }
 
 static void a_certificate_for_another_name(void **state)
@@ -131,11 +135,13 @@ static void mutual_tls_tells_who_the_client_is(void **state)
 	expect_name(ask(&server, &tls, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "");
 }
 
-/* With TLS 1.3 the server says so after the handshake; if the connection is cut before that is read, or the transport does not look, it is only seen to be closed. */
+/* With TLS 1.3 the server says so after the handshake; if the connection is cut before that is read, or the
+ * transport does not look, it is only seen to be closed. */
 static void expect_cause_of_certificate(const char *cause, const char *best)
 {
 	if (strcmp(cause, best) != 0)
-		assert_string_equal(cause, "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+		assert_string_equal(cause, "the server closed the connection before HTTP/2 began (TLS or a "
+					   "client certificate may be expected)");
 }
 
 static void a_client_certificate_that_is_missing_or_strange(void **state)
@@ -163,16 +169,17 @@ static void plain_text_and_tls_do_not_meet(void **state)
 
 	(void) state;
 	expect_failure(&server, NULL, "http://", "127.0.0.1",
-		       "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+		       "the server closed the connection before HTTP/2 began (TLS or a client certificate "
+		       "may be expected)");
 	expect_failure(NULL, &tls, "https://", "127.0.0.1", "the server does not speak TLS");
 }
 
 static void refuse_client(const struct vdi_rpc_tls *tls, const char *what)
 {
-	const char		      *endpoint = "https://localhost:2379";
+	const char		     *endpoint = "https://localhost:2379";
 	struct vdi_rpc_client_options options = { .endpoints = &endpoint, .endpoint_count = 1, .tls = tls };
-	struct vdi_rpc_client	      *client;
-	struct vd_error		       error = { 0 };
+	struct vdi_rpc_client	     *client;
+	struct vd_error		      error = { 0 };
 
 	assert_status(rpc_under_test()->client_new(env, &options, &client, &error), VD_INVALID_ARGUMENT);
 	if (strncmp(error.message, what, strlen(what)) != 0)
@@ -187,11 +194,15 @@ static void files_that_are_no_certificates_are_named(void **state)
 	struct vd_error		      error = { 0 };
 
 	(void) state;
-	refuse_client(&(struct vdi_rpc_tls) { .ca_path = "/nowhere/ca.pem" }, "CA file \"/nowhere/ca.pem\": No such file or directory");
-	refuse_client(&(struct vdi_rpc_tls) { .ca_path = "/etc/hostname" }, "CA file \"/etc/hostname\": holds no PEM block");
+	refuse_client(&(struct vdi_rpc_tls) { .ca_path = "/nowhere/ca.pem" },
+		      "CA file \"/nowhere/ca.pem\": No such file or directory");
+	refuse_client(&(struct vdi_rpc_tls) { .ca_path = "/etc/hostname" },
+		      "CA file \"/etc/hostname\": holds no PEM block");
 	refuse_client(&(struct vdi_rpc_tls) { .ca_path = "/etc" }, "CA file \"/etc\": Is a directory");
-	refuse_client(&(struct vdi_rpc_tls) { .cert_path = "/x" }, "a certificate and its key are given together");
-	refuse_client(&(struct vdi_rpc_tls) { .cert_path = "/nowhere/c", .key_path = "/nowhere/k" }, "certificate \"/nowhere/c\": No such file");
+	refuse_client(&(struct vdi_rpc_tls) { .cert_path = "/x" },
+		      "a certificate and its key are given together");
+	refuse_client(&(struct vdi_rpc_tls) { .cert_path = "/nowhere/c", .key_path = "/nowhere/k" },
+		      "certificate \"/nowhere/c\": No such file");
 	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
 	assert_non_null(strstr(error.message, "nobody.pem\": No such file or directory"));
 	server = server_tls("server", false);
@@ -204,7 +215,8 @@ static void files_that_are_no_certificates_are_named(void **state)
 	assert_string_equal(error.message, "client certificates cannot be required without a CA for them");
 }
 
-/* The key of another certificate, and files with something else in them: the file is named, with what OpenSSL says. */
+/* The key of another certificate, and files with something else in them: the file is named, with what OpenSSL
+ * says. */
 static void a_key_that_fits_no_certificate(void **state)
 {
 	struct vdi_rpc_server_tls     server = server_tls("server", false);
@@ -215,29 +227,43 @@ static void a_key_that_fits_no_certificate(void **state)
 	struct rpc_echo		      echo;
 	struct vd_error		      error = { 0 };
 	const char		     *endpoint = "https://127.0.0.1:1";
-	struct vdi_rpc_client_options client_options = { .endpoints = &endpoint, .endpoint_count = 1, .tls = &tls };
-	struct vdi_rpc_client	      *client;
-	char			       wanted[1024];
+	struct vdi_rpc_client_options client_options = { .endpoints = &endpoint,
+							 .endpoint_count = 1,
+							 .tls = &tls };
+	struct vdi_rpc_client	     *client;
+	char			      wanted[1024];
 
 	(void) state;
-	assert_status(rpc_under_test()->client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
-	(void) snprintf(wanted, sizeof wanted, "key \"%s\" cannot be used: it is not the key of \"%s\": key values mismatch", tls.key_path, tls.cert_path);
+	assert_status(rpc_under_test()->client_new(env, &client_options, &client, &error),
+		      VD_INVALID_ARGUMENT);
+	(void) snprintf(wanted, sizeof wanted,
+			"key \"%s\" cannot be used: it is not the key of \"%s\": key values mismatch",
+			tls.key_path, tls.cert_path);
 	assert_string_equal(error.message, wanted);
 	tls.cert_path = tls.key_path;
-	assert_status(rpc_under_test()->client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
-	(void) snprintf(wanted, sizeof wanted, "certificate \"%s\" cannot be used: no certificate can be read: no start line", tls.cert_path);
+	assert_status(rpc_under_test()->client_new(env, &client_options, &client, &error),
+		      VD_INVALID_ARGUMENT);
+	(void) snprintf(wanted, sizeof wanted,
+			"certificate \"%s\" cannot be used: no certificate can be read: no start line",
+			tls.cert_path);
 	assert_string_equal(error.message, wanted);
 	tls.ca_path = tls.key_path;
-	assert_status(rpc_under_test()->client_new(env, &client_options, &client, &error), VD_INVALID_ARGUMENT);
-	(void) snprintf(wanted, sizeof wanted, "CA file \"%s\" cannot be used: no certificate can be read: no start line", tls.ca_path);
+	assert_status(rpc_under_test()->client_new(env, &client_options, &client, &error),
+		      VD_INVALID_ARGUMENT);
+	(void) snprintf(wanted, sizeof wanted,
+			"CA file \"%s\" cannot be used: no certificate can be read: no start line",
+			tls.ca_path);
 	assert_string_equal(error.message, wanted);
 	server.key_path = rpc_certs_path(&certs, "client.key");
 	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
-	(void) snprintf(wanted, sizeof wanted, "key \"%s\" cannot be used: it is not the key of \"%s\": key values mismatch", server.key_path, server.cert_path);
+	(void) snprintf(wanted, sizeof wanted,
+			"key \"%s\" cannot be used: it is not the key of \"%s\": key values mismatch",
+			server.key_path, server.cert_path);
 	assert_string_equal(error.message, wanted);
 	server.key_path = server.cert_path;
 	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
-	(void) snprintf(wanted, sizeof wanted, "key \"%s\" cannot be used: no private key can be read", server.key_path);
+	(void) snprintf(wanted, sizeof wanted, "key \"%s\" cannot be used: no private key can be read",
+			server.key_path);
 	assert_memory_equal(error.message, wanted, strlen(wanted));
 }
 
@@ -262,7 +288,8 @@ static void failed_handshakes_do_not_flood_the_log(void **state)
 	options.log = count_record;
 	assert_status(vd_env_new_threads(&options, &env), VD_OK);
 	for (int i = 0; i < 5; i++)
-		expect_failure(&server, &tls, "https://", "127.0.0.1", "the server's certificate is not trusted (certificate verify failed)");
+		expect_failure(&server, &tls, "https://", "127.0.0.1",
+			       "the server's certificate is not trusted (certificate verify failed)");
 	env = vd_env_free(env);
 	env = plain;
 	assert_true(atomic_load(&records) <= 2);

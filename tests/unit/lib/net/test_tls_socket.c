@@ -98,7 +98,9 @@ static void a_key_with_a_passphrase_is_not_asked_for_it(void **state)
 
 	(void) state;
 	assert_int_equal(PEM_write_bio_PrivateKey(plain, key, NULL, NULL, 0, NULL, NULL), 1);
-	assert_int_equal(PEM_write_bio_PrivateKey(locked, key, EVP_aes_128_cbc(), (const unsigned char *) "secret", 6, NULL, NULL), 1);
+	assert_int_equal(PEM_write_bio_PrivateKey(locked, key, EVP_aes_128_cbc(),
+						  (const unsigned char *) "secret", 6, NULL, NULL),
+			 1);
 	read = PEM_read_bio_PrivateKey(plain, NULL, vdi_tls_no_passphrase, NULL);
 	assert_non_null(read);
 	EVP_PKEY_free(read);

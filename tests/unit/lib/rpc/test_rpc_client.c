@@ -48,7 +48,8 @@ static void count_end(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc_m
 	atomic_fetch_add(&tally->ended, 1);
 }
 
-static void begin_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, struct tally *tally)
+static void begin_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
+		       struct tally *tally)
 {
 	atomic_fetch_add(&tally->begun, 1);
 	assert_status(client->ops->call(client, request, count_end, tally, NULL), VD_OK);
@@ -70,7 +71,8 @@ static void e201_a_call_waits_for_a_connection_until_its_timeout(void **state)
 	assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
 	assert_true(answer.end.unsent && answer.end.local);
 	assert_string_equal(answer.endpoint, "");
-	assert_string_equal(answer.text, "no endpoint is connected: 127.0.0.1:1 (connection refused), nowhere.invalid:2379 (unknown host)");
+	assert_string_equal(answer.text, "no endpoint is connected: 127.0.0.1:1 (connection refused), "
+					 "nowhere.invalid:2379 (unknown host)");
 	second.endpoint = 1;
 	second.timeout = VD_MS(50);
 	answer = rpc_ask(env, client, &second);
@@ -105,7 +107,7 @@ static void *answer_http1(void *arg)
 	int		  connection;
 
 	while ((connection = accept(fd, NULL, NULL)) >= 0) {
-		char    bytes[256];
+		char	bytes[256];
 		ssize_t ignored = read(connection, bytes, sizeof bytes);
 
 		ignored = write(connection, answer, sizeof answer - 1);
@@ -127,7 +129,8 @@ static void a_server_that_is_no_http2_server_is_named_so(void **state)
 	client = rpc_connect_to(stranger.address);
 	rpc_wait_for_cause(client, 0);
 	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", VD_BYTES_NONE, VD_MS(50));
-	snprintf(expected, sizeof expected, "no endpoint is connected: %s (not an HTTP/2 server)", stranger.address);
+	snprintf(expected, sizeof expected, "no endpoint is connected: %s (not an HTTP/2 server)",
+		 stranger.address);
 	assert_string_equal(answer.text, expected);
 	assert_true(answer.end.unsent);
 	rpc_close(env, client);
@@ -173,7 +176,8 @@ static void start_second(void)
 static struct vdi_rpc_client *connect_to_both(void)
 {
 	start_second();
-	return rpc_connect(env, (const char *const[]) { rpc_echo_address(&echo), rpc_echo_address(&other) }, 2, NULL);
+	return rpc_connect(env, (const char *const[]) { rpc_echo_address(&echo), rpc_echo_address(&other) },
+			   2, NULL);
 }
 
 static void e205_calls_go_round_and_leave_a_dead_endpoint_out(void **state)
@@ -313,7 +317,8 @@ static void e205_streams_on_removed_endpoints_end(void **state)
 	assert_string_equal(answer.endpoint, second);
 	rpc_answer_release(&answer);
 	/* A call on its way is let finish; one that waits for a removed endpoint ends. */
-	assert_status(client->ops->set_endpoints(client, (const char *const[]) { "127.0.0.1:1" }, 1, NULL), VD_OK);
+	assert_status(client->ops->set_endpoints(client, (const char *const[]) { "127.0.0.1:1" }, 1, NULL),
+		      VD_OK);
 	bound.endpoint = 0;
 	begin_call(client, &bound, &tally);
 	assert_status(client->ops->set_endpoints(client, &second, 1, NULL), VD_OK);
@@ -325,7 +330,8 @@ static void e205_streams_on_removed_endpoints_end(void **state)
 	rpc_echo_stop(&other, env);
 }
 
-/* Calls for one endpoint only: one that waits for it ends when it is removed, one that it has taken does not, and neither does one that waits for another. */
+/* Calls for one endpoint only: one that waits for it ends when it is removed, one that it has taken does not,
+ * and neither does one that waits for another. */
 static void e205_calls_on_removed_endpoints(void **state)
 {
 	struct rpc_recorder    recorder;
@@ -336,7 +342,9 @@ static void e205_calls_on_removed_endpoints(void **state)
 
 	(void) state;
 	start_second();
-	client = rpc_connect(env, (const char *const[]) { first, rpc_echo_address(&other), "127.0.0.1:1", "127.0.0.1:2" }, 4, NULL);
+	client = rpc_connect(
+		env, (const char *const[]) { first, rpc_echo_address(&other), "127.0.0.1:1", "127.0.0.1:2" },
+		4, NULL);
 	request.endpoint = 1;
 	begin_call(client, &request, &taken);
 	request.endpoint = 2;
@@ -349,7 +357,9 @@ static void e205_calls_on_removed_endpoints(void **state)
 	request.endpoint = 0;
 	rpc_recorder_start(&recorder, client, true, &request);
 	rpc_recorder_wait_opened(&recorder);
-	assert_status(client->ops->set_endpoints(client, (const char *const[]) { first, "127.0.0.1:2" }, 2, NULL), VD_OK);
+	assert_status(
+		client->ops->set_endpoints(client, (const char *const[]) { first, "127.0.0.1:2" }, 2, NULL),
+		VD_OK);
 	rpc_wait_for(env, &waiting.ended, 1);
 	assert_int_equal(waiting.codes[VDI_RPC_UNAVAILABLE], 1);
 	assert_int_equal(waiting.unsent, 1);
@@ -398,21 +408,27 @@ static void a_draining_server_keeps_its_streams_and_gets_no_calls(void **state)
 
 static void e201_messages_over_the_limits(void **state)
 {
-	const char		      *address = rpc_echo_address(&echo);
-	struct vdi_rpc_client_options options = { .endpoints = &address, .endpoint_count = 1, .send_size_max = 1000, .receive_size_max = 5000 };
-	struct vdi_rpc_client	      *client;
-	char			       bytes[1001] = { 0 };
-	struct rpc_answer	       answer;
-	struct rpc_recorder	       recorder;
-	struct vdi_rpc_request	       request = { .method = "/test.Echo/Count", .message = { bytes, 1001 }, .half_close = true, .endpoint = -1 };
+	const char		     *address = rpc_echo_address(&echo);
+	struct vdi_rpc_client_options options = {
+		.endpoints = &address, .endpoint_count = 1, .send_size_max = 1000, .receive_size_max = 5000
+	};
+	struct vdi_rpc_client *client;
+	char		       bytes[1001] = { 0 };
+	struct rpc_answer      answer;
+	struct rpc_recorder    recorder;
+	struct vdi_rpc_request request = {
+		.method = "/test.Echo/Count", .message = { bytes, 1001 }, .half_close = true, .endpoint = -1
+	};
 
 	(void) state;
 	assert_status(rpc_under_test()->client_new(env, &options, &client, NULL), VD_OK);
-	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 1001 }, VD_SECONDS(10));
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 1001 },
+				VD_SECONDS(10));
 	assert_int_equal(answer.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
 	assert_string_equal(answer.text, "trying to send message larger than max (1001 vs. 1000)");
 	assert_true(answer.end.unsent && answer.end.local);
-	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 1000 }, VD_SECONDS(10));
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 1000 },
+				VD_SECONDS(10));
 	assert_int_equal(answer.end.code, VDI_RPC_OK);
 	rpc_answer_release(&answer);
 	answer = rpc_ask_simply(env, client, "/test.Echo/Size", vd_bytes_of("5001"), VD_SECONDS(10));
@@ -448,13 +464,16 @@ static void e150_the_servers_limit(void **state)
 	(void) state;
 	assert_status(rpc_echo_start(&other, env, NULL, &options, NULL), VD_OK);
 	client = rpc_connect_to(rpc_echo_address(&other));
-	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 10000 }, VD_SECONDS(10));
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 10000 },
+				VD_SECONDS(10));
 	assert_int_equal(answer.end.code, VDI_RPC_OK);
 	rpc_answer_release(&answer);
-	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 10001 }, VD_SECONDS(10));
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 10001 },
+				VD_SECONDS(10));
 	assert_int_equal(answer.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
 	assert_string_equal(answer.text, "grpc: received message larger than max (10001 vs. 10000)");
-	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 40000 }, VD_SECONDS(10));
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", (struct vd_bytes) { bytes, 40000 },
+				VD_SECONDS(10));
 	assert_int_equal(answer.end.code, VDI_RPC_RESOURCE_EXHAUSTED);
 	rpc_close(env, client);
 	rpc_echo_stop(&other, env);
@@ -464,8 +483,12 @@ static void e150_the_servers_limit(void **state)
 static void metadata_arrives_and_bad_metadata_is_refused(void **state)
 {
 	struct vdi_rpc_client  *client = rpc_connect_to(rpc_echo_address(&echo));
-	struct vdi_rpc_metadata pairs[] = { { "hasleader", { "true", 4 } }, { "x-test", { "some value", 10 } } };
-	struct vdi_rpc_request	request = { .method = "/test.Echo/Meta", .metadata = pairs, .metadata_count = 2, .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct vdi_rpc_metadata pairs[] = { { "hasleader", { "true", 4 } },
+					    { "x-test", { "some value", 10 } } };
+	struct vdi_rpc_request	request = { .method = "/test.Echo/Meta",
+					    .metadata = pairs,
+					    .metadata_count = 2,
+					    .endpoint = VDI_RPC_ANY_ENDPOINT };
 	struct rpc_answer	answer = rpc_ask(env, client, &request);
 
 	(void) state;
@@ -506,7 +529,8 @@ static void timeouts_end_what_runs(void **state)
 	rpc_recorder_start(&recorder, client, false, &request);
 	rpc_recorder_finish(&recorder, VDI_RPC_DEADLINE_EXCEEDED);
 	/* The peer's own deadline is not ours. */
-	answer = rpc_ask_simply(env, client, "/test.Echo/Fail", vd_bytes_of("4 etcdserver: too slow"), VD_SECONDS(20));
+	answer = rpc_ask_simply(env, client, "/test.Echo/Fail", vd_bytes_of("4 etcdserver: too slow"),
+				VD_SECONDS(20));
 	assert_int_equal(answer.end.code, VDI_RPC_DEADLINE_EXCEEDED);
 	assert_string_equal(answer.text, "etcdserver: too slow");
 	assert_false(answer.end.local);
@@ -518,7 +542,10 @@ static void timeouts_end_what_runs(void **state)
 static void a_receiver_that_does_not_ask_stops_the_sender(void **state)
 {
 	struct vdi_rpc_client *client = rpc_connect_to(rpc_echo_address(&echo));
-	struct vdi_rpc_request request = { .method = "/test.Echo/Count", .message = vd_bytes_of("50000 1000"), .half_close = true, .endpoint = -1 };
+	struct vdi_rpc_request request = { .method = "/test.Echo/Count",
+					   .message = vd_bytes_of("50000 1000"),
+					   .half_close = true,
+					   .endpoint = -1 };
 	struct rpc_recorder    recorder;
 	uint64_t	       sent;
 
@@ -571,7 +598,8 @@ static void a_peer_that_dies_ends_the_stream(void **state)
 /* Whether among these bytes of a client is a HEADERS frame, behind the preface of 24 bytes. */
 static bool has_headers(const unsigned char *bytes, size_t size)
 {
-	for (size_t at = 24; at + 9 <= size; at += 9 + ((size_t) bytes[at] << 16 | (size_t) bytes[at + 1] << 8 | bytes[at + 2])) {
+	for (size_t at = 24; at + 9 <= size;
+	     at += 9 + ((size_t) bytes[at] << 16 | (size_t) bytes[at + 1] << 8 | bytes[at + 2])) {
 		if (bytes[at + 3] == 1)
 			return true;
 	}
@@ -584,8 +612,8 @@ static void *cut_connection(void *arg)
 	int	      connection = accept(fd, NULL, NULL);
 	unsigned char bytes[4096];
 	size_t	      used = 0;
-	/* An empty SETTINGS frame makes the connection ready; then the first of the client's frames that is none of its settings or windows is the
-	 * end. */
+	/* An empty SETTINGS frame makes the connection ready; then the first of the client's frames that is
+	 * none of its settings or windows is the end. */
 	static const char settings[] = { 0, 0, 0, 4, 0, 0, 0, 0, 0 };
 	ssize_t		  size = write(connection, settings, sizeof settings);
 
@@ -630,8 +658,9 @@ static void *freeze(void *arg)
 	return NULL;
 }
 
-/* Seldom, core 1.51 never frees the transport of a connection whose peer stands still, although core was stopped and waited for: nothing of ours is in what the leak sanitizer
- * shows. So not under the address sanitizer. */
+/* Seldom, core 1.51 never frees the transport of a connection whose peer stands still, although core was
+ * stopped and waited for: nothing of ours is in what the leak sanitizer shows. So not under the address
+ * sanitizer. */
 static void a_server_that_stands_still_holds_nothing_up(void **state)
 {
 	struct stranger	       stranger;
@@ -659,7 +688,9 @@ static void a_server_that_stands_still_holds_nothing_up(void **state)
 		rpc_recorder_start(&recorder, client, true, &chat_request);
 		rpc_recorder_wait_opened(&recorder); /* and the call before it has begun */
 		for (int k = 0; k < 100; k++)
-			assert_status(client->ops->stream_send(recorder.stream, (struct vd_bytes) { bytes, 10000 }), VD_OK);
+			assert_status(
+				client->ops->stream_send(recorder.stream, (struct vd_bytes) { bytes, 10000 }),
+				VD_OK);
 		if (i % 2) {
 			request.timeout = VD_MS(100);
 			answer = rpc_ask(env, client, &request);
@@ -678,9 +709,9 @@ static void a_server_that_stands_still_holds_nothing_up(void **state)
 
 static void what_is_done_after_the_end_is_ignored(void **state)
 {
-	struct vdi_rpc_client		     *client = rpc_connect_to(rpc_echo_address(&echo));
-	struct rpc_recorder		      recorder;
-	struct vdi_rpc_request		      request = chat_request;
+	struct vdi_rpc_client *client = rpc_connect_to(rpc_echo_address(&echo));
+	struct rpc_recorder    recorder;
+	struct vdi_rpc_request request = chat_request;
 
 	(void) state;
 	request.endpoint = 0;
@@ -731,7 +762,8 @@ static void cancelled_done(void *arg, const struct vdi_rpc_end *end, struct vdi_
 	count_end(mine->tally, end, message);
 }
 
-static void cancel_calls(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, unsigned count, struct tally *tally)
+static void cancel_calls(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, unsigned count,
+			 struct tally *tally)
 {
 	struct cancelled_call *calls = vdi_calloc(count, sizeof calls[0]);
 
@@ -739,7 +771,8 @@ static void cancel_calls(struct vdi_rpc_client *client, const struct vdi_rpc_req
 		vdi_lock_init(&calls[i].lock, VDI_LOCK_STORE);
 		calls[i].tally = tally;
 		vdi_lock_acquire(&calls[i].lock);
-		assert_status(client->ops->call(client, request, cancelled_done, &calls[i], &calls[i].call), VD_OK);
+		assert_status(client->ops->call(client, request, cancelled_done, &calls[i], &calls[i].call),
+			      VD_OK);
 		vdi_lock_release(&calls[i].lock);
 		give_way_sometimes(i);
 		vdi_lock_acquire(&calls[i].lock);
@@ -786,13 +819,17 @@ static void streams_are_canceled_at_any_moment(void **state)
 		assert_status(rpc_recorder_open(&recorder, &chat_request), VD_OK);
 		give_way_sometimes(i);
 		for (unsigned k = 0; k < i % 5; k++)
-			assert_status(client->ops->stream_send(recorder.stream, vd_bytes_of("some message, longer than what is inline")), VD_OK);
+			assert_status(client->ops->stream_send(
+					      recorder.stream,
+					      vd_bytes_of("some message, longer than what is inline")),
+				      VD_OK);
 		if (i % 4 == 0)
 			client->ops->stream_half_close(recorder.stream);
 		give_way_sometimes(i / 3);
 		client->ops->stream_cancel(recorder.stream);
 		rpc_recorder_wait_ended(&recorder);
-		assert_true(recorder.end.code == VDI_RPC_CANCELED || (i % 4 == 0 && recorder.end.code == VDI_RPC_OK));
+		assert_true(recorder.end.code == VDI_RPC_CANCELED ||
+			    (i % 4 == 0 && recorder.end.code == VDI_RPC_OK));
 		client->ops->stream_free(recorder.stream);
 		rpc_recorder_fini(&recorder);
 	}
@@ -805,15 +842,17 @@ static void a_client_is_closed_at_any_moment(void **state)
 {
 	(void) state;
 	for (unsigned i = 0; i < 60; i++) {
-		const char	      *endpoints[] = { rpc_echo_address(&echo), "127.0.0.1:1", "nowhere.invalid:1" };
-		struct vdi_rpc_client *client = rpc_connect(env, endpoints + i % 2, i % 3 + 1 - (i % 2 && i % 3 == 2), NULL);
-		struct rpc_recorder    recorders[CLOSE_STREAMS];
-		struct tally	       tally = { 0 };
+		const char *endpoints[] = { rpc_echo_address(&echo), "127.0.0.1:1", "nowhere.invalid:1" };
+		struct vdi_rpc_client *client =
+			rpc_connect(env, endpoints + i % 2, i % 3 + 1 - (i % 2 && i % 3 == 2), NULL);
+		struct rpc_recorder recorders[CLOSE_STREAMS];
+		struct tally	    tally = { 0 };
 
 		give_way_sometimes(i);
 		for (unsigned k = 0; k < CLOSE_STREAMS; k++) {
 			rpc_recorder_start(&recorders[k], client, false, &chat_request);
-			assert_status(client->ops->stream_send(recorders[k].stream, vd_bytes_of("hello")), VD_OK);
+			assert_status(client->ops->stream_send(recorders[k].stream, vd_bytes_of("hello")),
+				      VD_OK);
 			begin_call(client, k % 2 ? &hang_request : &echo_request, &tally);
 		}
 		if (i % 5 == 0 && i % 2 == 0)
@@ -859,7 +898,10 @@ static void a_server_is_closed_at_any_moment(void **state)
 {
 	(void) state;
 	for (unsigned i = 0; i < 30; i++) {
-		struct vdi_rpc_request count = { .method = "/test.Echo/Count", .message = vd_bytes_of("100000 500"), .half_close = true, .endpoint = -1 };
+		struct vdi_rpc_request count = { .method = "/test.Echo/Count",
+						 .message = vd_bytes_of("100000 500"),
+						 .half_close = true,
+						 .endpoint = -1 };
 		struct vdi_rpc_client *client;
 		struct rpc_recorder    chat;
 		struct rpc_recorder    counted;
@@ -928,18 +970,21 @@ static void more_streams_than_one_queue_takes(void **state)
 /* Everything that may fail is one sequence; true when it went through to its end. */
 static bool try_all(bool *ret_failed)
 {
-	struct vdi_rpc_client	       *client = NULL;
-	const char		       *address = "127.0.0.1:1";
-	const char		       *replaced = "127.0.0.1:2";
-	struct vdi_rpc_client_options	options = { .endpoints = &address, .endpoint_count = 1, .tls = NULL };
-	struct vdi_rpc_metadata		pair = { "x-test", { "value", 5 } };
-	struct vdi_rpc_request		request = { .method = "/test.Echo/Echo", .message = vd_bytes_of("a message that is longer than 23 bytes"),
-						    .metadata = &pair, .metadata_count = 1, .endpoint = VDI_RPC_ANY_ENDPOINT };
-	struct rpc_recorder		recorder;
-	struct tally			tally = { 0 };
-	vd_status			status;
-	uint64_t			begun = 0;
-	bool				opened = false;
+	struct vdi_rpc_client	     *client = NULL;
+	const char		     *address = "127.0.0.1:1";
+	const char		     *replaced = "127.0.0.1:2";
+	struct vdi_rpc_client_options options = { .endpoints = &address, .endpoint_count = 1, .tls = NULL };
+	struct vdi_rpc_metadata	      pair = { "x-test", { "value", 5 } };
+	struct vdi_rpc_request	      request = { .method = "/test.Echo/Echo",
+						  .message = vd_bytes_of("a message that is longer than 23 bytes"),
+						  .metadata = &pair,
+						  .metadata_count = 1,
+						  .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct rpc_recorder	      recorder;
+	struct tally		      tally = { 0 };
+	vd_status		      status;
+	uint64_t		      begun = 0;
+	bool			      opened = false;
 
 	status = rpc_under_test()->client_new(env, &options, &client, NULL);
 	if (status == VD_OK) {
@@ -985,7 +1030,8 @@ static void without_memory_nothing_is_lost(void **state)
 /* A transport without memory for a frame gives up the stream, or the connection. */
 static bool is_for_lack_of_memory(int code)
 {
-	return code == VDI_RPC_RESOURCE_EXHAUSTED || (!rpc_is_grpc() && (code == VDI_RPC_UNAVAILABLE || code == VDI_RPC_INTERNAL));
+	return code == VDI_RPC_RESOURCE_EXHAUSTED ||
+	       (!rpc_is_grpc() && (code == VDI_RPC_UNAVAILABLE || code == VDI_RPC_INTERNAL));
 }
 
 /* Whatever fails on either side of a running call, each call ends exactly once and the next one works. */
@@ -999,7 +1045,10 @@ static void calls_survive_failing_allocations(void **state)
 	rpc_wait_until_ready(client, 0, true);
 	for (uint64_t n = 1; n <= 40; n++) {
 		struct rpc_recorder    recorder;
-		struct vdi_rpc_request count = { .method = "/test.Echo/Count", .message = vd_bytes_of("20 100"), .half_close = true, .endpoint = -1 };
+		struct vdi_rpc_request count = { .method = "/test.Echo/Count",
+						 .message = vd_bytes_of("20 100"),
+						 .half_close = true,
+						 .endpoint = -1 };
 		bool		       opened;
 
 		rpc_recorder_init(&recorder, env, client, true);
@@ -1011,7 +1060,8 @@ static void calls_survive_failing_allocations(void **state)
 		if (opened) {
 			rpc_recorder_wait_ended(&recorder);
 			client->ops->stream_free(recorder.stream);
-			assert_true(recorder.end.code == VDI_RPC_OK || is_for_lack_of_memory(recorder.end.code));
+			assert_true(recorder.end.code == VDI_RPC_OK ||
+				    is_for_lack_of_memory(recorder.end.code));
 			assert_true(recorder.end.code != VDI_RPC_OK || recorder.messages == 20);
 		}
 		rpc_wait_for(env, &tally.ended, tally.begun);

@@ -1,4 +1,5 @@
-/* The scripted peer keeps the contract of lib/rpc/rpc_client.h: order, one end each, waiting for an endpoint, cuts, cancels, back-pressure. */
+/* The scripted peer keeps the contract of lib/rpc/rpc_client.h: order, one end each, waiting for an endpoint,
+ * cuts, cancels, back-pressure. */
 #include "vdtest.h"
 
 #include "actor_sim.h"
@@ -42,7 +43,8 @@ struct result {
 
 static void keep(struct result *result, struct vdi_rpc_message *message)
 {
-	snprintf(result->messages[result->count++], sizeof result->messages[0], "%.*s", (int) message->bytes.size, (const char *) message->bytes.data);
+	snprintf(result->messages[result->count++], sizeof result->messages[0], "%.*s",
+		 (int) message->bytes.size, (const char *) message->bytes.data);
 	vdi_rpc_message_release(message);
 }
 
@@ -107,7 +109,8 @@ static void start(struct fixture *f, struct result *result, vd_dur timeout, stru
 
 static void open_stream(struct fixture *f, struct result *result)
 {
-	assert_status(f->client->ops->stream_open(f->client, &any, &handlers, result, &result->stream), VD_OK);
+	assert_status(f->client->ops->stream_open(f->client, &any, &handlers, result, &result->stream),
+		      VD_OK);
 }
 
 static void calls_are_seen_and_answered(void **state)
@@ -281,7 +284,8 @@ static void close_ends_everything(void **state)
 	teardown(&f);
 }
 
-/* An echo under delays, cuts and cancels: what arrives is in order, without gaps, and every stream ends once. */
+/* An echo under delays, cuts and cancels: what arrives is in order, without gaps, and every stream ends
+ * once. */
 static void echo(void *arg, struct rpc_script_call *call, struct vd_bytes message)
 {
 	rpc_script_send(call, message);
@@ -308,7 +312,8 @@ static void order_is_kept_under_delays(void **state)
 		}
 		vdi_sim_advance(f.env, VD_MS((int64_t) vdi_rand_below(&rand, 20)));
 		if (seed % 3 == 0)
-			rpc_script_cut(f.script, rpc_script_call_endpoint(rpc_script_expect_call(f.script, NULL)));
+			rpc_script_cut(f.script,
+				       rpc_script_call_endpoint(rpc_script_expect_call(f.script, NULL)));
 		else if (seed % 3 == 1)
 			f.client->ops->stream_cancel(a.stream);
 		else

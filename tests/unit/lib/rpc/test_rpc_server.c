@@ -44,7 +44,9 @@ static void unary_calls_are_answered(void **state)
 	assert_int_equal(answer.end.code, VDI_RPC_OK);
 	assert_int_equal(answer.message.bytes.size, 0);
 	rpc_answer_release(&answer);
-	answer = rpc_ask_simply(env, client, "/test.Echo/Fail", vd_bytes_of("11 etcdserver: mvcc: required revision has been compacted"), VD_SECONDS(10));
+	answer = rpc_ask_simply(env, client, "/test.Echo/Fail",
+				vd_bytes_of("11 etcdserver: mvcc: required revision has been compacted"),
+				VD_SECONDS(10));
 	assert_int_equal(answer.end.code, VDI_RPC_OUT_OF_RANGE);
 	assert_string_equal(answer.text, "etcdserver: mvcc: required revision has been compacted");
 	assert_false(answer.end.unsent || answer.end.local);
@@ -57,7 +59,7 @@ static void unary_calls_are_answered(void **state)
 
 static void streams_go_both_ways(void **state)
 {
-	struct rpc_recorder    recorder;
+	struct rpc_recorder recorder;
 
 	(void) state;
 	rpc_recorder_start(&recorder, client, true, &chat_request);
@@ -72,7 +74,10 @@ static void streams_go_both_ways(void **state)
 
 static void many_messages_of_one_request(void **state)
 {
-	struct vdi_rpc_request request = { .method = "/test.Echo/Count", .message = vd_bytes_of("20000 1000"), .half_close = true, .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct vdi_rpc_request request = { .method = "/test.Echo/Count",
+					   .message = vd_bytes_of("20000 1000"),
+					   .half_close = true,
+					   .endpoint = VDI_RPC_ANY_ENDPOINT };
 	struct rpc_recorder    recorder;
 
 	(void) state;
@@ -86,10 +91,14 @@ static void many_messages_of_one_request(void **state)
 
 #define HEAVY 8
 
-/* Streams that always have more to send, read as fast as the client can, do not keep a small stream of the same connection waiting: each gets its turn. */
+/* Streams that always have more to send, read as fast as the client can, do not keep a small stream of the
+ * same connection waiting: each gets its turn. */
 static void e1021_a_small_stream_is_served_beside_endless_ones(void **state)
 {
-	struct vdi_rpc_request endless = { .method = "/test.Echo/Count", .message = vd_bytes_of("100000000 10000"), .half_close = true, .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct vdi_rpc_request endless = { .method = "/test.Echo/Count",
+					   .message = vd_bytes_of("100000000 10000"),
+					   .half_close = true,
+					   .endpoint = VDI_RPC_ANY_ENDPOINT };
 	struct rpc_recorder    heavy[HEAVY], chat;
 
 	(void) state;
@@ -112,13 +121,14 @@ static void e1021_a_small_stream_is_served_beside_endless_ones(void **state)
 
 static void an_address_in_use_is_an_error_that_names_it(void **state)
 {
-	struct rpc_echo	other;
+	struct rpc_echo other;
 	struct vd_error error = { 0 };
 	char		expected[128];
 
 	(void) state;
 	assert_status(rpc_echo_start(&other, env, rpc_echo_address(&echo), NULL, &error), VD_IO);
-	snprintf(expected, sizeof expected, "address \"%s\": Address already in use", rpc_echo_address(&echo));
+	snprintf(expected, sizeof expected, "address \"%s\": Address already in use",
+		 rpc_echo_address(&echo));
 	assert_string_equal(error.message, expected);
 	assert_status(rpc_echo_start(&other, env, "nonsense", NULL, &error), VD_INVALID_ARGUMENT);
 }
@@ -174,8 +184,8 @@ static void a_client_that_goes_ends_its_calls(void **state)
 
 struct bounded {
 	struct vdi_rpc_server *server;
-	size_t		       size;	/* of each message */
-	unsigned	       passed;	/* inside accepted, where nothing can leave meanwhile */
+	size_t		       size;   /* of each message */
+	unsigned	       passed; /* inside accepted, where nothing can leave meanwhile */
 	unsigned	       sent;
 	_Atomic uint64_t       writables;
 };
@@ -237,12 +247,18 @@ static void end_bounded(void *arg, struct vdi_rpc_server_call *call, bool cancel
 
 static void check_bound(size_t size, unsigned passes)
 {
-	static const struct vdi_rpc_server_handlers handlers = { accept_bounded, ignore_message, write_on, end_bounded };
+	static const struct vdi_rpc_server_handlers handlers = { accept_bounded, ignore_message, write_on,
+								 end_bounded };
 	static const char *const		    streams[] = { "/test.Echo/Chat" };
 	const char				   *address = "127.0.0.1:0";
 	struct bounded				    bounded = { .size = size };
-	struct vdi_rpc_server_options		    options = { .listen = &address, .listen_count = 1, .send_bytes_max = 1000, .handlers = &handlers,
-								.arg = &bounded, .stream_methods = streams, .stream_method_count = 1 };
+	struct vdi_rpc_server_options		    options = { .listen = &address,
+								.listen_count = 1,
+								.send_bytes_max = 1000,
+								.handlers = &handlers,
+								.arg = &bounded,
+								.stream_methods = streams,
+								.stream_method_count = 1 };
 	struct rpc_recorder			    recorder;
 	struct vdi_rpc_client			   *guest;
 	struct vdi_wait				    wait;
@@ -316,20 +332,24 @@ static void hear_pings(struct pinger *pinger, unsigned count)
 		pinger->size += (size_t) more;
 		pinger->refused = memmem(pinger->got, pinger->size, "too_many_pings", 14) != NULL;
 		pinger->answered = 0;
-		for (at = (const uint8_t *) pinger->got; at + 9 <= (const uint8_t *) pinger->got + pinger->size; at += 9 + (at[0] << 16 | at[1] << 8 | at[2]))
+		for (at = (const uint8_t *) pinger->got;
+		     at + 9 <= (const uint8_t *) pinger->got + pinger->size;
+		     at += 9 + (at[0] << 16 | at[1] << 8 | at[2]))
 			pinger->answered += at[3] == 6 && (at[4] & 1);
 	}
 }
 
-/* Whether a connection that pings so often is refused. Slowly: each a while after the answer to the one before, so that a server that gets no time does not find
- * several at once. */
+/* Whether a connection that pings so often is refused. Slowly: each a while after the answer to the one
+ * before, so that a server that gets no time does not find several at once. */
 static bool ping(const char *address, unsigned count, bool slowly)
 {
-	static const char     preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-	static const uint8_t  settings[] = { 0, 0, 0, 4, 0, 0, 0, 0, 0 };
-	static const uint8_t  acknowledge[] = { 0, 0, 0, 4, 1, 0, 0, 0, 0 };
-	static const uint8_t  frame[17] = { 0, 0, 8, 6, 0, 0, 0, 0, 0, 'p', 'i', 'n', 'g', 'p', 'i', 'n', 'g' };
-	struct pinger	      pinger = { .fd = connect_raw(address) };
+	static const char    preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+	static const uint8_t settings[] = { 0, 0, 0, 4, 0, 0, 0, 0, 0 };
+	static const uint8_t acknowledge[] = { 0, 0, 0, 4, 1, 0, 0, 0, 0 };
+	static const uint8_t frame[17] = {
+		0, 0, 8, 6, 0, 0, 0, 0, 0, 'p', 'i', 'n', 'g', 'p', 'i', 'n', 'g'
+	};
+	struct pinger pinger = { .fd = connect_raw(address) };
 
 	write_all(pinger.fd, preface, sizeof preface - 1);
 	write_all(pinger.fd, settings, sizeof settings);
@@ -398,9 +418,11 @@ static void a_message_that_is_far_too_large(void **state)
 	(void) state;
 	assert_status(rpc_echo_start(&bounded, env, NULL, &options, NULL), VD_OK);
 	guest = rpc_connect_to(rpc_echo_address(&bounded));
-	answer = rpc_ask_simply(env, guest, "/test.Echo/Echo", (struct vd_bytes) { bytes, size }, VD_SECONDS(60));
+	answer = rpc_ask_simply(env, guest, "/test.Echo/Echo", (struct vd_bytes) { bytes, size },
+				VD_SECONDS(60));
 	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
-	/* gRPC's core would take in all of it before it looks at its size; its verdict on a whole message would tell that. */
+	/* gRPC's core would take in all of it before it looks at its size; its verdict on a whole message
+	 * would tell that. */
 	if (rpc_is_grpc())
 		assert_null(strstr(answer.text, "larger than max"));
 	assert_int_equal(bounded.received, 0);

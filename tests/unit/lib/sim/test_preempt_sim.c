@@ -1,4 +1,5 @@
-/* The simulator with preemption: that it loses the races that atomic turns never lose, that locks keep their promise, and that a run is its seed. */
+/* The simulator with preemption: that it loses the races that atomic turns never lose, that locks keep their
+ * promise, and that a run is its seed. */
 #include <stdatomic.h>
 
 #include "actor_sim.h"
@@ -12,8 +13,8 @@
 #define TURNS 20
 
 struct counter {
-	struct vd_env *env;
-	struct vdi_lock lock;
+	struct vd_env	*env;
+	struct vdi_lock	 lock;
 	bool		 is_safe;
 	atomic_int	 value;
 	unsigned	 inside, inside_max;
@@ -198,7 +199,8 @@ static void spin_with_inner(void *arg)
 
 static void make_deadlock(void)
 {
-	struct vd_actor_options options[] = { { .name = "outer", .run = hold_outer }, { .name = "inner", .run = spin_with_inner } };
+	struct vd_actor_options options[] = { { .name = "outer", .run = hold_outer },
+					      { .name = "inner", .run = spin_with_inner } };
 	struct vd_actor	       *actor;
 
 	(void) !vdi_env_new_sim(1, NULL, NULL, &deadlock_env);

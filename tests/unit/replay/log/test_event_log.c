@@ -34,21 +34,26 @@ static void assert_bytes(struct vd_bytes actual, const char *expected)
 		fail_msg("\"%.*s\" != \"%s\"", (int) actual.size, (const char *) actual.data, expected);
 }
 
-static const char sample[] = "{\"vedetteLog\":1,\"cluster\":\"x\"}\n"
-			     "{\"snapshot\":11}\n"
-			     "{\"rev\":7,\"type\":\"PUT\",\"key\":\"/r/a\",\"value\":{\"a\" : [1, 2]},\"createRev\":5,\"version\":3,\"lease\":-9}\n"
-			     "{\"snapshotEnd\":11}\n"
-			     "\n"
-			     "{\"rev\":12,\"type\":\"PUT\",\"key\":\"/r/\\u0062\",\"valueBase64\":\"aGk=\",\"time\":\"2026-05-28T20:26:40Z\",\"later\":{}}\r\n"
-			     "{\"rev\":12,\"type\":\"DELETE\",\"key\":\"/r/a\"}\n"
-			     "{\"commit\":12}\n"
-			     "{\"compact\":10}\n{\"progress\":12}\n{\"disconnect\":true}\n{\"error\":\"lost\"}\n"
-			     "{\"rev\":13,\"type\":\"PU";
+static const char sample[] =
+	"{\"vedetteLog\":1,\"cluster\":\"x\"}\n"
+	"{\"snapshot\":11}\n"
+	"{\"rev\":7,\"type\":\"PUT\",\"key\":\"/r/a\",\"value\":{\"a\" : [1, "
+	"2]},\"createRev\":5,\"version\":3,\"lease\":-9}\n"
+	"{\"snapshotEnd\":11}\n"
+	"\n"
+	"{\"rev\":12,\"type\":\"PUT\",\"key\":\"/r/"
+	"\\u0062\",\"valueBase64\":\"aGk=\",\"time\":\"2026-05-28T20:26:40Z\",\"later\":{}}\r\n"
+	"{\"rev\":12,\"type\":\"DELETE\",\"key\":\"/r/a\"}\n"
+	"{\"commit\":12}\n"
+	"{\"compact\":10}\n{\"progress\":12}\n{\"disconnect\":true}\n{\"error\":\"lost\"}\n"
+	"{\"rev\":13,\"type\":\"PU";
 
 static void check_sample(struct vdi_event_log *log)
 {
-	static const enum vdi_log_kind kinds[] = { VDI_LOG_SNAPSHOT, VDI_LOG_PUT,     VDI_LOG_SNAPSHOT_END, VDI_LOG_PUT,     VDI_LOG_DELETE,
-						   VDI_LOG_COMMIT,   VDI_LOG_COMPACT, VDI_LOG_PROGRESS,	    VDI_LOG_DISCONNECT, VDI_LOG_FAILURE };
+	static const enum vdi_log_kind kinds[] = { VDI_LOG_SNAPSHOT, VDI_LOG_PUT,      VDI_LOG_SNAPSHOT_END,
+						   VDI_LOG_PUT,	     VDI_LOG_DELETE,   VDI_LOG_COMMIT,
+						   VDI_LOG_COMPACT,  VDI_LOG_PROGRESS, VDI_LOG_DISCONNECT,
+						   VDI_LOG_FAILURE };
 	struct vdi_log_record	       record;
 	struct vd_error		       error = { 0 };
 
@@ -117,15 +122,20 @@ static void broken_lines_are_named(void **state)
 		{ "{", ":2: " },
 		{ "[]", ":2: " },
 		{ "{\"what\":1}", ":2: the line is none of" },
-		{ "{\"rev\":0,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}", ":2: \"rev\" must be a whole number" },
-		{ "{\"rev\":1.5,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}", ":2: \"rev\" must be a whole number" },
-		{ "{\"rev\":9223372036854775808,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}", ":2: \"rev\" must be a whole number" },
+		{ "{\"rev\":0,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}",
+		  ":2: \"rev\" must be a whole number" },
+		{ "{\"rev\":1.5,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}",
+		  ":2: \"rev\" must be a whole number" },
+		{ "{\"rev\":9223372036854775808,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}",
+		  ":2: \"rev\" must be a whole number" },
 		{ "{\"rev\":1,\"type\":\"POST\",\"key\":\"a\",\"value\":1}", ":2: \"type\" must be" },
 		{ "{\"rev\":1,\"type\":\"PUT\",\"key\":\"\",\"value\":1}", ":2: \"key\" must have" },
 		{ "{\"rev\":1,\"type\":\"PUT\",\"key\":5,\"value\":1}", ":2: \"key\" must be a string" },
 		{ "{\"rev\":1,\"type\":\"PUT\",\"key\":\"a\"}", ":2: a PUT needs one of" },
-		{ "{\"rev\":1,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"valueBase64\":\"\"}", ":2: a PUT needs one of" },
-		{ "{\"rev\":1,\"type\":\"PUT\",\"key\":\"a\",\"valueBase64\":\"!!\"}", ":2: \"valueBase64\" is not base64" },
+		{ "{\"rev\":1,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"valueBase64\":\"\"}",
+		  ":2: a PUT needs one of" },
+		{ "{\"rev\":1,\"type\":\"PUT\",\"key\":\"a\",\"valueBase64\":\"!!\"}",
+		  ":2: \"valueBase64\" is not base64" },
 	};
 
 	(void) state;
@@ -151,10 +161,14 @@ static void what_closes_records_counts_them(void **state)
 		const char *line;
 		bool	    is_counted, is_end;
 	} rows[] = {
-		{ "{\"commit\": 7, \"records\": 1}", true, false },	  { "{\"commit\": 7}", false, false },
-		{ "{\"snapshotEnd\": 7, \"records\": 1}", true, false }, { "{\"snapshotEnd\":7}", false, false },
-		{ "{\"progress\": 7, \"end\": true}", false, true },	  { "{\"progress\": 7, \"records\": 3}", false, false },
-		{ "{\"compact\": 7, \"end\": true}", false, false },	  { "{\"commit\":7,\"records\":1}", true, false },
+		{ "{\"commit\": 7, \"records\": 1}", true, false },
+		{ "{\"commit\": 7}", false, false },
+		{ "{\"snapshotEnd\": 7, \"records\": 1}", true, false },
+		{ "{\"snapshotEnd\":7}", false, false },
+		{ "{\"progress\": 7, \"end\": true}", false, true },
+		{ "{\"progress\": 7, \"records\": 3}", false, false },
+		{ "{\"compact\": 7, \"end\": true}", false, false },
+		{ "{\"commit\":7,\"records\":1}", true, false },
 	};
 
 	(void) state;
@@ -163,7 +177,9 @@ static void what_closes_records_counts_them(void **state)
 		struct vdi_event_log *log;
 		struct vdi_log_record record;
 
-		snprintf(text, sizeof text, "{\"vedetteLog\":1}\n{\"rev\":7,\"type\":\"DELETE\",\"key\":\"a\"}\n%s\n", rows[i].line);
+		snprintf(text, sizeof text,
+			 "{\"vedetteLog\":1}\n{\"rev\":7,\"type\":\"DELETE\",\"key\":\"a\"}\n%s\n",
+			 rows[i].line);
 		log = open_text(text);
 		assert_status(vdi_event_log_next(log, &record, NULL), VD_OK);
 		assert_status(vdi_event_log_next(log, &record, NULL), VD_OK);
@@ -175,7 +191,9 @@ static void what_closes_records_counts_them(void **state)
 	}
 	/* One that counts otherwise is refused, plain or not. */
 	for (int plain = 0; plain < 2; plain++) {
-		struct vdi_event_log *log = open_text(plain ? "{\"vedetteLog\":1}\n{\"commit\":7,\"records\":1}\n" : "{\"vedetteLog\":1}\n{\"commit\": 7, \"records\": 1}\n");
+		struct vdi_event_log *log =
+			open_text(plain ? "{\"vedetteLog\":1}\n{\"commit\":7,\"records\":1}\n" :
+					  "{\"vedetteLog\":1}\n{\"commit\": 7, \"records\": 1}\n");
 		struct vdi_log_record record;
 
 		assert_status(vdi_event_log_next(log, &record, NULL), VD_BAD_REQUEST);
@@ -197,9 +215,12 @@ static void keys_have_a_largest_size(void **state)
 
 			memset(key, 'k', size);
 			key[size] = 0;
-			snprintf(text, sizeof text, "{\"vedetteLog\":1}\n{\"rev\":%s7,\"type\":\"DELETE\",\"key\":\"%s\"}\n", plain ? "" : " ", key);
+			snprintf(text, sizeof text,
+				 "{\"vedetteLog\":1}\n{\"rev\":%s7,\"type\":\"DELETE\",\"key\":\"%s\"}\n",
+				 plain ? "" : " ", key);
 			log = open_text(text);
-			assert_status(vdi_event_log_next(log, &record, &error), size > VD_KEY_SIZE_MAX ? VD_BAD_REQUEST : VD_OK);
+			assert_status(vdi_event_log_next(log, &record, &error),
+				      size > VD_KEY_SIZE_MAX ? VD_BAD_REQUEST : VD_OK);
 			if (size <= VD_KEY_SIZE_MAX)
 				assert_int_equal(record.key.size, size);
 			else
@@ -214,8 +235,11 @@ static void other_files_are_refused(void **state)
 		const char *text;
 		vd_status   status;
 	} rows[] = {
-		{ "", VD_BAD_REQUEST },		       { "hello\n", VD_BAD_REQUEST },	     { "{}\n", VD_BAD_REQUEST },
-		{ "{\"vedetteLog\":2}\n", VD_NEWER_FORMAT }, { "{\"vedetteLog\":\"1\"}\n", VD_BAD_REQUEST },
+		{ "", VD_BAD_REQUEST },
+		{ "hello\n", VD_BAD_REQUEST },
+		{ "{}\n", VD_BAD_REQUEST },
+		{ "{\"vedetteLog\":2}\n", VD_NEWER_FORMAT },
+		{ "{\"vedetteLog\":\"1\"}\n", VD_BAD_REQUEST },
 	};
 	struct vdi_event_log *log = NULL;
 	struct vd_error	      error = { 0 };
@@ -282,10 +306,14 @@ static void every_failed_allocation_is_reported(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_kind_of_line_is_read),  cmocka_unit_test(compressed_logs_read_alike),
-		cmocka_unit_test(what_closes_records_counts_them), cmocka_unit_test(keys_have_a_largest_size),
-		cmocka_unit_test(broken_lines_are_named),      cmocka_unit_test(other_files_are_refused),
-		cmocka_unit_test(long_lines_cross_the_buffer), cmocka_unit_test(every_failed_allocation_is_reported),
+		cmocka_unit_test(every_kind_of_line_is_read),
+		cmocka_unit_test(compressed_logs_read_alike),
+		cmocka_unit_test(what_closes_records_counts_them),
+		cmocka_unit_test(keys_have_a_largest_size),
+		cmocka_unit_test(broken_lines_are_named),
+		cmocka_unit_test(other_files_are_refused),
+		cmocka_unit_test(long_lines_cross_the_buffer),
+		cmocka_unit_test(every_failed_allocation_is_reported),
 	};
 	int failed;
 

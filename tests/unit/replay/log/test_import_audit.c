@@ -1,4 +1,5 @@
-/* Unit tests of replay/log/import_audit.c and import_watch.c: memory may run out anywhere. What becomes what is in tests/tool/test_import.py; bad bytes are tests/fuzz/fuzz_import.c. */
+/* Unit tests of replay/log/import_audit.c and import_watch.c: memory may run out anywhere. What becomes what
+ * is in tests/tool/test_import.py; bad bytes are tests/fuzz/fuzz_import.c. */
 #include <stdio.h>
 
 #include "import_audit.h"
@@ -9,7 +10,8 @@
 
 static unsigned changes;
 
-static vd_status on_change(void *arg, bool is_delete, const struct vd_kv *kv, vd_wall time, struct vd_error *reterr)
+static vd_status on_change(void *arg, bool is_delete, const struct vd_kv *kv, vd_wall time,
+			   struct vd_error *reterr)
 {
 	changes++;
 	return VD_OK;
@@ -25,22 +27,27 @@ static vd_status on_snapshot(void *arg, vd_rev revision, bool begins, struct vd_
 	return VD_OK;
 }
 
-static vd_status on_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, const char *text, struct vd_error *reterr)
+static vd_status on_mark(void *arg, enum vdi_log_kind kind, vd_rev revision, const char *text,
+			 struct vd_error *reterr)
 {
 	return VD_OK;
 }
 
 static const struct vdi_import_sink sink = { on_change, on_commit, on_snapshot, on_mark, NULL };
 
-static bool prefix_of(void *arg, struct vd_bytes api_version, struct vd_bytes kind, char prefix[VDI_KUBE_PREFIX_MAX])
+static bool prefix_of(void *arg, struct vd_bytes api_version, struct vd_bytes kind,
+		      char prefix[VDI_KUBE_PREFIX_MAX])
 {
 	return vdi_kube_prefix("", "pods", prefix);
 }
 
-#define POD(name, revision) "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"resourceVersion\":\"" revision "\"}}"
-#define AUDIT(verb, object)                                                                                                      \
-	"{\"kind\":\"Event\",\"stage\":\"ResponseComplete\",\"level\":\"RequestResponse\",\"verb\":\"" verb                      \
-	"\",\"objectRef\":{\"resource\":\"pods\",\"name\":\"a\",\"namespace\":\"n\"},\"responseStatus\":{\"code\":200},\"responseObject\":" object "}\n"
+#define POD(name, revision)                                                                                  \
+	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"" name                             \
+	"\",\"namespace\":\"n\",\"resourceVersion\":\"" revision "\"}}"
+#define AUDIT(verb, object)                                                                                  \
+	"{\"kind\":\"Event\",\"stage\":\"ResponseComplete\",\"level\":\"RequestResponse\",\"verb\":\"" verb  \
+	"\",\"objectRef\":{\"resource\":\"pods\",\"name\":\"a\",\"namespace\":\"n\"},\"responseStatus\":{"   \
+	"\"code\":200},\"responseObject\":" object "}\n"
 
 static vd_status import_audit(void)
 {
@@ -48,7 +55,10 @@ static vd_status import_audit(void)
 	vd_status		 status;
 
 	VDI_TRY(vdi_import_audit_new(&sink, &import));
-	status = vdi_import_audit_feed(import, K(AUDIT("create", POD("a", "5")) AUDIT("patch", POD("b", "4")) AUDIT("delete", "{\"kind\":\"Status\",\"apiVersion\":\"v1\"}")), NULL);
+	status = vdi_import_audit_feed(import,
+				       K(AUDIT("create", POD("a", "5")) AUDIT("patch", POD("b", "4")) AUDIT(
+					       "delete", "{\"kind\":\"Status\",\"apiVersion\":\"v1\"}")),
+				       NULL);
 	if (status == VD_OK)
 		status = vdi_import_audit_end(import, NULL, NULL);
 	vdi_import_audit_free(import);
@@ -61,7 +71,11 @@ static vd_status pass(const struct vdi_import_watch_scan *scan, struct vdi_impor
 	vd_status		 status;
 
 	VDI_TRY(vdi_import_watch_new(scan, prefix_of, NULL, &sink, &import));
-	status = vdi_import_watch_feed(import, K("{\"type\":\"ADDED\",\"object\":" POD("a", "5") "}{\"type\":\"ADDED\",\"object\":" POD("b", "4") "}\n" POD("b", "7")), NULL);
+	status = vdi_import_watch_feed(
+		import,
+		K("{\"type\":\"ADDED\",\"object\":" POD("a", "5") "}{\"type\":\"ADDED\",\"object\":" POD(
+			"b", "4") "}\n" POD("b", "7")),
+		NULL);
 	if (status == VD_OK)
 		status = vdi_import_watch_end(import, ret_scan, NULL, NULL);
 	vdi_import_watch_free(import);
@@ -114,10 +128,12 @@ static void tell(const char *format, long long number, const char *key, size_t s
 		(void) snprintf(told + used, sizeof told - used, " t%lld", seconds);
 }
 
-static vd_status tell_change(void *arg, bool is_delete, const struct vd_kv *kv, vd_wall time, struct vd_error *reterr)
+static vd_status tell_change(void *arg, bool is_delete, const struct vd_kv *kv, vd_wall time,
+			     struct vd_error *reterr)
 {
 	/* Behind "/registry/". */
-	tell(is_delete ? " %lld-%.*s" : " %lld+%.*s", (long long) kv->mod_rev, kv->data + 10, kv->key_size - 10, (long long) (time.ns / 1000000000));
+	tell(is_delete ? " %lld-%.*s" : " %lld+%.*s", (long long) kv->mod_rev, kv->data + 10,
+	     kv->key_size - 10, (long long) (time.ns / 1000000000));
 	return VD_OK;
 }
 
@@ -146,7 +162,8 @@ static const char *become(const char *lines)
 	assert_status(status, error.code);
 	used = strlen(told);
 	if (status == VD_OK)
-		snprintf(told + used, sizeof told - used, " : %llu %llu %llu %lld", (unsigned long long) totals.read, (unsigned long long) totals.taken,
+		snprintf(told + used, sizeof told - used, " : %llu %llu %llu %lld",
+			 (unsigned long long) totals.read, (unsigned long long) totals.taken,
 			 (unsigned long long) totals.skipped, (long long) totals.revision);
 	else
 		snprintf(told + used, sizeof told - used, " : %s", error.message);
@@ -155,18 +172,23 @@ static const char *become(const char *lines)
 }
 
 #define GONE "{\"kind\":\"Status\",\"apiVersion\":\"v1\"}"
-#define LINE(stage, level, verb, reference, code, more)                                                                                                      \
-	"{\"kind\":\"Event\",\"stage\":\"" stage "\",\"level\":\"" level "\",\"verb\":\"" verb "\",\"objectRef\":{" reference "},\"responseStatus\":{\"code\":" code "}," more \
+#define LINE(stage, level, verb, reference, code, more)                                                      \
+	"{\"kind\":\"Event\",\"stage\":\"" stage "\",\"level\":\"" level "\",\"verb\":\"" verb               \
+	"\",\"objectRef\":{" reference "},\"responseStatus\":{\"code\":" code "}," more                      \
 	"\"responseObject\":" POD("a", "5") "}\n"
 #define PODS "\"resource\":\"pods\",\"name\":\"a\",\"namespace\":\"n\""
 
 static void changes_come_in_the_order_of_their_revisions(void **state)
 {
 	(void) state;
-	assert_string_equal(become(AUDIT("create", POD("a", "5")) AUDIT("update", POD("b", "9")) AUDIT("patch", POD("c", "7")) AUDIT("update", POD("d", "6")) AUDIT("patch", POD("e", "8"))),
-			    " 5+pods/n/a |5 6+pods/n/d |6 7+pods/n/c |7 8+pods/n/e |8 9+pods/n/b |9 : 5 5 0 9");
+	assert_string_equal(
+		become(AUDIT("create", POD("a", "5")) AUDIT("update", POD("b", "9")) AUDIT(
+			"patch", POD("c", "7")) AUDIT("update", POD("d", "6")) AUDIT("patch", POD("e", "8"))),
+		" 5+pods/n/a |5 6+pods/n/d |6 7+pods/n/c |7 8+pods/n/e |8 9+pods/n/b |9 : 5 5 0 9");
 	/* Twice is once. */
-	assert_string_equal(become(AUDIT("create", POD("a", "5")) AUDIT("create", POD("a", "5")) AUDIT("create", POD("b", "5"))), " 5+pods/n/a 5+pods/n/b |5 : 3 2 1 5");
+	assert_string_equal(become(AUDIT("create", POD("a", "5")) AUDIT("create", POD("a", "5"))
+					   AUDIT("create", POD("b", "5"))),
+			    " 5+pods/n/a 5+pods/n/b |5 : 3 2 1 5");
 	assert_string_equal(become(""), " : 0 0 0 0");
 }
 
@@ -174,17 +196,28 @@ static void changes_come_in_the_order_of_their_revisions(void **state)
 static void a_deletion_without_a_revision_gets_one(void **state)
 {
 	(void) state;
-	assert_string_equal(become(AUDIT("create", POD("a", "5")) AUDIT("delete", GONE)), " 5+pods/n/a |5 6-pods/n/a |6 : 2 2 0 6");
+	assert_string_equal(become(AUDIT("create", POD("a", "5")) AUDIT("delete", GONE)),
+			    " 5+pods/n/a |5 6-pods/n/a |6 : 2 2 0 6");
 	/* It joins another change there. */
-	assert_string_equal(become(AUDIT("create", POD("a", "5")) AUDIT("delete", GONE) AUDIT("create", POD("b", "6"))), " 5+pods/n/a |5 6-pods/n/a 6+pods/n/b |6 : 3 3 0 6");
+	assert_string_equal(
+		become(AUDIT("create", POD("a", "5")) AUDIT("delete", GONE) AUDIT("create", POD("b", "6"))),
+		" 5+pods/n/a |5 6-pods/n/a 6+pods/n/b |6 : 3 3 0 6");
 	/* Unless that is of the same key, which lives on. */
-	assert_string_equal(become(AUDIT("create", POD("a", "5")) AUDIT("delete", GONE) AUDIT("create", POD("a", "6"))), " 5+pods/n/a |5 6+pods/n/a |6 : 3 2 1 6");
-	assert_string_equal(become(AUDIT("create", POD("a", "5")) AUDIT("delete", GONE) AUDIT("create", POD("a", "7"))), " 5+pods/n/a |5 6-pods/n/a |6 7+pods/n/a |7 : 3 3 0 7");
+	assert_string_equal(
+		become(AUDIT("create", POD("a", "5")) AUDIT("delete", GONE) AUDIT("create", POD("a", "6"))),
+		" 5+pods/n/a |5 6+pods/n/a |6 : 3 2 1 6");
+	assert_string_equal(
+		become(AUDIT("create", POD("a", "5")) AUDIT("delete", GONE) AUDIT("create", POD("a", "7"))),
+		" 5+pods/n/a |5 6-pods/n/a |6 7+pods/n/a |7 : 3 3 0 7");
 	/* The answer to anything else is no deletion. */
-	assert_string_equal(become(AUDIT("create", POD("a", "5")) AUDIT("patch", GONE)), " 5+pods/n/a |5 : 2 1 1 5");
+	assert_string_equal(become(AUDIT("create", POD("a", "5")) AUDIT("patch", GONE)),
+			    " 5+pods/n/a |5 : 2 1 1 5");
 	assert_string_equal(become(AUDIT("delete", POD("a", "5"))), " 5-pods/n/a |5 : 1 1 0 5");
-	assert_string_equal(become(AUDIT("deletecollection", "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[" POD("a", "5") "," POD("b", "6") "]}")),
-			    " 5-pods/n/a |5 6-pods/n/b |6 : 1 2 0 6");
+	assert_string_equal(
+		become(AUDIT("deletecollection",
+			     "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[" POD(
+				     "a", "5") "," POD("b", "6") "]}")),
+		" 5-pods/n/a |5 6-pods/n/b |6 : 1 2 0 6");
 }
 
 /* Only what changed the store, and says how. */
@@ -203,29 +236,48 @@ static void other_lines_are_left_out(void **state)
 		      { LINE("ResponseStarted", "RequestResponse", "create", PODS, "200", ""), false },
 		      { LINE("ResponseComplete", "Request", "create", PODS, "200", ""), false },
 		      { LINE("ResponseComplete", "RequestResponse", "get", PODS, "200", ""), false },
-		      { LINE("ResponseComplete", "RequestResponse", "create", PODS ",\"subresource\":\"status\"", "200", ""), true },
-		      { LINE("ResponseComplete", "RequestResponse", "create", PODS ",\"subresource\":\"resize\"", "200", ""), true },
-		      { LINE("ResponseComplete", "RequestResponse", "create", PODS ",\"subresource\":\"binding\"", "200", ""), false },
-		      { LINE("ResponseComplete", "RequestResponse", "create", "\"name\":\"a\"", "200", ""), false },
-		      { LINE("ResponseComplete", "RequestResponse", "create", PODS, "200", "\"requestURI\":\"/api/v1/pods?dryRun=All\","), false },
-		      { LINE("ResponseComplete", "RequestResponse", "create", PODS, "200", "\"requestURI\":\"/api/v1/pods\","), true } };
+		      { LINE("ResponseComplete", "RequestResponse", "create",
+			     PODS ",\"subresource\":\"status\"", "200", ""),
+			true },
+		      { LINE("ResponseComplete", "RequestResponse", "create",
+			     PODS ",\"subresource\":\"resize\"", "200", ""),
+			true },
+		      { LINE("ResponseComplete", "RequestResponse", "create",
+			     PODS ",\"subresource\":\"binding\"", "200", ""),
+			false },
+		      { LINE("ResponseComplete", "RequestResponse", "create", "\"name\":\"a\"", "200", ""),
+			false },
+		      { LINE("ResponseComplete", "RequestResponse", "create", PODS, "200",
+			     "\"requestURI\":\"/api/v1/pods?dryRun=All\","),
+			false },
+		      { LINE("ResponseComplete", "RequestResponse", "create", PODS, "200",
+			     "\"requestURI\":\"/api/v1/pods\","),
+			true } };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++)
-		if (strcmp(become(cases[i].line), cases[i].is_taken ? " 5+pods/n/a |5 : 1 1 0 5" : " : 1 0 1 0") != 0)
+		if (strcmp(become(cases[i].line),
+			   cases[i].is_taken ? " 5+pods/n/a |5 : 1 1 0 5" : " : 1 0 1 0") != 0)
 			fail_msg("%s%s", cases[i].line, told);
-	assert_string_equal(become(LINE("ResponseComplete", "RequestResponse", "create", PODS, "200", "\"stageTimestamp\":\"1970-01-01T00:00:07.5Z\",")), " 5+pods/n/a t7 |5 : 1 1 0 5");
+	assert_string_equal(become(LINE("ResponseComplete", "RequestResponse", "create", PODS, "200",
+					"\"stageTimestamp\":\"1970-01-01T00:00:07.5Z\",")),
+			    " 5+pods/n/a t7 |5 : 1 1 0 5");
 }
 
 static void what_is_no_audit_log_is_named_by_its_line(void **state)
 {
 	static const char *const cases[][2] = {
-		{ AUDIT("create", POD("a", "5")) "{\"kind\":\"Pod\"}\n", " : line 2: no event of an audit log: no kind Event with a stage" },
-		{ "{\"kind\":\"Event\"}\n", " : line 1: no event of an audit log: no kind Event with a stage" },
-		{ "{\"kind\":1,\"stage\":\"x\"}\n", " : line 1: no event of an audit log: no kind Event with a stage" },
+		{ AUDIT("create", POD("a", "5")) "{\"kind\":\"Pod\"}\n",
+		  " : line 2: no event of an audit log: no kind Event with a stage" },
+		{ "{\"kind\":\"Event\"}\n",
+		  " : line 1: no event of an audit log: no kind Event with a stage" },
+		{ "{\"kind\":1,\"stage\":\"x\"}\n",
+		  " : line 1: no event of an audit log: no kind Event with a stage" },
 		{ "\n\nx\n", " : line 3: here should be a JSON object" },
 		{ "\n{\"kind\":", " : line 2: the input ends inside an object" },
-		{ LINE("ResponseComplete", "RequestResponse", "create", "\"resource\":\"p\\u006fds\"", "200", ""), " : line 1: the resource in objectRef has no plain name" },
+		{ LINE("ResponseComplete", "RequestResponse", "create", "\"resource\":\"p\\u006fds\"", "200",
+		       ""),
+		  " : line 1: the resource in objectRef has no plain name" },
 	};
 
 	(void) state;
@@ -247,14 +299,19 @@ static void the_window_is_bounded(void **state)
 		changes = 0;
 		assert_status(vdi_import_audit_new(&sink, &import), VD_OK);
 		for (int i = 0; status == VD_OK && i < VDI_IMPORT_AUDIT_WINDOW + late; i++) {
-			snprintf(line, sizeof line, "{\"kind\":\"Event\",\"stage\":\"ResponseComplete\",\"level\":\"RequestResponse\",\"verb\":\"create\",\"objectRef\":{" PODS
-				 "},\"responseStatus\":{\"code\":200},\"responseObject\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"%d\"}}}\n",
+			snprintf(line, sizeof line,
+				 "{\"kind\":\"Event\",\"stage\":\"ResponseComplete\",\"level\":"
+				 "\"RequestResponse\",\"verb\":\"create\",\"objectRef\":{" PODS
+				 "},\"responseStatus\":{\"code\":200},\"responseObject\":{\"kind\":\"Pod\","
+				 "\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"%"
+				 "d\"}}}\n",
 				 100 + i);
 			status = vdi_import_audit_feed(import, K(line), &error);
 		}
 		assert_status(status, VD_OK);
 		assert_int_equal(changes, late);
-		assert_status(vdi_import_audit_feed(import, K(AUDIT("create", POD("b", "50"))), &error), VD_OK);
+		assert_status(vdi_import_audit_feed(import, K(AUDIT("create", POD("b", "50"))), &error),
+			      VD_OK);
 		status = vdi_import_audit_end(import, NULL, &error);
 		assert_status(status, VD_BAD_REQUEST);
 		assert_non_null(strstr(error.message, "comes more than"));

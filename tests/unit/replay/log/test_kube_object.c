@@ -33,33 +33,48 @@ static void expect(const char *json, const char *kind, const char *key, vd_rev r
 
 static void r105_items_and_events_are_the_same_record(void **state)
 {
-	const char *value = "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},\"x\":1.50}";
+	const char *value = "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\","
+			    "\"namespace\":\"n\"},\"x\":1.50}";
 
 	(void) state;
 	assert_status(vdi_kube_reader_init(&reader), VD_OK);
-	expect("{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"resourceVersion\":\"12\"},\"x\":1.50}", NULL, "/registry/pods/n/a", 12, value);
-	expect(" {\"metadata\": {\"resourceVersion\": \"12\", \"name\": \"a\", \"namespace\": \"n\"}, \"x\": 1.50 }\n", "Pod", "/registry/pods/n/a", 12, value);
-	expect("{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}", NULL, "/registry/pods/a", 7,
+	expect("{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\","
+	       "\"resourceVersion\":\"12\"},\"x\":1.50}",
+	       NULL, "/registry/pods/n/a", 12, value);
+	expect(" {\"metadata\": {\"resourceVersion\": \"12\", \"name\": \"a\", \"namespace\": \"n\"}, \"x\": "
+	       "1.50 }\n",
+	       "Pod", "/registry/pods/n/a", 12, value);
+	expect("{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":"
+	       "\"7\"}}",
+	       NULL, "/registry/pods/a", 7,
 	       "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"}}");
 	vdi_kube_reader_fini(&reader);
 }
 
 static void what_is_no_object_is_refused(void **state)
 {
-	static const char *const bad[] = { "",
-					   "[]",
-					   "{",
-					   "{}",
-					   "{\"kind\":\"Pod\"}",
-					   "{\"kind\":5,\"apiVersion\":\"v1\"}",
-					   "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"\\u0061\"}}",
-					   "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1x\"}}",
-					   "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"9999999999999999999\"}}",
-					   "{\"kind\":\"Pod\",\"kind\":\"Pod\",\"apiVersion\":\"v1\"}" };
-	static const char *const keyless[] = { "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"}}",
-					       "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\"}}",
-					       "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a/b\",\"resourceVersion\":\"5\"}}",
-					       "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"namespace\":\"..\",\"resourceVersion\":\"5\"}}" };
+	static const char *const bad[] = {
+		"",
+		"[]",
+		"{",
+		"{}",
+		"{\"kind\":\"Pod\"}",
+		"{\"kind\":5,\"apiVersion\":\"v1\"}",
+		"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"\\u0061\"}}",
+		"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":"
+		"\"1x\"}}",
+		"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":"
+		"\"9999999999999999999\"}}",
+		"{\"kind\":\"Pod\",\"kind\":\"Pod\",\"apiVersion\":\"v1\"}"
+	};
+	static const char *const keyless[] = {
+		"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"}}",
+		"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\"}}",
+		"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a/"
+		"b\",\"resourceVersion\":\"5\"}}",
+		"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"namespace\":\"..\","
+		"\"resourceVersion\":\"5\"}}"
+	};
 	struct vdi_kube_object object;
 	struct vd_kv	      *kv;
 
@@ -68,12 +83,14 @@ static void what_is_no_object_is_refused(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++) {
 		struct vd_error error = { 0 };
 
-		assert_status(vdi_kube_object_read(&reader, K(bad[i]), NULL, NULL, &object, &error), VD_BAD_REQUEST);
+		assert_status(vdi_kube_object_read(&reader, K(bad[i]), NULL, NULL, &object, &error),
+			      VD_BAD_REQUEST);
 		assert_true(error.message[0]);
 	}
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(keyless); i++) {
 		assert_status(vdi_kube_object_read(&reader, K(keyless[i]), NULL, NULL, &object, NULL), VD_OK);
-		assert_status(vdi_kube_object_kv(&object, "/registry/pods/", false, &kv, NULL), VD_BAD_REQUEST);
+		assert_status(vdi_kube_object_kv(&object, "/registry/pods/", false, &kv, NULL),
+			      VD_BAD_REQUEST);
 	}
 	vdi_kube_reader_fini(&reader);
 }
@@ -85,7 +102,8 @@ static void what_holds_an_object_that_is_to_go(void **state)
 		bool	    is_last;
 	} cases[] = { { "", "{}", false },
 		      { ",\"deletionTimestamp\":\"x\"", "{}", true },
-		      { ",\"deletionTimestamp\":\"x\",\"deletionGracePeriodSeconds\":0,\"finalizers\":[ ]", "{\"finalizers\":[]}", true },
+		      { ",\"deletionTimestamp\":\"x\",\"deletionGracePeriodSeconds\":0,\"finalizers\":[ ]",
+			"{\"finalizers\":[]}", true },
 		      { ",\"deletionTimestamp\":\"x\",\"deletionGracePeriodSeconds\":30", "{}", false },
 		      { ",\"deletionTimestamp\":\"x\",\"finalizers\":[\"a\"]", "{}", false },
 		      { ",\"deletionTimestamp\":\"x\"", "{\"finalizers\":[\"kubernetes\"]}", false },
@@ -99,7 +117,10 @@ static void what_holds_an_object_that_is_to_go(void **state)
 	(void) state;
 	assert_status(vdi_kube_reader_init(&reader), VD_OK);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
-		snprintf(json, sizeof json, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"%s},\"spec\":%s}", cases[i].metadata, cases[i].spec);
+		snprintf(json, sizeof json,
+			 "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"%s},\"spec\":%"
+			 "s}",
+			 cases[i].metadata, cases[i].spec);
 		assert_status(vdi_kube_object_read(&reader, K(json), NULL, NULL, &object, NULL), VD_OK);
 		assert_int_equal(object.is_last, cases[i].is_last);
 	}
@@ -117,20 +138,36 @@ static void events_pages_and_statuses(void **state)
 	(void) state;
 	assert_status(vdi_kube_event_reader_init(&events), VD_OK);
 	assert_status(vdi_kube_page_reader_init(&pages), VD_OK);
-	assert_status(vdi_kube_event_read(&events, K("{\"object\":{\"a\":1},\"type\":\"DELETED\"}"), &event, NULL), VD_OK);
+	assert_status(
+		vdi_kube_event_read(&events, K("{\"object\":{\"a\":1},\"type\":\"DELETED\"}"), &event, NULL),
+		VD_OK);
 	assert_int_equal(event.type, VDI_KUBE_DELETED);
 	assert_true(vd_bytes_equal(event.object, K("{\"a\":1}")));
-	assert_status(vdi_kube_event_read(&events, K("{\"object\":{},\"type\":\"SEEN\"}"), &event, &error), VD_BAD_REQUEST);
+	assert_status(vdi_kube_event_read(&events, K("{\"object\":{},\"type\":\"SEEN\"}"), &event, &error),
+		      VD_BAD_REQUEST);
 	assert_status(vdi_kube_event_read(&events, K("<html>"), &event, &error), VD_BAD_REQUEST);
 	assert_non_null(strstr(error.message, "<html>"));
-	assert_status(vdi_kube_page_read(&pages, K("{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"abc\"},\"items\":[1,2]}"), &page, NULL), VD_OK);
+	assert_status(
+		vdi_kube_page_read(
+			&pages,
+			K("{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"abc\"},\"items\":[1,2]}"),
+			&page, NULL),
+		VD_OK);
 	assert_int_equal(page.revision, 5);
 	assert_true(vd_bytes_equal(page.continue_token, K("abc")) && vd_bytes_equal(page.items, K("1,2")));
-	assert_status(vdi_kube_page_read(&pages, K("{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":null}"), &page, NULL), VD_OK);
+	assert_status(vdi_kube_page_read(&pages,
+					 K("{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":null}"),
+					 &page, NULL),
+		      VD_OK);
 	assert_int_equal(page.items.size, 0);
-	assert_status(vdi_kube_page_read(&pages, K("{\"metadata\":{\"resourceVersion\":\"five\"},\"items\":[]}"), &page, NULL), VD_BAD_REQUEST);
+	assert_status(vdi_kube_page_read(&pages,
+					 K("{\"metadata\":{\"resourceVersion\":\"five\"},\"items\":[]}"),
+					 &page, NULL),
+		      VD_BAD_REQUEST);
 	assert_status(vdi_kube_page_read(&pages, K("{\"kind\":\"Status\"}"), &page, NULL), VD_BAD_REQUEST);
-	assert_status(vdi_kube_status_error(K("{\"code\":410,\"message\":\"too old\",\"reason\":\"Expired\"}"), &error), VD_EXPIRED);
+	assert_status(vdi_kube_status_error(
+			      K("{\"code\":410,\"message\":\"too old\",\"reason\":\"Expired\"}"), &error),
+		      VD_EXPIRED);
 	assert_string_equal(error.message, "too old (Expired)");
 	assert_status(vdi_kube_status_error(K("{\"code\":429}"), &error), VD_FULL);
 	assert_status(vdi_kube_status_error(K("no JSON"), &error), VD_UNAVAILABLE);
@@ -140,13 +177,16 @@ static void events_pages_and_statuses(void **state)
 
 static void where_kinds_lie(void **state)
 {
-	static const char *const cases[][3] = { { "", "pods", "/registry/pods/" },
-						{ "", "nodes", "/registry/minions/" },
-						{ "", "services", "/registry/services/specs/" },
-						{ "apps", "deployments", "/registry/deployments/" },
-						{ "networking.k8s.io", "ingresses", "/registry/ingress/" },
-						{ "apiextensions.k8s.io", "customresourcedefinitions", "/registry/apiextensions.k8s.io/customresourcedefinitions/" },
-						{ "example.com", "services", "/registry/example.com/services/" } };
+	static const char *const cases[][3] = {
+		{ "", "pods", "/registry/pods/" },
+		{ "", "nodes", "/registry/minions/" },
+		{ "", "services", "/registry/services/specs/" },
+		{ "apps", "deployments", "/registry/deployments/" },
+		{ "networking.k8s.io", "ingresses", "/registry/ingress/" },
+		{ "apiextensions.k8s.io", "customresourcedefinitions",
+		  "/registry/apiextensions.k8s.io/customresourcedefinitions/" },
+		{ "example.com", "services", "/registry/example.com/services/" }
+	};
 	char prefix[VDI_KUBE_PREFIX_MAX], longest[VDI_KUBE_PREFIX_MAX];
 
 	(void) state;
@@ -161,7 +201,8 @@ static void where_kinds_lie(void **state)
 
 static void every_allocation_may_fail(void **state)
 {
-	const char *json = "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"12\"}}";
+	const char *json = "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\","
+			   "\"resourceVersion\":\"12\"}}";
 
 	(void) state;
 	for (uint64_t nth = 1;; nth++) {
@@ -192,15 +233,26 @@ static void every_allocation_may_fail(void **state)
 /* So much of it that people recognize it, and no byte that a terminal obeys. */
 static void what_is_no_event_is_shown_up_to_the_first_strange_byte(void **state)
 {
-	static const char *const cases[][2] = { { "<a b~", "\"<a b~...\" is no event of a watch: " }, { "a\tb", "\"a...\" is" },     { "a\x1f" "b", "\"a...\" is" },
-						{ "a\x7f" "b", "\"a...\" is" },			      { "a\xc3\xa4", "\"a...\" is" }, { "\n", "\"...\" is" },
-						{ "123456789012345678901234567890123456789012345678901234567890x", "\"123456789012345678901234567890123456789012345678901234567890...\"" },
-						{ "{\"type\":\"ADDED\"}", ": type and object are missing" },
-						{ "{\"object\":{}}", ": type and object are missing" },
-						{ "{\"type\":1,\"object\":{}}", ": type and object are missing" },
-						{ "{\"type\":\"ADDED\",\"object\":[]}", ": type and object are missing" },
-						{ "{\"type\":\"added\",\"object\":{}}", ": its type is not known" } };
-	static const char *const names[] = { "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR" };
+	static const char *const cases[][2] = {
+		{ "<a b~", "\"<a b~...\" is no event of a watch: " },
+		{ "a\tb", "\"a...\" is" },
+		{ "a\x1f"
+		  "b",
+		  "\"a...\" is" },
+		{ "a\x7f"
+		  "b",
+		  "\"a...\" is" },
+		{ "a\xc3\xa4", "\"a...\" is" },
+		{ "\n", "\"...\" is" },
+		{ "123456789012345678901234567890123456789012345678901234567890x",
+		  "\"123456789012345678901234567890123456789012345678901234567890...\"" },
+		{ "{\"type\":\"ADDED\"}", ": type and object are missing" },
+		{ "{\"object\":{}}", ": type and object are missing" },
+		{ "{\"type\":1,\"object\":{}}", ": type and object are missing" },
+		{ "{\"type\":\"ADDED\",\"object\":[]}", ": type and object are missing" },
+		{ "{\"type\":\"added\",\"object\":{}}", ": its type is not known" }
+	};
+	static const char *const     names[] = { "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR" };
 	struct vdi_kube_event_reader events;
 	struct vdi_kube_event	     event;
 
@@ -233,7 +285,8 @@ static void a_status_says_what_it_is_and_why(void **state)
 	} cases[] = { { "{\"code\":410,\"message\":\"a\",\"reason\":\"b\"}", VD_EXPIRED, "a (b)" },
 		      { "{\"code\":429,\"message\":\"a\"}", VD_FULL, "a" },
 		      { "{\"code\":401,\"reason\":\"b\"}", VD_FORBIDDEN, "the server gives no reason (b)" },
-		      { "{\"code\":403,\"message\":\"\",\"reason\":\"\"}", VD_FORBIDDEN, "the server gives no reason" },
+		      { "{\"code\":403,\"message\":\"\",\"reason\":\"\"}", VD_FORBIDDEN,
+			"the server gives no reason" },
 		      { "{\"code\":404,\"message\":\"a\",\"reason\":\"\"}", VD_NOT_FOUND, "a" },
 		      { "{\"code\":504}", VD_TIMEOUT, "the server gives no reason" },
 		      { "{\"code\":500,\"message\":\"a\"}", VD_UNAVAILABLE, "a" },
@@ -256,12 +309,15 @@ static void a_page_says_its_revision_token_and_items(void **state)
 		const char *json;
 		vd_rev	    revision; /* -1: refused */
 		const char *token, *items;
-	} cases[] = { { "{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"abc\"},\"items\":[{},{}]}", 5, "abc", "{},{}" },
-		      { "{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"\"},\"items\":[]}", 5, "", "" },
+	} cases[] = { { "{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"abc\"},\"items\":[{},{}]}",
+			5, "abc", "{},{}" },
+		      { "{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"\"},\"items\":[]}", 5, "",
+			"" },
 		      { "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":null}", 5, "", "" },
 		      { "{\"metadata\":{},\"items\":[1]}", 0, "", "1" },
 		      { "{\"items\":[1]}", 0, "", "1" },
-		      { "{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"\\u0061\"},\"items\":[]}", -1, "", "" },
+		      { "{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"\\u0061\"},\"items\":[]}",
+			-1, "", "" },
 		      { "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":{}}", -1, "", "" },
 		      { "{\"metadata\":{\"resourceVersion\":\"5\"}}", -1, "", "" },
 		      { "{\"metadata\":{\"resourceVersion\":\"x\"},\"items\":[]}", -1, "", "" },
@@ -280,7 +336,8 @@ static void a_page_says_its_revision_token_and_items(void **state)
 		if (status != VD_OK)
 			continue;
 		assert_int_equal(page.revision, cases[i].revision);
-		assert_true(vd_bytes_equal(page.continue_token, K(cases[i].token)) && vd_bytes_equal(page.items, K(cases[i].items)));
+		assert_true(vd_bytes_equal(page.continue_token, K(cases[i].token)) &&
+			    vd_bytes_equal(page.items, K(cases[i].items)));
 	}
 	vdi_kube_page_reader_fini(&pages);
 }
@@ -294,9 +351,11 @@ static void special_places_are_those_of_their_groups(void **state)
 						{ "", "ingresses", "/registry/ingresses/" },
 						{ "apps", "nodes", "/registry/nodes/" },
 						{ "batch", "jobs", "/registry/jobs/" },
-						{ "storagemigration.k8s.io", "storageversionmigrations", "/registry/storageversionmigrations/" },
-						{ "snapshot.storage.k8s.io", "volumesnapshots", "/registry/snapshot.storage.k8s.io/volumesnapshots/" } };
-	char prefix[VDI_KUBE_PREFIX_MAX], plural[VDI_KUBE_PREFIX_MAX];
+						{ "storagemigration.k8s.io", "storageversionmigrations",
+						  "/registry/storageversionmigrations/" },
+						{ "snapshot.storage.k8s.io", "volumesnapshots",
+						  "/registry/snapshot.storage.k8s.io/volumesnapshots/" } };
+	char			 prefix[VDI_KUBE_PREFIX_MAX], plural[VDI_KUBE_PREFIX_MAX];
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {

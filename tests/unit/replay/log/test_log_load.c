@@ -1,4 +1,5 @@
-/* Unit tests of replay/log/log_load.c and, through it, of storage/mvcc/mvcc_import.c: on the simulated disk, with crashes at every operation. */
+/* Unit tests of replay/log/log_load.c and, through it, of storage/mvcc/mvcc_import.c: on the simulated disk,
+ * with crashes at every operation. */
 #include "vdtest.h"
 
 #include <unistd.h>
@@ -21,13 +22,13 @@ static char path[] = "/tmp/vedette-log-load-XXXXXX";
 static const struct vdi_persist_tuning tuning = { .segment_size = 1 << 20 };
 
 struct world {
-	struct vd_env	      *env;
-	struct vdi_disk	      *disk;
-	struct vd_mvcc_options options;
-	struct vd_store	      *store;
-	struct vd_error	       error;
+	struct vd_env		  *env;
+	struct vdi_disk		  *disk;
+	struct vd_mvcc_options	   options;
+	struct vd_store		  *store;
+	struct vd_error		   error;
 	struct vdi_log_load_report report;
-	bool		       strict;
+	bool			   strict;
 };
 
 static void world_init(struct world *world, bool durable)
@@ -66,7 +67,8 @@ static vd_status load(struct world *world, const char *text)
 {
 	write_log(text);
 	world->error.message[0] = 0;
-	return vdi_log_load_open(world->env, &world->options, &tuning, path, world->strict, NULL, NULL, &world->store, &world->report, &world->error);
+	return vdi_log_load_open(world->env, &world->options, &tuning, path, world->strict, NULL, NULL,
+				 &world->store, &world->report, &world->error);
 }
 
 static vd_status open_store(struct world *world)
@@ -87,8 +89,9 @@ static void assert_key(struct world *world, const char *key, const char *expecte
 	char	      text[256] = "absent";
 
 	if (vd_store_get_wait(world->store, vd_bytes_of(key), &kv, NULL) == VD_OK)
-		snprintf(text, sizeof text, "%lld %lld %lld %.*s", (long long) kv->create_rev, (long long) kv->mod_rev, (long long) kv->version,
-			 (int) kv->value_size, (const char *) vd_kv_value(kv).data);
+		snprintf(text, sizeof text, "%lld %lld %lld %.*s", (long long) kv->create_rev,
+			 (long long) kv->mod_rev, (long long) kv->version, (int) kv->value_size,
+			 (const char *) vd_kv_value(kv).data);
 	vd_kv_unref(kv);
 	assert_string_equal(text, expected);
 }
@@ -111,33 +114,39 @@ static void be_ready(void *arg)
 /* "12+a 12-b 13+c " of the events from revision on; '~' is a put that is no create. */
 static void assert_events(struct world *world, vd_rev from, const char *expected)
 {
-	struct vd_store_watch_request request = { .key = vd_bytes_of("a"), .range_end = { "", 1 }, .start_revision = from, .ready = be_ready };
-	struct vd_store_watch	     *watch;
-	struct vd_store_batch	      batch;
-	char			      text[512] = "";
-	vd_status		      status;
+	struct vd_store_watch_request request = {
+		.key = vd_bytes_of("a"), .range_end = { "", 1 }, .start_revision = from, .ready = be_ready
+	};
+	struct vd_store_watch *watch;
+	struct vd_store_batch  batch;
+	char		       text[512] = "";
+	vd_status	       status;
 
 	assert_status(vd_store_watch_open(world->store, &request, &watch, NULL), VD_OK);
 	while ((status = vd_store_watch_next(watch, 100, &batch, NULL)) == VD_OK)
 		for (size_t i = 0; i < batch.event_count; i++) {
 			const struct vd_store_event *event = &batch.events[i];
 
-			snprintf(text + strlen(text), sizeof text - strlen(text), "%lld%c%.*s ", (long long) event->kv->mod_rev,
-				 event->is_delete ? '-' : vd_store_event_is_create(event) ? '+' : '~', (int) event->kv->key_size, event->kv->data);
+			snprintf(text + strlen(text), sizeof text - strlen(text), "%lld%c%.*s ",
+				 (long long) event->kv->mod_rev,
+				 event->is_delete		 ? '-' :
+				 vd_store_event_is_create(event) ? '+' :
+								   '~',
+				 (int) event->kv->key_size, event->kv->data);
 		}
 	vd_store_watch_close(watch);
 	assert_string_equal(status == VD_AGAIN ? text : vd_status_name(status), expected);
 }
 
 /* Everything twice: as it was loaded, and after the directory was opened again. */
-#define BOTH(world, statements)                                                                                                  \
-	do {                                                                                                                     \
-		statements;                                                                                                      \
-		if ((world)->options.data_dir) {                                                                                 \
-			world_close(world);                                                                                      \
-			assert_status(open_store(world), VD_OK);                                                                 \
-			statements;                                                                                              \
-		}                                                                                                                \
+#define BOTH(world, statements)                                                                              \
+	do {                                                                                                 \
+		statements;                                                                                  \
+		if ((world)->options.data_dir) {                                                             \
+			world_close(world);                                                                  \
+			assert_status(open_store(world), VD_OK);                                             \
+			statements;                                                                          \
+		}                                                                                            \
 	} while (0)
 
 static void with_both(void (*test)(struct world *world))
@@ -153,8 +162,9 @@ static void with_both(void (*test)(struct world *world))
 
 static void revisions(struct world *world)
 {
-	assert_loads(world, HEAD PUT(5, "a", "1") COMMIT(5) PUT(9, "a", "2") PUT(9, "b", "{\"x\" : 1}") COMMIT(9) DELETE(12, "a") PUT(12, "c", "3")
-					 COMMIT(12) PUT(20, "a", "4") COMMIT(20));
+	assert_loads(world,
+		     HEAD PUT(5, "a", "1") COMMIT(5) PUT(9, "a", "2") PUT(9, "b", "{\"x\" : 1}") COMMIT(9)
+			     DELETE(12, "a") PUT(12, "c", "3") COMMIT(12) PUT(20, "a", "4") COMMIT(20));
 	assert_int_equal(world->report.records, 6);
 	assert_int_equal(world->report.revision, 20);
 	assert_false(world->report.tail.is_torn);
@@ -176,7 +186,8 @@ static void revisions_versions_and_history_are_kept(void **state)
 
 static void given(struct world *world)
 {
-	assert_loads(world, HEAD "{\"rev\":30,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"createRev\":7,\"version\":12,\"lease\":99}\n" PUT(31, "a", "2"));
+	assert_loads(world, HEAD "{\"rev\":30,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"createRev\":7,"
+				 "\"version\":12,\"lease\":99}\n" PUT(31, "a", "2"));
 	BOTH(world, {
 		assert_key(world, "a", "7 31 13 2");
 		assert_events(world, 1, "30~a 31~a ");
@@ -194,11 +205,12 @@ static void create_revisions_and_versions_that_are_given_are_taken(void **state)
 
 static void snapshot(struct world *world)
 {
-	assert_loads(world, HEAD "{\"snapshot\":11}\n"
-				 "{\"rev\":9,\"type\":\"PUT\",\"key\":\"b\",\"value\":2,\"createRev\":4,\"version\":3}\n"
-				 "{\"rev\":4,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n"
-				 "{\"rev\":9,\"type\":\"PUT\",\"key\":\"c\",\"value\":3}\n"
-				 "{\"snapshotEnd\":11}\n" PUT(12, "b", "5") COMMIT(12) DELETE(14, "a") COMMIT(14));
+	assert_loads(world, HEAD
+		     "{\"snapshot\":11}\n"
+		     "{\"rev\":9,\"type\":\"PUT\",\"key\":\"b\",\"value\":2,\"createRev\":4,\"version\":3}\n"
+		     "{\"rev\":4,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n"
+		     "{\"rev\":9,\"type\":\"PUT\",\"key\":\"c\",\"value\":3}\n"
+		     "{\"snapshotEnd\":11}\n" PUT(12, "b", "5") COMMIT(12) DELETE(14, "a") COMMIT(14));
 	BOTH(world, {
 		assert_stands(world, 14, 9, 2);
 		assert_key(world, "a", "absent");
@@ -217,8 +229,11 @@ static void a_snapshot_comes_in_any_order_and_hides_what_was_before(void **state
 
 static void compaction(struct world *world)
 {
-	assert_loads(world, HEAD PUT(5, "a", "1") COMMIT(5) PUT(6, "a", "2") COMMIT(6) DELETE(7, "a") COMMIT(7) PUT(8, "b", "3") COMMIT(8)
-					 "{\"compact\":7}\n{\"progress\":8}\n{\"disconnect\":true}\n{\"error\":\"x\"}\n" PUT(9, "b", "4") COMMIT(9));
+	assert_loads(world,
+		     HEAD PUT(5, "a", "1") COMMIT(5) PUT(6, "a", "2") COMMIT(6) DELETE(7, "a") COMMIT(7)
+			     PUT(8, "b", "3") COMMIT(8) "{\"compact\":7}\n{\"progress\":8}\n{\"disconnect\":"
+							"true}\n{\"error\":\"x\"}\n" PUT(9, "b", "4")
+								COMMIT(9));
 	BOTH(world, {
 		assert_stands(world, 9, 7, 1);
 		assert_events(world, 6, "expired");
@@ -236,7 +251,8 @@ static void strict_refuses_an_incomplete_log(void **state)
 	world_init(&world, true);
 	world.strict = true;
 	assert_status(load(&world, HEAD PUT(5, "a", "1") COMMIT(5) PUT(6, "b", "1")), VD_BAD_REQUEST);
-	assert_non_null(strstr(world.error.message, ":4: the log is torn at line 4: 1 whole records and 43 bytes"));
+	assert_non_null(
+		strstr(world.error.message, ":4: the log is torn at line 4: 1 whole records and 43 bytes"));
 	assert_status(load(&world, sealed), VD_BAD_REQUEST);
 	assert_non_null(strstr(world.error.message, "without a closing line"));
 	assert_loads(&world, HEAD PUT(5, "a", "1") COMMIT(5));
@@ -274,7 +290,8 @@ static void a_torn_tail_is_dropped(void **state)
 		world_init(&world, true);
 		assert_loads(&world, cases[i].text);
 		assert_int_equal(world.report.tail.is_torn, cases[i].was_torn);
-		BOTH(&world, assert_stands(&world, cases[i].revision, -1, cases[i].revision == 1 ? 0 : cases[i].revision - 4));
+		BOTH(&world, assert_stands(&world, cases[i].revision, -1,
+					   cases[i].revision == 1 ? 0 : cases[i].revision - 4));
 		world_fini(&world);
 	}
 }
@@ -284,24 +301,36 @@ static void a_broken_line_is_named_and_nothing_is_loaded(void **state)
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
-		{ HEAD PUT(5, "a", "1") COMMIT(5) "{\"rev\":6,\"type\":\"PUT\",\"key\":\"b\"}\n", ":4: a PUT needs" },
+		{ HEAD PUT(5, "a", "1") COMMIT(5) "{\"rev\":6,\"type\":\"PUT\",\"key\":\"b\"}\n",
+		  ":4: a PUT needs" },
 		{ HEAD PUT(5, "a", "1") COMMIT(5) "nonsense\n", ":4: " },
-		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(4, "b", "1") COMMIT(4), ":4: revision 4 does not follow 5" },
-		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(5, "b", "1") COMMIT(5), ":4: revision 5 does not follow 5" },
+		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(4, "b", "1") COMMIT(4),
+		  ":4: revision 4 does not follow 5" },
+		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(5, "b", "1") COMMIT(5),
+		  ":4: revision 5 does not follow 5" },
 		{ HEAD PUT(5, "a", "1") COMMIT(6), ":3: the commit is of another revision" },
-		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(6, "a", "1") PUT(7, "a", "1") COMMIT(7), ":5: a new revision begins" },
+		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(6, "a", "1") PUT(7, "a", "1") COMMIT(7),
+		  ":5: a new revision begins" },
 		{ HEAD PUT(5, "a", "1") PUT(5, "a", "2") COMMIT(5), ":3: key a occurs twice" },
-		{ HEAD PUT(5, "a", "1") COMMIT(5) DELETE(6, "zz") COMMIT(6), ":4: a delete of a key that does not exist: zz" },
-		{ HEAD "{\"rev\":5,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"createRev\":6}\n", ":2: a create revision above" },
-		{ HEAD "{\"snapshot\":5}\n" PUT(6, "a", "1") "{\"snapshotEnd\":5}\n", ":3: not part of a snapshot: a" },
-		{ HEAD "{\"snapshot\":5}\n" PUT(3, "a", "1") PUT(4, "a", "1") "{\"snapshotEnd\":5}\n", ":4: key a occurs twice" },
+		{ HEAD PUT(5, "a", "1") COMMIT(5) DELETE(6, "zz") COMMIT(6),
+		  ":4: a delete of a key that does not exist: zz" },
+		{ HEAD "{\"rev\":5,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"createRev\":6}\n",
+		  ":2: a create revision above" },
+		{ HEAD "{\"snapshot\":5}\n" PUT(6, "a", "1") "{\"snapshotEnd\":5}\n",
+		  ":3: not part of a snapshot: a" },
+		{ HEAD "{\"snapshot\":5}\n" PUT(3, "a", "1") PUT(4, "a", "1") "{\"snapshotEnd\":5}\n",
+		  ":4: key a occurs twice" },
 		{ HEAD "{\"snapshot\":5}\n" DELETE(3, "a"), ":3: a DELETE within a snapshot" },
 		{ HEAD "{\"snapshot\":5}\n" PUT(3, "a", "1"), ":3: the log ends within a snapshot" },
 		{ HEAD "{\"snapshotEnd\":5}\n", ":2: a snapshot ends" },
-		{ HEAD PUT(5, "a", "1") "{\"snapshot\":5}\n{\"snapshotEnd\":5}\n", ":3: a snapshot must come before" },
+		{ HEAD PUT(5, "a", "1") "{\"snapshot\":5}\n{\"snapshotEnd\":5}\n",
+		  ":3: a snapshot must come before" },
 		{ HEAD PUT(5, "a", "1") COMMIT(5) "{\"compact\":6}\n", ":4: compaction at 6" },
-		{ HEAD PUT(5, "a", "1") PUT(5, "b", "{\"x\":[1e5,-1e400]}") COMMIT(5), ":3: the number -1e400 fits neither int64 nor float64" },
-		{ HEAD "{\"snapshot\":5}\n" PUT(3, "a", "{}") PUT(4, "b", "{\"x\":1e400}") "{\"snapshotEnd\":5}\n", ":4: the number 1e400" },
+		{ HEAD PUT(5, "a", "1") PUT(5, "b", "{\"x\":[1e5,-1e400]}") COMMIT(5),
+		  ":3: the number -1e400 fits neither int64 nor float64" },
+		{ HEAD "{\"snapshot\":5}\n" PUT(3, "a", "{}")
+			  PUT(4, "b", "{\"x\":1e400}") "{\"snapshotEnd\":5}\n",
+		  ":4: the number 1e400" },
 	};
 
 	(void) state;
@@ -336,7 +365,9 @@ static void a_store_that_is_not_empty_is_refused(void **state)
 	assert_key(&world, "b", "absent");
 	world_close(&world);
 	assert_int_equal(unlink(path), 0);
-	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL, &world.store, NULL, &world.error), VD_NOT_FOUND);
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL,
+					&world.store, NULL, &world.error),
+		      VD_NOT_FOUND);
 	world_fini(&world);
 }
 
@@ -350,10 +381,13 @@ static void many_revisions(void **state)
 	(void) state;
 	fputs(HEAD, file);
 	for (int i = 0; i < 20000; i++)
-		fprintf(file, "{\"rev\":%d,\"type\":\"PUT\",\"key\":\"k%d\",\"value\":%d}\n", 10 + 2 * i, i % 777, i);
+		fprintf(file, "{\"rev\":%d,\"type\":\"PUT\",\"key\":\"k%d\",\"value\":%d}\n", 10 + 2 * i,
+			i % 777, i);
 	fclose(file);
 	world_init(&world, true);
-	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL, &world.store, &world.report, &world.error), VD_OK);
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL,
+					&world.store, &world.report, &world.error),
+		      VD_OK);
 	BOTH(&world, {
 		assert_stands(&world, 10 + 2 * 19999, -1, 777);
 		for (int i = 0; i < 777; i++) {
@@ -369,13 +403,15 @@ static void many_revisions(void **state)
 	world_fini(&world);
 }
 
-static const char small[] = HEAD PUT(5, "a", "1") COMMIT(5) PUT(9, "a", "2") PUT(9, "b", "3") COMMIT(9) "{\"compact\":6}\n";
+static const char small[] =
+	HEAD	  PUT(5, "a", "1") COMMIT(5) PUT(9, "a", "2") PUT(9, "b", "3") COMMIT(9) "{\"compact\":6}\n";
 
 /* Whole, or not at all, or a directory that says it is unfinished. */
 static void a_crash_at_any_operation_shows_nothing_in_part(void **state)
 {
-	static const enum vdi_disk_sim_fault faults[] = { VDI_DISK_SIM_CRASH, VDI_DISK_SIM_IO, VDI_DISK_SIM_NO_SPACE };
-	unsigned empty = 0, full = 0, unfinished = 0;
+	static const enum vdi_disk_sim_fault faults[] = { VDI_DISK_SIM_CRASH, VDI_DISK_SIM_IO,
+							  VDI_DISK_SIM_NO_SPACE };
+	unsigned			     empty = 0, full = 0, unfinished = 0;
 
 	(void) state;
 	for (size_t fault = 0; fault < VDI_ARRAY_SIZE(faults); fault++) {
@@ -395,7 +431,9 @@ static void a_crash_at_any_operation_shows_nothing_in_part(void **state)
 			vdi_disk_sim_crash(world.disk);
 			if (open_store(&world) == VD_OK) {
 				assert_status(vd_store_status_get(world.store, &status), VD_OK);
-				assert_true(status.key_count == 0 ? status.current == 1 : status.current == 9 && status.compacted == 6);
+				assert_true(status.key_count == 0 ?
+						    status.current == 1 :
+						    status.current == 9 && status.compacted == 6);
 				assert_true(opened != VD_OK || status.key_count == 2);
 				empty += status.key_count == 0;
 				full += status.key_count == 2;
@@ -424,7 +462,8 @@ static void every_allocation_may_fail(void **state)
 		world_init(&world, false);
 		write_log(small);
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL, &world.store, &world.report, &world.error);
+		status = vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL,
+					   &world.store, &world.report, &world.error);
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		assert_status(status, failed ? VD_NOMEM : VD_OK);
@@ -448,7 +487,8 @@ static void on_progress(void *arg, uint64_t done, uint64_t all)
 	}
 }
 
-/* Progress is reported every 100,000 records, of the reading and of the writing; the report at the end has their number and the revision of the store. */
+/* Progress is reported every 100,000 records, of the reading and of the writing; the report at the end has
+ * their number and the revision of the store. */
 static void the_loading_is_reported(void **state)
 {
 	struct world world;
@@ -456,7 +496,8 @@ static void the_loading_is_reported(void **state)
 
 	(void) state;
 	world_init(&world, false);
-	assert_loads(&world, HEAD "{\"snapshot\":9}\n" PUT(3, "a", "1") PUT(7, "b", "1") PUT(5, "c", "1") "{\"snapshotEnd\":9}\n");
+	assert_loads(&world, HEAD "{\"snapshot\":9}\n" PUT(3, "a", "1") PUT(7, "b", "1")
+				     PUT(5, "c", "1") "{\"snapshotEnd\":9}\n");
 	assert_int_equal(world.report.records, 3);
 	assert_true(world.report.revision >= 7);
 	world_fini(&world);
@@ -466,11 +507,14 @@ static void the_loading_is_reported(void **state)
 	fprintf(file, HEAD);
 	for (int revision = 2; revision < 102; revision++) {
 		for (int key = 0; key < 1000; key++)
-			fprintf(file, "{\"rev\":%d,\"type\":\"PUT\",\"key\":\"k%d\",\"value\":1}\n", revision, key);
+			fprintf(file, "{\"rev\":%d,\"type\":\"PUT\",\"key\":\"k%d\",\"value\":1}\n", revision,
+				key);
 		fprintf(file, "{\"commit\":%d}\n", revision);
 	}
 	fclose(file);
-	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, on_progress, NULL, &world.store, &world.report, &world.error), VD_OK);
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, on_progress, NULL,
+					&world.store, &world.report, &world.error),
+		      VD_OK);
 	assert_int_equal(progress_calls, 1);
 	assert_int_equal(progress_records, 100000);
 	assert_int_equal(world.report.records, 100000);
@@ -481,12 +525,16 @@ static void the_loading_is_reported(void **state)
 	world_fini(&world);
 	world_init(&world, true);
 	/* Progress is optional. */
-	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL, &world.store, &world.report, &world.error), VD_OK);
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL,
+					&world.store, &world.report, &world.error),
+		      VD_OK);
 	world_fini(&world);
 	world_init(&world, false);
 	/* Who does not want the report gets none, and it is left alone when nothing was loaded. */
 	write_log(HEAD PUT(3, "a", "1"));
-	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL, &world.store, NULL, &world.error), VD_OK);
+	assert_status(vdi_log_load_open(world.env, &world.options, &tuning, path, false, NULL, NULL,
+					&world.store, NULL, &world.error),
+		      VD_OK);
 	world_close(&world);
 	world.report.records = 77;
 	assert_int_not_equal(load(&world, HEAD PUT(3, "a", "1") "{\n"), VD_OK);

@@ -17,7 +17,8 @@ static void new_path(const char *suffix)
 	int fd;
 
 	/* Where a sync costs nothing. */
-	snprintf(path, sizeof path, "%s/vedette-log-writer-XXXXXX%s", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", suffix);
+	snprintf(path, sizeof path, "%s/vedette-log-writer-XXXXXX%s",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", suffix);
 	fd = mkstemps(path, (int) strlen(suffix));
 	assert_true(fd >= 0);
 	close(fd);
@@ -95,20 +96,27 @@ static void lines(void **state)
 	assert_int_equal(totals.transactions, 2);
 	assert_int_equal(totals.records, 5);
 	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
-	assert_string_equal(file_text(),
-			    "{\"vedetteLog\":1,\"checksums\":\"xxh64\",\"source\":\"a \\\"test\\\"\"}\n"
-			    "{\"snapshot\":9,\"sum\":\"d27f9af617cf258c\"}\n"
-			    "{\"rev\":7,\"type\":\"PUT\",\"key\":\"a/\\\"b\\\"\",\"createRev\":3,\"version\":2,\"lease\":-5,\"value\":{\"x\":1.50}}\n"
-			    "{\"snapshotEnd\":9,\"records\":1,\"sum\":\"06e85157d93da3b0\"}\n"
-			    "{\"rev\":10,\"type\":\"PUT\",\"key\":\"a\",\"time\":\"1970-01-01T00:00:00.001Z\",\"value\":17}\n"
-			    "{\"rev\":10,\"type\":\"DELETE\",\"key\":\"b\",\"time\":\"1970-01-01T00:00:00.001Z\"}\n"
-			    "{\"commit\":10,\"records\":2,\"sum\":\"121c6f199222f29d\"}\n"
-			    "{\"rev\":11,\"type\":\"PUT\",\"key\":\"a\",\"time\":\"1970-01-01T00:00:00.001Z\",\"valueBase64\":\"azhz\"}\n"
-			    "{\"rev\":11,\"type\":\"PUT\",\"key\":\"c\",\"time\":\"1970-01-01T00:00:00.001Z\",\"valueBase64\":\"\"}\n"
-			    "{\"commit\":11,\"records\":2,\"sum\":\"1a687d97253336e1\"}\n"
-			    "{\"compact\":8,\"sum\":\"69b6fe0943500f53\"}\n{\"progress\":12,\"sum\":\"68c8ceaeaf73d563\"}\n"
-			    "{\"disconnect\":true,\"sum\":\"130ed572ce66bd26\"}\n{\"error\":\"no \\\"way\\\"\",\"sum\":\"7cf33dc08dd17751\"}\n"
-			    "{\"progress\":12,\"end\":true,\"synced\":848,\"sum\":\"ecfe20f1a019118a\"}\n");
+	assert_string_equal(
+		file_text(),
+		"{\"vedetteLog\":1,\"checksums\":\"xxh64\",\"source\":\"a \\\"test\\\"\"}\n"
+		"{\"snapshot\":9,\"sum\":\"d27f9af617cf258c\"}\n"
+		"{\"rev\":7,\"type\":\"PUT\",\"key\":\"a/"
+		"\\\"b\\\"\",\"createRev\":3,\"version\":2,\"lease\":-5,\"value\":{\"x\":1.50}}\n"
+		"{\"snapshotEnd\":9,\"records\":1,\"sum\":\"06e85157d93da3b0\"}\n"
+		"{\"rev\":10,\"type\":\"PUT\",\"key\":\"a\",\"time\":\"1970-01-01T00:00:00.001Z\",\"value\":"
+		"17}\n"
+		"{\"rev\":10,\"type\":\"DELETE\",\"key\":\"b\",\"time\":\"1970-01-01T00:00:00.001Z\"}\n"
+		"{\"commit\":10,\"records\":2,\"sum\":\"121c6f199222f29d\"}\n"
+		"{\"rev\":11,\"type\":\"PUT\",\"key\":\"a\",\"time\":\"1970-01-01T00:00:00.001Z\","
+		"\"valueBase64\":\"azhz\"}\n"
+		"{\"rev\":11,\"type\":\"PUT\",\"key\":\"c\",\"time\":\"1970-01-01T00:00:00.001Z\","
+		"\"valueBase64\":\"\"}\n"
+		"{\"commit\":11,\"records\":2,\"sum\":\"1a687d97253336e1\"}\n"
+		"{\"compact\":8,\"sum\":\"69b6fe0943500f53\"}\n{\"progress\":12,\"sum\":\"68c8ceaeaf73d563\"}"
+		"\n"
+		"{\"disconnect\":true,\"sum\":\"130ed572ce66bd26\"}\n{\"error\":\"no "
+		"\\\"way\\\"\",\"sum\":\"7cf33dc08dd17751\"}\n"
+		"{\"progress\":12,\"end\":true,\"synced\":848,\"sum\":\"ecfe20f1a019118a\"}\n");
 	assert_int_equal(stat(path, &stat_of), 0);
 	assert_int_equal(stat_of.st_mode & 0777, 0600); /* there may be secrets in it */
 	unlink(path);
@@ -137,7 +145,8 @@ static void write_all_kinds(void)
 	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
 }
 
-/* Reads a log of this text. VD_CLOSED: complete; VD_AGAIN: complete as far as it goes, but its end is missing. */
+/* Reads a log of this text. VD_CLOSED: complete; VD_AGAIN: complete as far as it goes, but its end is
+ * missing. */
 static vd_status read_text(const char *text, size_t size, struct vd_error *ret_error)
 {
 	struct vdi_log_steps *steps;
@@ -163,7 +172,8 @@ static size_t line_end(const char *text, size_t at)
 	return (size_t) (strchr(text + at, '\n') + 1 - text);
 }
 
-/* Whatever is changed in a written log, reading notices: a line removed, doubled or out of order, any bit, any cut. */
+/* Whatever is changed in a written log, reading notices: a line removed, doubled or out of order, any bit,
+ * any cut. */
 static void a_changed_log_is_refused(void **state)
 {
 	struct vd_error error;
@@ -229,7 +239,8 @@ static void resume_refuses_a_changed_log(void **state)
 	at[0] = at[0] == 'a' ? 'b' : 'l';
 	assert_status(read_text(text, strlen(text), &error), VD_BAD_REQUEST);
 	assert_status(vdi_log_writer_open(&options, &writer, NULL, &error), VD_BAD_REQUEST);
-	assert_non_null(strstr(error.message, "the checksum does not agree: lines 9 to 11 are not as they were written"));
+	assert_non_null(strstr(error.message,
+			       "the checksum does not agree: lines 9 to 11 are not as they were written"));
 	/* A torn tail is cut off, unless the caller is strict. */
 	unlink(path);
 	write_all_kinds();
@@ -255,7 +266,8 @@ static void a_log_without_checksums_is_resumed_without(void **state)
 {
 	struct vdi_log_writer *writer;
 	struct vd_error	       error;
-	const char	      *text = "{\"vedetteLog\":1}\n{\"rev\":2,\"type\":\"DELETE\",\"key\":\"a\"}\n{\"commit\":2}\n";
+	const char	      *text =
+		"{\"vedetteLog\":1}\n{\"rev\":2,\"type\":\"DELETE\",\"key\":\"a\"}\n{\"commit\":2}\n";
 
 	(void) state;
 	new_path(".ndjson");
@@ -268,7 +280,8 @@ static void a_log_without_checksums_is_resumed_without(void **state)
 	/* A checksum that the first line does not announce: that line was changed. */
 	text = "{\"vedetteLog\":1}\n{\"commit\":2,\"sum\":\"0123456789abcdef\"}\n";
 	assert_status(read_text(text, strlen(text), &error), VD_BAD_REQUEST);
-	text = "{\"vedetteLog\":1}\n{\"rev\":2,\"type\":\"DELETE\",\"key\":\"a\"}\n{\"commit\":2,\"records\":2}\n";
+	text = "{\"vedetteLog\":1}\n{\"rev\":2,\"type\":\"DELETE\",\"key\":\"a\"}\n{\"commit\":2,\"records\":"
+	       "2}\n";
 	assert_status(read_text(text, strlen(text), &error), VD_BAD_REQUEST);
 	assert_non_null(strstr(error.message, ":3: the line closes 2 records, but there are 1"));
 	text = "{\"vedetteLog\":1,\"checksums\":\"sha3\"}\n";
@@ -278,20 +291,28 @@ static void a_log_without_checksums_is_resumed_without(void **state)
 
 static void redaction_keeps_types_and_loses_content(void **state)
 {
-	const char *paths[] = { ".data", "metadata.labels.secret", "spec.tokens", "spec.count", "spec.on", "data.inner" };
-	struct vdi_log_writer_options options = { .path = path, .redact = paths, .redact_count = VDI_ARRAY_SIZE(paths) };
+	const char *paths[] = { ".data",     "metadata.labels.secret", "spec.tokens", "spec.count", "spec.on",
+				"data.inner" };
+	struct vdi_log_writer_options options = { .path = path,
+						  .redact = paths,
+						  .redact_count = VDI_ARRAY_SIZE(paths) };
 	struct vdi_log_writer	     *writer;
 
 	(void) state;
 	new_path("");
 	assert_status(vdi_log_writer_open(&options, &writer, NULL, NULL), VD_OK);
-	change(writer, 2, "a", "{\"metadata\":{\"labels\":{\"secret\":\"pa\\\"ss\",\"b\":\"c\"}},\"data\":{\"inner\":\"x\"},\"spec\":{\"on\":true,\"tokens\":[1,2], \"count\":7,\"z\":null}}");
+	change(writer, 2, "a",
+	       "{\"metadata\":{\"labels\":{\"secret\":\"pa\\\"ss\",\"b\":\"c\"}},\"data\":{\"inner\":\"x\"},"
+	       "\"spec\":{\"on\":true,\"tokens\":[1,2], \"count\":7,\"z\":null}}");
 	change(writer, 2, "b", "not json, and perhaps secret");
 	change(writer, 2, "c", "{\"kind\":\"Pod\"}");
 	assert_status(vdi_log_writer_commit(writer, 2, NULL), VD_OK);
 	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
-	assert_non_null(strstr(file_text(), "\"value\":{\"metadata\":{\"labels\":{\"secret\":\"\",\"b\":\"c\"}},\"data\":{},\"spec\":{\"on\":false,\"tokens\":[],\"count\":0,\"z\":null}}}\n"));
-	assert_non_null(strstr(file_text(), "\"key\":\"b\",\"time\":\"1970-01-01T00:00:00.001Z\",\"valueBase64\":\"\"}"));
+	assert_non_null(strstr(file_text(),
+			       "\"value\":{\"metadata\":{\"labels\":{\"secret\":\"\",\"b\":\"c\"}},\"data\":{"
+			       "},\"spec\":{\"on\":false,\"tokens\":[],\"count\":0,\"z\":null}}}\n"));
+	assert_non_null(strstr(file_text(),
+			       "\"key\":\"b\",\"time\":\"1970-01-01T00:00:00.001Z\",\"valueBase64\":\"\"}"));
 	assert_non_null(strstr(file_text(), "\"value\":{\"kind\":\"Pod\"}}"));
 	unlink(path);
 	paths[0] = "[";
@@ -366,7 +387,12 @@ static void after_a_cut_anywhere_it_is_written_on(void **state)
 			assert_int_equal(stat(path, &stat_of), 0);
 			/* Only the part behind the header: a log without one is none. */
 			if (round % 2 == 0)
-				assert_int_equal(truncate(path, stat_of.st_size - (off_t) vdi_rand_below(&rand, (uint64_t) stat_of.st_size / 2)), 0);
+				assert_int_equal(
+					truncate(path,
+						 stat_of.st_size -
+							 (off_t) vdi_rand_below(
+								 &rand, (uint64_t) stat_of.st_size / 2)),
+					0);
 			writer = open_writer(true, &found);
 			assert_true(found <= last && found >= last / 4);
 			if (round % 2)
@@ -394,11 +420,13 @@ static void a_torn_snapshot_is_begun_again(void **state)
 	writer = open_writer(true, &last);
 	assert_int_equal(last, 0);
 	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
-	assert_string_equal(file_text(), "{\"vedetteLog\":1,\"checksums\":\"xxh64\",\"source\":\"a \\\"test\\\"\"}\n");
+	assert_string_equal(file_text(),
+			    "{\"vedetteLog\":1,\"checksums\":\"xxh64\",\"source\":\"a \\\"test\\\"\"}\n");
 	unlink(path);
 }
 
-/* What a power cut left of the first line, zeros behind it or not, is begun anew; anything else is somebody's. */
+/* What a power cut left of the first line, zeros behind it or not, is begun anew; anything else is
+ * somebody's. */
 static void a_torn_header_is_begun_again(void **state)
 {
 	static const char	      header[] = "{\"vedetteLog\":1,\"checksums\":\"xxh64\"";
@@ -419,7 +447,8 @@ static void a_torn_header_is_begun_again(void **state)
 			if (kind == 2 && size)
 				bytes[VDI_MIN(size, 14) - 1] ^= 1;
 			file = fopen(path, "w");
-			assert_int_equal(fwrite(bytes, 1, kind == 1 ? sizeof bytes : size, file), kind == 1 ? sizeof bytes : size);
+			assert_int_equal(fwrite(bytes, 1, kind == 1 ? sizeof bytes : size, file),
+					 kind == 1 ? sizeof bytes : size);
 			fclose(file);
 			status = vdi_log_writer_open(&options, &writer, NULL, &error);
 			if (is_torn != (status == VD_OK))
@@ -446,7 +475,8 @@ static struct vdi_log_tail read_tail(void)
 	return tail;
 }
 
-/* A log that was closed says so; one that is written, or was given up, does not, also behind an earlier end. */
+/* A log that was closed says so; one that is written, or was given up, does not, also behind an earlier
+ * end. */
 static void a_log_says_whether_it_was_closed(void **state)
 {
 	struct vdi_log_writer *writer;
@@ -531,10 +561,12 @@ static void every_allocation_may_fail(void **state)
 
 static uint32_t u32_at(const unsigned char *bytes)
 {
-	return (uint32_t) bytes[0] | (uint32_t) bytes[1] << 8 | (uint32_t) bytes[2] << 16 | (uint32_t) bytes[3] << 24;
+	return (uint32_t) bytes[0] | (uint32_t) bytes[1] << 8 | (uint32_t) bytes[2] << 16 |
+	       (uint32_t) bytes[3] << 24;
 }
 
-/* Whoever jumps by the index of zstd's seekable format (contrib/seekable_format) finds whole transactions: each frame alone is text that begins and ends with a line. */
+/* Whoever jumps by the index of zstd's seekable format (contrib/seekable_format) finds whole transactions:
+ * each frame alone is text that begins and ends with a line. */
 static void the_index_leads_to_every_frame(void **state)
 {
 	struct vdi_log_writer *writer;
@@ -593,7 +625,8 @@ static void the_index_leads_to_every_frame(void **state)
 	unlink(path);
 }
 
-/* What a power cut leaves are zeros. Where the log says that there was text on disk they are damage; behind that, a torn tail. */
+/* What a power cut leaves are zeros. Where the log says that there was text on disk they are damage; behind
+ * that, a torn tail. */
 static void zeros_behind_what_was_synced_are_a_torn_tail(void **state)
 {
 	struct vdi_log_writer *writer;

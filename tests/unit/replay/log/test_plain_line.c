@@ -10,7 +10,8 @@ static bool reads(const char *line, struct vdi_log_record *ret_record)
 {
 	struct vdi_log_record record = { 0 };
 
-	if (!vdi_plain_line_split(vd_bytes_of(line), &record) || (record.is_unchecked && !vdi_plain_line_is_value(record.value)))
+	if (!vdi_plain_line_split(vd_bytes_of(line), &record) ||
+	    (record.is_unchecked && !vdi_plain_line_is_value(record.value)))
 		return false;
 	assert_int_equal(record.is_unchecked, record.kind == VDI_LOG_PUT);
 	*ret_record = record;
@@ -22,7 +23,8 @@ static void a_put_with_everything(void **state)
 	struct vdi_log_record record;
 
 	(void) state;
-	assert_true(reads("{\"rev\":12,\"type\":\"PUT\",\"key\":\"/registry/pods/a/b\",\"time\":\"2026-11-21T10:00:00Z\",\"createRev\":3,\"version\":2,\"lease\":7,"
+	assert_true(reads("{\"rev\":12,\"type\":\"PUT\",\"key\":\"/registry/pods/a/"
+			  "b\",\"time\":\"2026-11-21T10:00:00Z\",\"createRev\":3,\"version\":2,\"lease\":7,"
 			  "\"value\":{\"a\":\"\\u00e4 {}\",\"b\":[1,{}]}}",
 			  &record));
 	assert_int_equal(record.kind, VDI_LOG_PUT);
@@ -121,7 +123,8 @@ static void depth_counts_from_the_line(void **state)
 
 	(void) state;
 	for (size_t depth = VDI_JSON_DEPTH_MAX - 1; depth <= VDI_JSON_DEPTH_MAX; depth++) {
-		size_t size = (size_t) snprintf(line, sizeof line, "{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":");
+		size_t size = (size_t) snprintf(line, sizeof line,
+						"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"value\":");
 
 		memset(line + size, '[', depth);
 		memset(line + size + depth, ']', depth);
@@ -130,12 +133,16 @@ static void depth_counts_from_the_line(void **state)
 	}
 }
 
-#define LINE "{\"rev\":12,\"type\":\"PUT\",\"key\":\"/a\",\"time\":\"t\",\"createRev\":3,\"version\":2,\"lease\":7,\"value\":{\"a\":[1]}}"
+#define LINE                                                                                                 \
+	"{\"rev\":12,\"type\":\"PUT\",\"key\":\"/"                                                           \
+	"a\",\"time\":\"t\",\"createRev\":3,\"version\":2,\"lease\":7,\"value\":{\"a\":[1]}}"
 
 /* No beginning of a line is a line, wherever it was cut off, whatever lies behind it. */
 static void what_was_cut_off_is_not_plain(void **state)
 {
-	static const char *const lines[] = { LINE, "{\"rev\":13,\"type\":\"DELETE\",\"key\":\"/a\",\"time\":\"t\",\"createRev\":3,\"version\":2,\"lease\":7}",
+	static const char *const lines[] = { LINE,
+					     "{\"rev\":13,\"type\":\"DELETE\",\"key\":\"/"
+					     "a\",\"time\":\"t\",\"createRev\":3,\"version\":2,\"lease\":7}",
 					     "{\"commit\":13,\"records\":22,\"crc32c\":\"0123abcd\"}" };
 
 	(void) state;
@@ -143,7 +150,8 @@ static void what_was_cut_off_is_not_plain(void **state)
 		for (size_t size = 0; size < strlen(lines[i]); size++) {
 			struct vdi_log_record record = { 0 };
 
-			if (vdi_plain_line_split((struct vd_bytes) { lines[i], size }, &record) && (!record.is_unchecked || vdi_plain_line_is_value(record.value)))
+			if (vdi_plain_line_split((struct vd_bytes) { lines[i], size }, &record) &&
+			    (!record.is_unchecked || vdi_plain_line_is_value(record.value)))
 				fail_msg("%.*s", (int) size, lines[i]);
 		}
 }
@@ -151,18 +159,33 @@ static void what_was_cut_off_is_not_plain(void **state)
 /* Every number, one at a time: what is none, and how long it may be. */
 static void each_number_is_one(void **state)
 {
-	static const char *const places[] = { "{\"rev\":%s,\"type\":\"PUT\",\"key\":\"/a\",\"value\":1}",
-					      "{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"createRev\":%s,\"value\":1}",
-					      "{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"version\":%s,\"value\":1}",
-					      "{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"lease\":%s,\"value\":1}",
-					      "{\"rev\":1,\"type\":\"DELETE\",\"key\":\"/a\",\"lease\":%s}",
-					      "{\"commit\":%s}",
-					      "{\"commit\":1,\"records\":%s}" };
+	static const char *const places[] = {
+		"{\"rev\":%s,\"type\":\"PUT\",\"key\":\"/a\",\"value\":1}",
+		"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"createRev\":%s,\"value\":1}",
+		"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"version\":%s,\"value\":1}",
+		"{\"rev\":1,\"type\":\"PUT\",\"key\":\"/a\",\"lease\":%s,\"value\":1}",
+		"{\"rev\":1,\"type\":\"DELETE\",\"key\":\"/a\",\"lease\":%s}",
+		"{\"commit\":%s}",
+		"{\"commit\":1,\"records\":%s}"
+	};
 	static const struct {
 		const char *number;
 		bool	    is_plain;
-	} numbers[] = { { "1", true }, { "19", true }, { "999999999999999999", true }, { "1000000000000000000", false }, { "0", false }, { "", false }, { "x", false }, { "1x", false },
-			{ "/", false }, { ":", false }, { "1:", false }, { "\"1\"", false }, { " 1", false }, { "1 ", false }, { "1.0", false } };
+	} numbers[] = { { "1", true },
+			{ "19", true },
+			{ "999999999999999999", true },
+			{ "1000000000000000000", false },
+			{ "0", false },
+			{ "", false },
+			{ "x", false },
+			{ "1x", false },
+			{ "/", false },
+			{ ":", false },
+			{ "1:", false },
+			{ "\"1\"", false },
+			{ " 1", false },
+			{ "1 ", false },
+			{ "1.0", false } };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(places); i++)
@@ -174,7 +197,9 @@ static void each_number_is_one(void **state)
 			if (reads(line, &record) != numbers[k].is_plain)
 				fail_msg("%s", line);
 			if (numbers[k].is_plain)
-				assert_int_equal((&(const int64_t[]) { record.revision, record.create_rev, record.version, record.lease, record.lease, record.revision,
+				assert_int_equal((&(const int64_t[]) { record.revision, record.create_rev,
+								       record.version, record.lease,
+								       record.lease, record.revision,
 								       (int64_t) record.records }[0])[i],
 						 strtoll(numbers[k].number, NULL, 10));
 		}

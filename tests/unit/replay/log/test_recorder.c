@@ -1,4 +1,5 @@
-/* Unit tests of replay/log/recorder.c: what is recorded is what happened, through cuts, refusals and restarts; and the round trip through a player. */
+/* Unit tests of replay/log/recorder.c: what is recorded is what happened, through cuts, refusals and
+ * restarts; and the round trip through a player. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -27,18 +28,18 @@ static void new_path(void)
 }
 
 struct world {
-	struct vd_env		  *env;
-	struct vd_store		  *inner, *store; /* store: with chaos */
-	struct vdi_log_writer	  *writer;
-	struct vdi_recorder	  *recorder;
-	unsigned		   ends;
-	struct vd_error		   end;
-	struct vdi_rand		   rand;
+	struct vd_env	      *env;
+	struct vd_store	      *inner, *store; /* store: with chaos */
+	struct vdi_log_writer *writer;
+	struct vdi_recorder   *recorder;
+	unsigned	       ends;
+	struct vd_error	       end;
+	struct vdi_rand	       rand;
 };
 
 static void world_init(struct world *world, uint64_t seed)
 {
-	struct vd_mvcc_options	    options = VD_MVCC_OPTIONS_INIT;
+	struct vd_mvcc_options	   options = VD_MVCC_OPTIONS_INIT;
 	const struct chaos_options calm = { 0 };
 
 	memset(world, 0, sizeof *world);
@@ -62,7 +63,9 @@ static bool relists;
 static void start(struct world *world, const char *prefix, vd_rev until)
 {
 	struct vdi_log_writer_options writing = { .path = path, .resume = true };
-	struct vdi_recorder_options   options = { .store = world->store, .prefix = K(prefix), .until = until, .ended = on_end, .arg = world };
+	struct vdi_recorder_options   options = {
+		  .store = world->store, .prefix = K(prefix), .until = until, .ended = on_end, .arg = world
+	};
 
 	assert_status(vdi_log_writer_open(&writing, &world->writer, &options.after, NULL), VD_OK);
 	options.writer = world->writer;
@@ -108,7 +111,8 @@ static vd_rev write_some(struct world *world, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		char key[32], value[32];
 
-		snprintf(key, sizeof key, "/registry/pods/k%02u", (unsigned) vdi_rand_below(&world->rand, 40));
+		snprintf(key, sizeof key, "/registry/pods/k%02u",
+			 (unsigned) vdi_rand_below(&world->rand, 40));
 		snprintf(value, sizeof value, "{\"n\":%u}", (unsigned) vdi_rand_below(&world->rand, 1000));
 		if (vdi_rand_once_in(&world->rand, 4)) {
 			int64_t deleted;
@@ -116,7 +120,9 @@ static vd_rev write_some(struct world *world, unsigned count)
 
 			snprintf(end, sizeof end, "%s~", key);
 			key[strlen(key) - 1] = '0';
-			assert_status(vd_store_delete_wait(world->inner, K(key), K(end), &deleted, &revision, NULL), VD_OK);
+			assert_status(
+				vd_store_delete_wait(world->inner, K(key), K(end), &deleted, &revision, NULL),
+				VD_OK);
 		} else {
 			revision = put(world, key, value);
 		}
@@ -131,7 +137,8 @@ struct vdi_text {
 	size_t size;
 };
 
-static void got_text(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void got_text(void *arg, vd_status status, const struct vd_range_result *result,
+		     const struct vd_error *error)
 {
 	struct vdi_text *text = arg;
 
@@ -142,30 +149,38 @@ static void got_text(void *arg, vd_status status, const struct vd_range_result *
 		return;
 	}
 	for (size_t i = 0; i < result->kv_count; i++)
-		text->size += (size_t) snprintf(text->bytes + text->size, 8192 - text->size, "%.*s=%.*s@%lld/%lld/%lld ", (int) result->kvs[i]->key_size,
-						result->kvs[i]->data, (int) result->kvs[i]->value_size, result->kvs[i]->data + result->kvs[i]->key_size,
-						(long long) result->kvs[i]->mod_rev, (long long) result->kvs[i]->create_rev,
-						(long long) result->kvs[i]->version);
+		text->size += (size_t) snprintf(
+			text->bytes + text->size, 8192 - text->size, "%.*s=%.*s@%lld/%lld/%lld ",
+			(int) result->kvs[i]->key_size, result->kvs[i]->data,
+			(int) result->kvs[i]->value_size, result->kvs[i]->data + result->kvs[i]->key_size,
+			(long long) result->kvs[i]->mod_rev, (long long) result->kvs[i]->create_rev,
+			(long long) result->kvs[i]->version);
 }
 
 static void state_text(struct vd_store *store, vd_rev revision, char bytes[8192])
 {
-	struct vd_range_request request = { .key = K("/registry/"), .range_end = K("/registry0"), .revision = revision };
+	struct vd_range_request request = { .key = K("/registry/"),
+					    .range_end = K("/registry0"),
+					    .revision = revision };
 	struct vdi_text		text = { bytes, 0 };
 
 	bytes[0] = 0;
 	assert_status(vd_store_range(store, &request, got_text, &text), VD_OK);
 }
 
-static void got_values(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void got_values(void *arg, vd_status status, const struct vd_range_result *result,
+		       const struct vd_error *error)
 {
 	struct vdi_text *text = arg;
 
 	(void) error;
 	assert_status(status, VD_OK);
 	for (size_t i = 0; i < result->kv_count; i++)
-		text->size += (size_t) snprintf(text->bytes + text->size, 8192 - text->size, "%.*s=%.*s@%lld ", (int) result->kvs[i]->key_size, result->kvs[i]->data,
-						(int) result->kvs[i]->value_size, result->kvs[i]->data + result->kvs[i]->key_size, (long long) result->kvs[i]->mod_rev);
+		text->size += (size_t) snprintf(text->bytes + text->size, 8192 - text->size,
+						"%.*s=%.*s@%lld ", (int) result->kvs[i]->key_size,
+						result->kvs[i]->data, (int) result->kvs[i]->value_size,
+						result->kvs[i]->data + result->kvs[i]->key_size,
+						(long long) result->kvs[i]->mod_rev);
 }
 
 /* Without versions: of what was between nobody knows how often. */
@@ -243,7 +258,9 @@ static void state_and_changes_make_the_round_trip(void **state)
 		assert_status(vd_player_open(world.env, &options, &player, NULL), VD_OK);
 		assert_status(vd_player_wait(player, VD_PLAYER_END, VD_SECONDS(10), NULL), VD_OK);
 		for (vd_rev revision = last - 250; revision <= last; revision++) {
-			struct vd_range_request request = { .key = K("/registry/p"), .range_end = K("/registry/q"), .revision = revision };
+			struct vd_range_request request = { .key = K("/registry/p"),
+							    .range_end = K("/registry/q"),
+							    .revision = revision };
 			char			played[8192] = "", seen[8192] = "";
 			struct vdi_text		a = { played, 0 }, b = { seen, 0 };
 
@@ -256,7 +273,8 @@ static void state_and_changes_make_the_round_trip(void **state)
 	world_fini(&world);
 }
 
-/* What was compacted before it could be recorded is bridged by a new list; who plays it ends in the same state. */
+/* What was compacted before it could be recorded is bridged by a new list; who plays it ends in the same
+ * state. */
 static void a_gap_is_bridged_by_a_list(void **state)
 {
 	struct world		     world;
@@ -305,7 +323,12 @@ static void a_gap_is_bridged_by_a_list(void **state)
 
 static void cuts_refusals_and_restarts_lose_nothing(void **state)
 {
-	static const struct chaos_options rough = { .delay = 100, .delay_max = VD_MS(30), .refuse = 100, .cut = 50, .stall = 100, .refuse_watch = 200 };
+	static const struct chaos_options rough = { .delay = 100,
+						    .delay_max = VD_MS(30),
+						    .refuse = 100,
+						    .cut = 50,
+						    .stall = 100,
+						    .refuse_watch = 200 };
 	static const struct chaos_options calm = { 0 };
 	uint64_t			  reconnects = 0;
 
@@ -364,7 +387,7 @@ static void it_ends_where_it_was_told(void **state)
 }
 
 static vd_status compact_status;
-static void compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
+static void	 compacted(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
 {
 	(void) arg;
 	(void) revision;
@@ -420,7 +443,7 @@ static void every_allocation_may_fail(void **state)
 {
 	(void) state;
 	for (uint64_t nth = 1; nth < 400; nth += 3) {
-		struct world		     world;
+		struct world		      world;
 		struct vdi_log_writer_options writing = { .path = path };
 		struct vdi_recorder_options   options = { .ended = on_end, .arg = &world };
 		vd_status		      status;

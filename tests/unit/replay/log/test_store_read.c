@@ -6,8 +6,10 @@
 static void a_page_is_kept_with_references(void **state)
 {
 	struct vd_kv	      *kvs[2];
-	struct vd_range_result result = { .revision = 7, .kvs = kvs, .kv_count = 2, .count = 3, .more = true };
-	struct vdi_store_page  page = { 0 };
+	struct vd_range_result result = {
+		.revision = 7, .kvs = kvs, .kv_count = 2, .count = 3, .more = true
+	};
+	struct vdi_store_page page = { 0 };
 
 	assert_status(vd_kv_new(vd_bytes_of("/a"), vd_bytes_of("1"), &kvs[0]), VD_OK);
 	assert_status(vd_kv_new(vd_bytes_of("/b"), vd_bytes_of("2"), &kvs[1]), VD_OK);
@@ -39,7 +41,8 @@ static void r157_more_but_no_keys_is_an_error(void **state)
 	vdi_store_page_drop(&page);
 }
 
-/* A page that failed keeps what went wrong and no record; its error is that of the store, or its status alone. */
+/* A page that failed keeps what went wrong and no record; its error is that of the store, or its status
+ * alone. */
 static void a_page_that_failed_says_why(void **state)
 {
 	struct vd_error	      error = { .code = VD_TIMEOUT, .message = "too late" };
@@ -59,8 +62,9 @@ static void a_page_that_failed_says_why(void **state)
 static void what_passes_is_worth_another_try(void **state)
 {
 	for (int status = VD_OK; status <= VD_INTERNAL; status++)
-		assert_int_equal(vdi_store_failure_passes((vd_status) status), status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_FULL || status == VD_NOMEM ||
-										       status == VD_INTERNAL || status == VD_AGAIN);
+		assert_int_equal(vdi_store_failure_passes((vd_status) status),
+				 status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_FULL ||
+					 status == VD_NOMEM || status == VD_INTERNAL || status == VD_AGAIN);
 }
 
 static void waiting_doubles_up_to_its_bound(void **state)
@@ -70,7 +74,8 @@ static void waiting_doubles_up_to_its_bound(void **state)
 
 	for (int round = 0; round < 2; round++) {
 		for (size_t i = 0; i < VDI_ARRAY_SIZE(waits); i++) {
-			vdi_store_backoff_note(&backoff, (vd_mono) { 1000 }, (vd_dur) { 10 }, (vd_dur) { 45 });
+			vdi_store_backoff_note(&backoff, (vd_mono) { 1000 }, (vd_dur) { 10 },
+					       (vd_dur) { 45 });
 			assert_int_equal(backoff.wait.ns, waits[i]);
 			assert_int_equal(backoff.retry_at.ns, 1000 + waits[i]);
 		}
@@ -86,7 +91,8 @@ struct asked {
 	int64_t		limit;
 };
 
-static vd_status ask(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status ask(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+		     void *arg)
 {
 	struct asked *asked = VDI_CONTAINER_OF(store, struct asked, base);
 
@@ -97,7 +103,8 @@ static vd_status ask(struct vd_store *store, const struct vd_range_request *requ
 	return VD_FULL;
 }
 
-static void ignore_page(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void ignore_page(void *arg, vd_status status, const struct vd_range_result *result,
+			const struct vd_error *error)
 {
 }
 
@@ -106,7 +113,10 @@ static void a_page_begins_behind_the_one_before(void **state)
 	static const struct {
 		const char *prefix, *last, *key, *range_end;
 		size_t	    key_size, range_end_size;
-	} cases[] = { { "/a/", NULL, "/a/", "/a0", 3, 3 }, { "/a/", "/a/b", "/a/b", "/a0", 5, 3 }, { "", NULL, "", "", 1, 1 }, { "", "k", "k", "", 2, 1 } };
+	} cases[] = { { "/a/", NULL, "/a/", "/a0", 3, 3 },
+		      { "/a/", "/a/b", "/a/b", "/a0", 5, 3 },
+		      { "", NULL, "", "", 1, 1 },
+		      { "", "k", "k", "", 2, 1 } };
 	static const struct vd_store_ops ops = { .size = sizeof ops, .range = ask };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
@@ -117,7 +127,9 @@ static void a_page_begins_behind_the_one_before(void **state)
 		assert_status(vdi_store_interval_init(&interval, vd_bytes_of(cases[i].prefix)), VD_OK);
 		if (cases[i].last)
 			assert_status(vd_kv_new(vd_bytes_of(cases[i].last), VD_BYTES_NONE, &last), VD_OK);
-		assert_status(vdi_store_page_ask(&asked.base, &interval, last, 7 + (vd_rev) i, ignore_page, NULL), VD_FULL);
+		assert_status(
+			vdi_store_page_ask(&asked.base, &interval, last, 7 + (vd_rev) i, ignore_page, NULL),
+			VD_FULL);
 		assert_int_equal(asked.revision, 7 + i);
 		assert_int_equal(asked.limit, VDI_STORE_PAGE_LEN);
 		assert_int_equal(asked.key_size, cases[i].key_size);

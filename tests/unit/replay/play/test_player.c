@@ -43,11 +43,15 @@ static void write_many(unsigned count)
 		const char *time = "1970-01-02T";
 
 		if (i % 7 == 6)
-			fprintf(file, "{\"rev\":%u,\"type\":\"DELETE\",\"key\":\"k%u\",\"time\":\"%s%02u:%02u:%02uZ\"}\n", i + 2, (i - 1) % 10, time, i / 3600,
-				i / 60 % 60, i % 60);
+			fprintf(file,
+				"{\"rev\":%u,\"type\":\"DELETE\",\"key\":\"k%u\",\"time\":\"%s%02u:%02u:%"
+				"02uZ\"}\n",
+				i + 2, (i - 1) % 10, time, i / 3600, i / 60 % 60, i % 60);
 		else
-			fprintf(file, "{\"rev\":%u,\"type\":\"PUT\",\"key\":\"k%u\",\"value\":%u,\"time\":\"%s%02u:%02u:%02uZ\"}\n", i + 2, i % 10, i, time,
-				i / 3600, i / 60 % 60, i % 60);
+			fprintf(file,
+				"{\"rev\":%u,\"type\":\"PUT\",\"key\":\"k%u\",\"value\":%u,\"time\":\"%s%02u:"
+				"%02u:%02uZ\"}\n",
+				i + 2, i % 10, i, time, i / 3600, i / 60 % 60, i % 60);
 		fprintf(file, "{\"commit\":%u}\n", i + 2);
 	}
 	fclose(file);
@@ -80,7 +84,8 @@ static vd_rev revision_of(const struct vd_player *player)
 	return position.revision;
 }
 
-static void got_text(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void got_text(void *arg, vd_status status, const struct vd_range_result *result,
+		     const struct vd_error *error)
 {
 	char  *text = arg;
 	size_t size = 0;
@@ -91,8 +96,10 @@ static void got_text(void *arg, vd_status status, const struct vd_range_result *
 		strcpy(text, vd_status_name(status));
 	else
 		for (size_t i = 0; i < result->kv_count; i++)
-			size += (size_t) snprintf(text + size, 512 - size, "%s%.*s=%.*s@%lld", i ? " " : "", (int) result->kvs[i]->key_size,
-						  result->kvs[i]->data, (int) result->kvs[i]->value_size, result->kvs[i]->data + result->kvs[i]->key_size,
+			size += (size_t) snprintf(text + size, 512 - size, "%s%.*s=%.*s@%lld", i ? " " : "",
+						  (int) result->kvs[i]->key_size, result->kvs[i]->data,
+						  (int) result->kvs[i]->value_size,
+						  result->kvs[i]->data + result->kvs[i]->key_size,
 						  (long long) result->kvs[i]->mod_rev);
 }
 
@@ -121,8 +128,8 @@ struct reader {
 	struct vd_store_watch *watch;
 	vd_rev		       seen;
 	unsigned	       delivered, unavailable, internal, expired, refused;
-	bool		       stuck;	  /* does not read */
-	struct vdi_buffer      text;	  /* "+k1=3@5;" */
+	bool		       stuck; /* does not read */
+	struct vdi_buffer      text;  /* "+k1=3@5;" */
 };
 
 static void reader_wake(void *arg)
@@ -134,8 +141,9 @@ static void write_event(struct reader *reader, const struct vd_store_event *even
 {
 	assert_true(event->kv->mod_rev > reader->seen || event->kv->sub > 0);
 	reader->delivered++;
-	vdi_buffer_printf(&reader->text, "%s%.*s=%.*s@%lld;", event->is_delete ? "-" : "+", (int) event->kv->key_size, event->kv->data,
-			  (int) event->kv->value_size, event->kv->data + event->kv->key_size, (long long) event->kv->mod_rev);
+	vdi_buffer_printf(&reader->text, "%s%.*s=%.*s@%lld;", event->is_delete ? "-" : "+",
+			  (int) event->kv->key_size, event->kv->data, (int) event->kv->value_size,
+			  event->kv->data + event->kv->key_size, (long long) event->kv->mod_rev);
 }
 
 /* Expired: the state is read again, as a reflector does. */
@@ -150,8 +158,12 @@ static void start_over(struct reader *reader)
 
 static void open_watch(struct reader *reader)
 {
-	struct vd_store_watch_request request = { .key = ALL, .range_end = ALL, .start_revision = reader->seen + 1, .ready = reader_wake, .ready_arg = reader };
-	vd_status		      status = vd_store_watch_open(reader->store, &request, &reader->watch, NULL);
+	struct vd_store_watch_request request = { .key = ALL,
+						  .range_end = ALL,
+						  .start_revision = reader->seen + 1,
+						  .ready = reader_wake,
+						  .ready_arg = reader };
+	vd_status status = vd_store_watch_open(reader->store, &request, &reader->watch, NULL);
 
 	if (status == VD_UNAVAILABLE) {
 		reader->refused++;
@@ -178,7 +190,8 @@ static void reader_run(void *arg)
 			reader->unavailable += status == VD_UNAVAILABLE;
 			reader->internal += status == VD_INTERNAL;
 			reader->expired += status == VD_EXPIRED;
-			assert_true(status == VD_UNAVAILABLE || status == VD_INTERNAL || status == VD_EXPIRED);
+			assert_true(status == VD_UNAVAILABLE || status == VD_INTERNAL ||
+				    status == VD_EXPIRED);
 			assert_status(vd_store_watch_next(reader->watch, 4, &batch, NULL), status);
 			vd_store_watch_close(reader->watch);
 			reader->watch = NULL;
@@ -220,9 +233,12 @@ static void what_was_recorded_is_there_at_its_revisions(void **state)
 	struct vd_player_position position;
 
 	(void) state;
-	write_log("{\"snapshot\":10}\n{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"rev\":4,\"type\":\"PUT\",\"key\":\"b\",\"value\":2}\n"
-		  "{\"snapshotEnd\":10}\n{\"rev\":12,\"type\":\"PUT\",\"key\":\"a\",\"value\":3}\n{\"rev\":12,\"type\":\"DELETE\",\"key\":\"b\"}\n{\"commit\":12}\n"
-		  "{\"progress\":20}\n{\"rev\":21,\"type\":\"PUT\",\"key\":\"c\",\"value\":4}\n{\"commit\":21}\n{\"rev\":22,\"type\":\"PUT\"");
+	write_log("{\"snapshot\":10}\n{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"rev\":4,"
+		  "\"type\":\"PUT\",\"key\":\"b\",\"value\":2}\n"
+		  "{\"snapshotEnd\":10}\n{\"rev\":12,\"type\":\"PUT\",\"key\":\"a\",\"value\":3}\n{\"rev\":"
+		  "12,\"type\":\"DELETE\",\"key\":\"b\"}\n{\"commit\":12}\n"
+		  "{\"progress\":20}\n{\"rev\":21,\"type\":\"PUT\",\"key\":\"c\",\"value\":4}\n{\"commit\":"
+		  "21}\n{\"rev\":22,\"type\":\"PUT\"");
 	player = open_player(env, (struct vd_player_options) VD_PLAYER_OPTIONS_INIT);
 	assert_string_equal(text_at(player, 0), "a=1@7 b=2@4");
 	assert_status(vd_player_wait(player, VD_PLAYER_END, VD_SECONDS(1), NULL), VD_OK);
@@ -243,9 +259,9 @@ static void what_was_recorded_is_there_at_its_revisions(void **state)
 
 static void it_pauses_steps_and_seeks(void **state)
 {
-	struct vd_env		*env = new_env(2);
-	struct vd_player_options options = VD_PLAYER_OPTIONS_INIT;
-	struct vd_player	*player;
+	struct vd_env		 *env = new_env(2);
+	struct vd_player_options  options = VD_PLAYER_OPTIONS_INIT;
+	struct vd_player	 *player;
 	struct vd_player_position position;
 
 	(void) state;
@@ -268,7 +284,9 @@ static void it_pauses_steps_and_seeks(void **state)
 	assert_int_equal(revision_of(player), 50);
 	vd_player_position_get(player, &position);
 	assert_true(position.resting && position.paused);
-	vd_player_seek_time(player, (vd_wall) { VD_SECONDS(86400 + 58).ns }); /* revision 60 is at 58 s of the second day */
+	vd_player_seek_time(
+		player,
+		(vd_wall) { VD_SECONDS(86400 + 58).ns }); /* revision 60 is at 58 s of the second day */
 	settle(env);
 	assert_int_equal(revision_of(player), 59);
 	assert_status(vd_player_wait(player, 60, VD_SECONDS(5), NULL), VD_TIMEOUT);
@@ -382,7 +400,9 @@ static void a_watch_for_which_nothing_comes_holds_nobody(void **state)
 {
 	struct vd_env		     *env = new_env(7);
 	struct vd_player_options      options = VD_PLAYER_OPTIONS_INIT;
-	struct vd_store_watch_request request = { .key = vd_bytes_of("never/"), .range_end = vd_bytes_of("never0"), .ready = never_ready };
+	struct vd_store_watch_request request = { .key = vd_bytes_of("never/"),
+						  .range_end = vd_bytes_of("never0"),
+						  .ready = never_ready };
 	struct vd_player	     *player;
 	struct vd_store_watch	     *idle;
 	struct vd_store_batch	      batch;
@@ -467,8 +487,10 @@ static void recorded_disconnects_and_errors_happen_again(void **state)
 	struct reader		 reader;
 
 	(void) state;
-	write_log("{\"rev\":2,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"disconnect\":true}\n{\"rev\":3,\"type\":\"PUT\",\"key\":\"a\",\"value\":2}\n"
-		  "{\"error\":\"the disk of the other one\"}\n{\"rev\":4,\"type\":\"PUT\",\"key\":\"a\",\"value\":3}\n");
+	write_log("{\"rev\":2,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"disconnect\":true}\n{\"rev\":3,"
+		  "\"type\":\"PUT\",\"key\":\"a\",\"value\":2}\n"
+		  "{\"error\":\"the disk of the other "
+		  "one\"}\n{\"rev\":4,\"type\":\"PUT\",\"key\":\"a\",\"value\":3}\n");
 	options.paused = true;
 	player = open_player(env, options);
 	reader_init(&reader, env, vd_player_store(player));
@@ -533,7 +555,8 @@ static void run_with_faults(uint64_t seed, struct vdi_buffer *text)
 		assert_int_equal(readers[i].seen, 1001);
 		if (readers[i].expired == 0)
 			assert_int_equal(readers[i].delivered, 1000);
-		vdi_buffer_printf(text, "%u %u %u|%s|", readers[i].unavailable, readers[i].internal, readers[i].expired, text_of(&readers[i].text));
+		vdi_buffer_printf(text, "%u %u %u|%s|", readers[i].unavailable, readers[i].internal,
+				  readers[i].expired, text_of(&readers[i].text));
 		reader_fini(&readers[i]);
 	}
 	vdi_buffer_printf(text, "%016llx", (unsigned long long) vdi_sim_schedule_hash(env));
@@ -602,7 +625,8 @@ static void writes_need_leave_and_move_what_was_recorded(void **state)
 	vd_rev			 revision;
 
 	(void) state;
-	write_log("{\"rev\":2,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"rev\":3,\"type\":\"PUT\",\"key\":\"a\",\"value\":2}\n"
+	write_log("{\"rev\":2,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"rev\":3,\"type\":\"PUT\","
+		  "\"key\":\"a\",\"value\":2}\n"
 		  "{\"rev\":9,\"type\":\"DELETE\",\"key\":\"a\"}\n");
 	options.paused = true;
 	player = open_player(env, options);
@@ -657,13 +681,14 @@ static void calls_are_refused_and_answers_lost(void **state)
 
 static void a_broken_line_ends_the_log_with_its_number(void **state)
 {
-	struct vd_env	 *env = new_env(13);
-	struct vd_player *player;
-	struct vd_error	  error = { 0 };
+	struct vd_env		*env = new_env(13);
+	struct vd_player	*player;
+	struct vd_error		 error = { 0 };
 	struct vd_player_options options = VD_PLAYER_OPTIONS_INIT;
 
 	(void) state;
-	write_log("{\"rev\":2,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"rev\":3,\"type\":\"PUT\",\"key\":\"a\",\"value\":2}\n{\"rev\":\"x\"}\n");
+	write_log("{\"rev\":2,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"rev\":3,\"type\":\"PUT\","
+		  "\"key\":\"a\",\"value\":2}\n{\"rev\":\"x\"}\n");
 	player = open_player(env, options);
 	assert_status(vd_player_wait(player, VD_PLAYER_END, VD_SECONDS(1), &error), VD_BAD_REQUEST);
 	assert_non_null(strstr(error.message, ":4: "));
@@ -671,7 +696,8 @@ static void a_broken_line_ends_the_log_with_its_number(void **state)
 	vd_player_close_wait(player);
 	unlink(path);
 	/* At the beginning it is the open that says so. */
-	write_log("{\"snapshot\":10}\n{\"rev\":11,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"snapshotEnd\":10}\n");
+	write_log("{\"snapshot\":10}\n{\"rev\":11,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{"
+		  "\"snapshotEnd\":10}\n");
 	options.path = path;
 	assert_status(vd_player_open(env, &options, &player, &error), VD_BAD_REQUEST);
 	assert_non_null(strstr(error.message, ":3: not part of a snapshot"));
@@ -722,17 +748,21 @@ static void it_closes_at_any_moment(void **state)
 	unlink(path);
 }
 
-/* At its end the log begins again: what it began with comes back in one transaction, what others wrote goes, and revisions go on. */
+/* At its end the log begins again: what it began with comes back in one transaction, what others wrote goes,
+ * and revisions go on. */
 static void a_log_is_played_in_rounds(void **state)
 {
-	struct vd_env		*env = new_env(1);
-	struct vd_player_options options = VD_PLAYER_OPTIONS_INIT;
+	struct vd_env		 *env = new_env(1);
+	struct vd_player_options  options = VD_PLAYER_OPTIONS_INIT;
 	struct vd_player_position position;
-	struct vd_player	*player;
+	struct vd_player	 *player;
 
 	(void) state;
-	write_log("{\"snapshot\":10}\n{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"rev\":9,\"type\":\"PUT\",\"key\":\"b\",\"value\":2}\n{\"snapshotEnd\":10}\n"
-		  "{\"rev\":12,\"type\":\"PUT\",\"key\":\"a\",\"value\":3}\n{\"commit\":12}\n{\"rev\":13,\"type\":\"DELETE\",\"key\":\"b\"}\n{\"rev\":13,\"type\":\"PUT\",\"key\":\"c\",\"value\":4}\n"
+	write_log("{\"snapshot\":10}\n{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"rev\":9,"
+		  "\"type\":\"PUT\",\"key\":\"b\",\"value\":2}\n{\"snapshotEnd\":10}\n"
+		  "{\"rev\":12,\"type\":\"PUT\",\"key\":\"a\",\"value\":3}\n{\"commit\":12}\n{\"rev\":13,"
+		  "\"type\":\"DELETE\",\"key\":\"b\"}\n{\"rev\":13,\"type\":\"PUT\",\"key\":\"c\",\"value\":"
+		  "4}\n"
 		  "{\"commit\":13}\n{\"progress\":15}\n");
 	options.rounds = 3;
 	player = open_player(env, options);
@@ -769,8 +799,10 @@ static void a_log_is_played_in_rounds(void **state)
 static void every_allocation_may_fail(void **state)
 {
 	(void) state;
-	write_log("{\"snapshot\":10}\n{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{\"snapshotEnd\":10}\n"
-		  "{\"rev\":12,\"type\":\"PUT\",\"key\":\"a\",\"value\":3}\n{\"commit\":12}\n{\"disconnect\":true}\n{\"rev\":13,\"type\":\"DELETE\",\"key\":\"a\"}\n{\"commit\":13}\n");
+	write_log("{\"snapshot\":10}\n{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}\n{"
+		  "\"snapshotEnd\":10}\n"
+		  "{\"rev\":12,\"type\":\"PUT\",\"key\":\"a\",\"value\":3}\n{\"commit\":12}\n{\"disconnect\":"
+		  "true}\n{\"rev\":13,\"type\":\"DELETE\",\"key\":\"a\"}\n{\"commit\":13}\n");
 	for (uint64_t nth = 1;; nth++) {
 		int64_t			 live = vdi_alloc_live();
 		struct vd_env		*env = new_env(nth);

@@ -1,4 +1,5 @@
-/* Unit tests of replay/play/rehearsal*.c: what holds is silent, what does not is told, and the same seed is the same run. */
+/* Unit tests of replay/play/rehearsal*.c: what holds is silent, what does not is told, and the same seed is
+ * the same run. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -7,11 +8,14 @@
 
 #include <vedette/replay.h>
 
-#define POD(name, more) "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"" name "\",\"namespace\":\"a\"" more "}}"
+#define POD(name, more)                                                                                      \
+	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"" name                             \
+	"\",\"namespace\":\"a\"" more "}}"
 
 static char path[64];
 
-/* Revisions 2 to 41, five seconds apart: pods p0 to p4 of namespace a are put in turn; revision 20 deletes p1. */
+/* Revisions 2 to 41, five seconds apart: pods p0 to p4 of namespace a are put in turn; revision 20 deletes
+ * p1. */
 static void write_log(void)
 {
 	FILE *file;
@@ -25,11 +29,13 @@ static void write_log(void)
 	for (int revision = 2; revision < 42; revision++) {
 		int seconds = revision * 5;
 
-		fprintf(file, "{\"rev\":%d,\"type\":\"%s\",\"key\":\"/registry/pods/a/p%d\",", revision, revision == 20 ? "DELETE" : "PUT",
-			revision == 20 ? 1 : revision % 5);
+		fprintf(file, "{\"rev\":%d,\"type\":\"%s\",\"key\":\"/registry/pods/a/p%d\",", revision,
+			revision == 20 ? "DELETE" : "PUT", revision == 20 ? 1 : revision % 5);
 		if (revision != 20)
-			fprintf(file, "\"value\":" POD("p%d", ",\"labels\":{\"odd\":\"%s\"}") ",", revision % 5, revision % 2 ? "yes" : "no");
-		fprintf(file, "\"time\":\"2026-01-01T00:%02d:%02dZ\"}\n{\"commit\":%d}\n", seconds / 60, seconds % 60, revision);
+			fprintf(file, "\"value\":" POD("p%d", ",\"labels\":{\"odd\":\"%s\"}") ",",
+				revision % 5, revision % 2 ? "yes" : "no");
+		fprintf(file, "\"time\":\"2026-01-01T00:%02d:%02dZ\"}\n{\"commit\":%d}\n", seconds / 60,
+			seconds % 60, revision);
 	}
 	fclose(file);
 }
@@ -56,7 +62,8 @@ static struct vd_rehearsal *open_rehearsal(uint64_t seed, const char *faults, st
 	options.path = path;
 	options.seed = seed;
 	options.faults = faults;
-	if (vd_rehearsal_open(&options, &rehearsal, &error) != VD_OK || vd_rehearsal_cacher(rehearsal, "/registry/pods/", false, ret_pods, &error) != VD_OK)
+	if (vd_rehearsal_open(&options, &rehearsal, &error) != VD_OK ||
+	    vd_rehearsal_cacher(rehearsal, "/registry/pods/", false, ret_pods, &error) != VD_OK)
 		fail_msg("%s", error.message);
 	return rehearsal;
 }
@@ -83,7 +90,7 @@ static void what_holds_is_silent(void **state)
 {
 	struct vd_cacher    *pods;
 	struct vd_rehearsal *rehearsal = open_rehearsal(1, NULL, &pods);
-	unsigned	     all = open_watch(rehearsal, pods, ""), odd = open_watch(rehearsal, pods, "odd=yes");
+	unsigned all = open_watch(rehearsal, pods, ""), odd = open_watch(rehearsal, pods, "odd=yes");
 
 	(void) state;
 	run(rehearsal, 19);
@@ -95,11 +102,15 @@ static void what_holds_is_silent(void **state)
 	assert_true(vd_rehearsal_expect_event(rehearsal, all, VD_WATCH_ADDED, "/registry/pods/a/p1", 0));
 	assert_true(vd_rehearsal_expect_event(rehearsal, odd, VD_WATCH_ADDED, "/registry/pods/a/p3", 3));
 	assert_true(vd_rehearsal_expect_event(rehearsal, odd, VD_WATCH_DELETED, "/registry/pods/a/p3", 8));
-	assert_true(vd_rehearsal_expect_state(rehearsal, "/registry/pods/a/p1",
-					      "{\"metadata\": {\"labels\": {\"odd\":\"yes\"}, \"namespace\":\"a\", \"name\":\"p1\"}, \"apiVersion\":\"v1\", \"kind\":\"Pod\"}"));
+	assert_true(vd_rehearsal_expect_state(
+		rehearsal, "/registry/pods/a/p1",
+		"{\"metadata\": {\"labels\": {\"odd\":\"yes\"}, \"namespace\":\"a\", \"name\":\"p1\"}, "
+		"\"apiVersion\":\"v1\", \"kind\":\"Pod\"}"));
 	assert_true(vd_rehearsal_expect_state(rehearsal, "/registry/pods/a/p7", NULL));
-	assert_true(vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p1", ".metadata.labels.odd", "\"yes\""));
-	assert_true(vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p1", ".metadata.labels.even", NULL));
+	assert_true(vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p1", ".metadata.labels.odd",
+					       "\"yes\""));
+	assert_true(
+		vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p1", ".metadata.labels.even", NULL));
 	assert_true(vd_rehearsal_expect_no_violation(rehearsal));
 	assert_null(vd_rehearsal_failure(rehearsal));
 	assert_int_equal(vd_rehearsal_run(rehearsal, 50, NULL), VD_NOT_FOUND);
@@ -128,16 +139,20 @@ static void what_does_not_hold_is_told(void **state)
 	all = open_watch(rehearsal, pods, "");
 	run(rehearsal, 4);
 	assert_false(vd_rehearsal_expect_event(rehearsal, all, VD_WATCH_MODIFIED, "/registry/pods/a/p2", 0));
-	assert_string_equal(told, "watch 0: expected MODIFIED /registry/pods/a/p2; it saw ADDED /registry/pods/a/p2@2, ADDED /registry/pods/a/p3@3, "
+	assert_string_equal(told, "watch 0: expected MODIFIED /registry/pods/a/p2; it saw ADDED "
+				  "/registry/pods/a/p2@2, ADDED /registry/pods/a/p3@3, "
 				  "ADDED /registry/pods/a/p4@4");
 	assert_false(vd_rehearsal_expect_no_event(rehearsal, all, VD_WATCH_ADDED, "/registry/pods/a/p3"));
-	assert_string_equal(told, "watch 0: expected no ADDED of /registry/pods/a/p3, and it saw one at revision 3");
+	assert_string_equal(
+		told, "watch 0: expected no ADDED of /registry/pods/a/p3, and it saw one at revision 3");
 	assert_false(vd_rehearsal_expect_count(rehearsal, "/registry/", 4));
 	assert_string_equal(told, "3 keys begin with /registry/; expected 4");
 	assert_false(vd_rehearsal_expect_state(rehearsal, "/registry/pods/a/p1", "{}"));
 	assert_string_equal(told, "/registry/pods/a/p1 is not there; expected {}");
-	assert_false(vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p2", ".metadata.name", "\"p3\""));
-	assert_string_equal(told, ".metadata.name of /registry/pods/a/p2 is \"p2\" at revision 2; expected \"p3\"");
+	assert_false(
+		vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p2", ".metadata.name", "\"p3\""));
+	assert_string_equal(told,
+			    ".metadata.name of /registry/pods/a/p2 is \"p2\" at revision 2; expected \"p3\"");
 	assert_false(vd_rehearsal_expect_state(rehearsal, "/registry/pods/a/p2", "{"));
 	assert_false(vd_rehearsal_expect_event(rehearsal, 1, VD_WATCH_ADDED, NULL, 0));
 	assert_string_equal(told, "there is no watch 1, or no type 0");
@@ -164,7 +179,8 @@ static void a_rule_that_is_broken_is_a_violation(void **state)
 	assert_true(vd_rehearsal_expect_no_violation(rehearsal));
 	run(rehearsal, 9);
 	assert_false(vd_rehearsal_expect_no_violation(rehearsal));
-	assert_string_equal(vd_rehearsal_failure(rehearsal), "always: \"nothing comes after 6\" does not hold at revision 7");
+	assert_string_equal(vd_rehearsal_failure(rehearsal),
+			    "always: \"nothing comes after 6\" does not hold at revision 7");
 	vd_rehearsal_close(rehearsal);
 }
 
@@ -239,7 +255,8 @@ static struct vd_object *object_of(struct vd_codec *codec, const char *name, vd_
 	return object;
 }
 
-static void show(struct vdi_rehearsal_watch *watch, struct vd_codec *codec, enum vd_watch_type type, const char *name, vd_rev revision, vd_rev previous)
+static void show(struct vdi_rehearsal_watch *watch, struct vd_codec *codec, enum vd_watch_type type,
+		 const char *name, vd_rev revision, vd_rev previous)
 {
 	struct vd_watch_event event = { .type = type, .revision = revision };
 
@@ -314,7 +331,9 @@ static void a_picture_that_is_not_the_list_is_unreliable(void **state)
 		const char *told;
 	} cases[] = {
 		{ "p2", 37, "reliable: /registry/pods/a/p0 is in the list at revision 40" },
-		{ "p0", 35, "reliable: /registry/pods/a/p0 is in the list with revision 40, and the watch has shown revision 35 last" },
+		{ "p0", 35,
+		  "reliable: /registry/pods/a/p0 is in the list with revision 40, and the watch has shown "
+		  "revision 35 last" },
 	};
 	struct vd_codec *codec = NULL;
 
@@ -354,8 +373,10 @@ static void every_allocation_may_fail(void **state)
 
 		options.path = path;
 		vdi_alloc_fail_nth((uint64_t) n, 1);
-		if (vd_rehearsal_open(&options, &rehearsal, NULL) == VD_OK && vd_rehearsal_cacher(rehearsal, "/registry/pods/", false, &pods, NULL) == VD_OK &&
-		    vd_rehearsal_watch(rehearsal, pods, &all, &watch, NULL) == VD_OK && vd_rehearsal_run(rehearsal, 12, NULL) == VD_OK)
+		if (vd_rehearsal_open(&options, &rehearsal, NULL) == VD_OK &&
+		    vd_rehearsal_cacher(rehearsal, "/registry/pods/", false, &pods, NULL) == VD_OK &&
+		    vd_rehearsal_watch(rehearsal, pods, &all, &watch, NULL) == VD_OK &&
+		    vd_rehearsal_run(rehearsal, 12, NULL) == VD_OK)
 			(void) vd_rehearsal_expect_state(rehearsal, "/registry/pods/a/p2", "{}");
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);

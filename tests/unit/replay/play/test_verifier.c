@@ -1,4 +1,5 @@
-/* Unit tests of replay/play/verifier.c: it is silent about what is right, and names the first thing that is wrong. */
+/* Unit tests of replay/play/verifier.c: it is silent about what is right, and names the first thing that is
+ * wrong. */
 #include <stdio.h>
 
 #include "rand.h"
@@ -49,8 +50,11 @@ static void make_history(uint64_t seed)
 			struct change *change = &entry->changes[i];
 			bool	       is_there = entry->state[key].revision > 0;
 
-			*change = (struct change) { .key = key, .is_delete = is_there && vdi_rand_once_in(&rand, 4), .has_previous = is_there,
-						    .previous_revision = entry->state[key].revision, .previous_hash = entry->state[key].hash };
+			*change = (struct change) { .key = key,
+						    .is_delete = is_there && vdi_rand_once_in(&rand, 4),
+						    .has_previous = is_there,
+						    .previous_revision = entry->state[key].revision,
+						    .previous_hash = entry->state[key].hash };
 			if (change->is_delete) {
 				memset(&entry->state[key], 0, sizeof entry->state[key]);
 				continue;
@@ -93,15 +97,19 @@ static void list_at(struct world *world, vd_rev revision, vd_rev minimum)
 	vdi_verifier_list_begin(world->verifier, revision, minimum);
 	for (int key = 0; key < 10; key++)
 		if (history[revision].state[key].revision)
-			assert_status(vdi_verifier_list_item(world->verifier, vd_bytes_of(key_name(key)), history[revision].state[key].revision,
-							     history[revision].state[key].version, history[revision].state[key].hash),
+			assert_status(vdi_verifier_list_item(world->verifier, vd_bytes_of(key_name(key)),
+							     history[revision].state[key].revision,
+							     history[revision].state[key].version,
+							     history[revision].state[key].hash),
 				      VD_OK);
 	vdi_verifier_list_end(world->verifier);
 }
 
 static void world_init(struct world *world, uint32_t history_max)
 {
-	struct vdi_verifier_options options = { .history_max = history_max, .violated = violated, .arg = world };
+	struct vdi_verifier_options options = { .history_max = history_max,
+						.violated = violated,
+						.arg = world };
 
 	memset(world, 0, sizeof *world);
 	assert_status(vdi_verifier_new(&options, &world->verifier), VD_OK);
@@ -123,9 +131,14 @@ static unsigned seen_of(vd_rev revision, struct vdi_seen seen[2])
 	for (unsigned i = 0; i < entry->count; i++) {
 		const struct change *change = &entry->changes[i];
 
-		seen[i] = (struct vdi_seen) { .key = vd_bytes_of(key_name(change->key)), .revision = revision, .is_delete = change->is_delete,
-					      .create_rev = change->create_rev, .version = change->version, .value_hash = change->hash,
-					      .has_previous = change->has_previous, .previous_revision = change->previous_revision,
+		seen[i] = (struct vdi_seen) { .key = vd_bytes_of(key_name(change->key)),
+					      .revision = revision,
+					      .is_delete = change->is_delete,
+					      .create_rev = change->create_rev,
+					      .version = change->version,
+					      .value_hash = change->hash,
+					      .has_previous = change->has_previous,
+					      .previous_revision = change->previous_revision,
 					      .previous_hash = change->previous_hash };
 	}
 	return entry->count;
@@ -157,10 +170,12 @@ static vd_rev some(vd_rev from)
 static void assert_first(struct world *world, enum vdi_guarantee guarantee, vd_rev revision)
 {
 	if (world->count == 0)
-		fail_msg("nothing was found; %s at %lld was expected", vdi_guarantee_name(guarantee), (long long) revision);
+		fail_msg("nothing was found; %s at %lld was expected", vdi_guarantee_name(guarantee),
+			 (long long) revision);
 	if (world->first.guarantee != guarantee || world->first.revision != revision)
-		fail_msg("%s at %lld was expected, not %s at %lld: %s", vdi_guarantee_name(guarantee), (long long) revision,
-			 vdi_guarantee_name(world->first.guarantee), (long long) world->first.revision, world->first.text);
+		fail_msg("%s at %lld was expected, not %s at %lld: %s", vdi_guarantee_name(guarantee),
+			 (long long) revision, vdi_guarantee_name(world->first.guarantee),
+			 (long long) world->first.revision, world->first.text);
 }
 
 /* ---- Silent about what is right ---- */
@@ -196,18 +211,21 @@ static void right_streams_lists_and_writers_are_fine(void **state)
 
 				list_at(&world, VDI_MIN(at, FIRST + REVISIONS - 1), now);
 			}
-			if (vdi_rand_once_in(&rand, 8)) { /* cut, and resumed a little earlier or right there */
+			if (vdi_rand_once_in(&rand,
+					     8)) { /* cut, and resumed a little earlier or right there */
 				vdi_verifier_stream_close(streams[i]);
 				positions[i] -= (vd_rev) vdi_rand_below(&rand, 20);
 				positions[i] = VDI_MAX(positions[i], FIRST - 5);
 				streams[i] = open_stream(&world, "resumed", positions[i]);
 			}
 			if (vdi_rand_once_in(&rand, 4) && history[to].count)
-				assert_status(vdi_verifier_acknowledged(world.verifier, to, vd_bytes_of("k")), VD_OK);
+				assert_status(vdi_verifier_acknowledged(world.verifier, to, vd_bytes_of("k")),
+					      VD_OK);
 			vdi_verifier_settle(world.verifier);
 		}
 		if (world.count)
-			fail_msg("seed %u: %s: %s", (unsigned) seed, vdi_guarantee_name(world.first.guarantee), world.first.text);
+			fail_msg("seed %u: %s: %s", (unsigned) seed,
+				 vdi_guarantee_name(world.first.guarantee), world.first.text);
 		vdi_verifier_totals_get(world.verifier, &totals);
 		assert_true(totals.lists > 5);
 		assert_true(totals.acknowledgements > 5);
@@ -270,7 +288,8 @@ static void a_dropped_revision(void **state)
 	dropped = some(fault.middle + 1);
 	show_range(fault.a, dropped + 1, dropped + 100);
 	assert_true(fault.world.count > 0);
-	assert_true(fault.world.first.guarantee == VDI_RELIABLE || fault.world.first.guarantee == VDI_PREVIOUS);
+	assert_true(fault.world.first.guarantee == VDI_RELIABLE ||
+		    fault.world.first.guarantee == VDI_PREVIOUS);
 	fault_fini(&fault);
 	/* By nobody, but a list knows. */
 	fault_init(&fault);
@@ -403,7 +422,8 @@ static void a_wrong_value_or_previous_value(void **state)
 	fault_fini(&fault);
 	for (int what = 0; what < 2; what++) {
 		fault_init(&fault);
-		for (next = some(fault.middle + 1); !history[next].changes[0].has_previous; next = some(next + 1))
+		for (next = some(fault.middle + 1); !history[next].changes[0].has_previous;
+		     next = some(next + 1))
 			show(fault.a, next);
 		count = seen_of(next, seen);
 		if (what)
@@ -477,8 +497,9 @@ static void stale_and_wrong_lists(void **state)
 	vdi_verifier_list_begin(fault.world.verifier, fault.middle, fault.middle);
 	for (int key = 0; key < 10; key++)
 		if (history[fault.middle - 10].state[key].revision)
-			assert_status(vdi_verifier_list_item(fault.world.verifier, vd_bytes_of(key_name(key)), history[fault.middle - 10].state[key].revision, 1,
-							     history[fault.middle - 10].state[key].hash),
+			assert_status(vdi_verifier_list_item(fault.world.verifier, vd_bytes_of(key_name(key)),
+							     history[fault.middle - 10].state[key].revision,
+							     1, history[fault.middle - 10].state[key].hash),
 				      VD_OK);
 	vdi_verifier_list_end(fault.world.verifier);
 	assert_true(fault.world.count > 0);
@@ -489,7 +510,9 @@ static void stale_and_wrong_lists(void **state)
 	vdi_verifier_list_begin(fault.world.verifier, fault.middle, 0);
 	for (int key = 0; key < 10; key++)
 		if (history[fault.middle].state[key].revision) {
-			assert_status(vdi_verifier_list_item(fault.world.verifier, vd_bytes_of(key_name(key)), history[fault.middle].state[key].revision, 1, 5), VD_OK);
+			assert_status(vdi_verifier_list_item(fault.world.verifier, vd_bytes_of(key_name(key)),
+							     history[fault.middle].state[key].revision, 1, 5),
+				      VD_OK);
 			break;
 		}
 	assert_int_equal(fault.world.first.guarantee, VDI_LIST);
@@ -536,7 +559,10 @@ static void every_allocation_may_fail(void **state)
 
 static struct vdi_seen part(const char *key, vd_rev revision, bool is_delete)
 {
-	return (struct vdi_seen) { .key = vd_bytes_of(key), .revision = revision, .is_delete = is_delete, .value_hash = is_delete ? 0 : 7 };
+	return (struct vdi_seen) { .key = vd_bytes_of(key),
+				   .revision = revision,
+				   .is_delete = is_delete,
+				   .value_hash = is_delete ? 0 : 7 };
 }
 
 static void show_part(struct vdi_verifier_stream *stream, const char *key, vd_rev revision, bool is_delete)
@@ -555,7 +581,9 @@ static void parts_init(struct world *world, struct vdi_verifier_stream *streams[
 	vdi_verifier_list_begin(world->verifier, 10, 0);
 	vdi_verifier_list_end(world->verifier);
 	for (int i = 0; i < 2; i++)
-		assert_status(vdi_verifier_stream_open(world->verifier, i ? "second" : "first", 10, false, &streams[i]), VD_OK);
+		assert_status(vdi_verifier_stream_open(world->verifier, i ? "second" : "first", 10, false,
+						       &streams[i]),
+			      VD_OK);
 }
 
 static void parts_fini(struct world *world, struct vdi_verifier_stream *streams[2])
@@ -645,7 +673,9 @@ static void a_list_of_the_right_length_is_judged_by_its_objects(void **state)
 		}
 		vdi_verifier_list_begin(world.verifier, 13, 12);
 		assert_status(vdi_verifier_list_item(world.verifier, vd_bytes_of("a"), 11, 0, 7), VD_OK);
-		assert_status(vdi_verifier_list_item(world.verifier, vd_bytes_of(is_right ? "b" : "a"), is_right ? 12 : 11, 0, 7), VD_OK);
+		assert_status(vdi_verifier_list_item(world.verifier, vd_bytes_of(is_right ? "b" : "a"),
+						     is_right ? 12 : 11, 0, 7),
+			      VD_OK);
 		vdi_verifier_list_end(world.verifier);
 		assert_false(vdi_verifier_list_is_pending(world.verifier));
 		assert_int_equal(world.count, is_right ? 0 : 1);
@@ -654,7 +684,8 @@ static void a_list_of_the_right_length_is_judged_by_its_objects(void **state)
 	}
 }
 
-/* A stream that leaves out and makes up: each fault is told once, and from there on it is judged like any other. */
+/* A stream that leaves out and makes up: each fault is told once, and from there on it is judged like any
+ * other. */
 static void a_fault_is_told_once(void **state)
 {
 	struct vdi_verifier_stream *streams[2];
@@ -700,8 +731,14 @@ static void numbers_of_a_record_that_contradict_what_was_shown(void **state)
 		version = history[FIRST + REVISIONS - 1].state[there].version;
 		assert_int_equal(fault.world.count, 0);
 		seen.key = vd_bytes_of(key_name(what == 1 || what == 2 ? absent : there));
-		seen.create_rev = what == 0 || what == 1 ? seen.revision : what == 2 ? seen.revision - 1 : created;
-		seen.version = what == 0 ? 1 : what == 1 || what == 2 ? 2 : what == 3 ? version + 2 : what == 4 ? version : version + 1;
+		seen.create_rev = what == 0 || what == 1 ? seen.revision :
+				  what == 2		 ? seen.revision - 1 :
+							   created;
+		seen.version = what == 0	      ? 1 :
+			       what == 1 || what == 2 ? 2 :
+			       what == 3	      ? version + 2 :
+			       what == 4	      ? version :
+							version + 1;
 		assert_status(vdi_verifier_revision(fault.a, &seen, 1), VD_OK);
 		if (what == 5) {
 			assert_int_equal(fault.world.count, 0);
@@ -730,7 +767,8 @@ static void a_stream_that_shows_what_lies_before_it(void **state)
 	fault_fini(&fault);
 }
 
-/* Only what comes behind the bookmark is news; a late bookmark is none, an earlier one than the last is wrong. */
+/* Only what comes behind the bookmark is news; a late bookmark is none, an earlier one than the last is
+ * wrong. */
 static void bookmarks_move_a_stream(void **state)
 {
 	struct fault		    fault;

@@ -1,4 +1,5 @@
-/* Unit tests of replay/play/verify_run.c: silent on a right store, whatever the network does to it; loud on one that lies. */
+/* Unit tests of replay/play/verify_run.c: silent on a right store, whatever the network does to it; loud on
+ * one that lies. */
 #include <stdio.h>
 
 #include "actor_sim.h"
@@ -11,24 +12,38 @@
 
 /* ---- A store that lies ---- */
 
-enum lie { TRUTH, DROP, DOUBLE, REORDER, SPLIT, EARLY_BOOKMARK, STALE_LIST, LIST_WITHOUT_A_KEY, WRONG_PREVIOUS, NO_PREVIOUS, PASSED_OVER, LOSE_A_WRITE, LIE_COUNT };
+enum lie {
+	TRUTH,
+	DROP,
+	DOUBLE,
+	REORDER,
+	SPLIT,
+	EARLY_BOOKMARK,
+	STALE_LIST,
+	LIST_WITHOUT_A_KEY,
+	WRONG_PREVIOUS,
+	NO_PREVIOUS,
+	PASSED_OVER,
+	LOSE_A_WRITE,
+	LIE_COUNT
+};
 
 struct liar {
-	struct vd_store	 store;
-	struct vd_store *inner;
-	enum lie	 lie;
-	unsigned	 lies;
+	struct vd_store			store;
+	struct vd_store		       *inner;
+	enum lie			lie;
+	unsigned			lies;
 	const struct vd_watch_observer *observer; /* of the newest watch */
 };
 struct liar_watch {
-	struct vd_store_watch  base;
-	struct vd_store_watch *inner;
+	struct vd_store_watch		base;
+	struct vd_store_watch	       *inner;
 	const struct vd_watch_observer *observer;
-	struct vd_store_event  kept[64]; /* references */
-	size_t		       kept_count;
-	vd_rev		       kept_revision;
-	bool		       has_kept, is_second;
-	unsigned	       calls;
+	struct vd_store_event		kept[64]; /* references */
+	size_t				kept_count;
+	vd_rev				kept_revision;
+	bool				has_kept, is_second;
+	unsigned			calls;
 };
 
 static struct liar *liar_of(struct vd_store *store)
@@ -58,11 +73,11 @@ static void give_kept(struct liar_watch *watch, struct vd_store_batch *ret_batch
 	*ret_batch = (struct vd_store_batch) { watch->kept_revision, watch->kept, watch->kept_count };
 }
 
-static vd_status liar_watch_open(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch,
-				 struct vd_error *reterr)
+static vd_status liar_watch_open(struct vd_store *store, const struct vd_store_watch_request *request,
+				 struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	struct liar_watch *watch = calloc(1, sizeof *watch);
-	vd_status	   status = vd_store_watch_open(liar_of(store)->inner, request, &watch->inner, reterr);
+	vd_status status = vd_store_watch_open(liar_of(store)->inner, request, &watch->inner, reterr);
 
 	watch->base.store = store;
 	watch->observer = liar_of(store)->observer = request->observer;
@@ -74,13 +89,16 @@ static vd_status liar_watch_open(struct vd_store *store, const struct vd_store_w
 }
 
 /* As a store that looks at what its source sends. */
-static void report(const struct liar_watch *watch, enum vd_watch_fault_kind kind, const struct vd_store_event *event)
+static void report(const struct liar_watch *watch, enum vd_watch_fault_kind kind,
+		   const struct vd_store_event *event)
 {
 	assert_non_null(watch->observer);
-	watch->observer->fault(watch->observer->arg, &(struct vd_watch_fault) { kind, event->kv->mod_rev, vd_kv_key(event->kv), "so" });
+	watch->observer->fault(watch->observer->arg, &(struct vd_watch_fault) { kind, event->kv->mod_rev,
+										vd_kv_key(event->kv), "so" });
 }
 
-static vd_status liar_watch_next(struct vd_store_watch *base, size_t max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static vd_status liar_watch_next(struct vd_store_watch *base, size_t max, struct vd_store_batch *ret_batch,
+				 struct vd_error *reterr)
 {
 	struct liar_watch *watch = (struct liar_watch *) base;
 	struct liar	  *liar = liar_of(base->store);
@@ -94,9 +112,7 @@ static vd_status liar_watch_next(struct vd_store_watch *base, size_t max, struct
 	if (status != VD_OK || ret_batch->event_count == 0 || ++watch->calls < 20 || liar->lies)
 		return status;
 	switch (liar->lie) {
-	case DROP:
-		liar->lies++;
-		return vd_store_watch_next(watch->inner, max, ret_batch, reterr);
+	case DROP: liar->lies++; return vd_store_watch_next(watch->inner, max, ret_batch, reterr);
 	case DOUBLE:
 		liar->lies++;
 		keep(watch, ret_batch->events, ret_batch->event_count, ret_batch->revision);
@@ -113,7 +129,8 @@ static vd_status liar_watch_next(struct vd_store_watch *base, size_t max, struct
 		watch->has_kept = true;
 		return VD_OK;
 	case SPLIT:
-		if (ret_batch->event_count < 2 || ret_batch->events[ret_batch->event_count - 2].kv->mod_rev != ret_batch->revision)
+		if (ret_batch->event_count < 2 ||
+		    ret_batch->events[ret_batch->event_count - 2].kv->mod_rev != ret_batch->revision)
 			return VD_OK;
 		liar->lies++;
 		keep(watch, ret_batch->events + ret_batch->event_count - 1, 1, ret_batch->revision);
@@ -152,8 +169,7 @@ static vd_status liar_watch_next(struct vd_store_watch *base, size_t max, struct
 		liar->lies++;
 		report(watch, VD_FAULT_REPEATED, &ret_batch->events[0]);
 		return VD_OK;
-	default:
-		return VD_OK;
+	default: return VD_OK;
 	}
 }
 
@@ -177,10 +193,11 @@ struct lying_range {
 	void	    *arg;
 };
 
-static void without_a_key(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void without_a_key(void *arg, vd_status status, const struct vd_range_result *result,
+			  const struct vd_error *error)
 {
-	struct lying_range     *call = arg;
-	struct vd_range_result	lie;
+	struct lying_range    *call = arg;
+	struct vd_range_result lie;
 
 	if (status == VD_OK && result->kv_count > 3 && !result->more && call->liar->lies == 0) {
 		call->liar->lies++;
@@ -194,7 +211,8 @@ static void without_a_key(void *arg, vd_status status, const struct vd_range_res
 	free(call);
 }
 
-static vd_status liar_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status liar_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			    void *arg)
 {
 	struct liar	       *liar = liar_of(store);
 	struct vd_range_request old = *request;
@@ -208,7 +226,8 @@ static vd_status liar_range(struct vd_store *store, const struct vd_range_reques
 		old.revision = status.current - 40;
 		call = calloc(1, sizeof *call);
 		*call = (struct lying_range) { liar, done, arg };
-		return vd_store_range(liar->inner, &old, done, arg) == VD_OK ? (free(call), VD_OK) : VD_UNAVAILABLE;
+		return vd_store_range(liar->inner, &old, done, arg) == VD_OK ? (free(call), VD_OK) :
+									       VD_UNAVAILABLE;
 	}
 	if (liar->lie == LIST_WITHOUT_A_KEY && status.current > 60) {
 		call = calloc(1, sizeof *call);
@@ -218,7 +237,8 @@ static vd_status liar_range(struct vd_store *store, const struct vd_range_reques
 	return vd_store_range(liar->inner, request, done, arg);
 }
 
-static void ignored(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void ignored(void *arg, vd_status status, const struct vd_txn_result *result,
+		    const struct vd_error *error)
 {
 	(void) arg;
 	(void) status;
@@ -226,16 +246,20 @@ static void ignored(void *arg, vd_status status, const struct vd_txn_result *res
 	(void) error;
 }
 
-static vd_status liar_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status liar_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+			  void *arg)
 {
 	struct liar	      *liar = liar_of(store);
 	struct vd_store_status status;
 
 	assert_status(vd_store_status_get(liar->inner, &status), VD_OK);
 	if (liar->lie == LOSE_A_WRITE && status.current > 60 && liar->lies == 0) {
-		struct vd_op_result  results[2] = { { .kind = VD_OP_PUT }, { .kind = VD_OP_PUT } };
-		struct vd_txn_result result = { .revision = status.current + 1, .succeeded = true, .results = results, .result_count = request->success_count };
-		struct vd_op	     op = { .kind = VD_OP_PUT, .key = K("/elsewhere"), .value = K("x") };
+		struct vd_op_result   results[2] = { { .kind = VD_OP_PUT }, { .kind = VD_OP_PUT } };
+		struct vd_txn_result  result = { .revision = status.current + 1,
+						 .succeeded = true,
+						 .results = results,
+						 .result_count = request->success_count };
+		struct vd_op	      op = { .kind = VD_OP_PUT, .key = K("/elsewhere"), .value = K("x") };
 		struct vd_txn_request elsewhere = { .success = &op, .success_count = 1 };
 
 		/* Acknowledged, at a revision that belongs to something else. */
@@ -266,15 +290,15 @@ static const struct vd_store_ops liar_ops = {
 /* ---- The world of a test ---- */
 
 struct world {
-	struct vd_env		*env;
-	struct vd_store		*inner, *chaos;
-	struct liar		 liar;
-	struct vdi_verify_run	*run;
-	unsigned		 violations, failures;
-	struct vdi_violation	 first;
-	struct vd_error		 failure;
+	struct vd_env		  *env;
+	struct vd_store		  *inner, *chaos;
+	struct liar		   liar;
+	struct vdi_verify_run	  *run;
+	unsigned		   violations, failures;
+	struct vdi_violation	   first;
+	struct vd_error		   failure;
 	struct vdi_verify_position position;
-	vd_mono			 until;
+	vd_mono			   until;
 };
 
 static void on_violation(void *arg, const struct vdi_violation *violation)
@@ -299,8 +323,16 @@ static bool one_by_one;
 static void world_init(struct world *world, uint64_t seed, enum lie lie, const struct chaos_options *chaos)
 {
 	struct vd_mvcc_options	  options = VD_MVCC_OPTIONS_INIT;
-	struct vdi_verify_options verify = { .prefix = K("/v/"), .write_prefix = K("/v/mine/"), .writers = 3, .one_by_one = one_by_one, .violated = on_violation, .failed = on_failure,
-					     .arg = world, .list_interval = VD_MS(300), .resume_interval = VD_MS(200), .progress_interval = VD_MS(250) };
+	struct vdi_verify_options verify = { .prefix = K("/v/"),
+					     .write_prefix = K("/v/mine/"),
+					     .writers = 3,
+					     .one_by_one = one_by_one,
+					     .violated = on_violation,
+					     .failed = on_failure,
+					     .arg = world,
+					     .list_interval = VD_MS(300),
+					     .resume_interval = VD_MS(200),
+					     .progress_interval = VD_MS(250) };
 
 	memset(world, 0, sizeof *world);
 	options.history_window = (vd_dur) { 0 };
@@ -351,7 +383,12 @@ static void pass(struct world *world, vd_dur time)
 
 static void a_right_store_is_right_through_every_trouble(void **state)
 {
-	static const struct chaos_options rough = { .delay = 100, .delay_max = VD_MS(40), .refuse = 60, .lose_answer = 60, .cut = 30, .stall = 100,
+	static const struct chaos_options rough = { .delay = 100,
+						    .delay_max = VD_MS(40),
+						    .refuse = 60,
+						    .lose_answer = 60,
+						    .cut = 30,
+						    .stall = 100,
 						    .refuse_watch = 200 };
 
 	(void) state;
@@ -400,7 +437,8 @@ static void compaction_is_no_violation(void **state)
 
 			pass(&world, VD_MS(200));
 			assert_status(vd_store_status_get(world.inner, &status), VD_OK);
-			if (status.current > status.compacted && vd_store_compact(world.inner, status.current, false, compacted, NULL) != VD_OK)
+			if (status.current > status.compacted &&
+			    vd_store_compact(world.inner, status.current, false, compacted, NULL) != VD_OK)
 				fail();
 		}
 		vdi_verify_run_position_get(world.run, &world.position);
@@ -500,7 +538,9 @@ static void it_leaves_nothing_behind(void **state)
 /* A store without ranges to delete; what is refused, and of what the answer is lost, is deleted again. */
 static void it_leaves_nothing_behind_key_by_key(void **state)
 {
-	static const struct chaos_options rough = { .delay = 100, .delay_max = VD_MS(40), .refuse = 200, .lose_answer = 100 };
+	static const struct chaos_options rough = {
+		.delay = 100, .delay_max = VD_MS(40), .refuse = 200, .lose_answer = 100
+	};
 
 	(void) state;
 	one_by_one = true;

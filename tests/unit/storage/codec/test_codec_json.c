@@ -1,4 +1,5 @@
-/* Values that a kube-apiserver stored: protobuf in storage/codec/codec_json.c, and how object.c, revision_cut.c, storage.c and the cacher live with them. */
+/* Values that a kube-apiserver stored: protobuf in storage/codec/codec_json.c, and how object.c,
+ * revision_cut.c, storage.c and the cacher live with them. */
 #include "cacher.h"
 #include "cacher_fixture.h"
 #include "k8s_proto.h"
@@ -8,9 +9,11 @@
 
 static const struct vd_field_spec fields[] = { { "spec.nodeName", ".spec.nodeName", NULL } };
 
-#define POD(app, node)                                                                                                           \
-	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\",\"namespace\":\"a\",\"uid\":\"u\",\"labels\":{\"app\":\"" app "\"}},"   \
-	"\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{}}],\"nodeName\":\"" node "\"},\"status\":{}}"
+#define POD(app, node)                                                                                       \
+	"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\",\"namespace\":\"a\",\"uid\":"  \
+	"\"u\",\"labels\":{\"app\":\"" app "\"}},"                                                           \
+	"\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{}}],\"nodeName\":\"" node                  \
+	"\"},\"status\":{}}"
 
 static const struct vd_bytes pod_key = { "/registry/pods/a/x", 18 };
 
@@ -22,8 +25,9 @@ static struct vd_bytes stored(struct vdi_buffer *buffer, const char *kind, const
 
 	vdi_buffer_init(buffer, 1 << 20);
 	mark = vdi_k8s_proto_envelope_begin(buffer, vd_bytes_of("v1"), vd_bytes_of(kind));
-	assert_status(vdi_k8s_proto_from_json(message ? message : vdi_k8s_kind_find(vd_bytes_of("v1"), vd_bytes_of("Pod")), vd_bytes_of(json), NULL, buffer,
-					      NULL),
+	assert_status(vdi_k8s_proto_from_json(
+			      message ? message : vdi_k8s_kind_find(vd_bytes_of("v1"), vd_bytes_of("Pod")),
+			      vd_bytes_of(json), NULL, buffer, NULL),
 		      VD_OK);
 	vdi_k8s_proto_envelope_end(buffer, mark);
 	assert_status(vdi_buffer_status(buffer), VD_OK);
@@ -73,11 +77,13 @@ static void h324_a_stored_protobuf_value_is_an_object(void **state)
 	vd_kv_unref(kv);
 	kv = vd_object_kv(object);
 	assert_value(kv, POD("web", "n1"));
-	assert_true(kv->create_rev == 7 && kv->mod_rev == 42 && kv->version == 3 && kv->lease == 5 && kv->sub == 1);
+	assert_true(kv->create_rev == 7 && kv->mod_rev == 42 && kv->version == 3 && kv->lease == 5 &&
+		    kv->sub == 1);
 	assert_true(vd_bytes_equal(vd_object_key(object), pod_key));
 	assert_true(vd_bytes_equal(vd_object_name(object), vd_bytes_of("x")));
 	assert_true(vd_bytes_equal(vd_object_field(object, 0), vd_bytes_of("n1")));
-	assert_true(vd_object_label_get(object, vd_bytes_of("app"), &app) && vd_bytes_equal(app, vd_bytes_of("web")));
+	assert_true(vd_object_label_get(object, vd_bytes_of("app"), &app) &&
+		    vd_bytes_equal(app, vd_bytes_of("web")));
 	vd_object_json(object, 42, &json);
 	assert_true(vd_bytes_equal(json.piece[1], vd_bytes_of("\"resourceVersion\":\"42\",")));
 	vd_object_unref(object);
@@ -120,24 +126,31 @@ static void r221_what_cannot_be_read_says_why(void **state)
 
 	(void) state;
 	value = stored(&buffer, "Widget", POD("web", "n1"));
-	assert_undecodable(codec, value, "v1 Widget a/x is stored as protobuf, and there is no table for that kind");
+	assert_undecodable(codec, value,
+			   "v1 Widget a/x is stored as protobuf, and there is no table for that kind");
 	vdi_buffer_fini(&buffer);
 	value = stored(&buffer, "Pod", POD("web", "n1"));
 	value.size -= 10;
-	assert_undecodable(codec, value, "stored as protobuf: malformed protobuf: the envelope is damaged or cut off");
+	assert_undecodable(codec, value,
+			   "stored as protobuf: malformed protobuf: the envelope is damaged or cut off");
 	vdi_buffer_fini(&buffer);
-	assert_undecodable(codec, (struct vd_bytes) { "k8s\0\x0a\xff\x01", 7 }, "stored as protobuf: malformed protobuf");
+	assert_undecodable(codec, (struct vd_bytes) { "k8s\0\x0a\xff\x01", 7 },
+			   "stored as protobuf: malformed protobuf");
 	assert_undecodable(codec, (struct vd_bytes) { "k8s:enc:aescbc:v1:key1:\x01\x02\xff{", 27 },
-			   "the value is encrypted (k8s:enc:aescbc:v1:key1:): only a kube-apiserver that has the key can read it");
+			   "the value is encrypted (k8s:enc:aescbc:v1:key1:): only a kube-apiserver that has "
+			   "the key can read it");
 	assert_undecodable(codec, vd_bytes_of("k8s:enc:"), "the value is encrypted (k8s:enc:)");
-	/* What is shown is letters, digits, '-' and ':' up to the last colon before any other byte, and never more than 80 bytes. */
+	/* What is shown is letters, digits, '-' and ':' up to the last colon before any other byte, and never
+	 * more than 80 bytes. */
 	for (int byte = 0; byte < 256; byte++) {
 		char text[] = "k8s:enc:p:v1:k ey:x:", expected[64];
-		bool is_shown = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '-' || byte == ':';
+		bool is_shown = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+				(byte >= 'A' && byte <= 'Z') || byte == '-' || byte == ':';
 
 		text[14] = (char) byte;
 		if (is_shown)
-			snprintf(expected, sizeof expected, "the value is encrypted (k8s:enc:p:v1:k%cey:x:): only", byte);
+			snprintf(expected, sizeof expected,
+				 "the value is encrypted (k8s:enc:p:v1:k%cey:x:): only", byte);
 		else
 			strcpy(expected, "the value is encrypted (k8s:enc:p:v1:): only");
 		assert_undecodable(codec, vd_bytes_of(text), expected);
@@ -149,7 +162,8 @@ static void r221_what_cannot_be_read_says_why(void **state)
 		memcpy(text, "k8s:enc:", 8);
 		text[colon] = ':';
 		text[100] = 0;
-		snprintf(expected, sizeof expected, "the value is encrypted (%.*s): only", colon < 80 ? (int) colon + 1 : 8, text);
+		snprintf(expected, sizeof expected, "the value is encrypted (%.*s): only",
+			 colon < 80 ? (int) colon + 1 : 8, text);
 		assert_undecodable(codec, vd_bytes_of(text), expected);
 	}
 	vd_codec_free(codec);
@@ -163,13 +177,20 @@ static void r105_what_is_written_is_json_without_a_revision(void **state)
 	struct vd_error	  error;
 
 	(void) state;
-	assert_status(vdi_revision_cut_kv(codec, pod_key, stored(&buffer, "Pod", "{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"4\"}}"), false, &kv, NULL),
+	assert_status(vdi_revision_cut_kv(codec, pod_key,
+					  stored(&buffer, "Pod",
+						 "{\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"4\"}}"),
+					  false, &kv, NULL),
 		      VD_OK);
-	assert_value(kv, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\"},\"spec\":{\"containers\":null},\"status\":{}}");
+	assert_value(kv, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"x\"},\"spec\":{"
+			 "\"containers\":null},\"status\":{}}");
 	kv = vd_kv_unref(kv);
-	assert_status(vdi_revision_cut_kv(codec, pod_key, vdi_buffer_bytes(&buffer), true, &kv, &error), VD_REVISION_ON_CREATE);
+	assert_status(vdi_revision_cut_kv(codec, pod_key, vdi_buffer_bytes(&buffer), true, &kv, &error),
+		      VD_REVISION_ON_CREATE);
 	vdi_buffer_fini(&buffer);
-	assert_status(vdi_revision_cut_kv(codec, pod_key, stored(&buffer, "Widget", "{}"), false, &kv, &error), VD_BAD_REQUEST);
+	assert_status(
+		vdi_revision_cut_kv(codec, pod_key, stored(&buffer, "Widget", "{}"), false, &kv, &error),
+		VD_BAD_REQUEST);
 	vdi_buffer_fini(&buffer);
 	vd_codec_free(codec);
 }
@@ -181,7 +202,8 @@ static vd_rev put_stored(struct cacher_fixture *f, const char *json)
 	struct vdi_buffer buffer;
 	vd_rev		  revision = 0;
 
-	assert_status(vd_store_put_wait(f->store, pod_key, stored(&buffer, "Pod", json), &revision, NULL), VD_OK);
+	assert_status(vd_store_put_wait(f->store, pod_key, stored(&buffer, "Pod", json), &revision, NULL),
+		      VD_OK);
 	vdi_buffer_fini(&buffer);
 	cacher_fixture_settle(f);
 	return revision;
@@ -203,9 +225,9 @@ static void r219_watches_see_protobuf_and_json_alike(void **state)
 	assert_status(recorder_open(&f, &web, &by_app, NULL), VD_OK);
 	assert_status(recorder_open(&f, &on_n1, &by_node, NULL), VD_OK);
 	cacher_fixture_settle(&f);
-	put_stored(&f, POD("web", "n2"));      /* leaves the node: the previous value is protobuf */
-	put_pod(&f, "a", "x", "web", "n1");    /* JSON over protobuf */
-	put_stored(&f, POD("db", "n1"));       /* protobuf over JSON; leaves the label */
+	put_stored(&f, POD("web", "n2"));   /* leaves the node: the previous value is protobuf */
+	put_pod(&f, "a", "x", "web", "n1"); /* JSON over protobuf */
+	put_stored(&f, POD("db", "n1"));    /* protobuf over JSON; leaves the label */
 	delete_pod(&f, "a", "x");
 	cacher_fixture_settle(&f);
 	assert_string_equal(recorder_text(&web), "+a/x@2 ~a/x@3 ~a/x@4 -a/x@5");
@@ -235,7 +257,8 @@ struct change {
 	char	    text[1024];
 };
 
-static vd_status on_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status on_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+			   int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	struct change  *change = arg;
 	struct vd_bytes value = vd_kv_value(vd_object_kv(current));
@@ -247,7 +270,8 @@ static vd_status on_update(void *arg, struct vd_object *current, struct vd_bytes
 	return VD_OK;
 }
 
-static void on_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void on_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		      const struct vd_error *error)
 {
 	struct change *change = arg;
 
@@ -263,11 +287,14 @@ static bool is_done(void *arg)
 	return ((struct change *) arg)->done;
 }
 
-static vd_rev update(struct cacher_fixture *f, struct vdi_storage *storage, struct change *change, struct vd_object *suggestion, const char *value)
+static vd_rev update(struct cacher_fixture *f, struct vdi_storage *storage, struct change *change,
+		     struct vd_object *suggestion, const char *value)
 {
 	change->value = value;
 	change->done = false;
-	assert_status(vdi_storage_update(storage, pod_key, false, NULL, suggestion, on_update, on_object, change), VD_OK);
+	assert_status(
+		vdi_storage_update(storage, pod_key, false, NULL, suggestion, on_update, on_object, change),
+		VD_OK);
 	assert_true(vdi_sim_run_until(f->env, is_done, change, VD_SECONDS(60)));
 	return change->revision;
 }

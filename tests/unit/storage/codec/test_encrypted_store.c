@@ -1,4 +1,5 @@
-/* Unit tests of storage/codec/encrypted_store.c and value_cipher.c: what lies in the inner store, what readers get, and what is refused. */
+/* Unit tests of storage/codec/encrypted_store.c and value_cipher.c: what lies in the inner store, what
+ * readers get, and what is refused. */
 #include "vdtest.h"
 
 #include <vedette/encryption.h>
@@ -12,10 +13,22 @@
 #include "storage.h"
 #include "value_cipher.h"
 
-#define K(text)	 vd_bytes_of(text)
-#define SECRET	 "/registry/secrets/a/b"
-#define NEW_KEY	 { { "new", 3 }, { "0123456789abcdef0123456789abcdef", 32 } }
-#define OLD_KEY	 { { "old", 3 }, { "fedcba9876543210", 16 } }
+#define K(text) vd_bytes_of(text)
+#define SECRET "/registry/secrets/a/b"
+#define NEW_KEY                                                                                              \
+	{                                                                                                    \
+		{ "new", 3 },                                                                                \
+		{                                                                                            \
+			"0123456789abcdef0123456789abcdef", 32                                               \
+		}                                                                                            \
+	}
+#define OLD_KEY                                                                                              \
+	{                                                                                                    \
+		{ "old", 3 },                                                                                \
+		{                                                                                            \
+			"fedcba9876543210", 16                                                               \
+		}                                                                                            \
+	}
 #define GCM_HEAD "k8s:enc:aesgcm:v1:"
 
 struct world {
@@ -44,8 +57,10 @@ static void world_fini(struct world *world)
 	vd_env_free(world->env);
 }
 
-static const struct vd_encryption_key new_then_old[] = { NEW_KEY, OLD_KEY };
-static const struct vd_encryption_rule secrets = { .prefix = { "/registry/secrets/", 18 }, .keys = new_then_old, .key_count = 2 };
+static const struct vd_encryption_key  new_then_old[] = { NEW_KEY, OLD_KEY };
+static const struct vd_encryption_rule secrets = { .prefix = { "/registry/secrets/", 18 },
+						   .keys = new_then_old,
+						   .key_count = 2 };
 
 static void put(struct vd_store *store, const char *key, const char *value)
 {
@@ -92,14 +107,17 @@ static void r145_values_are_encrypted_at_rest(void **state)
 	world_fini(&world);
 }
 
-/* Made by another implementation of AES-256-GCM: nonce "abcdefghijkl", the key of the record authenticated. */
+/* Made by another implementation of AES-256-GCM: nonce "abcdefghijkl", the key of the record
+ * authenticated. */
 static void r145_the_format_is_that_of_kubernetes(void **state)
 {
-	static const unsigned char sealed[] = { 0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68, 0x69, 0x6a, 0x6b, 0x6c, 0x12, 0xee, 0xa8, 0x9d, 0xf1, 0xd4,
-						0x10, 0x25, 0xe2, 0xa7, 0x24, 0x62, 0xf5, 0xa3, 0x69, 0x34, 0x9e, 0x88, 0x5a, 0x8e, 0xe3, 0xbd, 0x4f };
-	char		value[sizeof GCM_HEAD + 4 + sizeof sealed];
-	struct vd_bytes bytes = { value, sizeof GCM_HEAD - 1 + 4 + sizeof sealed };
-	struct world	world;
+	static const unsigned char sealed[] = { 0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68, 0x69,
+						0x6a, 0x6b, 0x6c, 0x12, 0xee, 0xa8, 0x9d, 0xf1, 0xd4,
+						0x10, 0x25, 0xe2, 0xa7, 0x24, 0x62, 0xf5, 0xa3, 0x69,
+						0x34, 0x9e, 0x88, 0x5a, 0x8e, 0xe3, 0xbd, 0x4f };
+	char			   value[sizeof GCM_HEAD + 4 + sizeof sealed];
+	struct vd_bytes		   bytes = { value, sizeof GCM_HEAD - 1 + 4 + sizeof sealed };
+	struct world		   world;
 
 	(void) state;
 	memcpy(value, GCM_HEAD "new:", sizeof GCM_HEAD + 4 - 1);
@@ -114,11 +132,13 @@ static void r145_the_format_is_that_of_kubernetes(void **state)
 	world_fini(&world);
 }
 
-/* A value that cannot be decrypted is returned as it is stored, byte by byte; one without the mark of encryption is replaced by a
- * notice. No part of either is taken for plaintext. */
+/* A value that cannot be decrypted is returned as it is stored, byte by byte; one without the mark of
+ * encryption is replaced by a notice. No part of either is taken for plaintext. */
 static void expect_refused(struct world *world, struct vd_bytes value)
 {
-	struct vd_bytes expected = vd_bytes_has_prefix(value, K("k8s:enc:")) ? value : K("(vedette: this value is not encrypted)");
+	struct vd_bytes expected = vd_bytes_has_prefix(value, K("k8s:enc:")) ?
+					   value :
+					   K("(vedette: this value is not encrypted)");
 	struct vd_kv   *kv;
 
 	assert_status(vd_store_put_wait(world->inner, K(SECRET), value, NULL, NULL), VD_OK);
@@ -158,7 +178,8 @@ static double transformations(struct world *world, const char *labels)
 	double		  value;
 	char		  start[128];
 
-	(void) snprintf(start, sizeof start, "apiserver_storage_transformation_operations_total{%s} ", labels);
+	(void) snprintf(start, sizeof start, "apiserver_storage_transformation_operations_total{%s} ",
+			labels);
 	vdi_buffer_init(&page, SIZE_MAX);
 	assert_status(vdi_metrics_render(vdi_env_metrics(world->env), &page), VD_OK);
 	vdi_buffer_append_char(&page, 0);
@@ -171,8 +192,9 @@ static double transformations(struct world *world, const char *labels)
 /* What is encrypted, decrypted and refused is counted, what no rule covers is not. */
 static void r145_transformations_are_counted(void **state)
 {
-	static const char read[] = "status=\"OK\",transformation_type=\"from_storage\"", written[] = "status=\"OK\",transformation_type=\"to_storage\"";
-	struct world	  world;
+	static const char read[] = "status=\"OK\",transformation_type=\"from_storage\"",
+			  written[] = "status=\"OK\",transformation_type=\"to_storage\"";
+	struct world world;
 
 	(void) state;
 	world_init(&world);
@@ -202,20 +224,49 @@ static void stale_values_are_told(void **state)
 		bool			  plain_is_stale, old_is_stale, new_is_stale;
 	} rows[] = {
 		{ { .keys = old, .key_count = 1 }, GCM_HEAD "old:", false, true, false, false, false, false },
-		{ { .keys = new_then_old, .key_count = 2 }, GCM_HEAD "new:", false, true, true, false, true, false },
-		{ { .keys = old, .key_count = 1, .reads_plain = true }, GCM_HEAD "old:", true, true, false, true, false, false },
-		{ { .keys = new_then_old, .key_count = 2, .writes_plain = true }, "{", true, true, true, false, true, true },
-		{ { .writes_plain = true, .reads_plain = true }, "{", true, false, false, false, false, false },
+		{ { .keys = new_then_old, .key_count = 2 },
+		  GCM_HEAD "new:",
+		  false,
+		  true,
+		  true,
+		  false,
+		  true,
+		  false },
+		{ { .keys = old, .key_count = 1, .reads_plain = true },
+		  GCM_HEAD "old:",
+		  true,
+		  true,
+		  false,
+		  true,
+		  false,
+		  false },
+		{ { .keys = new_then_old, .key_count = 2, .writes_plain = true },
+		  "{",
+		  true,
+		  true,
+		  true,
+		  false,
+		  true,
+		  true },
+		{ { .writes_plain = true, .reads_plain = true },
+		  "{",
+		  true,
+		  false,
+		  false,
+		  false,
+		  false,
+		  false },
 	};
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		static const char *const	keys[] = { "plain", "old", "new" };
-		const bool			reads[] = { rows[i].reads_plain, rows[i].reads_old, rows[i].reads_new };
-		const bool			stale[] = { rows[i].plain_is_stale, rows[i].old_is_stale, rows[i].new_is_stale };
-		const struct vd_encryption_rule with_old = { .keys = old, .key_count = 1 }, with_new = { .keys = new_then_old, .key_count = 1 };
-		struct vdi_value_cipher	       *cipher;
-		struct world			world;
+		static const char *const keys[] = { "plain", "old", "new" };
+		const bool reads[] = { rows[i].reads_plain, rows[i].reads_old, rows[i].reads_new };
+		const bool stale[] = { rows[i].plain_is_stale, rows[i].old_is_stale, rows[i].new_is_stale };
+		const struct vd_encryption_rule with_old = { .keys = old, .key_count = 1 },
+						with_new = { .keys = new_then_old, .key_count = 1 };
+		struct vdi_value_cipher *cipher;
+		struct world		 world;
 
 		world_init(&world);
 		put(world.inner, "plain", "{}");
@@ -223,10 +274,14 @@ static void stale_values_are_told(void **state)
 			char   room[VDI_CIPHER_OVERHEAD + 2];
 			size_t size;
 
-			assert_status(vdi_value_cipher_new(j == 1 ? &with_old : &with_new, 1, &cipher, NULL), VD_OK);
-			assert_status(vdi_value_cipher_encrypt(cipher, K(keys[j]), K("{}"), room, &size), VD_OK);
+			assert_status(vdi_value_cipher_new(j == 1 ? &with_old : &with_new, 1, &cipher, NULL),
+				      VD_OK);
+			assert_status(vdi_value_cipher_encrypt(cipher, K(keys[j]), K("{}"), room, &size),
+				      VD_OK);
 			vdi_value_cipher_unref(cipher);
-			assert_status(vd_store_put_wait(world.inner, K(keys[j]), (struct vd_bytes) { room, size }, NULL, NULL), VD_OK);
+			assert_status(vd_store_put_wait(world.inner, K(keys[j]),
+							(struct vd_bytes) { room, size }, NULL, NULL),
+				      VD_OK);
 		}
 		assert_status(open_encrypted(&world, &rows[i].rule, 1), VD_OK);
 		for (size_t j = 0; j < 3; j++) {
@@ -236,7 +291,8 @@ static void stale_values_are_told(void **state)
 				fail_msg("row %zu: %s is %sstale", i, keys[j], stale[j] ? "not " : "");
 		}
 		put(world.store, "written", "{}");
-		assert_memory_equal(value_of(world.inner, "written"), rows[i].written, strlen(rows[i].written));
+		assert_memory_equal(value_of(world.inner, "written"), rows[i].written,
+				    strlen(rows[i].written));
 		world_fini(&world);
 	}
 }
@@ -248,7 +304,11 @@ static void no_ready(void *arg)
 
 static void watches_show_plain_values_and_previous_ones(void **state)
 {
-	struct vd_store_watch_request request = { .key = K("/registry/"), .range_end = K("/registry0"), .start_revision = 2, .previous = true, .ready = no_ready };
+	struct vd_store_watch_request request = { .key = K("/registry/"),
+						  .range_end = K("/registry0"),
+						  .start_revision = 2,
+						  .previous = true,
+						  .ready = no_ready };
 	struct vd_store_watch	     *watch;
 	struct vd_store_batch	      batch;
 	struct world		      world;
@@ -278,12 +338,14 @@ static void watches_show_plain_values_and_previous_ones(void **state)
 static void long_reads_show_plain_values(void **state)
 {
 	struct part_options	       options = { .part_len = 2 };
-	struct vd_store_stream_request request = { .range = { .key = K("/registry/"), .range_end = K("/registry0") }, .ready = no_ready };
-	struct vd_store_stream	      *stream;
-	struct vd_store_part	       part;
-	struct vd_error		       error = { 0 };
-	struct vd_store		      *mvcc, *parts;
-	struct world		       world;
+	struct vd_store_stream_request request = {
+		.range = { .key = K("/registry/"), .range_end = K("/registry0") }, .ready = no_ready
+	};
+	struct vd_store_stream *stream;
+	struct vd_store_part	part;
+	struct vd_error		error = { 0 };
+	struct vd_store	       *mvcc, *parts;
+	struct world		world;
 
 	(void) state;
 	world_init(&world);
@@ -327,7 +389,8 @@ static void long_reads_show_plain_values(void **state)
 		assert_status(vd_store_stream_open(world.store, &request, &stream), VD_OK);
 	}
 	vd_store_stream_close(stream);
-	request.range = (struct vd_range_request) { .key = K("/registry/pods/"), .range_end = K("/registry/pods0") };
+	request.range =
+		(struct vd_range_request) { .key = K("/registry/pods/"), .range_end = K("/registry/pods0") };
 	assert_status(vd_store_stream_open(world.store, &request, &stream), VD_OK);
 	assert_ptr_equal(stream->store, parts);
 	vd_store_stream_close(stream);
@@ -341,10 +404,12 @@ static void long_reads_show_plain_values(void **state)
 static void long_reads_may_be_refused(void **state)
 {
 	struct part_options	       options = { .part_len = 2, .is_refused = true };
-	struct vd_store_stream_request request = { .range = { .key = K("/registry/"), .range_end = K("/registry0") }, .ready = no_ready };
-	struct vd_store_stream	      *stream = NULL;
-	struct vd_store		      *mvcc, *parts;
-	struct world		       world;
+	struct vd_store_stream_request request = {
+		.range = { .key = K("/registry/"), .range_end = K("/registry0") }, .ready = no_ready
+	};
+	struct vd_store_stream *stream = NULL;
+	struct vd_store	       *mvcc, *parts;
+	struct world		world;
 
 	(void) state;
 	world_init(&world);
@@ -365,7 +430,8 @@ struct answered {
 	char	  text[512];
 };
 
-static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void on_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		   const struct vd_error *error)
 {
 	struct answered *answered = arg;
 
@@ -375,22 +441,30 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 	if (status != VD_OK)
 		return;
 	for (size_t i = 0; i < result->result_count; i++) {
-		const struct vd_op_result *one = result->results[i].kind == VD_OP_TXN ? &result->results[i].txn->results[0] : &result->results[i];
-		const struct vd_kv	  *kv = one->kind == VD_OP_RANGE ? one->range.kvs[0] : one->previous_count ? one->previous[0] : NULL;
+		const struct vd_op_result *one = result->results[i].kind == VD_OP_TXN ?
+							 &result->results[i].txn->results[0] :
+							 &result->results[i];
+		const struct vd_kv	  *kv = one->kind == VD_OP_RANGE ? one->range.kvs[0] :
+						one->previous_count	 ? one->previous[0] :
+									   NULL;
 		size_t			   size = strlen(answered->text);
 
-		snprintf(answered->text + size, sizeof answered->text - size, "%s%.*s", size ? " " : "", kv ? (int) kv->value_size : 1, kv ? kv->data + kv->key_size : "-");
+		snprintf(answered->text + size, sizeof answered->text - size, "%s%.*s", size ? " " : "",
+			 kv ? (int) kv->value_size : 1, kv ? kv->data + kv->key_size : "-");
 	}
 }
 
 static void transactions_are_encrypted_at_every_depth(void **state)
 {
-	struct vd_op	      inner_ops[] = { { .kind = VD_OP_PUT, .key = K("/registry/secrets/x/y"), .value = K("deep"), .previous = true } };
+	struct vd_op inner_ops[] = {
+		{ .kind = VD_OP_PUT, .key = K("/registry/secrets/x/y"), .value = K("deep"), .previous = true }
+	};
 	struct vd_txn_request inner_txn = { .success = inner_ops, .success_count = 1 };
-	struct vd_op	      ops[] = { { .kind = VD_OP_PUT, .key = K(SECRET), .value = K("two"), .previous = true },
-					{ .kind = VD_OP_TXN, .txn = &inner_txn },
-					{ .kind = VD_OP_RANGE, .range = { .key = K(SECRET) } } };
-	struct vd_compare     compare = { VD_COMPARE_VALUE, VD_COMPARE_EQUAL, K(SECRET), VD_BYTES_NONE, 0, K("two") };
+	struct vd_op ops[] = { { .kind = VD_OP_PUT, .key = K(SECRET), .value = K("two"), .previous = true },
+			       { .kind = VD_OP_TXN, .txn = &inner_txn },
+			       { .kind = VD_OP_RANGE, .range = { .key = K(SECRET) } } };
+	struct vd_compare     compare = { VD_COMPARE_VALUE, VD_COMPARE_EQUAL, K(SECRET), VD_BYTES_NONE, 0,
+					  K("two") };
 	struct vd_txn_request request = { .success = ops, .success_count = 3 };
 	struct answered	      answered = { 0 };
 	struct world	      world;
@@ -413,9 +487,13 @@ static void transactions_are_encrypted_at_every_depth(void **state)
 
 static void rules_are_checked(void **state)
 {
-	static const struct vd_encryption_key colon[] = { { { "a:b", 3 }, { "0123456789abcdef", 16 } } }, nameless[] = { { { "", 0 }, { "0123456789abcdef", 16 } } },
+	static const struct vd_encryption_key colon[] = { { { "a:b", 3 }, { "0123456789abcdef", 16 } } },
+					      nameless[] = { { { "", 0 }, { "0123456789abcdef", 16 } } },
 					      small[] = { { { "a", 1 }, { "0123456789abcde", 15 } } };
-	const struct vd_encryption_rule rules[] = { { .keys = colon, .key_count = 1 }, { .keys = nameless, .key_count = 1 }, { .keys = small, .key_count = 1 }, { .key_count = 0 } };
+	const struct vd_encryption_rule rules[] = { { .keys = colon, .key_count = 1 },
+						    { .keys = nameless, .key_count = 1 },
+						    { .keys = small, .key_count = 1 },
+						    { .key_count = 0 } };
 	struct world			world;
 
 	(void) state;
@@ -423,14 +501,20 @@ static void rules_are_checked(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rules); i++) {
 		struct vd_error error = { 0 };
 
-		assert_status(vd_store_open_encrypted(world.env, world.inner, &rules[i], 1, &world.store, &error), VD_INVALID_ARGUMENT);
+		assert_status(
+			vd_store_open_encrypted(world.env, world.inner, &rules[i], 1, &world.store, &error),
+			VD_INVALID_ARGUMENT);
 		assert_true(strlen(error.message) > 20);
 	}
 	/* Each of what is needed. */
-	assert_status(vd_store_open_encrypted(NULL, world.inner, &secrets, 1, &world.store, NULL), VD_INVALID_ARGUMENT);
-	assert_status(vd_store_open_encrypted(world.env, NULL, &secrets, 1, &world.store, NULL), VD_INVALID_ARGUMENT);
-	assert_status(vd_store_open_encrypted(world.env, world.inner, NULL, 1, &world.store, NULL), VD_INVALID_ARGUMENT);
-	assert_status(vd_store_open_encrypted(world.env, world.inner, &secrets, 1, NULL, NULL), VD_INVALID_ARGUMENT);
+	assert_status(vd_store_open_encrypted(NULL, world.inner, &secrets, 1, &world.store, NULL),
+		      VD_INVALID_ARGUMENT);
+	assert_status(vd_store_open_encrypted(world.env, NULL, &secrets, 1, &world.store, NULL),
+		      VD_INVALID_ARGUMENT);
+	assert_status(vd_store_open_encrypted(world.env, world.inner, NULL, 1, &world.store, NULL),
+		      VD_INVALID_ARGUMENT);
+	assert_status(vd_store_open_encrypted(world.env, world.inner, &secrets, 1, NULL, NULL),
+		      VD_INVALID_ARGUMENT);
 	assert_null(world.store);
 	/* No rules at all: everything passes. */
 	assert_status(vd_store_open_encrypted(world.env, world.inner, NULL, 0, &world.store, NULL), VD_OK);
@@ -441,7 +525,11 @@ static void rules_are_checked(void **state)
 
 static bool live_through(uint64_t nth)
 {
-	struct vd_store_watch_request request = { .key = K("/registry/"), .range_end = K("/registry0"), .start_revision = 2, .previous = true, .ready = no_ready };
+	struct vd_store_watch_request request = { .key = K("/registry/"),
+						  .range_end = K("/registry0"),
+						  .start_revision = 2,
+						  .previous = true,
+						  .ready = no_ready };
 	struct vd_store_watch	     *watch = NULL;
 	struct vd_store_batch	      batch;
 	struct vd_kv		     *kv = NULL;
@@ -451,14 +539,16 @@ static bool live_through(uint64_t nth)
 	world_init(&world);
 	put(world.inner, "/registry/x", "1");
 	vdi_alloc_fail_nth(nth, 1);
-	if (open_encrypted(&world, &secrets, 1) == VD_OK && vd_store_put_wait(world.store, K(SECRET), K("one"), NULL, NULL) == VD_OK) {
+	if (open_encrypted(&world, &secrets, 1) == VD_OK &&
+	    vd_store_put_wait(world.store, K(SECRET), K("one"), NULL, NULL) == VD_OK) {
 		struct vd_error error = { 0 };
 		vd_status	status = vd_store_get_wait(world.store, K(SECRET), &kv, &error);
 
 		assert_status(error.code, status);
 		if (status == VD_OK)
 			assert_true(vd_bytes_equal(vd_kv_value(kv), K("one")));
-		if (vd_store_watch_open(world.store, &request, &watch, NULL) == VD_OK && vd_store_watch_next(watch, 9, &batch, NULL) == VD_OK)
+		if (vd_store_watch_open(world.store, &request, &watch, NULL) == VD_OK &&
+		    vd_store_watch_next(watch, 9, &batch, NULL) == VD_OK)
 			assert_int_equal(batch.event_count, 2);
 	}
 	failed = vdi_alloc_failed();

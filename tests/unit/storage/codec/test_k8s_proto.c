@@ -1,4 +1,5 @@
-/* Unit tests of storage/codec/k8s_proto_decode.c, k8s_proto_encode.c and k8s_proto_table.c. The vectors were made by Go's own libraries. */
+/* Unit tests of storage/codec/k8s_proto_decode.c, k8s_proto_encode.c and k8s_proto_table.c. The vectors were
+ * made by Go's own libraries. */
 #include "vdtest.h"
 
 #include "base64.h"
@@ -40,14 +41,16 @@ static void assert_text(const struct vdi_buffer *out, const char *text)
 
 static const struct vdi_k8s_message *message_of(const char *api_version, const char *kind)
 {
-	const struct vdi_k8s_message *message = vdi_k8s_kind_find(vd_bytes_of(api_version), vd_bytes_of(kind));
+	const struct vdi_k8s_message *message =
+		vdi_k8s_kind_find(vd_bytes_of(api_version), vd_bytes_of(kind));
 
 	assert_non_null(message);
 	return message;
 }
 
 /* An envelope around raw. */
-static void wrap(struct vdi_buffer *out, const char *api_version, const char *kind, const struct vdi_buffer *raw)
+static void wrap(struct vdi_buffer *out, const char *api_version, const char *kind,
+		 const struct vdi_buffer *raw)
 {
 	size_t mark;
 
@@ -107,9 +110,12 @@ static void h328_there_and_back_again(void **state)
 		const char *space = strchr(vectors[i].kind, ' ');
 		char	    api_version[64];
 
-		snprintf(api_version, sizeof api_version, "%.*s", (int) (space - vectors[i].kind), vectors[i].kind);
+		snprintf(api_version, sizeof api_version, "%.*s", (int) (space - vectors[i].kind),
+			 vectors[i].kind);
 		vdi_buffer_clear(&b->raw);
-		assert_status(vdi_k8s_proto_from_json(message_of(api_version, space + 1), vd_bytes_of(vectors[i].json), NULL, &b->raw, NULL), VD_OK);
+		assert_status(vdi_k8s_proto_from_json(message_of(api_version, space + 1),
+						      vd_bytes_of(vectors[i].json), NULL, &b->raw, NULL),
+			      VD_OK);
 		wrap(&b->proto, api_version, space + 1, &b->raw);
 		assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
 		assert_text(&b->json, vectors[i].json);
@@ -129,7 +135,8 @@ static void h329_cut_off_bytes_are_errors_or_another_object(void **state)
 
 			memcpy(copy, whole.data, size);
 			if (to_json((struct vd_bytes) { copy, size }, &b->json, &error) == VD_OK)
-				assert_status(vdi_json_validate(vdi_buffer_bytes(&b->json), NULL, NULL), VD_OK); /* the ends of the envelope are optional */
+				assert_status(vdi_json_validate(vdi_buffer_bytes(&b->json), NULL, NULL),
+					      VD_OK); /* the ends of the envelope are optional */
 			else {
 				assert_int_equal(b->json.size, 0);
 				assert_true(error.message[0]);
@@ -154,7 +161,8 @@ static void r697_h325_envelopes_are_checked(void **state)
 	/* nothing in it: an object of no kind */
 	assert_status(to_json((struct vd_bytes) { "k8s\0", 4 }, &b->json, &error), VD_UNSUPPORTED);
 	/* content in another encoding */
-	assert_status(to_json((struct vd_bytes) { "k8s\0\x1a\x04gzip", 10 }, &b->json, &error), VD_BAD_REQUEST);
+	assert_status(to_json((struct vd_bytes) { "k8s\0\x1a\x04gzip", 10 }, &b->json, &error),
+		      VD_BAD_REQUEST);
 	assert_non_null(strstr(error.message, "gzip"));
 	assert_status(to_json((struct vd_bytes) { "k8s\0\x22\x03"
 						  "a/b",
@@ -195,7 +203,8 @@ static void h323_delete_options_of_every_group(void **state)
 	vdi_k8s_proto_bytes(&b->raw, 4, vd_bytes_of("Background"));
 	wrap(&b->proto, "apps/v1", "DeleteOptions", &b->raw);
 	assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
-	assert_text(&b->json, "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"apps/v1\",\"gracePeriodSeconds\":0,\"propagationPolicy\":\"Background\"}");
+	assert_text(&b->json, "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"apps/"
+			      "v1\",\"gracePeriodSeconds\":0,\"propagationPolicy\":\"Background\"}");
 }
 
 static void namespace_of(struct buffers *b, const char *raw, size_t size)
@@ -212,8 +221,10 @@ static void h329_unknown_fields_are_skipped(void **state)
 {
 	struct buffers *b = *state;
 
-	/* a varint, 8 bytes, bytes, a group with a group and bytes in it, 4 bytes; then metadata {1 "a"}, and inside of it a number 99 */
-	NAMESPACE(b, "\x50\x01\x51\x01\x02\x03\x04\x05\x06\x07\x08\x52\x02zz\x53\x5b\x08\x01\x12\x01x\x5c\x54\x55\x01\x02\x03\x04"
+	/* a varint, 8 bytes, bytes, a group with a group and bytes in it, 4 bytes; then metadata {1 "a"}, and
+	 * inside of it a number 99 */
+	NAMESPACE(b, "\x50\x01\x51\x01\x02\x03\x04\x05\x06\x07\x08\x52\x02zz\x53\x5b\x08\x01\x12\x01x\x5c\x54"
+		     "\x55\x01\x02\x03\x04"
 		     "\x0a\x06\x0a\x01"
 		     "a\x98\x06\x01");
 	assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
@@ -227,21 +238,21 @@ static void h329_what_is_no_message_is_an_error(void **state)
 		size_t	    size;
 		const char *why;
 	} rows[] = {
-		{ "\x08\x01", 2, "metadata" },			  /* a number where a message belongs */
-		{ "\x0a\x02\x08\x01", 4, "name" },		  /* a number where a string belongs */
-		{ "\x0a\x02\x3a\x00", 4, "generation" },		  /* bytes where a number belongs */
-		{ "\x0a\x05\x0a\x01", 4, "cut off" },		  /* longer than there is */
+		{ "\x08\x01", 2, "metadata" },		 /* a number where a message belongs */
+		{ "\x0a\x02\x08\x01", 4, "name" },	 /* a number where a string belongs */
+		{ "\x0a\x02\x3a\x00", 4, "generation" }, /* bytes where a number belongs */
+		{ "\x0a\x05\x0a\x01", 4, "cut off" },	 /* longer than there is */
 		{ "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11, "cut off" },
-		{ "\x02\x00", 2, "cut off" },			  /* field number 0 */
-		{ "\x0e", 1, "cut off" },				  /* wire type 6 */
-		{ "\x0c", 1, "cut off" },				  /* the end of no group */
-		{ "\x55\x01\x02\x03", 4, "cut off" },		  /* 4 bytes that are 3 */
+		{ "\x02\x00", 2, "cut off" },			      /* field number 0 */
+		{ "\x0e", 1, "cut off" },			      /* wire type 6 */
+		{ "\x0c", 1, "cut off" },			      /* the end of no group */
+		{ "\x55\x01\x02\x03", 4, "cut off" },		      /* 4 bytes that are 3 */
 		{ "\x51\x01\x02\x03\x04\x05\x06\x07", 8, "cut off" }, /* 8 that are 7 */
-		{ "\x53\x08", 2, "cut off" },			  /* a group without end */
-		{ "\x0a\x04\x0a\x02\xc0\x80", 6, "UTF-8" },	  /* overlong */
-		{ "\x0a\x05\x0a\x03\xed\xa0\x80", 7, "UTF-8" },	  /* a surrogate */
+		{ "\x53\x08", 2, "cut off" },			      /* a group without end */
+		{ "\x0a\x04\x0a\x02\xc0\x80", 6, "UTF-8" },	      /* overlong */
+		{ "\x0a\x05\x0a\x03\xed\xa0\x80", 7, "UTF-8" },	      /* a surrogate */
 		{ "\x0a\x03\x0a\x01\xff", 5, "UTF-8" },
-		{ "\x0a\x04\x5a\x02\x08\x01", 6, "map" },		  /* a label that is a number */
+		{ "\x0a\x04\x5a\x02\x08\x01", 6, "map" }, /* a label that is a number */
 		{ "\x0a\x04\x42\x02\x0a\x00", 6, "time" },
 		{ "\x0a\x0d\x42\x0b\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x00", 15, "year" },
 	};
@@ -251,8 +262,10 @@ static void h329_what_is_no_message_is_an_error(void **state)
 		struct vd_error error = { 0 };
 
 		namespace_of(b, rows[i].bytes, rows[i].size);
-		if (to_json(vdi_buffer_bytes(&b->proto), &b->json, &error) != VD_BAD_REQUEST || strstr(error.message, rows[i].why) == NULL)
-			fail_msg("row %zu: %.*s %s", i, (int) b->json.size, b->json.data ? b->json.data : "", error.message);
+		if (to_json(vdi_buffer_bytes(&b->proto), &b->json, &error) != VD_BAD_REQUEST ||
+		    strstr(error.message, rows[i].why) == NULL)
+			fail_msg("row %zu: %.*s %s", i, (int) b->json.size, b->json.data ? b->json.data : "",
+				 error.message);
 		assert_int_equal(b->json.size, 0);
 	}
 }
@@ -261,7 +274,8 @@ static void h329_order_and_repetition_do_not_matter(void **state)
 {
 	struct buffers *b = *state;
 
-	/* spec before metadata; metadata in two parts, the later one wins where both speak; finalizers apart from each other */
+	/* spec before metadata; metadata in two parts, the later one wins where both speak; finalizers apart
+	 * from each other */
 	NAMESPACE(b, "\x12\x03\x0a\x01x"
 		     "\x0a\x0b\x0a\x01"
 		     "a\x72\x01"
@@ -297,28 +311,34 @@ static void h327_numbers_may_come_packed(void **state)
 	vdi_k8s_proto_end(&b->raw, spec);
 	wrap(&b->proto, "v1", "Pod", &b->raw);
 	assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
-	assert_text(&b->json, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{},\"spec\":{\"containers\":null,"
-			      "\"securityContext\":{\"supplementalGroups\":[1,2,300]}},\"status\":{}}");
+	assert_text(&b->json,
+		    "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{},\"spec\":{\"containers\":null,"
+		    "\"securityContext\":{\"supplementalGroups\":[1,2,300]}},\"status\":{}}");
 }
 
 /* A map whose values are lists of strings: CertificateSigningRequest.spec.extra. */
 static void h327_lists_of_strings(void **state)
 {
-	static const char *const lists[] = { "\"a\":[]", "\"a\":[\"x\"]", "\"a\":[\"x\",\"\",\"y,z\"],\"b\":[\"\"]" };
-	struct buffers	  *b = *state;
-	struct vd_error	   error;
-	char		   json[512];
-	size_t		   spec, extra, value;
+	static const char *const lists[] = { "\"a\":[]", "\"a\":[\"x\"]",
+					     "\"a\":[\"x\",\"\",\"y,z\"],\"b\":[\"\"]" };
+	struct buffers		*b = *state;
+	struct vd_error		 error;
+	char			 json[512];
+	size_t			 spec, extra, value;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(lists); i++) {
 		char expected[64];
 
 		(void) snprintf(json, sizeof json,
-				"{\"kind\":\"CertificateSigningRequest\",\"apiVersion\":\"certificates.k8s.io/v1\",\"metadata\":{},\"spec\":{\"request\":\"YQ==\","
+				"{\"kind\":\"CertificateSigningRequest\",\"apiVersion\":\"certificates.k8s."
+				"io/v1\",\"metadata\":{},\"spec\":{\"request\":\"YQ==\","
 				"\"signerName\":\"s\",\"extra\":{%s}}}",
 				lists[i]);
 		vdi_buffer_clear(&b->raw);
-		assert_status(vdi_k8s_proto_from_json(message_of("certificates.k8s.io/v1", "CertificateSigningRequest"), vd_bytes_of(json), NULL, &b->raw, NULL), VD_OK);
+		assert_status(vdi_k8s_proto_from_json(
+				      message_of("certificates.k8s.io/v1", "CertificateSigningRequest"),
+				      vd_bytes_of(json), NULL, &b->raw, NULL),
+			      VD_OK);
 		wrap(&b->proto, "certificates.k8s.io/v1", "CertificateSigningRequest", &b->raw);
 		assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, &error), VD_OK);
 		(void) snprintf(expected, sizeof expected, "\"extra\":{%s}", lists[i]);
@@ -341,11 +361,13 @@ static void h327_lists_of_strings(void **state)
 		vdi_k8s_proto_end(&b->raw, extra);
 		vdi_k8s_proto_end(&b->raw, spec);
 		wrap(&b->proto, "certificates.k8s.io/v1", "CertificateSigningRequest", &b->raw);
-		assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, &error), is_bad ? VD_BAD_REQUEST : VD_OK);
+		assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, &error),
+			      is_bad ? VD_BAD_REQUEST : VD_OK);
 		if (is_bad)
 			assert_non_null(strstr(error.message, "a list of strings is no message"));
 		else
-			assert_non_null(memmem(b->json.data, b->json.size, "\"extra\":{\"k\":[\"v\",\"w\"]}", 23));
+			assert_non_null(
+				memmem(b->json.data, b->json.size, "\"extra\":{\"k\":[\"v\",\"w\"]}", 23));
 	}
 }
 
@@ -418,7 +440,8 @@ static void note_unknown(void *arg, struct vd_bytes path)
 	struct unknown *unknown = arg;
 
 	unknown->count++;
-	snprintf(unknown->text + strlen(unknown->text), sizeof unknown->text - strlen(unknown->text), "%.*s;", (int) path.size, (const char *) path.data);
+	snprintf(unknown->text + strlen(unknown->text), sizeof unknown->text - strlen(unknown->text), "%.*s;",
+		 (int) path.size, (const char *) path.data);
 }
 
 static void h328_unknown_members_are_told_and_left_out(void **state)
@@ -426,17 +449,22 @@ static void h328_unknown_members_are_told_and_left_out(void **state)
 	struct buffers		    *b = *state;
 	struct unknown		     unknown = { "", 0 };
 	struct vdi_k8s_proto_options options = { .unknown = note_unknown, .arg = &unknown };
-	const char		    *json = "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"x\":{\"y\":[1,{\"z\":\"}\"}]},\"metadata\":{\"name\":\"a\",\"nam\":1},"
-				     "\"spec\":{\"containers\":[{\"name\":\"c\"},{\"comand\":[\"a\"],\"name\":\"d\"}],"
-				     "\"volumes\":[{\"emptyDir\":{},\"nfs2\":null,\"name\":\"v\"}]}}";
+	const char *json = "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"x\":{\"y\":[1,{\"z\":\"}\"}]},"
+			   "\"metadata\":{\"name\":\"a\",\"nam\":1},"
+			   "\"spec\":{\"containers\":[{\"name\":\"c\"},{\"comand\":[\"a\"],\"name\":\"d\"}],"
+			   "\"volumes\":[{\"emptyDir\":{},\"nfs2\":null,\"name\":\"v\"}]}}";
 
-	assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"), vd_bytes_of(json), &options, &b->raw, NULL), VD_OK);
+	assert_status(
+		vdi_k8s_proto_from_json(message_of("v1", "Pod"), vd_bytes_of(json), &options, &b->raw, NULL),
+		VD_OK);
 	assert_string_equal(unknown.text, "x;metadata.nam;spec.containers[1].comand;spec.volumes[0].nfs2;");
 	wrap(&b->proto, "v1", "Pod", &b->raw);
 	assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
 	/* the inlined member (emptyDir) and the plain one (name) come out together, wherever they stood */
-	assert_text(&b->json, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},\"spec\":{\"volumes\":[{\"name\":\"v\",\"emptyDir\":{}}],"
-			      "\"containers\":[{\"name\":\"c\",\"resources\":{}},{\"name\":\"d\",\"resources\":{}}]},\"status\":{}}");
+	assert_text(&b->json, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},"
+			      "\"spec\":{\"volumes\":[{\"name\":\"v\",\"emptyDir\":{}}],"
+			      "\"containers\":[{\"name\":\"c\",\"resources\":{}},{\"name\":\"d\","
+			      "\"resources\":{}}]},\"status\":{}}");
 }
 
 static void h328_wrong_types_are_errors_with_their_place(void **state)
@@ -448,13 +476,16 @@ static void h328_wrong_types_are_errors_with_their_place(void **state)
 		{ "{\"metadata\":[]}", "metadata: is not an object" },
 		{ "{\"metadata\":{\"labels\":{\"a\":1}}}", "metadata.labels.a: is not a string" },
 		{ "{\"metadata\":{\"labels\":[]}}", "metadata.labels: is not an object" },
-		{ "{\"metadata\":{\"creationTimestamp\":\"yesterday\"}}", "metadata.creationTimestamp: is not a time (RFC 3339)" },
+		{ "{\"metadata\":{\"creationTimestamp\":\"yesterday\"}}",
+		  "metadata.creationTimestamp: is not a time (RFC 3339)" },
 		{ "{\"metadata\":{\"generation\":1.5}}", "metadata.generation: is not a whole number" },
-		{ "{\"metadata\":{\"generation\":9223372036854775808}}", "metadata.generation: is out of range" },
+		{ "{\"metadata\":{\"generation\":9223372036854775808}}",
+		  "metadata.generation: is out of range" },
 		{ "{\"spec\":{\"priority\":2147483648}}", "spec.priority: is out of range" },
 		{ "{\"spec\":{\"priority\":\"1\"}}", "spec.priority: is not a number" },
 		{ "{\"spec\":{\"hostNetwork\":1}}", "spec.hostNetwork: is neither true nor false" },
-		{ "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"ports\":{}}]}}", "spec.containers[1].ports: is not a list" },
+		{ "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"ports\":{}}]}}",
+		  "spec.containers[1].ports: is not a list" },
 		{ "{\"spec\":{\"overhead\":{\"cpu\":true}}}", "spec.overhead.cpu: is not a quantity" },
 		{ "{\"spec\":{\"overhead\":{\"cpu\":\"\"}}}", "spec.overhead.cpu: is not a quantity" },
 		{ "{\"spec\":{\"containers\":[{\"readinessProbe\":{\"httpGet\":{\"port\":1.5}}}]}}",
@@ -468,13 +499,16 @@ static void h328_wrong_types_are_errors_with_their_place(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vd_error error = { 0 };
 
-		assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"), vd_bytes_of(rows[i].json), NULL, &b->raw, &error), VD_BAD_REQUEST);
+		assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"), vd_bytes_of(rows[i].json),
+						      NULL, &b->raw, &error),
+			      VD_BAD_REQUEST);
 		assert_string_equal(error.message, rows[i].error);
 		assert_int_equal(b->raw.size, 0);
 	}
 }
 
-/* A place that is too long to be shown is cut before what is not ASCII. More JSON than an object may have is refused unread. */
+/* A place that is too long to be shown is cut before what is not ASCII. More JSON than an object may have is
+ * refused unread. */
 static void h328_long_places_and_long_objects(void **state)
 {
 	struct buffers *b = *state;
@@ -488,16 +522,22 @@ static void h328_long_places_and_long_objects(void **state)
 		for (int i = 0; i < 900; i++)
 			at += sprintf(at, "\xe2\x82\xac");
 		sprintf(at, "\":1}}}");
-		assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"), vd_bytes_of(json), NULL, &b->raw, &error), VD_BAD_REQUEST);
+		assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"), vd_bytes_of(json), NULL,
+						      &b->raw, &error),
+			      VD_BAD_REQUEST);
 		assert_memory_equal(error.message, "metadata.labels.", 16);
 		end = strstr(error.message, ": is not a string");
 		assert_non_null(end);
-		assert_int_equal(end - error.message, 16 + before); /* no part of a character, so none of those at its end */
+		assert_int_equal(end - error.message,
+				 16 + before); /* no part of a character, so none of those at its end */
 	}
 	{
 		struct vd_error error = { 0 };
 
-		assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"), (struct vd_bytes) { "{}", VDI_K8S_PROTO_SIZE_MAX + 1 }, NULL, &b->raw, &error), VD_TOO_BIG);
+		assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"),
+						      (struct vd_bytes) { "{}", VDI_K8S_PROTO_SIZE_MAX + 1 },
+						      NULL, &b->raw, &error),
+			      VD_TOO_BIG);
 		assert_status(error.code, VD_TOO_BIG);
 		assert_int_equal(b->raw.size, 0);
 	}
@@ -506,17 +546,25 @@ static void h328_long_places_and_long_objects(void **state)
 static void h327_forms_that_only_json_has(void **state)
 {
 	struct buffers *b = *state;
-	const char     *json = "{\"metadata\":{\"creationTimestamp\":\"2026-01-02T03:04:05.678+01:00\",\"labels\":null,\"n\\u0061me\":\"\\u00e4\\n\"},"
-			   "\"spec\":{\"overhead\":{\"cpu\":2,\"memory\":\"1Gi\"},\"containers\":[null,{\"livenessProbe\":{\"tcpSocket\":{\"port\":\"http\"}}}],"
-			   "\"priority\":-5,\"activeDeadlineSeconds\":-9223372036854775808}}";
+	const char     *json = "{\"metadata\":{\"creationTimestamp\":\"2026-01-02T03:04:05.678+01:00\","
+			       "\"labels\":null,\"n\\u0061me\":\"\\u00e4\\n\"},"
+			       "\"spec\":{\"overhead\":{\"cpu\":2,\"memory\":\"1Gi\"},\"containers\":[null,{"
+			       "\"livenessProbe\":{\"tcpSocket\":{\"port\":\"http\"}}}],"
+			       "\"priority\":-5,\"activeDeadlineSeconds\":-9223372036854775808}}";
 
-	assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"), vd_bytes_of(json), NULL, &b->raw, NULL), VD_OK);
+	assert_status(
+		vdi_k8s_proto_from_json(message_of("v1", "Pod"), vd_bytes_of(json), NULL, &b->raw, NULL),
+		VD_OK);
 	wrap(&b->proto, "v1", "Pod", &b->raw);
 	assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
-	assert_text(&b->json, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"\xc3\xa4\\n\",\"creationTimestamp\":\"2026-01-02T02:04:05Z\"},"
-			      "\"spec\":{\"containers\":[{\"name\":\"\",\"resources\":{}},{\"name\":\"\",\"resources\":{},"
-			      "\"livenessProbe\":{\"tcpSocket\":{\"port\":\"http\"}}}],\"activeDeadlineSeconds\":-9223372036854775808,\"priority\":-5,"
-			      "\"overhead\":{\"cpu\":\"2\",\"memory\":\"1Gi\"}},\"status\":{}}");
+	assert_text(
+		&b->json,
+		"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"\xc3\xa4\\n\","
+		"\"creationTimestamp\":\"2026-01-02T02:04:05Z\"},"
+		"\"spec\":{\"containers\":[{\"name\":\"\",\"resources\":{}},{\"name\":\"\",\"resources\":{},"
+		"\"livenessProbe\":{\"tcpSocket\":{\"port\":\"http\"}}}],\"activeDeadlineSeconds\":-"
+		"9223372036854775808,\"priority\":-5,"
+		"\"overhead\":{\"cpu\":\"2\",\"memory\":\"1Gi\"}},\"status\":{}}");
 }
 
 /* The bytes of one object in the order of its fields: moments, and values that JSON has as base64. */
@@ -527,9 +575,13 @@ static void h328_moments_and_bytes_on_the_wire(void **state)
 	size_t		  spec, moment;
 
 	vdi_buffer_init(&expected, SIZE_MAX_TEST);
-	assert_status(vdi_k8s_proto_from_json(message_of("coordination.k8s.io/v1", "Lease"),
-					      vd_bytes_of("{\"spec\":{\"holderIdentity\":\"h\",\"acquireTime\":\"0001-01-01T00:00:00.000000Z\",\"renewTime\":\"2026-01-02T03:04:05.678901234Z\"}}"),
-					      NULL, &b->raw, NULL), VD_OK);
+	assert_status(
+		vdi_k8s_proto_from_json(
+			message_of("coordination.k8s.io/v1", "Lease"),
+			vd_bytes_of("{\"spec\":{\"holderIdentity\":\"h\",\"acquireTime\":\"0001-01-01T00:00:"
+				    "00.000000Z\",\"renewTime\":\"2026-01-02T03:04:05.678901234Z\"}}"),
+			NULL, &b->raw, NULL),
+		VD_OK);
 	spec = vdi_k8s_proto_begin(&expected, 2);
 	vdi_k8s_proto_bytes(&expected, 1, vd_bytes_of("h"));
 	vdi_k8s_proto_bytes(&expected, 3, VD_BYTES_NONE);
@@ -542,7 +594,10 @@ static void h328_moments_and_bytes_on_the_wire(void **state)
 	assert_memory_equal(b->raw.data, expected.data, expected.size);
 	vdi_buffer_clear(&b->raw);
 	vdi_buffer_clear(&expected);
-	assert_status(vdi_k8s_proto_from_json(message_of("v1", "Secret"), vd_bytes_of("{\"data\":{\"k\":\"AAH/\",\"z\":\"\"}}"), NULL, &b->raw, NULL), VD_OK);
+	assert_status(vdi_k8s_proto_from_json(message_of("v1", "Secret"),
+					      vd_bytes_of("{\"data\":{\"k\":\"AAH/\",\"z\":\"\"}}"), NULL,
+					      &b->raw, NULL),
+		      VD_OK);
 	spec = vdi_k8s_proto_begin(&expected, 2);
 	vdi_k8s_proto_bytes(&expected, 1, vd_bytes_of("k"));
 	vdi_k8s_proto_bytes(&expected, 2, (struct vd_bytes) { "\x00\x01\xff", 3 });
@@ -562,9 +617,14 @@ static void h329_parts_of_a_second_have_bounds(void **state)
 		int64_t	    nanoseconds;
 		const char *text; /* NULL: refused */
 	} rows[] = {
-		{ 0, "2026-01-02T03:04:05.000000Z" },	     { 999, "2026-01-02T03:04:05.000000Z" }, { 1000, "2026-01-02T03:04:05.000001Z" },
-		{ 999999999, "2026-01-02T03:04:05.999999Z" }, { 1000000000, NULL },		     { 2147483647, NULL },
-		{ -1000, NULL },			     { -2147483648, NULL },
+		{ 0, "2026-01-02T03:04:05.000000Z" },
+		{ 999, "2026-01-02T03:04:05.000000Z" },
+		{ 1000, "2026-01-02T03:04:05.000001Z" },
+		{ 999999999, "2026-01-02T03:04:05.999999Z" },
+		{ 1000000000, NULL },
+		{ 2147483647, NULL },
+		{ -1000, NULL },
+		{ -2147483648, NULL },
 	};
 	struct buffers *b = *state;
 
@@ -584,7 +644,8 @@ static void h329_parts_of_a_second_have_bounds(void **state)
 		status = to_json(vdi_buffer_bytes(&b->proto), &b->json, &error);
 		if (rows[i].text) {
 			assert_status(status, VD_OK);
-			assert_non_null(memmem(b->json.data, b->json.size, rows[i].text, strlen(rows[i].text)));
+			assert_non_null(
+				memmem(b->json.data, b->json.size, rows[i].text, strlen(rows[i].text)));
 		} else {
 			assert_status(status, VD_BAD_REQUEST);
 			assert_non_null(strstr(error.message, "a time has no part of a second"));
@@ -596,21 +657,26 @@ static void r103_resource_version_is_given_by_the_caller(void **state)
 {
 	struct buffers		    *b = *state;
 	struct vdi_k8s_proto_options options = { .resource_version = vd_bytes_of("42") };
-	static const char *const     rows[] = { "{\"metadata\":{}}", "{\"metadata\":{\"resourceVersion\":\"7\"}}", "{\"metadata\":{\"resourceVersion\":7}}" };
+	static const char *const rows[] = { "{\"metadata\":{}}", "{\"metadata\":{\"resourceVersion\":\"7\"}}",
+					    "{\"metadata\":{\"resourceVersion\":7}}" };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		vdi_buffer_clear(&b->raw);
-		assert_status(vdi_k8s_proto_from_json(message_of("v1", "Namespace"), vd_bytes_of(rows[i]), &options, &b->raw, NULL), VD_OK);
+		assert_status(vdi_k8s_proto_from_json(message_of("v1", "Namespace"), vd_bytes_of(rows[i]),
+						      &options, &b->raw, NULL),
+			      VD_OK);
 		wrap(&b->proto, "v1", "Namespace", &b->raw);
 		assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
 		assert_text(&b->json, HEAD "\"resourceVersion\":\"42\"" TAIL);
 	}
 	/* only the object's own */
 	vdi_buffer_clear(&b->raw);
-	assert_status(vdi_k8s_proto_from_json(message_of("v1", "Pod"),
-					      vd_bytes_of("{\"spec\":{\"containers\":[{\"env\":[{\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"x\"}}}]}]}}"), &options,
-					      &b->raw, NULL),
-		      VD_OK);
+	assert_status(
+		vdi_k8s_proto_from_json(message_of("v1", "Pod"),
+					vd_bytes_of("{\"spec\":{\"containers\":[{\"env\":[{\"valueFrom\":{"
+						    "\"fieldRef\":{\"fieldPath\":\"x\"}}}]}]}}"),
+					&options, &b->raw, NULL),
+		VD_OK);
 	assert_null(memmem(b->raw.data, b->raw.size, "42", 2));
 }
 
@@ -632,11 +698,13 @@ static void every_kind_is_found_and_reads_nothing(void **state)
 			assert_int_equal(vdi_k8s_field_by_number(message, fields[i].number, &next), i);
 			next = 0;
 			if (fields[i].name_size)
-				assert_int_equal(vdi_k8s_field_by_name(message, vdi_k8s_name(&fields[i]), &next), i);
+				assert_int_equal(
+					vdi_k8s_field_by_name(message, vdi_k8s_name(&fields[i]), &next), i);
 		}
 		vdi_buffer_clear(&b->raw);
 		wrap(&b->proto, "x", "y", &b->raw);
-		assert_status(vdi_k8s_proto_from_json(message, vd_bytes_of("{}"), NULL, &b->raw, NULL), VD_OK);
+		assert_status(vdi_k8s_proto_from_json(message, vd_bytes_of("{}"), NULL, &b->raw, NULL),
+			      VD_OK);
 		assert_int_equal(b->raw.size, 0);
 	}
 	assert_true(count > 100);
@@ -667,7 +735,8 @@ static void every_failed_allocation_is_reported(void **state)
 		vdi_alloc_fail_nth(nth, 1);
 		status = vdi_k8s_proto_to_json(vdi_buffer_bytes(&b->proto), &json, NULL);
 		if (status == VD_OK)
-			status = vdi_k8s_proto_from_json(message_of("v1", "Namespace"), vdi_buffer_bytes(&json), NULL, &raw, NULL);
+			status = vdi_k8s_proto_from_json(message_of("v1", "Namespace"),
+							 vdi_buffer_bytes(&json), NULL, &raw, NULL);
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		assert_status(status, failed ? VD_NOMEM : VD_OK);

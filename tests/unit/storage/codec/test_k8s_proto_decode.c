@@ -1,4 +1,5 @@
-/* Unit tests of storage/codec/k8s_proto_decode.c: two encodings of one object give the same JSON, however the second one is put together. */
+/* Unit tests of storage/codec/k8s_proto_decode.c: two encodings of one object give the same JSON, however the
+ * second one is put together. */
 #include "vdtest.h"
 
 #include "base64.h"
@@ -7,7 +8,7 @@
 #include "rand.h"
 
 #define SIZE_MAX_TEST ((size_t) 1 << 20)
-#define PARTS_MAX     256
+#define PARTS_MAX 256
 
 static const struct {
 	const char *kind, *proto, *json;
@@ -21,22 +22,32 @@ static const struct {
 struct disorder {
 	struct vdi_rand rand;
 	bool		has_unknown; /* fields that no message has */
-	bool		is_shuffled; /* fields change places; those of one number keep their order, unless it is a map */
-	bool		is_split;    /* messages come in two parts; what is joined again is bounded, so none inside of another */
-	bool		is_stale;    /* values that a later one overrides */
+	bool is_shuffled; /* fields change places; those of one number keep their order, unless it is a map */
+	/* messages come in two parts; what is joined again is bounded, so none inside of another */
+	bool is_split;
+	bool is_stale; /* values that a later one overrides */
 };
 
 static void add_unknown(struct disorder *disorder, struct vdi_buffer *out)
 {
-	static const char group[] = "\xeb\x0f\x08\x01\x12\x01x\x1b\x1c\xec\x0f"; /* 253 {1: 1, 2: "x", 3 {}} */
+	static const char group[] =
+		"\xeb\x0f\x08\x01\x12\x01x\x1b\x1c\xec\x0f"; /* 253 {1: 1, 2: "x", 3 {}} */
 
 	if (!disorder->has_unknown)
 		return;
 	switch (vdi_rand_below(&disorder->rand, 5)) {
 	case 0: vdi_k8s_proto_varint(out, 250, vdi_rand_next(&disorder->rand)); break;
 	case 1: vdi_k8s_proto_bytes(out, 251, vd_bytes_of("unknown")); break;
-	case 2: vdi_buffer_append(out, (struct vd_bytes) { "\xe5\x0f" "1234", 6 }); break;
-	case 3: vdi_buffer_append(out, (struct vd_bytes) { "\xe1\x0f" "12345678", 10 }); break;
+	case 2:
+		vdi_buffer_append(out, (struct vd_bytes) { "\xe5\x0f"
+							   "1234",
+							   6 });
+		break;
+	case 3:
+		vdi_buffer_append(out, (struct vd_bytes) { "\xe1\x0f"
+							   "12345678",
+							   10 });
+		break;
 	default: vdi_buffer_append(out, (struct vd_bytes) { group, sizeof group - 1 });
 	}
 }
@@ -68,7 +79,8 @@ static size_t read_pieces(const struct vdi_k8s_message *message, struct vd_bytes
 
 static bool is_ordered(const struct piece *left, const struct piece *right)
 {
-	return left->part.number == right->part.number && left->field && left->field->container != VDI_K8S_MAP;
+	return left->part.number == right->part.number && left->field &&
+	       left->field->container != VDI_K8S_MAP;
 }
 
 static void shuffle(struct disorder *disorder, struct piece *pieces, size_t count)
@@ -84,7 +96,8 @@ static void shuffle(struct disorder *disorder, struct piece *pieces, size_t coun
 	}
 }
 
-static void write_message(struct disorder *disorder, const struct vdi_k8s_message *message, struct vd_bytes bytes, struct vdi_buffer *out);
+static void write_message(struct disorder *disorder, const struct vdi_k8s_message *message,
+			  struct vd_bytes bytes, struct vdi_buffer *out);
 
 /* A map's entry: {1 key, 2 value} the other way round, or with a key and a value that do not count. */
 static void write_entry(struct disorder *disorder, const struct piece *piece, struct vdi_buffer *out)
@@ -124,18 +137,25 @@ static void write_child(struct disorder *disorder, const struct piece *piece, st
 	struct piece	   *pieces = calloc(PARTS_MAX, sizeof *pieces);
 	size_t		    count = read_pieces(vdi_k8s_child(piece->field), piece->part.bytes, pieces);
 	bool		    is_split = disorder->is_split;
-	size_t		    cut = is_split && piece->field->container != VDI_K8S_LIST && vdi_rand_once_in(&disorder->rand, 3) ? vdi_rand_below(&disorder->rand, count + 1) : whole;
-	size_t		    size = 0, mark = vdi_k8s_proto_begin(out, piece->part.number);
+	size_t		    cut =
+		     is_split && piece->field->container != VDI_K8S_LIST && vdi_rand_once_in(&disorder->rand, 3) ?
+				     vdi_rand_below(&disorder->rand, count + 1) :
+				     whole;
+	size_t size = 0, mark = vdi_k8s_proto_begin(out, piece->part.number);
 
 	disorder->is_split = is_split && cut == whole;
 	for (size_t i = 0; i < cut && i < count; i++)
 		size += pieces[i].whole.size;
-	write_message(disorder, vdi_k8s_child(piece->field), (struct vd_bytes) { piece->part.bytes.data, size }, out);
+	write_message(disorder, vdi_k8s_child(piece->field),
+		      (struct vd_bytes) { piece->part.bytes.data, size }, out);
 	vdi_k8s_proto_end(out, mark);
 	if (cut != whole) {
 		add_unknown(disorder, out);
 		mark = vdi_k8s_proto_begin(out, piece->part.number);
-		write_message(disorder, vdi_k8s_child(piece->field), (struct vd_bytes) { (const char *) piece->part.bytes.data + size, piece->part.bytes.size - size }, out);
+		write_message(disorder, vdi_k8s_child(piece->field),
+			      (struct vd_bytes) { (const char *) piece->part.bytes.data + size,
+						  piece->part.bytes.size - size },
+			      out);
 		vdi_k8s_proto_end(out, mark);
 	}
 	disorder->is_split = is_split;
@@ -151,7 +171,8 @@ static void write_piece(struct disorder *disorder, const struct piece *piece, st
 	} else if (field && field->type == VDI_K8S_MESSAGE) {
 		write_child(disorder, piece, out);
 	} else {
-		if (field && disorder->is_stale && field->container != VDI_K8S_LIST && field->type < VDI_K8S_MESSAGE) {
+		if (field && disorder->is_stale && field->container != VDI_K8S_LIST &&
+		    field->type < VDI_K8S_MESSAGE) {
 			if (field->type <= VDI_K8S_INT64)
 				vdi_k8s_proto_varint(out, piece->part.number, 77);
 			else
@@ -162,7 +183,8 @@ static void write_piece(struct disorder *disorder, const struct piece *piece, st
 	}
 }
 
-static void write_message(struct disorder *disorder, const struct vdi_k8s_message *message, struct vd_bytes bytes, struct vdi_buffer *out)
+static void write_message(struct disorder *disorder, const struct vdi_k8s_message *message,
+			  struct vd_bytes bytes, struct vdi_buffer *out)
 {
 	struct piece *pieces = calloc(PARTS_MAX, sizeof *pieces);
 	size_t	      count = read_pieces(message, bytes, pieces);
@@ -179,13 +201,15 @@ static void write_message(struct disorder *disorder, const struct vdi_k8s_messag
 
 static void check_vector(struct disorder *disorder, size_t index)
 {
-	size_t		  size = 0, mark;
-	char		 *bytes = malloc(VDI_BASE64_DECODED_MAX(strlen(vectors[index].proto)));
-	struct vdi_buffer out, json;
-	struct vd_error	  error = { 0 };
+	size_t			size = 0, mark;
+	char		       *bytes = malloc(VDI_BASE64_DECODED_MAX(strlen(vectors[index].proto)));
+	struct vdi_buffer	out, json;
+	struct vd_error		error = { 0 };
 	struct vdi_k8s_envelope envelope;
 
-	assert_status(vdi_base64_decode(VDI_BASE64_STANDARD, vd_bytes_of(vectors[index].proto), bytes, &size, NULL), VD_OK);
+	assert_status(
+		vdi_base64_decode(VDI_BASE64_STANDARD, vd_bytes_of(vectors[index].proto), bytes, &size, NULL),
+		VD_OK);
 	assert_status(vdi_k8s_proto_open((struct vd_bytes) { bytes, size }, &envelope, NULL), VD_OK);
 	vdi_buffer_init(&out, SIZE_MAX_TEST);
 	vdi_buffer_init(&json, SIZE_MAX_TEST);
@@ -193,8 +217,10 @@ static void check_vector(struct disorder *disorder, size_t index)
 	write_message(disorder, vdi_k8s_kind_find(envelope.api_version, envelope.kind), envelope.raw, &out);
 	vdi_k8s_proto_envelope_end(&out, mark);
 	assert_status(vdi_buffer_status(&out), VD_OK);
-	if (vdi_k8s_proto_to_json(vdi_buffer_bytes(&out), &json, &error) != VD_OK || !vd_bytes_equal(vdi_buffer_bytes(&json), vd_bytes_of(vectors[index].json)))
-		fail_msg("%s: %s\n got %.*s\nwant %s", vectors[index].kind, error.message, (int) json.size, json.data ? json.data : "", vectors[index].json);
+	if (vdi_k8s_proto_to_json(vdi_buffer_bytes(&out), &json, &error) != VD_OK ||
+	    !vd_bytes_equal(vdi_buffer_bytes(&json), vd_bytes_of(vectors[index].json)))
+		fail_msg("%s: %s\n got %.*s\nwant %s", vectors[index].kind, error.message, (int) json.size,
+			 json.data ? json.data : "", vectors[index].json);
 	vdi_buffer_fini(&json);
 	vdi_buffer_fini(&out);
 	free(bytes);

@@ -1,4 +1,5 @@
-/* Unit tests of storage/codec/k8s_proto_envelope.c: groups against a naive reader, the fields of an envelope, names, and the bounds. */
+/* Unit tests of storage/codec/k8s_proto_envelope.c: groups against a naive reader, the fields of an envelope,
+ * names, and the bounds. */
 #include "vdtest.h"
 
 #include "k8s_proto.h"
@@ -36,13 +37,9 @@ static void add_field(struct bytes *bytes, struct vdi_rand *rand, unsigned depth
 		wire = VDI_K8S_WIRE_32;
 	add_varint(bytes, (1 + vdi_rand_below(rand, 400)) << 3 | wire);
 	switch (wire) {
-	case VDI_K8S_WIRE_VARINT:
-		add_varint(bytes, vdi_rand_next(rand) >> vdi_rand_below(rand, 64));
-		break;
+	case VDI_K8S_WIRE_VARINT: add_varint(bytes, vdi_rand_next(rand) >> vdi_rand_below(rand, 64)); break;
 	case VDI_K8S_WIRE_64:
-	case VDI_K8S_WIRE_32:
-		add(bytes, filler, wire == VDI_K8S_WIRE_64 ? 8 : 4);
-		break;
+	case VDI_K8S_WIRE_32: add(bytes, filler, wire == VDI_K8S_WIRE_64 ? 8 : 4); break;
 	case VDI_K8S_WIRE_BYTES: {
 		uint64_t size = vdi_rand_below(rand, sizeof filler);
 
@@ -57,7 +54,8 @@ static void add_field(struct bytes *bytes, struct vdi_rand *rand, unsigned depth
 	}
 }
 
-/* The obvious reader: follows groups with calls. Returns where the group that began at `at` ends, or SIZE_MAX. */
+/* The obvious reader: follows groups with calls. Returns where the group that began at `at` ends, or
+ * SIZE_MAX. */
 static size_t naive_varint(const struct bytes *bytes, size_t at, uint64_t *ret_value)
 {
 	*ret_value = 0;
@@ -80,7 +78,10 @@ static size_t naive_group(const struct bytes *bytes, size_t at, unsigned depth)
 		if (at == SIZE_MAX || tag >> 3 == 0 || tag >> 3 >= 1 << 29)
 			return SIZE_MAX;
 		switch (tag & 7) {
-		case 0: at = naive_varint(bytes, at, &value); value = 0; break;
+		case 0:
+			at = naive_varint(bytes, at, &value);
+			value = 0;
+			break;
 		case 1: value = 8; break;
 		case 2: at = naive_varint(bytes, at, &value); break;
 		case 3: at = naive_group(bytes, at, depth + 1); break;
@@ -96,8 +97,8 @@ static size_t naive_group(const struct bytes *bytes, size_t at, unsigned depth)
 
 static void compare(const struct bytes *bytes)
 {
-	uint8_t	       *copy = malloc(bytes->size ? bytes->size : 1); /* exact, so that a read too far is caught */
-	size_t		at = 0, expected = naive_group(bytes, 0, 1);
+	uint8_t *copy = malloc(bytes->size ? bytes->size : 1); /* exact, so that a read too far is caught */
+	size_t	 at = 0, expected = naive_group(bytes, 0, 1);
 	struct vd_bytes whole = { copy, bytes->size };
 
 	memcpy(copy, bytes->data, bytes->size);
@@ -151,7 +152,8 @@ static void h329_groups_are_nested_to_a_depth(void **state)
 		for (unsigned i = 0; i < depth; i++)
 			add_varint(&bytes, 1 << 3 | VDI_K8S_WIRE_GROUP_END);
 		compare(&bytes);
-		assert_int_equal(vdi_k8s_skip_group((struct vd_bytes) { bytes.data, bytes.size }, &at), depth <= VDI_K8S_PROTO_DEPTH_MAX);
+		assert_int_equal(vdi_k8s_skip_group((struct vd_bytes) { bytes.data, bytes.size }, &at),
+				 depth <= VDI_K8S_PROTO_DEPTH_MAX);
 	}
 }
 
@@ -219,7 +221,8 @@ static void h325_fields_of_an_envelope_are_bytes(void **state)
 	vdi_buffer_init(&buffer, 4096);
 	for (unsigned number = 1; number < 8; number++) {
 		begin(&buffer);
-		vdi_k8s_proto_bytes(&buffer, number, number == 4 ? vd_bytes_of(VDI_K8S_PROTO_TYPE) : VD_BYTES_NONE);
+		vdi_k8s_proto_bytes(&buffer, number,
+				    number == 4 ? vd_bytes_of(VDI_K8S_PROTO_TYPE) : VD_BYTES_NONE);
 		assert_status(open_bytes(&buffer, &envelope), VD_OK);
 		vdi_k8s_proto_varint(&buffer, number, 1);
 		assert_status(open_bytes(&buffer, &envelope), number <= 4 ? VD_BAD_REQUEST : VD_OK);
@@ -269,11 +272,11 @@ static void h325_the_parts_of_an_envelope(void **state)
 /* As large as an object may be, and a byte more: one unknown field, and JSON that is spaces. */
 static void objects_have_a_largest_size(void **state)
 {
-	size_t			     size = VDI_K8S_PROTO_SIZE_MAX;
+	size_t			      size = VDI_K8S_PROTO_SIZE_MAX;
 	const struct vdi_k8s_message *message = vdi_k8s_kind_find(vd_bytes_of("v1"), vd_bytes_of("Pod"));
-	struct vdi_k8s_envelope	     envelope;
-	struct vdi_buffer	     out;
-	char			    *bytes = calloc(1, size + 1);
+	struct vdi_k8s_envelope	      envelope;
+	struct vdi_buffer	      out;
+	char			     *bytes = calloc(1, size + 1);
 
 	(void) state;
 	memcpy(bytes, "k8s", 4);
@@ -285,8 +288,11 @@ static void objects_have_a_largest_size(void **state)
 	memset(bytes, ' ', size + 1);
 	memcpy(bytes, "{}", 2);
 	vdi_buffer_init(&out, 100);
-	assert_status(vdi_k8s_proto_from_json(message, (struct vd_bytes) { bytes, size }, NULL, &out, NULL), VD_OK);
-	assert_status(vdi_k8s_proto_from_json(message, (struct vd_bytes) { bytes, size + 1 }, NULL, &out, NULL), VD_TOO_BIG);
+	assert_status(vdi_k8s_proto_from_json(message, (struct vd_bytes) { bytes, size }, NULL, &out, NULL),
+		      VD_OK);
+	assert_status(
+		vdi_k8s_proto_from_json(message, (struct vd_bytes) { bytes, size + 1 }, NULL, &out, NULL),
+		VD_TOO_BIG);
 	vdi_buffer_fini(&out);
 	free(bytes);
 }
@@ -351,7 +357,8 @@ static void only_printable_text_is_shown(void **state)
 		text[0] = 'a';
 		text[1] = (char) c;
 		text[2] = 'b';
-		assert_int_equal(vdi_k8s_proto_shown((struct vd_bytes) { text, 3 }).size, c >= ' ' && c < 0x7f ? 3 : 1);
+		assert_int_equal(vdi_k8s_proto_shown((struct vd_bytes) { text, 3 }).size,
+				 c >= ' ' && c < 0x7f ? 3 : 1);
 	}
 	memset(text, 'x', sizeof text);
 	for (size_t size = 0; size < sizeof text; size++) {

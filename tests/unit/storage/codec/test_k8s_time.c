@@ -56,8 +56,8 @@ static void every_day_of_many_centuries(void **state)
 		size_t	  size = vdi_k8s_time_write(seconds, -1, buffer);
 
 		assert_non_null(gmtime_r(&seconds, &tm));
-		snprintf(expected, sizeof expected, "%04d-%02d-%02dT%02d:%02d:%02dZ", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min,
-			 tm.tm_sec);
+		snprintf(expected, sizeof expected, "%04d-%02d-%02dT%02d:%02d:%02dZ", tm.tm_year + 1900,
+			 tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
 		assert_int_equal(size, strlen(expected));
 		assert_memory_equal(buffer, expected, size);
 		assert_true(vdi_k8s_time_parse((struct vd_bytes) { buffer, size }, &back, &nanoseconds));
@@ -67,10 +67,23 @@ static void every_day_of_many_centuries(void **state)
 
 static void other_forms_and_other_text(void **state)
 {
-	static const char *const refused[] = { "", "2026", "2026-01-02", "2026-01-02T03:04:05", "2026-13-02T03:04:05Z", "2026-02-29T03:04:05Z",
-					       "2026-01-00T03:04:05Z", "2026-01-02T24:04:05Z", "2026-01-02T03:60:05Z", "2026-01-02T03:04:60Z",
-					       "2026-01-02T03:04:05.Z", "2026-01-02T03:04:05+0100", "2026-01-02T03:04:05Zx", "2026-01-02 03:04:05Z",
-					       "226-01-02T03:04:05Z", "-026-01-02T03:04:05Z", "0000-01-01T00:00:00+00:01",
+	static const char *const refused[] = { "",
+					       "2026",
+					       "2026-01-02",
+					       "2026-01-02T03:04:05",
+					       "2026-13-02T03:04:05Z",
+					       "2026-02-29T03:04:05Z",
+					       "2026-01-00T03:04:05Z",
+					       "2026-01-02T24:04:05Z",
+					       "2026-01-02T03:60:05Z",
+					       "2026-01-02T03:04:60Z",
+					       "2026-01-02T03:04:05.Z",
+					       "2026-01-02T03:04:05+0100",
+					       "2026-01-02T03:04:05Zx",
+					       "2026-01-02 03:04:05Z",
+					       "226-01-02T03:04:05Z",
+					       "-026-01-02T03:04:05Z",
+					       "0000-01-01T00:00:00+00:01",
 					       "9999-12-31T23:59:59-00:01" };
 	int64_t			 seconds;
 	int32_t			 nanoseconds;
@@ -79,7 +92,8 @@ static void other_forms_and_other_text(void **state)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(refused); i++)
 		if (vdi_k8s_time_parse(vd_bytes_of(refused[i]), &seconds, &nanoseconds))
 			fail_msg("%s is taken for a time", refused[i]);
-	assert_true(vdi_k8s_time_parse(vd_bytes_of("1970-01-01T02:00:00.1234567891+02:00"), &seconds, &nanoseconds));
+	assert_true(vdi_k8s_time_parse(vd_bytes_of("1970-01-01T02:00:00.1234567891+02:00"), &seconds,
+				       &nanoseconds));
 	assert_int_equal(seconds, 0);
 	assert_int_equal(nanoseconds, 123456789);
 	assert_true(vdi_k8s_time_parse(vd_bytes_of("1969-12-31T19:30:00-04:30"), &seconds, &nanoseconds));
@@ -122,14 +136,36 @@ static void borders_of_times(void **state)
 		{ "1970-01-01T00:00:00-01:30", 5400 },
 		{ "1970-01-01T09:09:09+09:09", 9 },
 		{ "1970-01-01T02:00:00.5+01:00", 3600 },
-		{ "1970-00-01T00:00:00Z", -1 },	      { "1970-13-01T00:00:00Z", -1 },	{ "1970-01-00T00:00:00Z", -1 },	   { "1970-01-32T00:00:00Z", -1 },
-		{ "1970-01-01T24:00:00Z", -1 },	      { "1970-01-01T00:60:00Z", -1 },	{ "1970-01-01T00:00:61Z", -1 },	   { "1970-01-01T00:00:00", -1 },
-		{ "1970-01-01T00:00:00X", -1 },	      { "1970-01-01T00:00:00Zx", -1 },	{ "1970-01-01T00:00:00+1:00", -1 }, { "1970-01-01T00:00:00+01:0x", -1 },
-		{ "1970-01-01T00:00:00+x1:00", -1 }, { "1970-01-01T00:00:00+01:00x", -1 }, { "1970-01-01T00:00:00.Zx", -1 }, { "1970-01-01T00:00:00.12", -1 },
-		{ "1970/01-01T00:00:00Z", -1 },	      { "1970-01/01T00:00:00Z", -1 },	{ "1970-01-01_00:00:00Z", -1 },	   { "1970-01-01T00.00:00Z", -1 },
-		{ "1970-01-01T00:00.00Z", -1 },	      { "x970-01-01T00:00:00Z", -1 },	{ "1970-x1-01T00:00:00Z", -1 },	   { "1970-01-x1T00:00:00Z", -1 },
-		{ "1970-01-01Tx0:00:00Z", -1 },	      { "1970-01-01T00:x0:00Z", -1 },	{ "1970-01-01T00:00:x0Z", -1 },	   { "1970-01-01T00:00:0/Z", -1 },
-		{ "1970-01-01T00:00:0:Z", -1 },	      { "", -1 },
+		{ "1970-00-01T00:00:00Z", -1 },
+		{ "1970-13-01T00:00:00Z", -1 },
+		{ "1970-01-00T00:00:00Z", -1 },
+		{ "1970-01-32T00:00:00Z", -1 },
+		{ "1970-01-01T24:00:00Z", -1 },
+		{ "1970-01-01T00:60:00Z", -1 },
+		{ "1970-01-01T00:00:61Z", -1 },
+		{ "1970-01-01T00:00:00", -1 },
+		{ "1970-01-01T00:00:00X", -1 },
+		{ "1970-01-01T00:00:00Zx", -1 },
+		{ "1970-01-01T00:00:00+1:00", -1 },
+		{ "1970-01-01T00:00:00+01:0x", -1 },
+		{ "1970-01-01T00:00:00+x1:00", -1 },
+		{ "1970-01-01T00:00:00+01:00x", -1 },
+		{ "1970-01-01T00:00:00.Zx", -1 },
+		{ "1970-01-01T00:00:00.12", -1 },
+		{ "1970/01-01T00:00:00Z", -1 },
+		{ "1970-01/01T00:00:00Z", -1 },
+		{ "1970-01-01_00:00:00Z", -1 },
+		{ "1970-01-01T00.00:00Z", -1 },
+		{ "1970-01-01T00:00.00Z", -1 },
+		{ "x970-01-01T00:00:00Z", -1 },
+		{ "1970-x1-01T00:00:00Z", -1 },
+		{ "1970-01-x1T00:00:00Z", -1 },
+		{ "1970-01-01Tx0:00:00Z", -1 },
+		{ "1970-01-01T00:x0:00Z", -1 },
+		{ "1970-01-01T00:00:x0Z", -1 },
+		{ "1970-01-01T00:00:0/Z", -1 },
+		{ "1970-01-01T00:00:0:Z", -1 },
+		{ "", -1 },
 	};
 	int64_t seconds;
 
@@ -150,13 +186,19 @@ static void times_of_ten_thousand_years(void **state)
 
 	vdi_rand_init(&rand, 5);
 	for (int i = 0; i < 4000; i++) {
-		struct tm parts = { .tm_year = (int) vdi_rand_below(&rand, 9999) - 1899, .tm_mon = (int) vdi_rand_below(&rand, 12), .tm_mday = 1 + (int) vdi_rand_below(&rand, 28),
-				    .tm_hour = (int) vdi_rand_below(&rand, 24), .tm_min = (int) vdi_rand_below(&rand, 60), .tm_sec = (int) vdi_rand_below(&rand, 60) };
+		struct tm parts = { .tm_year = (int) vdi_rand_below(&rand, 9999) - 1899,
+				    .tm_mon = (int) vdi_rand_below(&rand, 12),
+				    .tm_mday = 1 + (int) vdi_rand_below(&rand, 28),
+				    .tm_hour = (int) vdi_rand_below(&rand, 24),
+				    .tm_min = (int) vdi_rand_below(&rand, 60),
+				    .tm_sec = (int) vdi_rand_below(&rand, 60) };
 		struct tm same = parts;
 		time_t	  time = timegm(&same);
 
-		snprintf(text, sizeof text, "%04u-%02u-%02uT%02u:%02u:%02uZ", (unsigned) (parts.tm_year + 1900) % 10000, (unsigned) (parts.tm_mon + 1) % 100, (unsigned) parts.tm_mday % 100,
-			 (unsigned) parts.tm_hour % 100, (unsigned) parts.tm_min % 100, (unsigned) parts.tm_sec % 100);
+		snprintf(text, sizeof text, "%04u-%02u-%02uT%02u:%02u:%02uZ",
+			 (unsigned) (parts.tm_year + 1900) % 10000, (unsigned) (parts.tm_mon + 1) % 100,
+			 (unsigned) parts.tm_mday % 100, (unsigned) parts.tm_hour % 100,
+			 (unsigned) parts.tm_min % 100, (unsigned) parts.tm_sec % 100);
 		assert_true(vdi_k8s_time_seconds(vd_bytes_of(text), &seconds));
 		assert_int_equal(seconds, time);
 		if (parts.tm_year >= -200 && parts.tm_year < 300) { /* what 64 bits of nanoseconds reach */

@@ -70,8 +70,11 @@ static void header_holds_what_the_cache_asks_for(void **state)
 	int64_t		  live;
 
 	(void) state;
-	object = object_of(codec, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"b\",\"namespace\":\"a\",\"uid\":\"u1\",\"labels\":"
-				  "{\"app\":\"web\",\"tier\":\"a\\u0062c\"}},\"spec\":{\"nodeName\":\"n1\",\"replicas\":3}}");
+	object = object_of(
+		codec,
+		"{\"kind\":\"Pod\",\"metadata\":{\"name\":\"b\",\"namespace\":\"a\",\"uid\":\"u1\","
+		"\"labels\":"
+		"{\"app\":\"web\",\"tier\":\"a\\u0062c\"}},\"spec\":{\"nodeName\":\"n1\",\"replicas\":3}}");
 	assert_bytes(vd_object_key(object), "/registry/pods/a/b");
 	assert_bytes(vd_object_name(object), "b");
 	assert_bytes(vd_object_namespace(object), "a");
@@ -101,14 +104,16 @@ static void r103_revision_is_spliced_in(void **state)
 
 	(void) state;
 	assert_json(object, 42, "{\"metadata\":{\"resourceVersion\":\"42\",\"name\":\"b\"}}");
-	assert_json(object, 9223372036854775807, "{\"metadata\":{\"resourceVersion\":\"9223372036854775807\",\"name\":\"b\"}}");
+	assert_json(object, 9223372036854775807,
+		    "{\"metadata\":{\"resourceVersion\":\"9223372036854775807\",\"name\":\"b\"}}");
 	assert_json(object, 0, "{\"metadata\":{\"name\":\"b\"}}");
 	vd_object_unref(object);
 	object = object_of(codec, "{\"metadata\":{},\"a\":1}");
 	assert_json(object, 7, "{\"metadata\":{\"resourceVersion\":\"7\"},\"a\":1}");
 	vd_object_unref(object);
 	/* Stored against R-105: replaced, not doubled. */
-	object = object_of(codec, "{\"metadata\":{\"name\":\"b\", \"resourceVersion\" : \"5\" , \"uid\":\"u\"}}");
+	object = object_of(codec,
+			   "{\"metadata\":{\"name\":\"b\", \"resourceVersion\" : \"5\" , \"uid\":\"u\"}}");
 	assert_json(object, 7, "{\"metadata\":{\"name\":\"b\", \"resourceVersion\":\"7\" , \"uid\":\"u\"}}");
 	assert_json(object, 0, "{\"metadata\":{\"name\":\"b\", \"resourceVersion\":\"\" , \"uid\":\"u\"}}");
 	vd_object_unref(object);
@@ -117,11 +122,16 @@ static void r103_revision_is_spliced_in(void **state)
 
 static void undecodable_values_are_refused(void **state)
 {
-	static const char *const bad[] = { "", "{", "[]", "{}", "{\"metadata\":1}", "{\"metadata\":{\"labels\":{\"a\":1}}}",
+	static const char *const bad[] = { "",
+					   "{",
+					   "[]",
+					   "{}",
+					   "{\"metadata\":1}",
+					   "{\"metadata\":{\"labels\":{\"a\":1}}}",
 					   "{\"metadata\":{\"name\":\"\xff\"}}" };
-	struct vd_codec	  *codec = codec_new();
-	struct vd_object  *object = NULL;
-	struct vd_error	   error = { 0 };
+	struct vd_codec		*codec = codec_new();
+	struct vd_object	*object = NULL;
+	struct vd_error		 error = { 0 };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++) {
@@ -143,25 +153,38 @@ static void r105_stored_values_hold_no_revision_and_no_self_link(void **state)
 		vd_status   status;
 	} rows[] = {
 		{ "{\"metadata\":{\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
-		{ "{\"metadata\":{\"resourceVersion\":\"5\",\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", false, VD_OK },
-		{ "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"5\"}}", "{\"metadata\":{\"name\":\"b\"}}", false, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"5\",\"name\":\"b\"}}",
+		  "{\"metadata\":{\"name\":\"b\"}}", false, VD_OK },
+		{ "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"5\"}}",
+		  "{\"metadata\":{\"name\":\"b\"}}", false, VD_OK },
 		{ "{\"metadata\":{\"resourceVersion\":\"5\"}}", "{\"metadata\":{}}", false, VD_OK },
 		{ "{\"metadata\":{\"resourceVersion\":\"5\"}}", "", true, VD_REVISION_ON_CREATE },
-		{ "{\"metadata\":{\"resourceVersion\":\"0\",\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
-		{ "{\"metadata\":{\"resourceVersion\":\"\",\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
-		{ "{\"metadata\":{\"resourceVersion\":\"abc\",\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
-		{ "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":null}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"0\",\"name\":\"b\"}}",
+		  "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"\",\"name\":\"b\"}}",
+		  "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"abc\",\"name\":\"b\"}}",
+		  "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
+		{ "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":null}}",
+		  "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
 		{ "nonsense", "", true, VD_BAD_REQUEST },
 		/* Nor a selfLink. */
 		{ "{\"metadata\":{\"selfLink\":\"/a\"}}", "{\"metadata\":{}}", true, VD_OK },
-		{ "{\"metadata\":{\"name\":\"b\", \"selfLink\" : \"/a\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
-		{ "{\"metadata\":{\"selfLink\":null,\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
-		{ "{\"metadata\":{\"selfLink\":\"/a\",\"resourceVersion\":\"5\"}}", "{\"metadata\":{}}", false, VD_OK },
-		{ "{\"metadata\":{\"resourceVersion\":\"5\",\"selfLink\":\"/a\"}}", "{\"metadata\":{}}", false, VD_OK },
-		{ "{\"metadata\":{\"selfLink\":\"/a\",\"name\":\"b\",\"resourceVersion\":\"5\"}}", "{\"metadata\":{\"name\":\"b\"}}", false, VD_OK },
-		{ "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"5\",\"selfLink\":\"/a\"},\"selfLink\":1}", "{\"metadata\":{\"name\":\"b\"},\"selfLink\":1}", false,
-		  VD_OK },
-		{ "{\"metadata\":{\"selfLink\":\"/a\",\"resourceVersion\":\"5\"}}", "", true, VD_REVISION_ON_CREATE },
+		{ "{\"metadata\":{\"name\":\"b\", \"selfLink\" : \"/a\"}}", "{\"metadata\":{\"name\":\"b\"}}",
+		  true, VD_OK },
+		{ "{\"metadata\":{\"selfLink\":null,\"name\":\"b\"}}", "{\"metadata\":{\"name\":\"b\"}}",
+		  true, VD_OK },
+		{ "{\"metadata\":{\"selfLink\":\"/a\",\"resourceVersion\":\"5\"}}", "{\"metadata\":{}}",
+		  false, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"5\",\"selfLink\":\"/a\"}}", "{\"metadata\":{}}",
+		  false, VD_OK },
+		{ "{\"metadata\":{\"selfLink\":\"/a\",\"name\":\"b\",\"resourceVersion\":\"5\"}}",
+		  "{\"metadata\":{\"name\":\"b\"}}", false, VD_OK },
+		{ "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"5\",\"selfLink\":\"/"
+		  "a\"},\"selfLink\":1}",
+		  "{\"metadata\":{\"name\":\"b\"},\"selfLink\":1}", false, VD_OK },
+		{ "{\"metadata\":{\"selfLink\":\"/a\",\"resourceVersion\":\"5\"}}", "", true,
+		  VD_REVISION_ON_CREATE },
 	};
 	struct vd_codec *codec = codec_new();
 
@@ -170,7 +193,9 @@ static void r105_stored_values_hold_no_revision_and_no_self_link(void **state)
 		struct vd_kv   *kv = NULL;
 		struct vd_error error = { 0 };
 
-		assert_status(vdi_revision_cut_kv(codec, vd_bytes_of("/k"), vd_bytes_of(rows[i].in), rows[i].refuse, &kv, &error), rows[i].status);
+		assert_status(vdi_revision_cut_kv(codec, vd_bytes_of("/k"), vd_bytes_of(rows[i].in),
+						  rows[i].refuse, &kv, &error),
+			      rows[i].status);
 		if (rows[i].status == VD_OK)
 			assert_bytes(vd_kv_value(kv), rows[i].out);
 		vd_kv_unref(kv);
@@ -186,8 +211,8 @@ static void every_failed_allocation_is_reported(void **state)
 	for (uint64_t nth = 1;; nth++) {
 		struct vd_codec	 *codec = NULL;
 		struct vd_object *object = NULL;
-		struct vd_kv	 *kv = kv_of("{\"metadata\":{\"name\":\"b\",\"labels\":{\"a\":\"\\u0041\"}}}");
-		vd_status	  status;
+		struct vd_kv *kv = kv_of("{\"metadata\":{\"name\":\"b\",\"labels\":{\"a\":\"\\u0041\"}}}");
+		vd_status     status;
 
 		vdi_alloc_fail_nth(nth, 1);
 		status = vd_codec_json_new(fields, VDI_ARRAY_SIZE(fields), &codec, NULL);
@@ -208,15 +233,20 @@ static void every_failed_allocation_is_reported(void **state)
 /* A field is the text of a scalar; anything else is as if it were not there. */
 static void fields_are_scalars(void **state)
 {
-	static const char *const rows[][2] = { { "\"x\"", "x" }, { "7", "7" }, { "-1.5", "-1.5" }, { "true", "true" }, { "false", "false" }, { "\"a\\u0062\"", "ab" },
-					       { "null", "" }, { "{}", "" }, { "{\"a\":1}", "" }, { "[]", "" }, { "[\"x\"]", "" } };
-	struct vd_codec *codec = codec_new();
+	static const char *const rows[][2] = { { "\"x\"", "x" },     { "7", "7" },
+					       { "-1.5", "-1.5" },   { "true", "true" },
+					       { "false", "false" }, { "\"a\\u0062\"", "ab" },
+					       { "null", "" },	     { "{}", "" },
+					       { "{\"a\":1}", "" },  { "[]", "" },
+					       { "[\"x\"]", "" } };
+	struct vd_codec		*codec = codec_new();
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		char		  json[128];
 		struct vd_object *object;
 
-		(void) snprintf(json, sizeof json, "{\"metadata\":{\"name\":\"b\"},\"spec\":{\"nodeName\":%s}}", rows[i][0]);
+		(void) snprintf(json, sizeof json,
+				"{\"metadata\":{\"name\":\"b\"},\"spec\":{\"nodeName\":%s}}", rows[i][0]);
 		object = object_of(codec, json);
 		assert_bytes(vd_object_field(object, 0), rows[i][1]);
 		vd_object_unref(object);
@@ -238,11 +268,15 @@ static void labels_have_a_largest_size(void **state)
 			struct vd_bytes	  value;
 			struct vd_kv	 *kv;
 
-			snprintf(json, 300000, "{\"metadata\":{\"name\":\"b\",\"labels\":{\"%.*s\":\"%.*s\"}}}", UINT16_MAX + more_key, text, UINT16_MAX + more_value, text);
+			snprintf(json, 300000,
+				 "{\"metadata\":{\"name\":\"b\",\"labels\":{\"%.*s\":\"%.*s\"}}}",
+				 UINT16_MAX + more_key, text, UINT16_MAX + more_value, text);
 			kv = kv_of(json);
-			assert_status(vd_object_new(codec, kv, &object, NULL), more_key || more_value ? VD_UNDECODABLE : VD_OK);
+			assert_status(vd_object_new(codec, kv, &object, NULL),
+				      more_key || more_value ? VD_UNDECODABLE : VD_OK);
 			if (object) {
-				assert_true(vd_object_label_get(object, (struct vd_bytes) { text, UINT16_MAX }, &value));
+				assert_true(vd_object_label_get(
+					object, (struct vd_bytes) { text, UINT16_MAX }, &value));
 				assert_int_equal(value.size, UINT16_MAX);
 			}
 			vd_object_unref(object);
@@ -256,9 +290,11 @@ static void labels_have_a_largest_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(header_holds_what_the_cache_asks_for), cmocka_unit_test(r103_revision_is_spliced_in),
+		cmocka_unit_test(header_holds_what_the_cache_asks_for),
+		cmocka_unit_test(r103_revision_is_spliced_in),
 		cmocka_unit_test(undecodable_values_are_refused),
-		cmocka_unit_test(labels_have_a_largest_size),	cmocka_unit_test(r105_stored_values_hold_no_revision_and_no_self_link),
+		cmocka_unit_test(labels_have_a_largest_size),
+		cmocka_unit_test(r105_stored_values_hold_no_revision_and_no_self_link),
 		cmocka_unit_test(every_failed_allocation_is_reported),
 		cmocka_unit_test(fields_are_scalars),
 	};

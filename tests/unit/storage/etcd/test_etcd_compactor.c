@@ -43,7 +43,8 @@ static void r171_who_loses_a_round_adopts_and_waits(void **state)
 	assert_int_equal(world->toy.key_version, 7); /* lost */
 	assert_int_equal(world->toy.compactions, 0);
 	assert_int_equal(status_of(world).compacted, 50); /* learned from the value */
-	/* The other one has died: this one wins the next round, and compacts at the revision of the lost one. */
+	/* The other one has died: this one wins the next round, and compacts at the revision of the lost
+	 * one. */
 	world->toy.revision = 80;
 	vdi_sim_advance(world->env, VD_SECONDS(300));
 	assert_int_equal(world->toy.key_version, 8);

@@ -8,10 +8,14 @@ static void r173_versions_that_can_prove_progress(void **state)
 		const char *version;
 		bool	    can;
 	} rows[] = {
-		{ "3.4.30", false }, { "3.4.31", true },  { "3.4.99", true },	 { "3.5.0", false },	 { "3.5.12", false }, { "3.5.13", true },
-		{ "3.6.0", true },   { "3.7.3", true },	  { "4.0.0", true },	 { "2.3.8", false },	 { "3.3.99", false }, { "", false },
-		{ "3.6", false },    { "three", false },  { "3.6.0-rc.1", true }, { "3.5.13-rc.0", false }, { "3.4.31-rc.0", false }, { "3.5.0-alpha.0", true },
-		{ "3.6.1+x", true }, { "3.6.1.2", false }, { "3.06.1", false },	 { "-3.6.1", false },	 { "3.6.1x", false },
+		{ "3.4.30", false },	  { "3.4.31", true },	    { "3.4.99", true },
+		{ "3.5.0", false },	  { "3.5.12", false },	    { "3.5.13", true },
+		{ "3.6.0", true },	  { "3.7.3", true },	    { "4.0.0", true },
+		{ "2.3.8", false },	  { "3.3.99", false },	    { "", false },
+		{ "3.6", false },	  { "three", false },	    { "3.6.0-rc.1", true },
+		{ "3.5.13-rc.0", false }, { "3.4.31-rc.0", false }, { "3.5.0-alpha.0", true },
+		{ "3.6.1+x", true },	  { "3.6.1.2", false },	    { "3.06.1", false },
+		{ "-3.6.1", false },	  { "3.6.1x", false },
 	};
 
 	(void) state;
@@ -66,7 +70,9 @@ static void r173_the_probe_backs_off_from_10_ms_to_15_s(void **state)
 	vdi_sim_advance(world->env, VD_SECONDS(120));
 	assert_true(world->toy.statuses[0] > 14);
 	for (unsigned i = 1; i < 15; i++) {
-		int64_t waited_ms = vd_mono_since(world->toy.status_times[0][i], world->toy.status_times[0][i - 1]).ns / 1000000;
+		int64_t waited_ms =
+			vd_mono_since(world->toy.status_times[0][i], world->toy.status_times[0][i - 1]).ns /
+			1000000;
 
 		assert_int_equal(waited_ms, expected_ms);
 		expected_ms = VDI_MIN(2 * expected_ms, 15000);

@@ -101,7 +101,8 @@ static void e617_silence_is_noticed_and_forgotten(void **state)
 	assert_false(status_of(world).unreachable);
 	ranges = world->toy.ranges;
 	vdi_sim_advance(world->env, VD_SECONDS(16));
-	assert_int_equal(world->toy.ranges, ranges + 3); /* a sign of life every 5 s, when nothing else happens */
+	assert_int_equal(world->toy.ranges,
+			 ranges + 3); /* a sign of life every 5 s, when nothing else happens */
 	world->toy.is_silent = true;
 	vdi_sim_advance(world->env, VD_SECONDS(8)); /* 5 s until it is asked, 2 s for the answer */
 	assert_true(status_of(world).unreachable);
@@ -123,7 +124,8 @@ static void e617_a_server_that_refuses_is_there(void **state)
 	assert_false(status_of(world).unreachable);
 	answer = range_at(world, 0);
 	assert_status(answer.status, VD_FORBIDDEN);
-	assert_string_equal(answer.error.message, "http://e0:2379: etcdserver: permission denied"); /* who has refused it */
+	assert_string_equal(answer.error.message,
+			    "http://e0:2379: etcdserver: permission denied"); /* who has refused it */
 	world_free(world);
 }
 
@@ -165,8 +167,8 @@ static void the_start_ends_at_once_when_we_are_refused(void **state)
 
 static void shut_gives_up_what_is_outstanding(void **state)
 {
-	struct world *world = world_open(19, 1);
-	struct answer read = { 0 }, write = { 0 };
+	struct world	       *world = world_open(19, 1);
+	struct answer		read = { 0 }, write = { 0 };
 	struct vd_range_request request = { .key = vd_bytes_of("a") };
 	struct vd_store_status	status;
 	vd_mono			began = vd_env_now(world->env);
@@ -187,7 +189,9 @@ static void shut_gives_up_what_is_outstanding(void **state)
 	assert_status(vd_store_status_get(world->store, &status), VD_CLOSED);
 	{
 		unsigned		      ready = 0;
-		struct vd_store_watch_request watched = { .key = vd_bytes_of("a"), .ready = count_ready, .ready_arg = &ready };
+		struct vd_store_watch_request watched = { .key = vd_bytes_of("a"),
+							  .ready = count_ready,
+							  .ready_arg = &ready };
 		struct vd_store_watch	     *watch = NULL;
 		struct vd_error		      error = { 0 };
 
@@ -227,25 +231,30 @@ static void torture_the_store(void **state)
 {
 	(void) state;
 	for (uint64_t nth = 1;; nth++) {
-		struct world		    *world = world_new(nth, 1);
-		struct vd_etcd_store_options options = options_of();
-		struct vd_etcd		    *client = etcd_toy_client(&world->toy);
-		struct vd_store_watch	    *watch = NULL;
-		struct vd_store_stream	    *stream = NULL;
-		struct vd_store_part	     part;
-		struct vd_store_batch	     batch;
-		unsigned		     ready = 0;
-		struct vd_store_watch_request request = { .key = vd_bytes_of("a"), .ready = count_ready, .ready_arg = &ready };
-		struct vd_store_stream_request long_read = { .range = { .key = vd_bytes_of("k") }, .ready = count_ready, .ready_arg = &ready };
-		struct answer		     answer = { .status = VD_OK };
-		vd_status		     status;
-		bool			     failed;
+		struct world		      *world = world_new(nth, 1);
+		struct vd_etcd_store_options   options = options_of();
+		struct vd_etcd		      *client = etcd_toy_client(&world->toy);
+		struct vd_store_watch	      *watch = NULL;
+		struct vd_store_stream	      *stream = NULL;
+		struct vd_store_part	       part;
+		struct vd_store_batch	       batch;
+		unsigned		       ready = 0;
+		struct vd_store_watch_request  request = { .key = vd_bytes_of("a"),
+							   .ready = count_ready,
+							   .ready_arg = &ready };
+		struct vd_store_stream_request long_read = { .range = { .key = vd_bytes_of("k") },
+							     .ready = count_ready,
+							     .ready_arg = &ready };
+		struct answer		       answer = { .status = VD_OK };
+		vd_status		       status;
+		bool			       failed;
 
 		world->toy.has_stream = true;
 		world->toy.stream_parts = 2;
 		world->toy.stream_part_len = 2;
 		(void) vdi_alloc_fail_nth(nth, 1);
-		status = vdi_etcd_store_new(world->env, client, &options, world->toy.endpoints, 1, &world->inner, NULL);
+		status = vdi_etcd_store_new(world->env, client, &options, world->toy.endpoints, 1,
+					    &world->inner, NULL);
 		if (status == VD_OK) {
 			world->store = &world->inner->base;
 			status = start_put(world, &answer);

@@ -1,4 +1,5 @@
-/* What /debug/vedette shows of an etcd (storage/etcd/etcd_store_dump.c): each member has its value, whatever servers say of themselves. */
+/* What /debug/vedette shows of an etcd (storage/etcd/etcd_store_dump.c): each member has its value, whatever
+ * servers say of themselves. */
 #include "vdtest.h"
 
 #include "actor_sim.h"
@@ -18,7 +19,8 @@ static void expect_part(const char *text, const char *part)
 		fail_msg("no %s in %s", part, text);
 }
 
-static void ignore_range(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void ignore_range(void *arg, vd_status status, const struct vd_range_result *result,
+			 const struct vd_error *error)
 {
 	(void) arg;
 	(void) status;
@@ -39,14 +41,21 @@ static void members_and_values(void **state)
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	etcd_toy_init(&toy, env, 1, 2);
 	toy.versions[0] = "3.6.1\"\n";
-	assert_status(vdi_etcd_store_new(env, etcd_toy_client(&toy), &options, toy.endpoints, toy.endpoint_count, &store, NULL), VD_OK);
+	assert_status(vdi_etcd_store_new(env, etcd_toy_client(&toy), &options, toy.endpoints,
+					 toy.endpoint_count, &store, NULL),
+		      VD_OK);
 	assert_status(vdi_etcd_store_wait(store, VD_SECONDS(20), NULL), VD_OK);
 	vdi_sim_advance(env, VD_SECONDS(60));
 	vdi_etcd_store_dump(&store->base, keep_dump, text);
-	expect_part(text, "\"etcd\":{\"endpoints\":[{\"endpoint\":\"http://e0:2379\",\"ready\":true,\"bytes\":4096,\"version\":\"3.6.1\\\"\\n\",\"lastError\":\"\"},"
-			  "{\"endpoint\":\"http://e1:2379\",\"ready\":true,\"bytes\":4096,\"version\":\"3.6.1\",\"lastError\":\"\"}]");
+	expect_part(
+		text,
+		"\"etcd\":{\"endpoints\":[{\"endpoint\":\"http://"
+		"e0:2379\",\"ready\":true,\"bytes\":4096,\"version\":\"3.6.1\\\"\\n\",\"lastError\":\"\"},"
+		"{\"endpoint\":\"http://"
+		"e1:2379\",\"ready\":true,\"bytes\":4096,\"version\":\"3.6.1\",\"lastError\":\"\"}]");
 	expect_part(text, "\"reachable\":true,\"progress\":false,\"callsInFlight\":0,\"watches\":0");
-	expect_part(text, "\"compactor\":{\"intervalSeconds\":300,\"rounds\":0,\"compactions\":0},\"lastFailure\":\"\"");
+	expect_part(text, "\"compactor\":{\"intervalSeconds\":300,\"rounds\":0,\"compactions\":0},"
+			  "\"lastFailure\":\"\"");
 	assert_status(vd_store_range(&store->base, &range, ignore_range, NULL), VD_OK);
 	vdi_sim_run_until_idle(env);
 	toy.fail_code = VDI_RPC_PERMISSION_DENIED;

@@ -58,7 +58,8 @@ static void r158_a_slow_reader_is_back_pressure(void **state)
 	stream = stream_of(world, 0, &ready);
 	vdi_sim_advance(world->env, VD_SECONDS(1));
 	for (size_t i = 0; i < rpc_script_call_count(world->toy.script); i++)
-		if (strcmp(rpc_script_call_method(rpc_script_call_at(world->toy.script, i)), "/etcdserverpb.KV/RangeStream") == 0)
+		if (strcmp(rpc_script_call_method(rpc_script_call_at(world->toy.script, i)),
+			   "/etcdserverpb.KV/RangeStream") == 0)
 			call = rpc_script_call_at(world->toy.script, i);
 	assert_non_null(call);
 	assert_true(rpc_script_call_pending_count(call) >= 48); /* one is here, perhaps one on its way */
@@ -75,7 +76,9 @@ static void r158_unimplemented_is_remembered_for_ten_minutes(void **state)
 	struct world		      *world = world_open(29, 1);
 	unsigned		       ready = 0;
 	struct vd_store_stream	      *stream = stream_of(world, 0, &ready);
-	struct vd_store_stream_request request = { .range = { .key = vd_bytes_of("k") }, .ready = count_ready, .ready_arg = &ready };
+	struct vd_store_stream_request request = { .range = { .key = vd_bytes_of("k") },
+						   .ready = count_ready,
+						   .ready_arg = &ready };
 	struct vd_store_part	       part;
 	struct vd_error		       error;
 
@@ -103,8 +106,10 @@ static void r158_how_a_long_read_may_end(void **state)
 		const char *text;
 		vd_status   expected;
 	} rows[] = {
-		{ VDI_RPC_OUT_OF_RANGE, "etcdserver: mvcc: required revision has been compacted", VD_EXPIRED },
-		{ VDI_RPC_OUT_OF_RANGE, "etcdserver: mvcc: required revision is a future revision", VD_TOO_LARGE_REVISION },
+		{ VDI_RPC_OUT_OF_RANGE, "etcdserver: mvcc: required revision has been compacted",
+		  VD_EXPIRED },
+		{ VDI_RPC_OUT_OF_RANGE, "etcdserver: mvcc: required revision is a future revision",
+		  VD_TOO_LARGE_REVISION },
 		{ VDI_RPC_UNAVAILABLE, "etcdserver: server stopped", VD_UNAVAILABLE },
 		{ VDI_RPC_PERMISSION_DENIED, "etcdserver: permission denied", VD_FORBIDDEN },
 	};

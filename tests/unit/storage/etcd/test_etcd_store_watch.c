@@ -3,9 +3,9 @@
 
 static void e329_batches_are_whole_revisions(void **state)
 {
-	static const vd_rev revisions[] = { 5, 5, 6, 7, 7, 7, 8, 9 };
-	struct world	   *world = world_open(20, 1);
-	unsigned	    ready = 0;
+	static const vd_rev    revisions[] = { 5, 5, 6, 7, 7, 7, 8, 9 };
+	struct world	      *world = world_open(20, 1);
+	unsigned	       ready = 0;
 	struct vd_store_watch *watch = watch_from(world, "a", 2, &ready);
 
 	(void) state;
@@ -32,7 +32,7 @@ static void e704_from_now_on_begins_behind_what_is_known(void **state)
 
 	(void) state;
 	world->toy.revision = 40;
-	(void) put(world); /* 41 */
+	(void) put(world);	     /* 41 */
 	etcd_toy_write(&world->toy); /* not heard of */
 	watch = watch_from(world, "a", 0, &ready);
 	assert_int_equal(etcd_toy_watch(&world->toy, "a")->start, 42);
@@ -73,7 +73,8 @@ static void r231_from_now_on_after_a_long_silence(void **state)
 	world_free(world);
 }
 
-/* What was written through the store after the watch was asked for is seen, or the watch says that it cannot be. */
+/* What was written through the store after the watch was asked for is seen, or the watch says that it cannot
+ * be. */
 static void e704_from_now_on_hides_no_write_that_was_compacted(void **state)
 {
 	struct world	      *world = world_open(22, 1);
@@ -93,8 +94,8 @@ static void e704_from_now_on_hides_no_write_that_was_compacted(void **state)
 	world_free(world);
 }
 
-/* The server has had the watch: what others wrote while the line was cut, and a compaction took, must be told as a gap. What was written before it had the watch need
- * not be seen. */
+/* The server has had the watch: what others wrote while the line was cut, and a compaction took, must be told
+ * as a gap. What was written before it had the watch need not be seen. */
 static void e704_from_now_on_has_no_silent_gap(void **state)
 {
 	static const struct {
@@ -132,11 +133,11 @@ static void e704_from_now_on_has_no_silent_gap(void **state)
 
 static void e334_a_compacted_start_is_told_with_its_revisions(void **state)
 {
-	struct world		     *world = world_open(23, 1);
-	unsigned		      ready = 0;
-	struct vd_store_watch	     *watch;
-	struct vd_store_batch	      batch;
-	struct vd_error		      error = { 0 };
+	struct world	      *world = world_open(23, 1);
+	unsigned	       ready = 0;
+	struct vd_store_watch *watch;
+	struct vd_store_batch  batch;
+	struct vd_error	       error = { 0 };
 
 	(void) state;
 	world->toy.revision = 1000;
@@ -155,15 +156,21 @@ static void e334_a_compacted_start_is_told_with_its_revisions(void **state)
 /* rules: R-144 */
 static void r143_e245_progress_comes_to_who_wants_it(void **state)
 {
-	struct world		     *world = world_open(24, 1);
-	unsigned		      ready = 0;
-	struct vd_store_watch	     *asks = watch_from(world, "a", 2, &ready), *does_not = watch_from(world, "b", 2, &ready), *always = NULL;
-	struct vd_store_watch_request request = { .key = vd_bytes_of("c"), .start_revision = 2, .progress = true, .ready = count_ready, .ready_arg = &ready };
+	struct world	      *world = world_open(24, 1);
+	unsigned	       ready = 0;
+	struct vd_store_watch *asks = watch_from(world, "a", 2, &ready),
+			      *does_not = watch_from(world, "b", 2, &ready), *always = NULL;
+	struct vd_store_watch_request request = { .key = vd_bytes_of("c"),
+						  .start_revision = 2,
+						  .progress = true,
+						  .ready = count_ready,
+						  .ready_arg = &ready };
 
 	(void) state;
 	assert_status(vd_store_watch_open(world->store, &request, &always, NULL), VD_OK);
 	vdi_sim_run_until_idle(world->env);
-	assert_true(etcd_toy_watch(&world->toy, "a")->require_leader && etcd_toy_watch(&world->toy, "b")->require_leader);
+	assert_true(etcd_toy_watch(&world->toy, "a")->require_leader &&
+		    etcd_toy_watch(&world->toy, "b")->require_leader);
 	assert_true(etcd_toy_watch(&world->toy, "c")->require_leader);
 	world->toy.revision = 10;
 	assert_status(vd_store_watch_progress(asks), VD_OK);
@@ -189,7 +196,8 @@ static void r143_e245_progress_comes_to_who_wants_it(void **state)
 	world_free(world);
 }
 
-/* The watches of all caches lie on one stream: readers of several resources that wait at once cost one request, and its answer is for all of them. */
+/* The watches of all caches lie on one stream: readers of several resources that wait at once cost one
+ * request, and its answer is for all of them. */
 static void w29_one_request_for_progress_serves_all_caches(void **state)
 {
 	struct world	      *world = world_open(43, 1);
@@ -239,7 +247,8 @@ static void e317_a_dropped_request_for_progress_is_repeated(void **state)
 	world_free(world);
 }
 
-/* A watch that waits for a revision to come keeps the server from answering on its stream (E-340), and one that catches up does, too. */
+/* A watch that waits for a revision to come keeps the server from answering on its stream (E-340), and one
+ * that catches up does, too. */
 static void e317_watches_of_the_past_have_a_stream_to_themselves(void **state)
 {
 	static const vd_rev    revisions[] = { 10 };

@@ -1,5 +1,6 @@
-/* A watch "from now" of the etcd store, between writes, compactions and a server that gets requests late: what was written through this store after the watch was asked
- * for, or by others since the server has the watch, is seen, or the watch expires. Under preemption, against a client that is a page of code. */
+/* A watch "from now" of the etcd store, between writes, compactions and a server that gets requests late:
+ * what was written through this store after the watch was asked for, or by others since the server has the
+ * watch, is seen, or the watch expires. Under preemption, against a client that is a page of code. */
 #include "cacher_fixture.h"
 #include "env.h"
 #include "etcd_store.h"
@@ -16,17 +17,18 @@ struct fake_watch {
 };
 
 static struct server {
-	struct vd_env *env;
-	_Atomic int64_t current;
-	int64_t		compacted;
-	struct vd_kv   *kvs[REVISIONS_MAX];
-	bool		is_own[REVISIONS_MAX];
-	struct fake_watch watches[16];
-	unsigned	watch_count;
+	struct vd_env	     *env;
+	_Atomic int64_t	      current;
+	int64_t		      compacted;
+	struct vd_kv	     *kvs[REVISIONS_MAX];
+	bool		      is_own[REVISIONS_MAX];
+	struct fake_watch     watches[16];
+	unsigned	      watch_count;
 	struct vd_store_event event; /* of the last response */
 } server;
 
-static vd_status fake_open(struct vd_etcd *client, const struct vd_etcd_watch_request *request, struct fake_watch **ret_watch, struct vd_error *reterr)
+static vd_status fake_open(struct vd_etcd *client, const struct vd_etcd_watch_request *request,
+			   struct fake_watch **ret_watch, struct vd_error *reterr)
 {
 	struct fake_watch *watch = &server.watches[server.watch_count++];
 
@@ -40,7 +42,8 @@ static void fake_close(struct fake_watch *watch)
 {
 }
 
-static vd_status fake_next(struct fake_watch *watch, struct vd_etcd_watch_response *ret_response, struct vd_etcd_error *reterr)
+static vd_status fake_next(struct fake_watch *watch, struct vd_etcd_watch_response *ret_response,
+			   struct vd_etcd_error *reterr)
 {
 	vdi_preempt_point();
 	if (watch->is_expired) {
@@ -50,7 +53,9 @@ static vd_status fake_next(struct fake_watch *watch, struct vd_etcd_watch_respon
 	if (watch->created == 0 || watch->start > server.current)
 		return VD_AGAIN;
 	server.event = (struct vd_store_event) { .kv = server.kvs[watch->start] };
-	*ret_response = (struct vd_etcd_watch_response) { .header.revision = server.current, .events = &server.event, .event_count = 1 };
+	*ret_response = (struct vd_etcd_watch_response) { .header.revision = server.current,
+							  .events = &server.event,
+							  .event_count = 1 };
 	watch->start++;
 	return VD_OK;
 }
@@ -240,11 +245,12 @@ static bool run_seed(uint64_t seed)
 	for (int64_t revision = watch->opened + 1; lives && revision <= server.current; revision++) {
 		first = first || !(seen[revision] || revision > server.watches[0].created) ? first : revision;
 		if (server.is_own[revision] && !seen[revision])
-			fail_msg("seed %llu: the watch opened at %lld lacks the store's own write %lld", (unsigned long long) seed, (long long) watch->opened,
-				 (long long) revision);
+			fail_msg("seed %llu: the watch opened at %lld lacks the store's own write %lld",
+				 (unsigned long long) seed, (long long) watch->opened, (long long) revision);
 		if (first && !seen[revision])
-			fail_msg("seed %llu: %lld is missing, though the server had the watch before, or %lld was seen", (unsigned long long) seed, (long long) revision,
-				 (long long) first);
+			fail_msg("seed %llu: %lld is missing, though the server had the watch before, or "
+				 "%lld was seen",
+				 (unsigned long long) seed, (long long) revision, (long long) first);
 	}
 	vdi_etcd_store_watch_close(watch);
 	for (unsigned i = 0; i < ACTORS; i++)
@@ -277,10 +283,12 @@ static struct vd_store_watch *open_watch(struct vdi_etcd_store *store)
 	return watch;
 }
 
-/* A write of this store is under way when the watch is asked for; its revision is compacted before the server gets the request. rules: E-704, R-231 */
+/* A write of this store is under way when the watch is asked for; its revision is compacted before the server
+ * gets the request.
+ * rules: E-704, R-231 */
 static void a_write_under_way_is_not_left_out(void **state)
 {
-	struct vdi_etcd_store store;
+	struct vdi_etcd_store  store;
 	struct vd_store_watch *watch;
 	bool		       seen[REVISIONS_MAX] = { false };
 
@@ -294,16 +302,19 @@ static void a_write_under_way_is_not_left_out(void **state)
 		write_foreign(NULL);
 		compact(NULL);
 		serve(NULL);
-		assert_int_equal(take(watch, seen, UINT64_MAX), !is_under_way); /* nothing of the store's own: it begins at the compaction */
+		assert_int_equal(take(watch, seen, UINT64_MAX),
+				 !is_under_way); /* nothing of the store's own: it begins at the compaction */
 		vdi_etcd_store_watch_close(watch);
 		tear_down();
 	}
 }
 
-/* The watch has seen an event, loses its server, and what comes next is compacted: another client's writes would be missing in the middle. rules: R-231 */
+/* The watch has seen an event, loses its server, and what comes next is compacted: another client's writes
+ * would be missing in the middle.
+ * rules: R-231 */
 static void a_watch_that_has_seen_something_does_not_skip_what_follows(void **state)
 {
-	struct vdi_etcd_store store;
+	struct vdi_etcd_store  store;
 	struct vd_store_watch *watch;
 
 	(void) state;

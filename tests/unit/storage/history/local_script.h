@@ -76,7 +76,8 @@ static inline void text_of(char text[64], struct vd_bytes bytes)
 	snprintf(text, 64, "%.*s", (int) bytes.size, bytes.size ? (const char *) bytes.data : "");
 }
 
-static inline vd_status script_watch(struct vd_store *store, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch, struct vd_error *reterr)
+static inline vd_status script_watch(struct vd_store *store, const struct vd_store_watch_request *request,
+				     struct vd_store_watch **ret_watch, struct vd_error *reterr)
 {
 	struct script *script = script_of(store);
 
@@ -94,7 +95,8 @@ static inline vd_status script_watch(struct vd_store *store, const struct vd_sto
 	return VD_OK;
 }
 
-static inline vd_status script_next(struct vd_store_watch *watch, size_t max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static inline vd_status script_next(struct vd_store_watch *watch, size_t max,
+				    struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	struct script *script = script_of(watch->store);
 	struct step   *step = &script->steps[script->step_next];
@@ -108,7 +110,9 @@ static inline vd_status script_next(struct vd_store_watch *watch, size_t max, st
 		reterr->compacted = step->compacted;
 		return step->status;
 	}
-	*ret_batch = (struct vd_store_batch) { .revision = step->revision, .events = step->events, .event_count = step->event_count };
+	*ret_batch = (struct vd_store_batch) { .revision = step->revision,
+					       .events = step->events,
+					       .event_count = step->event_count };
 	return VD_OK;
 }
 
@@ -126,11 +130,14 @@ static inline void script_watch_close(struct vd_store_watch *watch)
 	script_of(watch->store)->closed++;
 }
 
-static inline vd_status script_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static inline vd_status script_txn(struct vd_store *store, const struct vd_txn_request *request,
+				   vd_txn_fn done, void *arg)
 {
 	struct script	    *script = script_of(store);
 	struct vd_op_result  results[1 + VDI_PAST_WITNESSES_MAX] = { 0 };
-	struct vd_txn_result result = { .succeeded = true, .results = results, .result_count = request->success_count - script->txn_short };
+	struct vd_txn_result result = { .succeeded = true,
+					.results = results,
+					.result_count = request->success_count - script->txn_short };
 	struct vd_error	     error = { 0 };
 
 	script->txn_at[script->txns++ % OPENS_MAX] = vd_env_now(store->env);
@@ -151,7 +158,9 @@ static inline vd_status script_txn(struct vd_store *store, const struct vd_txn_r
 		assert_int_equal(range->limit, 1);
 		for (size_t k = 0; k < script->has_count; k++)
 			if (vd_bytes_equal(vd_kv_key(script->has[k]), range->key))
-				results[i].range = (struct vd_range_result) { .kvs = &script->has[k], .kv_count = 1, .count = 1 };
+				results[i].range = (struct vd_range_result) { .kvs = &script->has[k],
+									      .kv_count = 1,
+									      .count = 1 };
 	}
 	done(arg, VD_OK, &result, NULL);
 	return VD_OK;
@@ -168,7 +177,8 @@ static inline void script_shut(struct vd_store *store)
 	script_of(store)->shut++;
 }
 
-static inline void script_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json), void *arg)
+static inline void script_dump(struct vd_store *store, void (*write)(void *arg, struct vd_bytes json),
+			       void	       *arg)
 {
 	write(arg, vd_bytes_of(",\"script\":true"));
 }
@@ -199,7 +209,8 @@ static inline void on_local_log(void *arg, const struct vd_log_record *record)
 	size_t	      used = strlen(l->log);
 
 	if (strcmp(record->module, "history") == 0)
-		snprintf(l->log + used, sizeof l->log - used, "%c %s\n", "EWID"[record->level], record->message);
+		snprintf(l->log + used, sizeof l->log - used, "%c %s\n", "EWID"[record->level],
+			 record -> message);
 }
 
 static inline unsigned lines_with(const struct local *l, const char *text)
@@ -219,8 +230,11 @@ static inline void local_init(struct local *l, vd_rev current)
 	assert_status(vdi_disk_sim_new(1, &l->disk), VD_OK);
 	vdi_env_set_disk(l->env, l->disk);
 	l->script.store = (struct vd_store) { .ops = &script_ops, .env = l->env };
-	l->script.status = (struct vd_store_status) { .current = current, .compacted = -1, .id = 11, .remote = true };
-	l->options = (struct vdi_local_history_options) { .data_dir = DIRECTORY, .prefix = "/registry/", .history_bytes = 1 << 20 };
+	l->script.status =
+		(struct vd_store_status) { .current = current, .compacted = -1, .id = 11, .remote = true };
+	l->options = (struct vdi_local_history_options) { .data_dir = DIRECTORY,
+							  .prefix = "/registry/",
+							  .history_bytes = 1 << 20 };
 }
 
 static inline vd_status local_try_open(struct local *l, struct vd_error *error)
@@ -273,7 +287,8 @@ static inline struct vd_kv *new_record(const char *key, vd_rev created, vd_rev m
 {
 	struct vd_kv *kv;
 
-	assert_status(vd_kv_new(vd_bytes_of(key), version ? vd_bytes_of("{}") : (struct vd_bytes) { 0 }, &kv), VD_OK);
+	assert_status(vd_kv_new(vd_bytes_of(key), version ? vd_bytes_of("{}") : (struct vd_bytes) { 0 }, &kv),
+		      VD_OK);
 	kv->create_rev = created;
 	kv->mod_rev = modified;
 	kv->version = version;

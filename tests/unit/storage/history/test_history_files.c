@@ -1,4 +1,5 @@
-/* Unit tests of storage/history/history_files.c: what is read back is what was recorded, or the newest whole part of it. */
+/* Unit tests of storage/history/history_files.c: what is read back is what was recorded, or the newest whole
+ * part of it. */
 #include "disk_sim.h"
 #include "history_files.h"
 #include "history_world.h"
@@ -31,15 +32,16 @@ static void what_was_recorded_is_read_back(void **state)
 /* What cannot be removed or opened is an error of the disk, and the caller hears it. */
 static void errors_of_the_disk_are_handed_out(void **state)
 {
-	struct history_world	w;
-	struct vd_error error = { 0 };
+	struct history_world w;
+	struct vd_error	     error = { 0 };
 
 	(void) state;
 	history_world_init(&w, 3);
 	history_open(&w);
 	history_record_some(&w, 5);
 	history_sync_and_close(&w);
-	/* The next start goes on in the same file and first cuts it where its last record ends; what failed is tried again from the start. */
+	/* The next start goes on in the same file and first cuts it where its last record ends; what failed
+	 * is tried again from the start. */
 	assert_status(history_try_open(&w, &error), VD_OK);
 	vdi_disk_sim_fail_nth(w.disk, 1, VDI_DISK_SIM_IO);
 	assert_status(vdi_history_files_prepare(w.files, w.now, &error), VD_IO);
@@ -63,7 +65,7 @@ static void errors_of_the_disk_are_handed_out(void **state)
 static void the_files_stay_within_their_bytes(void **state)
 {
 	struct history_world w;
-	vd_rev	     floor = 0;
+	vd_rev		     floor = 0;
 
 	history_world_init(&w, 3);
 	w.bytes_max = 256 << 10;
@@ -71,7 +73,8 @@ static void the_files_stay_within_their_bytes(void **state)
 	history_open(&w);
 	for (unsigned i = 0; i < 400; i++) {
 		history_record_some(&w, 5);
-		assert_true(vdi_history_files_bytes(w.files) <= w.bytes_max + w.bytes_max / VDI_HISTORY_SEGMENTS + 16384);
+		assert_true(vdi_history_files_bytes(w.files) <=
+			    w.bytes_max + w.bytes_max / VDI_HISTORY_SEGMENTS + 16384);
 		assert_true(vdi_history_files_floor(w.files) >= floor);
 		floor = vdi_history_files_floor(w.files);
 	}
@@ -87,7 +90,7 @@ static void the_files_stay_within_their_bytes(void **state)
 static void the_window_is_exact_after_a_start(void **state)
 {
 	struct history_world w;
-	vd_rev	     at[1000];
+	vd_rev		     at[1000];
 
 	history_world_init(&w, 9);
 	w.window = VD_SECONDS(100);
@@ -122,8 +125,13 @@ static void the_window_is_exact_after_a_start(void **state)
 
 static void the_file_of_a_newer_program_is_not_used(void **state)
 {
-	struct history_world		  w;
-	struct vdi_segment_header header = { .family = VDI_SEGMENT_HISTORY, .sequence = 1, .first_index = 1, .nonce = 1, .size = VDI_SEGMENT_HEADER_SIZE, .revision = 4 };
+	struct history_world	  w;
+	struct vdi_segment_header header = { .family = VDI_SEGMENT_HISTORY,
+					     .sequence = 1,
+					     .first_index = 1,
+					     .nonce = 1,
+					     .size = VDI_SEGMENT_HEADER_SIZE,
+					     .revision = 4 };
 	struct vdi_file		 *file;
 
 	history_world_init(&w, 1);
@@ -164,7 +172,7 @@ static void another_cluster_or_prefix_is_not_believed(void **state)
 
 static void an_embedded_store_and_a_local_history_keep_off_each_other(void **state)
 {
-	struct history_world		   w;
+	struct history_world	   w;
 	struct vdi_journal_options options;
 	struct vdi_journal	  *journal;
 	struct vd_error		   error = { 0 };
@@ -193,9 +201,9 @@ static void an_embedded_store_and_a_local_history_keep_off_each_other(void **sta
 static void a_full_disk_is_waited_for(void **state)
 {
 	for (int kind = 0; kind < 2; kind++) {
-		struct history_world	w;
-		struct vd_error error = { 0 };
-		size_t		first;
+		struct history_world w;
+		struct vd_error	     error = { 0 };
+		size_t		     first;
 
 		history_world_init(&w, 6);
 		history_open(&w);
@@ -203,8 +211,11 @@ static void a_full_disk_is_waited_for(void **state)
 		for (unsigned i = 0; i < 5; i++) {
 			first = history_make_revision(&w);
 			assert_status(vdi_history_files_prepare(w.files, w.now, NULL), VD_OK);
-			assert_status(vdi_history_files_append(w.files, w.events + first, w.count - first, w.now), VD_OK);
-			vdi_disk_sim_fail_nth(w.disk, 1, kind ? VDI_DISK_SIM_NO_SPACE : VDI_DISK_SIM_SHORT_WRITE);
+			assert_status(
+				vdi_history_files_append(w.files, w.events + first, w.count - first, w.now),
+				VD_OK);
+			vdi_disk_sim_fail_nth(w.disk, 1,
+					      kind ? VDI_DISK_SIM_NO_SPACE : VDI_DISK_SIM_SHORT_WRITE);
 			assert_status(vdi_history_files_flush(w.files, &error), VD_NO_SPACE);
 			assert_status(vdi_history_files_flush(w.files, NULL), VD_OK);
 		}
@@ -214,11 +225,12 @@ static void a_full_disk_is_waited_for(void **state)
 	}
 }
 
-/* A file whose newest record is exactly as old as the window stays; a nanosecond later it goes. A file takes what comes for exactly an eighth of the window. */
+/* A file whose newest record is exactly as old as the window stays; a nanosecond later it goes. A file takes
+ * what comes for exactly an eighth of the window. */
 static void files_go_when_they_are_older_than_the_window(void **state)
 {
 	struct history_world w;
-	vd_wall	     begin;
+	vd_wall		     begin;
 
 	(void) state;
 	history_world_init(&w, 9);
@@ -250,8 +262,11 @@ static void what_cannot_be_told_is_refused(void **state)
 	history_world_init(&w, 1);
 	history_open(&w);
 	for (unsigned what = 0; what < 6; what++) {
-		struct vd_kv	     *old = history_record_of(1, NULL, 5, false, 10, 1), *kv = history_record_of(what == 4 ? 2 : 1, old, 9, what == 0, 10, 1);
-		struct vd_store_event event = { .is_delete = what == 0, .kv = kv, .previous = what < 2 ? NULL : old };
+		struct vd_kv *old = history_record_of(1, NULL, 5, false, 10, 1),
+			     *kv = history_record_of(what == 4 ? 2 : 1, old, 9, what == 0, 10, 1);
+		struct vd_store_event event = { .is_delete = what == 0,
+						.kv = kv,
+						.previous = what < 2 ? NULL : old };
 
 		switch (what) {
 		case 2: kv->create_rev = 10; break;
@@ -355,8 +370,8 @@ static void torture_every_allocation_may_fail(void **state)
 
 	for (uint64_t nth = 1; was_hit; nth++) {
 		struct history_world w;
-		size_t	     next = 0;
-		vd_status    status;
+		size_t		     next = 0;
+		vd_status	     status;
 
 		history_world_init(&w, 2);
 		w.bytes_max = 128 << 10;

@@ -1,4 +1,5 @@
-/* The files of the local history with damage: torn tails, bit rot, power cuts, records that make no sense. What is believed is true. */
+/* The files of the local history with damage: torn tails, bit rot, power cuts, records that make no sense.
+ * What is believed is true. */
 #include "disk_sim.h"
 #include "history_files.h"
 #include "history_world.h"
@@ -36,9 +37,12 @@ static uint8_t *put_entry(struct payload *payload, uint32_t role, const struct v
 	return at;
 }
 
-static uint8_t *put_change(struct payload *payload, uint32_t role, vd_rev revision, bool is_delete, struct vd_kv *kv, struct vd_kv *previous, bool is_first)
+static uint8_t *put_change(struct payload *payload, uint32_t role, vd_rev revision, bool is_delete,
+			   struct vd_kv *kv, struct vd_kv *previous, bool is_first)
 {
-	struct vdi_change change = { .is_delete = is_delete, .kv = kv, .previous = previous, .is_first = is_first };
+	struct vdi_change change = {
+		.is_delete = is_delete, .kv = kv, .previous = previous, .is_first = is_first
+	};
 	struct vdi_commit commit = { .revision = revision, .changes = &change, .change_count = 1 };
 
 	return put_entry(payload, role, &commit);
@@ -56,8 +60,14 @@ static void script_begin(struct script *script, struct history_world *w)
 {
 	uint64_t prefix_hash;
 
-	*script = (struct script) { .header = { .family = VDI_SEGMENT_HISTORY, .sequence = 1, .first_index = 1, .nonce = 3, .size = VDI_SEGMENT_HEADER_SIZE, .revision = 4 },
-				    .index = 1, .tail = VDI_SEGMENT_HEADER_SIZE };
+	*script = (struct script) { .header = { .family = VDI_SEGMENT_HISTORY,
+						.sequence = 1,
+						.first_index = 1,
+						.nonce = 3,
+						.size = VDI_SEGMENT_HEADER_SIZE,
+						.revision = 4 },
+				    .index = 1,
+				    .tail = VDI_SEGMENT_HEADER_SIZE };
 	/* As history_files.c makes it. */
 	prefix_hash = vdi_hash_bytes(K(w->prefix), 0x7665646574746501u);
 	memcpy(script->header.store_id, &w->store_id, 8);
@@ -66,7 +76,8 @@ static void script_begin(struct script *script, struct history_world *w)
 	script->previous = script->header.checksum;
 }
 
-static void script_record(struct script *script, enum vdi_segment_kind kind, vd_rev revision, const void *payload, size_t size)
+static void script_record(struct script *script, enum vdi_segment_kind kind, vd_rev revision,
+			  const void *payload, size_t size)
 {
 	uint8_t bytes[8192] = { 0 };
 	size_t	whole = vdi_segment_record_size(size);
@@ -75,13 +86,15 @@ static void script_record(struct script *script, enum vdi_segment_kind kind, vd_
 	vdi_segment_record_prepare(bytes, kind, revision, size);
 	if (size)
 		memcpy(bytes + VDI_SEGMENT_RECORD_HEADER_SIZE, payload, size);
-	(void) vdi_segment_record_seal(bytes, script->index++, script->header.nonce, script->previous, 0, 0, &script->previous);
+	(void) vdi_segment_record_seal(bytes, script->index++, script->header.nonce, script->previous, 0, 0,
+				       &script->previous);
 	assert_status(vdi_file_write(script->file, script->tail, bytes, whole, NULL), VD_OK);
 	script->tail += (int64_t) whole;
 }
 
 /* Two good revisions: 6 creates k01 and 7 k02. */
-static void script_good(struct script *script, struct history_world *w, struct vd_kv *first, struct vd_kv *second)
+static void script_good(struct script *script, struct history_world *w, struct vd_kv *first,
+			struct vd_kv *second)
 {
 	struct payload payload;
 
@@ -93,29 +106,58 @@ static void script_good(struct script *script, struct history_world *w, struct v
 	script_record(script, VDI_SEGMENT_COMMIT, 7, payload.bytes, payload.size);
 }
 
-/* A third record with a right checksum and a fault in one place: the history ends before it, and that is said. Without the fault it is told. */
+/* A third record with a right checksum and a fault in one place: the history ends before it, and that is
+ * said. Without the fault it is told. */
 static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 {
 	enum fault {
-		NONE, TIME_ALONE, TIME_TOO_SHORT, OTHER_ROLE, UNKNOWN_ROLE, SIZE_BEYOND, ENTRY_TOO_SHORT, OTHER_REVISION, TWO_CHANGES, A_LEASE, NO_PREVIOUS, PREVIOUS_IS_OLDER,
-		PREVIOUS_WAS_DELETED, SPELLED, SPELLED_DELETE, SPELLED_OTHER_REVISION, SPELLED_OTHER_KEY, SPELLED_TWICE, SAME_REVISION, OLDER_REVISION, MARK, MARK_AGAIN, OLDER_MARK,
+		NONE,
+		TIME_ALONE,
+		TIME_TOO_SHORT,
+		OTHER_ROLE,
+		UNKNOWN_ROLE,
+		SIZE_BEYOND,
+		ENTRY_TOO_SHORT,
+		OTHER_REVISION,
+		TWO_CHANGES,
+		A_LEASE,
+		NO_PREVIOUS,
+		PREVIOUS_IS_OLDER,
+		PREVIOUS_WAS_DELETED,
+		SPELLED,
+		SPELLED_DELETE,
+		SPELLED_OTHER_REVISION,
+		SPELLED_OTHER_KEY,
+		SPELLED_TWICE,
+		SAME_REVISION,
+		OLDER_REVISION,
+		MARK,
+		MARK_AGAIN,
+		OLDER_MARK,
 		FAULTS
 	};
 
 	(void) state;
 	for (enum fault fault = NONE; fault < FAULTS; fault++) {
-		bool	       is_good = fault == NONE || fault == TIME_ALONE || fault == SPELLED || fault == MARK || fault == MARK_AGAIN;
-		struct vd_kv  *first = history_record_of(1, NULL, 6, false, 10, 1), *second = history_record_of(2, NULL, 7, false, 10, 1), *third = history_record_of(1, first, 9, false, 10, 1);
-		struct vd_kv  *gone = history_record_of(1, first, 8, true, 0, 1), *old = history_record_of(3, NULL, 3, false, 10, 1), *changed = history_record_of(3, old, 9, false, 10, 1);
-		struct vd_kv  *other = history_record_of(5, NULL, 3, false, 10, 1), *older = history_record_of(3, NULL, 2, false, 10, 1), *tombstone = history_record_of(3, older, 3, true, 0, 1);
-		struct payload payload;
-		struct script  script;
-		struct history_world   w;
-		vd_rev	       revision = 9;
+		bool is_good = fault == NONE || fault == TIME_ALONE || fault == SPELLED || fault == MARK ||
+			       fault == MARK_AGAIN;
+		struct vd_kv *first = history_record_of(1, NULL, 6, false, 10, 1),
+			     *second = history_record_of(2, NULL, 7, false, 10, 1),
+			     *third = history_record_of(1, first, 9, false, 10, 1);
+		struct vd_kv *gone = history_record_of(1, first, 8, true, 0, 1),
+			     *old = history_record_of(3, NULL, 3, false, 10, 1),
+			     *changed = history_record_of(3, old, 9, false, 10, 1);
+		struct vd_kv *other = history_record_of(5, NULL, 3, false, 10, 1),
+			     *older = history_record_of(3, NULL, 2, false, 10, 1),
+			     *tombstone = history_record_of(3, older, 3, true, 0, 1);
+		struct payload	      payload;
+		struct script	      script;
+		struct history_world  w;
+		vd_rev		      revision = 9;
 		enum vdi_segment_kind kind = VDI_SEGMENT_COMMIT;
-		uint8_t	      *at;
-		uint32_t       number;
-		int64_t	       offset;
+		uint8_t		     *at;
+		uint32_t	      number;
+		int64_t		      offset;
 
 		history_world_init(&w, 1);
 		script_begin(&script, &w);
@@ -127,12 +169,8 @@ static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 		else if (fault >= SPELLED && fault <= SPELLED_TWICE)
 			at = put_change(&payload, ROLE_EVENT, 9, false, changed, old, false);
 		switch (fault) {
-		case TIME_ALONE:
-			payload.size = 8;
-			break;
-		case TIME_TOO_SHORT:
-			payload.size = 7;
-			break;
+		case TIME_ALONE: payload.size = 8; break;
+		case TIME_TOO_SHORT: payload.size = 7; break;
 		case OTHER_ROLE:
 		case UNKNOWN_ROLE:
 			number = fault == OTHER_ROLE ? ROLE_PREVIOUS : 2;
@@ -147,14 +185,13 @@ static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 			memset(payload.bytes + payload.size, 0, 15);
 			payload.size += 15;
 			break;
-		case OTHER_REVISION:
-			revision = 10;
-			break;
+		case OTHER_REVISION: revision = 10; break;
 		case TWO_CHANGES:
 		case A_LEASE: {
-			struct vdi_change	changes[2] = { { .kv = third, .previous = first }, { .kv = changed, .previous = old } };
+			struct vdi_change	changes[2] = { { .kv = third, .previous = first },
+							       { .kv = changed, .previous = old } };
 			struct vdi_lease_change lease = { .kind = VDI_LEASE_REVOKED, .id = 5 };
-			struct vdi_commit	commit = { .revision = 9, .changes = changes, .change_count = 1 };
+			struct vdi_commit commit = { .revision = 9, .changes = changes, .change_count = 1 };
 
 			changed->sub = 1;
 			commit.change_count += fault == TWO_CHANGES;
@@ -210,8 +247,7 @@ static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 			payload.size = 0;
 			break;
 		case NONE:
-		case FAULTS:
-			break;
+		case FAULTS: break;
 		}
 		offset = script.tail;
 		script_record(&script, kind, revision, payload.bytes, payload.size);
@@ -222,12 +258,14 @@ static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 		assert_int_equal(w.past->floor, 4);
 		if (is_good) {
 			assert_int_equal(w.past->until, revision);
-			assert_int_equal(w.past->count, kind == VDI_SEGMENT_MARK || fault == TIME_ALONE ? 2 : 3);
+			assert_int_equal(w.past->count,
+					 kind == VDI_SEGMENT_MARK || fault == TIME_ALONE ? 2 : 3);
 		} else {
 			char expected[64];
 
 			assert_status(w.lost.code, VD_CORRUPT);
-			snprintf(expected, sizeof expected, "0001.vdh makes no sense at offset %lld", (long long) offset);
+			snprintf(expected, sizeof expected, "0001.vdh makes no sense at offset %lld",
+				 (long long) offset);
 			assert_non_null(strstr(w.lost.message, expected));
 			assert_int_equal(w.past->until, fault == PREVIOUS_WAS_DELETED ? 8 : 7);
 			assert_int_equal(w.past->count, fault == PREVIOUS_WAS_DELETED ? 3 : 2);
@@ -237,7 +275,9 @@ static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 		/* Writing goes on in this file only when all of it makes sense. */
 		assert_status(vdi_history_files_prepare(w.files, w.now, NULL), VD_OK);
 		assert_int_equal(history_segments(&w, NULL), is_good ? 1 : 2);
-		for (struct vd_kv **kv = (struct vd_kv *[]) { first, second, third, gone, old, changed, other, older, tombstone, NULL }; *kv; kv++)
+		for (struct vd_kv **kv = (struct vd_kv *[]) { first, second, third, gone, old, changed, other,
+							      older, tombstone, NULL };
+		     *kv; kv++)
 			vd_kv_unref(*kv);
 		history_world_fini(&w);
 	}
@@ -248,8 +288,8 @@ static void a_torn_tail_costs_what_was_torn(void **state)
 {
 	for (int64_t cut = 1; cut < 700; cut += 3) {
 		struct history_world w;
-		const char  *name = "history-0000000000000001.vdh";
-		int64_t	     size, until;
+		const char	    *name = "history-0000000000000001.vdh";
+		int64_t		     size, until;
 
 		history_world_init(&w, (uint64_t) cut);
 		history_open(&w);
@@ -270,10 +310,10 @@ static void a_torn_tail_costs_what_was_torn(void **state)
 
 static void after_a_torn_tail_it_goes_on(void **state)
 {
-	struct history_world  w, again;
-	int64_t	      size;
-	const char   *name = "history-0000000000000001.vdh";
-	unsigned      told;
+	struct history_world w, again;
+	int64_t		     size;
+	const char	    *name = "history-0000000000000001.vdh";
+	unsigned	     told;
 
 	history_world_init(&w, 4);
 	history_open(&w);
@@ -289,7 +329,8 @@ static void after_a_torn_tail_it_goes_on(void **state)
 		for (first = i; first < w.count && w.events[first].kv->mod_rev == w.events[i].kv->mod_rev;)
 			first++;
 		if (w.events[i].kv->mod_rev > w.past->until)
-			assert_status(vdi_history_files_append(w.files, w.events + i, first - i, w.now), VD_OK);
+			assert_status(vdi_history_files_append(w.files, w.events + i, first - i, w.now),
+				      VD_OK);
 	}
 	assert_status(vdi_history_files_flush(w.files, NULL), VD_OK);
 	w.revision = vdi_history_files_until(w.files);
@@ -307,10 +348,10 @@ static void bit_rot_costs_what_comes_before_it(void **state)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct history_world w;
-		uint64_t     first = 0;
-		char	     name[VDI_DISK_NAME_MAX];
-		int64_t	     size;
-		unsigned     count, hit;
+		uint64_t	     first = 0;
+		char		     name[VDI_DISK_NAME_MAX];
+		int64_t		     size;
+		unsigned	     count, hit;
 
 		history_world_init(&w, seed);
 		w.bytes_max = 128 << 10;
@@ -340,15 +381,16 @@ static void bit_rot_costs_what_comes_before_it(void **state)
 	}
 }
 
-/* The power goes at each operation: what is found is true, and everything up to the last sync is there unless the budget took it. */
+/* The power goes at each operation: what is found is true, and everything up to the last sync is there unless
+ * the budget took it. */
 static void the_power_may_go_at_any_moment(void **state)
 {
 	bool was_hit = true;
 
 	for (uint64_t nth = 1; was_hit; nth++) {
 		struct history_world w;
-		vd_rev	     synced = 0;
-		vd_status    status = VD_OK;
+		vd_rev		     synced = 0;
+		vd_status	     status = VD_OK;
 
 		history_world_init(&w, nth);
 		w.bytes_max = 128 << 10;
@@ -361,10 +403,12 @@ static void the_power_may_go_at_any_moment(void **state)
 
 			status = vdi_history_files_prepare(w.files, w.now, NULL);
 			if (status == VD_OK)
-				status = vdi_history_files_append(w.files, w.events + first, w.count - first, w.now);
+				status = vdi_history_files_append(w.files, w.events + first, w.count - first,
+								  w.now);
 			if (status == VD_OK)
 				status = vdi_history_files_flush(w.files, NULL);
-			if (status == VD_OK && i % 4 == 3 && (status = vdi_history_files_sync(w.files, NULL)) == VD_OK)
+			if (status == VD_OK && i % 4 == 3 &&
+			    (status = vdi_history_files_sync(w.files, NULL)) == VD_OK)
 				synced = w.revision;
 			if (status == VD_OK)
 				status = vdi_history_files_evict(w.files, w.now, NULL);
@@ -385,11 +429,12 @@ static void the_power_may_go_at_any_moment(void **state)
 	}
 }
 
-/* The payload of each record with bytes changed at random, under a right checksum: whatever it says, nothing is read beyond it, and what is taken is in order. */
+/* The payload of each record with bytes changed at random, under a right checksum: whatever it says, nothing
+ * is read beyond it, and what is taken is in order. */
 static void bytes_that_make_no_sense_do_no_harm(void **state)
 {
 	for (uint64_t seed = 1; seed <= 400; seed++) {
-		struct history_world		  w;
+		struct history_world	  w;
 		struct vdi_segment_reader reader;
 		struct vdi_segment_record record;
 		struct vdi_segment_header header;
@@ -417,10 +462,14 @@ static void bytes_that_make_no_sense_do_no_harm(void **state)
 			memset(bytes, 0, size);
 			vdi_segment_record_prepare(bytes, record.kind, record.revision, record.payload.size);
 			if (record.payload.size)
-				memcpy(bytes + VDI_SEGMENT_RECORD_HEADER_SIZE, record.payload.data, record.payload.size);
+				memcpy(bytes + VDI_SEGMENT_RECORD_HEADER_SIZE, record.payload.data,
+				       record.payload.size);
 			for (unsigned i = 0; index == hit && record.payload.size && i < 1 + seed % 3; i++)
-				bytes[VDI_SEGMENT_RECORD_HEADER_SIZE + 8 + vdi_rand_below(&w.rand, record.payload.size - 8)] = (uint8_t) vdi_rand_next(&w.rand);
-			(void) vdi_segment_record_seal(bytes, index++, header.nonce, previous, 0, 0, &previous);
+				bytes[VDI_SEGMENT_RECORD_HEADER_SIZE + 8 +
+				      vdi_rand_below(&w.rand, record.payload.size - 8)] =
+					(uint8_t) vdi_rand_next(&w.rand);
+			(void) vdi_segment_record_seal(bytes, index++, header.nonce, previous, 0, 0,
+						       &previous);
 			assert_status(vdi_file_write(file, tail, bytes, size, NULL), VD_OK);
 			tail += (int64_t) size;
 		}
@@ -431,7 +480,8 @@ static void bytes_that_make_no_sense_do_no_harm(void **state)
 		history_open(&w);
 		for (size_t i = 0; i < w.past->count; i++) {
 			assert_true(w.past->events[i].kv->mod_rev <= w.past->until);
-			assert_true(i == 0 || w.past->events[i].kv->mod_rev >= w.past->events[i - 1].kv->mod_rev);
+			assert_true(i == 0 ||
+				    w.past->events[i].kv->mod_rev >= w.past->events[i - 1].kv->mod_rev);
 		}
 		w.revision = vdi_history_files_until(w.files);
 		for (size_t i = 0; i < HISTORY_KEYS; i++)
@@ -446,10 +496,10 @@ static void bytes_that_make_no_sense_do_no_harm(void **state)
 /* Only the newest file may be one that was never finished. */
 static void a_file_without_a_header_is_reported(void **state)
 {
-	char	 name[VDI_DISK_NAME_MAX];
+	char		     name[VDI_DISK_NAME_MAX];
 	struct history_world w;
-	uint64_t first = 0;
-	unsigned count;
+	uint64_t	     first = 0;
+	unsigned	     count;
 
 	history_world_init(&w, 6);
 	w.bytes_max = 128 << 10;

@@ -1,5 +1,5 @@
-/* Unit tests of storage/history/local_history.c, local_recorder.c and local_watch.c: over the embedded store, which plays an etcd that goes on while the server is
- * stopped and started; on a simulated disk. */
+/* Unit tests of storage/history/local_history.c, local_recorder.c and local_watch.c: over the embedded store,
+ * which plays an etcd that goes on while the server is stopped and started; on a simulated disk. */
 #include "local_history.h"
 
 #include "actor_sim.h"
@@ -47,7 +47,8 @@ static void on_log(void *arg, const struct vd_log_record *record)
 	size_t	      used = strlen(w->log);
 
 	if (strcmp(record->module, "history") == 0)
-		snprintf(w->log + used, sizeof w->log - used, "%c %s\n", "EWID"[record->level], record->message);
+		snprintf(w->log + used, sizeof w->log - used, "%c %s\n", "EWID"[record->level],
+			 record -> message);
 }
 
 static unsigned lines(struct world *w, const char *text)
@@ -65,7 +66,11 @@ static void ignore_ready(void *arg)
 
 static void open_oracle(struct world *w)
 {
-	struct vd_store_watch_request request = { .key = K("/registry/"), .range_end = K("/registry0"), .start_revision = 1, .previous = true, .ready = ignore_ready };
+	struct vd_store_watch_request request = { .key = K("/registry/"),
+						  .range_end = K("/registry0"),
+						  .start_revision = 1,
+						  .previous = true,
+						  .ready = ignore_ready };
 
 	assert_status(vd_store_watch_open(w->mvcc, &request, &w->oracle, NULL), VD_OK);
 }
@@ -100,7 +105,10 @@ static void world_init(struct world *w, uint64_t seed)
 
 static vd_status try_start(struct world *w, struct vd_error *error)
 {
-	struct vdi_local_history_options options = { .data_dir = DIRECTORY, .prefix = "/registry/", .history_bytes = w->bytes, .history_window = w->window };
+	struct vdi_local_history_options options = { .data_dir = DIRECTORY,
+						     .prefix = "/registry/",
+						     .history_bytes = w->bytes,
+						     .history_window = w->window };
 
 	return vdi_local_history_open(w->env, w->front, &options, &w->store, error);
 }
@@ -158,10 +166,12 @@ static vd_rev put_some(struct world *w, unsigned count)
 		snprintf(key, sizeof key, "/registry/pods/ns/p%02u", (unsigned) vdi_rand_below(&w->rand, 20));
 		snprintf(value, sizeof value, "{\"n\":%u}", (unsigned) vdi_rand_next(&w->rand));
 		if (vdi_rand_once_in(&w->rand, 5)) {
-			vd_rev  deleted = 0;
+			vd_rev	deleted = 0;
 			int64_t number;
 
-			assert_status(vd_store_delete_wait(w->mvcc, K(key), (struct vd_bytes) { 0 }, &number, &deleted, NULL), VD_OK);
+			assert_status(vd_store_delete_wait(w->mvcc, K(key), (struct vd_bytes) { 0 }, &number,
+							   &deleted, NULL),
+				      VD_OK);
 			revision = VDI_MAX(revision, deleted);
 		} else {
 			revision = put(w, key, value);
@@ -178,7 +188,9 @@ static void on_compacted(void *arg, vd_status status, vd_rev revision, const str
 
 static struct truth truth_of(const struct vd_store_event *event)
 {
-	struct truth truth = { .revision = event->kv->mod_rev, .previous = event->previous ? event->previous->mod_rev : 0, .is_delete = event->is_delete };
+	struct truth truth = { .revision = event->kv->mod_rev,
+			       .previous = event->previous ? event->previous->mod_rev : 0,
+			       .is_delete = event->is_delete };
 
 	memcpy(truth.key, event->kv->data, event->kv->key_size);
 	return truth;
@@ -190,7 +202,8 @@ static void ask_oracle(struct world *w)
 
 	while (vd_store_watch_next(w->oracle, 100, &batch, NULL) == VD_OK)
 		for (size_t i = 0; i < batch.event_count; i++) {
-			assert_true(vdi_grow((void **) &w->truth, &w->capacity, w->count + 1, sizeof *w->truth));
+			assert_true(
+				vdi_grow((void **) &w->truth, &w->capacity, w->count + 1, sizeof *w->truth));
 			w->truth[w->count++] = truth_of(&batch.events[i]);
 		}
 }
@@ -217,13 +230,15 @@ static void read_some(struct world *w, struct reader *reader, const char *prefix
 	struct vd_store_batch batch;
 
 	ask_oracle(w);
-	while ((reader->status = vd_store_watch_next(reader->watch, 1 + vdi_rand_below(&w->rand, 30), &batch, NULL)) == VD_OK) {
+	while ((reader->status = vd_store_watch_next(reader->watch, 1 + vdi_rand_below(&w->rand, 30), &batch,
+						     NULL)) == VD_OK) {
 		if (batch.event_count == 0)
 			reader->progress = batch.revision;
 		for (size_t i = 0; i < batch.event_count; i++) {
 			struct truth heard = truth_of(&batch.events[i]);
 
-			while (reader->at < w->count && strncmp(w->truth[reader->at].key, prefix, strlen(prefix)) != 0)
+			while (reader->at < w->count &&
+			       strncmp(w->truth[reader->at].key, prefix, strlen(prefix)) != 0)
 				reader->at++;
 			assert_true(reader->at < w->count);
 			assert_int_equal(heard.revision, w->truth[reader->at].revision);
@@ -236,11 +251,15 @@ static void read_some(struct world *w, struct reader *reader, const char *prefix
 	}
 }
 
-/* A watch of prefix from after a revision gets exactly what happened, and then is told of progress. Returns its number of events. */
+/* A watch of prefix from after a revision gets exactly what happened, and then is told of progress. Returns
+ * its number of events. */
 static size_t assert_watch_is_true(struct world *w, const char *prefix, vd_rev after)
 {
 	char			      end[64];
-	struct vd_store_watch_request request = { .key = K(prefix), .range_end = vdi_bytes_prefix_end(K(prefix), end), .start_revision = after + 1, .previous = true,
+	struct vd_store_watch_request request = { .key = K(prefix),
+						  .range_end = vdi_bytes_prefix_end(K(prefix), end),
+						  .start_revision = after + 1,
+						  .previous = true,
 						  .ready = ignore_ready };
 	struct reader		      reader = { 0 };
 	struct vd_store_status	      status;
@@ -268,7 +287,10 @@ static size_t assert_watch_is_true(struct world *w, const char *prefix, vd_rev a
 
 static vd_status watch_ends_with(struct world *w, vd_rev after)
 {
-	struct vd_store_watch_request request = { .key = K("/registry/pods/"), .range_end = K("/registry/pods0"), .start_revision = after + 1, .ready = ignore_ready };
+	struct vd_store_watch_request request = { .key = K("/registry/pods/"),
+						  .range_end = K("/registry/pods0"),
+						  .start_revision = after + 1,
+						  .ready = ignore_ready };
 	struct vd_store_watch	     *watch;
 	struct vd_store_batch	      batch;
 	vd_status		      status;
@@ -343,7 +365,9 @@ static void other_watches_are_the_stores_own(void **state)
 	/* Below the history; of other keys, of which nothing is known; and from now on. */
 	assert_status(watch_ends_with(&w, -1), VD_AGAIN);
 	{
-		struct vd_store_watch_request request = { .key = K("/other"), .start_revision = 3, .ready = ignore_ready };
+		struct vd_store_watch_request request = { .key = K("/other"),
+							  .start_revision = 3,
+							  .ready = ignore_ready };
 		struct vd_store_watch	     *watch;
 		struct vd_store_batch	      batch;
 
@@ -365,7 +389,11 @@ static void filters_of_a_watch_hold_for_the_past(void **state)
 	stop(&w);
 	start(&w);
 	for (int puts = 0; puts < 2; puts++) {
-		struct vd_store_watch_request request = { .key = K("/registry/"), .range_end = K("/registry0"), .start_revision = 2, .no_put = !puts, .no_delete = puts,
+		struct vd_store_watch_request request = { .key = K("/registry/"),
+							  .range_end = K("/registry0"),
+							  .start_revision = 2,
+							  .no_put = !puts,
+							  .no_delete = puts,
 							  .ready = ignore_ready };
 		struct vd_store_watch	     *watch;
 		struct vd_store_batch	      batch;
@@ -399,7 +427,9 @@ static void a_gap_that_was_compacted_drops_the_history(void **state)
 	compact(&w, later);
 	start(&w);
 	assert_int_equal(lines(&w, "W "), 1);
-	assert_int_equal(lines(&w, "is dropped, clients from before this start list again: etcd has compacted what came after revision"), 1);
+	assert_int_equal(lines(&w, "is dropped, clients from before this start list again: etcd has "
+				   "compacted what came after revision"),
+			 1);
 	assert_int_equal(status_of(&w).history, 0);
 	assert_status(watch_ends_with(&w, last), VD_EXPIRED);
 	/* From then on it is like any other. */
@@ -446,20 +476,29 @@ static void a_store_that_was_restored_drops_the_history(void **state)
 			snprintf(key, sizeof key, "/registry/pods/ns/p%02u", i % 10);
 			last = put(&w, key, i < 20 || what == 3 ? "{}" : "{\"late\":1}");
 			if (i < 20)
-				assert_status(vd_store_put_wait(restored, K(key), K("{}"), &revision, NULL), VD_OK);
+				assert_status(vd_store_put_wait(restored, K(key), K("{}"), &revision, NULL),
+					      VD_OK);
 		}
 		vdi_sim_advance(w.env, VD_SECONDS(1));
 		/* The recorded deletion never happened there. */
 		if (what == 3)
-			assert_status(vd_store_delete_wait(w.mvcc, K("/registry/pods/ns/p03"), (struct vd_bytes) { 0 }, NULL, &last, NULL), VD_OK);
+			assert_status(vd_store_delete_wait(w.mvcc, K("/registry/pods/ns/p03"),
+							   (struct vd_bytes) { 0 }, NULL, &last, NULL),
+				      VD_OK);
 		vdi_sim_advance(w.env, VD_SECONDS(1));
 		stop(&w);
 		for (unsigned i = 20; what && revision < last + (what == 2 ? 50 : 0); i++) {
 			char key[40];
 
-			/* The same keys at the same revisions, with other values; keys that nobody recorded; the same values, the last two in the other order. */
-			snprintf(key, sizeof key, what == 2 ? "/registry/nodes/n%02u" : "/registry/pods/ns/p%02u", (what == 4 && i >= 38 ? 77 - i : i) % 10);
-			assert_status(vd_store_put_wait(restored, K(key), K(what == 4 ? "{\"late\":1}" : "{}"), &revision, NULL), VD_OK);
+			/* The same keys at the same revisions, with other values; keys that nobody recorded;
+			 * the same values, the last two in the other order. */
+			snprintf(key, sizeof key,
+				 what == 2 ? "/registry/nodes/n%02u" : "/registry/pods/ns/p%02u",
+				 (what == 4 && i >= 38 ? 77 - i : i) % 10);
+			assert_status(vd_store_put_wait(restored, K(key),
+							K(what == 4 ? "{\"late\":1}" : "{}"), &revision,
+							NULL),
+				      VD_OK);
 		}
 		chaos_set_inner(w.chaos, restored);
 		start(&w);
@@ -474,7 +513,8 @@ static void a_store_that_was_restored_drops_the_history(void **state)
 	}
 }
 
-/* Nothing happens under the prefix, but elsewhere; etcd compacts; a revision that is at most ten seconds old was noted. */
+/* Nothing happens under the prefix, but elsewhere; etcd compacts; a revision that is at most ten seconds old
+ * was noted. */
 static void an_idle_prefix_is_followed_by_marks(void **state)
 {
 	struct world w;
@@ -545,7 +585,8 @@ static void open_watch(struct cacher_fixture *f, struct recorder *r, vd_rev revi
 	vdi_sim_advance(f->env, VD_SECONDS(1));
 }
 
-/* 100 updates, a restart, everything compacted: a client just inside the window goes on with exactly what it missed, one just past it is told 410. */
+/* 100 updates, a restart, everything compacted: a client just inside the window goes on with exactly what it
+ * missed, one just past it is told 410. */
 static void r483_just_inside_and_just_past_the_window(void **state)
 {
 	struct cacher_fixture f;
@@ -700,7 +741,8 @@ static void a_disk_that_is_full_for_too_long_costs_the_history(void **state)
 	stop(&w);
 	compact(&w, last);
 	start(&w);
-	/* What was heard before the watch broke could be written after all, or the history begins again where the store's does. */
+	/* What was heard before the watch broke could be written after all, or the history begins again where
+	 * the store's does. */
 	assert_true(status_of(&w).history >= 1);
 	(void) assert_watch_is_true(&w, "/registry/", status_of(&w).history);
 	world_fini(&w);
@@ -719,7 +761,8 @@ static void a_burst_stays_within_the_bytes(void **state)
 	vdi_sim_advance(w.env, VD_SECONDS(1));
 	assert_int_equal(status_of(&w).kept, metric(&w, VDI_METRIC_LOCAL_HISTORY_OLDEST_REVISION));
 	assert_true(status_of(&w).kept > 1000);
-	assert_in_range(metric(&w, VDI_METRIC_LOCAL_HISTORY_BYTES), w.bytes / 2, w.bytes + w.bytes / VDI_HISTORY_SEGMENTS + 8192);
+	assert_in_range(metric(&w, VDI_METRIC_LOCAL_HISTORY_BYTES), w.bytes / 2,
+			w.bytes + w.bytes / VDI_HISTORY_SEGMENTS + 8192);
 	stop(&w);
 	start(&w);
 	assert_true(status_of(&w).history > 1);
@@ -798,7 +841,8 @@ static void a_directory_that_cannot_be_made_is_an_error(void **state)
 {
 	struct world			 w;
 	struct vd_error			 error = { 0 };
-	struct vdi_local_history_options options = { .data_dir = "/proc/vedette-history", .prefix = "/registry/" };
+	struct vdi_local_history_options options = { .data_dir = "/proc/vedette-history",
+						     .prefix = "/registry/" };
 
 	world_init(&w, 10);
 	vdi_env_set_disk(w.env, NULL);
@@ -840,16 +884,24 @@ static void the_truth_survives_bad_luck(void **state)
 		w.bytes = 32 << 10;
 		start(&w);
 		for (unsigned round = 0; round < 10; round++) {
-			struct chaos_options rough = { .delay = 100, .delay_max = VD_MS(300), .cut = 30, .stall = 100, .refuse_watch = 100 }, calm = { 0 };
-			vd_rev		     last = 1;
+			struct chaos_options rough = { .delay = 100,
+						       .delay_max = VD_MS(300),
+						       .cut = 30,
+						       .stall = 100,
+						       .refuse_watch = 100 },
+					     calm = { 0 };
+			vd_rev last = 1;
 
 			chaos_set(w.chaos, &rough);
 			for (unsigned i = 0; i < 20; i++) {
-				last = VDI_MAX(last, put_some(&w, 1 + (unsigned) vdi_rand_below(&w.rand, 20)));
+				last = VDI_MAX(last,
+					       put_some(&w, 1 + (unsigned) vdi_rand_below(&w.rand, 20)));
 				vdi_sim_advance(w.env, VD_MS((int64_t) vdi_rand_below(&w.rand, 2000)));
 				if (vdi_rand_once_in(&w.rand, 40))
 					vdi_disk_sim_fail_nth(w.disk, 1 + vdi_rand_below(&w.rand, 5),
-							      vdi_rand_once_in(&w.rand, 2) ? VDI_DISK_SIM_NO_SPACE : VDI_DISK_SIM_SHORT_WRITE);
+							      vdi_rand_once_in(&w.rand, 2) ?
+								      VDI_DISK_SIM_NO_SPACE :
+								      VDI_DISK_SIM_SHORT_WRITE);
 			}
 			vdi_sim_advance(w.env, VD_SECONDS(vdi_rand_once_in(&w.rand, 2) ? 60 : 0));
 			vdi_disk_sim_fail_nth(w.disk, 0, VDI_DISK_SIM_IO);
@@ -864,7 +916,9 @@ static void the_truth_survives_bad_luck(void **state)
 			start(&w);
 			if (status_of(&w).history) {
 				(void) assert_watch_is_true(&w, "/registry/", status_of(&w).history);
-				(void) assert_watch_is_true(&w, "/registry/pods/ns/p0", status_of(&w).history + (vd_rev) vdi_rand_below(&w.rand, 30));
+				(void) assert_watch_is_true(&w, "/registry/pods/ns/p0",
+							    status_of(&w).history +
+								    (vd_rev) vdi_rand_below(&w.rand, 30));
 				kept++;
 			} else {
 				assert_true(lines(&w, "is dropped") == 1 || w.log[0] == 0);
@@ -914,7 +968,7 @@ static void torture_every_allocation_may_fail(void **state)
 
 static void torture_a_watch_in_the_past(void **state)
 {
-	bool was_hit = true;
+	bool	     was_hit = true;
 	struct world w;
 	vd_rev	     last;
 
@@ -925,7 +979,10 @@ static void torture_a_watch_in_the_past(void **state)
 	compact(&w, last);
 	start(&w);
 	for (uint64_t nth = 1; was_hit; nth++) {
-		struct vd_store_watch_request request = { .key = K("/registry/"), .range_end = K("/registry0"), .start_revision = 2, .ready = ignore_ready };
+		struct vd_store_watch_request request = { .key = K("/registry/"),
+							  .range_end = K("/registry0"),
+							  .start_revision = 2,
+							  .ready = ignore_ready };
 		struct vd_store_watch	     *watch;
 		struct vd_store_batch	      batch;
 		vd_status		      status;

@@ -1,4 +1,5 @@
-/* Unit tests of storage/history/local_recorder.c: what it asks of the store, where a history begins again, and when marks, syncs, and retries are due. */
+/* Unit tests of storage/history/local_recorder.c: what it asks of the store, where a history begins again,
+ * and when marks, syncs, and retries are due. */
 #include "local_script.h"
 
 static vd_rev oldest(struct local *l)
@@ -40,8 +41,9 @@ static void a_new_history_begins_where_the_store_does(void **state)
 {
 	static const struct {
 		vd_rev compacted, current, floor;
-	} cases[] = { { -1, 1, 1 },	 { 0, 500, 1 },	      { 1, 500, 1 },	     { 2, 500, 2 },	    { -1, 10000, 1 },	   { -1, 10001, 1 },
-		      { -1, 10002, 2 }, { 500, 10400, 500 }, { 500, 10500, 500 }, { 500, 10501, 501 }, { 500, 20000, 10000 } };
+	} cases[] = { { -1, 1, 1 },	   { 0, 500, 1 },	{ 1, 500, 1 },	      { 2, 500, 2 },
+		      { -1, 10000, 1 },	   { -1, 10001, 1 },	{ -1, 10002, 2 },     { 500, 10400, 500 },
+		      { 500, 10500, 500 }, { 500, 10501, 501 }, { 500, 20000, 10000 } };
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct local l;
@@ -127,7 +129,8 @@ static void many_batches_are_taken_in_one_go(void **state)
 	local_fini(&l);
 }
 
-/* An update of a record that nobody has told: what was there before cannot be known, so the history begins behind it. */
+/* An update of a record that nobody has told: what was there before cannot be known, so the history begins
+ * behind it. */
 static void what_cannot_be_told_begins_a_new_history(void **state)
 {
 	struct local l;
@@ -144,7 +147,9 @@ static void what_cannot_be_told_begins_a_new_history(void **state)
 	step->revision = 15;
 	now_ready(&l);
 	assert_int_equal(lines_with(&l, "W "), 1);
-	assert_int_equal(lines_with(&l, "W the local history begins again after revision 14: etcd did not say what was there before"), 1);
+	assert_int_equal(lines_with(&l, "W the local history begins again after revision 14: etcd did not "
+					"say what was there before"),
+			 1);
 	assert_int_equal(oldest(&l), 14);
 	assert_int_equal(newest(&l), 14);
 	assert_int_equal(drops(&l), 1);
@@ -169,16 +174,13 @@ static void after_expired_it_begins_where_the_store_still_can(void **state)
 		vd_rev error_compacted, compacted, current, floor;
 		bool   status_fails;
 	} cases[] = {
-		{ 30, -1, 50, 30, false },	    /* as the error says */
-		{ 30, 40, 50, 40, false },	    /* as the status says, which is newer */
-		{ 30, 20, 50, 30, false },	    /* or older */
-		{ 5, -1, 50, 13, false },	    /* what was recorded up to 12 is not begun again */
-		{ 12, -1, 50, 13, false },
-		{ 13, -1, 50, 13, false },
-		{ 14, -1, 50, 14, false },
-		{ 30, -1, 20030, 10030, false },    /* and not further back than 10,000 */
-		{ 30, -1, 10031, 31, false },
-		{ 30, 0, 0, 30, true },		    /* nothing but the error is known */
+		{ 30, -1, 50, 30, false }, /* as the error says */
+		{ 30, 40, 50, 40, false }, /* as the status says, which is newer */
+		{ 30, 20, 50, 30, false }, /* or older */
+		{ 5, -1, 50, 13, false },  /* what was recorded up to 12 is not begun again */
+		{ 12, -1, 50, 13, false },	 { 13, -1, 50, 13, false }, { 14, -1, 50, 14, false },
+		{ 30, -1, 20030, 10030, false }, /* and not further back than 10,000 */
+		{ 30, -1, 10031, 31, false },	 { 30, 0, 0, 30, true }, /* nothing but the error is known */
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -192,7 +194,9 @@ static void after_expired_it_begins_where_the_store_still_can(void **state)
 		l.script.status_code = cases[i].status_fails ? VD_UNAVAILABLE : VD_OK;
 		say_end(&l, VD_EXPIRED, cases[i].error_compacted);
 		assert_int_equal(lines_with(&l, "W "), 1);
-		assert_int_equal(lines_with(&l, "begins again: etcd has compacted what came after revision 12 before it was recorded"), 1);
+		assert_int_equal(lines_with(&l, "begins again: etcd has compacted what came after revision "
+						"12 before it was recorded"),
+				 1);
 		assert_int_equal(oldest(&l), cases[i].floor);
 		assert_int_equal(newest(&l), cases[i].floor);
 		assert_int_equal(drops(&l), 1);
@@ -227,7 +231,8 @@ static void expired_without_a_revision_is_tried_again_later(void **state)
 	local_fini(&l);
 }
 
-/* The same at the very moment when a watch that broke was to be opened again: the new beginning waits no longer. */
+/* The same at the very moment when a watch that broke was to be opened again: the new beginning waits no
+ * longer. */
 static void a_new_beginning_does_not_wait_for_the_next_retry(void **state)
 {
 	struct local l;
@@ -573,7 +578,8 @@ static void a_disk_that_fails_begins_where_the_history_ended(void **state)
 	vdi_sim_advance(l.env, VD_SECONDS(20));
 	vdi_disk_sim_fail_nth(l.disk, 1, VDI_DISK_SIM_IO);
 	say(&l, 15, 2);
-	assert_int_equal(lines_with(&l, "W the local history begins again, what was recorded is given up: "), 1);
+	assert_int_equal(lines_with(&l, "W the local history begins again, what was recorded is given up: "),
+			 1);
 	assert_int_equal(oldest(&l), 16);
 	assert_int_equal(newest(&l), 16);
 	assert_int_equal(drops(&l), 1);
@@ -614,7 +620,9 @@ static void what_is_kept_follows_the_window_after_a_new_beginning(void **state)
 
 static void the_past_stays_for_a_minute_after_its_last_use(void **state)
 {
-	struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/pods/"), .range_end = vd_bytes_of("/registry/pods0"), .start_revision = 11 };
+	struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/pods/"),
+						  .range_end = vd_bytes_of("/registry/pods0"),
+						  .start_revision = 11 };
 	struct vd_store_watch	     *watch;
 	struct local		      l;
 

@@ -1,5 +1,5 @@
-/* Unit tests of storage/history/local_history.c over a store that is a script: what is asked before a history is believed, which watches it serves, and what people and metrics
- * are told. */
+/* Unit tests of storage/history/local_history.c over a store that is a script: what is asked before a history
+ * is believed, which watches it serves, and what people and metrics are told. */
 #include "local_script.h"
 
 /* Records the changes from 11 on and stops. */
@@ -29,7 +29,8 @@ static void each_witness_is_asked_for_at_the_newest_revision(void **state)
 	assert_int_equal(l.script.txns, 1);
 	assert_int_equal(l.script.txn_revision, 22);
 	assert_int_equal(l.script.txn_ops, 1 + 12);
-	assert_string_equal(l.log, "I watches can go on from revision 1: 12 changes were read back from " DIRECTORY "\n");
+	assert_string_equal(
+		l.log, "I watches can go on from revision 1: 12 changes were read back from " DIRECTORY "\n");
 	assert_int_equal(drops(&l), 0);
 	assert_int_equal(status_of(&l).history, 1);
 	assert_int_equal(history_of(&l)->past->latest.count, 0); /* who was asked for is not kept */
@@ -61,8 +62,15 @@ static void any_difference_of_a_witness_drops_the_history(void **state)
 			l.script.has[which] = other;
 		local_open(&l);
 		assert_int_equal(lines_with(&l, "W "), 1);
-		assert_int_equal(lines_with(&l, "W the local history in " DIRECTORY " is dropped, clients from before this start list again: etcd knows another /registry/pods/ns/p00"), 1);
-		assert_int_equal(lines_with(&l, what >= 5 ? "/p0011 at revision 14: it was restored, or is another one\n" : "/p0013 at revision 14: it was restored, or is another one\n"), 1);
+		assert_int_equal(lines_with(&l, "W the local history in " DIRECTORY
+						" is dropped, clients from before this start list again: "
+						"etcd knows another /registry/pods/ns/p00"),
+				 1);
+		assert_int_equal(
+			lines_with(&l, what >= 5 ?
+					       "/p0011 at revision 14: it was restored, or is another one\n" :
+					       "/p0013 at revision 14: it was restored, or is another one\n"),
+			1);
 		assert_int_equal(drops(&l), 1);
 		assert_int_equal(status_of(&l).history, 0);
 		assert_int_equal(l.script.starts[0], 2); /* the store has compacted nothing */
@@ -75,15 +83,18 @@ static void any_difference_of_a_witness_drops_the_history(void **state)
 static void a_deletion_is_a_witness_too(void **state)
 {
 	for (int is_there = 0; is_there < 2; is_there++) {
-		struct local l;
-		struct step *step;
+		struct local  l;
+		struct step  *step;
 		struct vd_kv *back = new_record("/registry/pods/ns/p0011", 11, 11, 1);
 
 		local_init(&l, 10);
 		local_open(&l);
 		say(&l, 11, 1);
 		step = next_step(&l);
-		step->events[0] = (struct vd_store_event) { .is_delete = true, .kv = new_record("/registry/pods/ns/p0011", 0, 12, 0), .previous = vd_kv_ref(back) };
+		step->events[0] =
+			(struct vd_store_event) { .is_delete = true,
+						  .kv = new_record("/registry/pods/ns/p0011", 0, 12, 0),
+						  .previous = vd_kv_ref(back) };
 		step->event_count = 1;
 		step->revision = l.script.status.current = 12;
 		now_ready(&l);
@@ -98,13 +109,15 @@ static void a_deletion_is_a_witness_too(void **state)
 	}
 }
 
-/* What may pass is asked five times, a second apart; then, as anything else at once, it is the answer, and nothing on the disk has changed. */
+/* What may pass is asked five times, a second apart; then, as anything else at once, it is the answer, and
+ * nothing on the disk has changed. */
 static void a_store_that_cannot_say_is_not_believed_to_be_another_one(void **state)
 {
 	static const struct {
 		vd_status status;
 		bool	  may_pass;
-	} cases[] = { { VD_UNAVAILABLE, true }, { VD_TIMEOUT, true }, { VD_FULL, true }, { VD_CLOSED, false }, { VD_INTERNAL, false }, { VD_NOMEM, false } };
+	} cases[] = { { VD_UNAVAILABLE, true }, { VD_TIMEOUT, true },	{ VD_FULL, true },
+		      { VD_CLOSED, false },	{ VD_INTERNAL, false }, { VD_NOMEM, false } };
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		for (int is_submit = 0; is_submit < 2; is_submit++) {
@@ -118,10 +131,12 @@ static void a_store_that_cannot_say_is_not_believed_to_be_another_one(void **sta
 			l.script.txn_code = cases[i].status;
 			l.script.txn_submit = is_submit ? cases[i].status : VD_OK;
 			assert_status(local_try_open(&l, &error), cases[i].status);
-			assert_string_equal(error.message, is_submit ? vd_status_sentence(cases[i].status) : "the script answers no");
+			assert_string_equal(error.message, is_submit ? vd_status_sentence(cases[i].status) :
+								       "the script answers no");
 			assert_int_equal(l.script.txns, cases[i].may_pass ? 5 : 1);
 			for (unsigned k = 1; k < l.script.txns; k++)
-				assert_int_equal(l.script.txn_at[k].ns - l.script.txn_at[k - 1].ns, VD_SECONDS(1).ns);
+				assert_int_equal(l.script.txn_at[k].ns - l.script.txn_at[k - 1].ns,
+						 VD_SECONDS(1).ns);
 			assert_string_equal(l.log, "");
 			assert_false(l.script.is_closed); /* it stays the caller's */
 			/* The next start finds everything, at the last moment. */
@@ -131,7 +146,8 @@ static void a_store_that_cannot_say_is_not_believed_to_be_another_one(void **sta
 			local_open(&l);
 			assert_int_equal(l.script.txns, cases[i].may_pass ? 5 : 1);
 			assert_int_equal(status_of(&l).history, 1);
-			assert_string_equal(l.log, "I watches can go on from revision 1: 4 changes were read back from " DIRECTORY "\n");
+			assert_string_equal(l.log, "I watches can go on from revision 1: 4 changes were read "
+						   "back from " DIRECTORY "\n");
 			local_fini(&l);
 		}
 }
@@ -142,7 +158,8 @@ static void a_store_without_what_came_after_drops_the_history(void **state)
 		vd_status   status;
 		const char *why;
 	} cases[] = { { VD_EXPIRED, "etcd has compacted what came after revision 14\n" },
-		      { VD_TOO_LARGE_REVISION, "etcd has not reached revision 14: it was restored, or is another one\n" } };
+		      { VD_TOO_LARGE_REVISION,
+			"etcd has not reached revision 14: it was restored, or is another one\n" } };
 
 	for (size_t i = 0; i < 2; i++) {
 		struct local l;
@@ -193,8 +210,10 @@ static void only_watches_inside_the_past_are_answered_by_it(void **state)
 		const char *key;
 		bool	    is_past;
 	} cases[] = {
-		{ 0, "/registry/pods/", false }, { 1, "/registry/pods/", false }, { 2, "/registry/pods/", true },  { 14, "/registry/pods/", true },
-		{ 15, "/registry/pods/", false }, { 5, "/registry/", true },	  { 5, "/registry", false },	   { 5, "/other/longer/", false },
+		{ 0, "/registry/pods/", false },  { 1, "/registry/pods/", false },
+		{ 2, "/registry/pods/", true },	  { 14, "/registry/pods/", true },
+		{ 15, "/registry/pods/", false }, { 5, "/registry/", true },
+		{ 5, "/registry", false },	  { 5, "/other/longer/", false },
 	};
 	struct local l;
 
@@ -202,7 +221,10 @@ static void only_watches_inside_the_past_are_answered_by_it(void **state)
 	record_and_stop(&l, 4);
 	local_open(&l);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		struct vd_store_watch_request request = { .key = vd_bytes_of(cases[i].key), .start_revision = cases[i].start, .ready = count_ready, .ready_arg = &l.ready };
+		struct vd_store_watch_request request = { .key = vd_bytes_of(cases[i].key),
+							  .start_revision = cases[i].start,
+							  .ready = count_ready,
+							  .ready_arg = &l.ready };
 		struct vd_store_watch	     *watch;
 
 		assert_status(vd_store_watch_open(l.store, &request, &watch, NULL), VD_OK);
@@ -292,7 +314,9 @@ static void the_dump_says_where_it_begins_and_ends(void **state)
 	l.script.refuse_watch = VD_UNAVAILABLE;
 	local_open(&l);
 	vd_store_dump(l.store, collect_text, text);
-	snprintf(expected, sizeof expected, ",\"script\":true,\"localHistory\":{\"oldest\":1,\"newest\":1,\"bytes\":%lld,\"recording\":false,\"inMemory\":false}",
+	snprintf(expected, sizeof expected,
+		 ",\"script\":true,\"localHistory\":{\"oldest\":1,\"newest\":1,\"bytes\":%lld,\"recording\":"
+		 "false,\"inMemory\":false}",
 		 (long long) metric_of(&l, VDI_METRIC_LOCAL_HISTORY_BYTES));
 	assert_string_equal(text, expected);
 	l.script.refuse_watch = VD_OK;
@@ -302,7 +326,9 @@ static void the_dump_says_where_it_begins_and_ends(void **state)
 	local_open(&l);
 	text[0] = 0;
 	vd_store_dump(l.store, collect_text, text);
-	snprintf(expected, sizeof expected, ",\"script\":true,\"localHistory\":{\"oldest\":1,\"newest\":14,\"bytes\":%lld,\"recording\":true,\"inMemory\":true}",
+	snprintf(expected, sizeof expected,
+		 ",\"script\":true,\"localHistory\":{\"oldest\":1,\"newest\":14,\"bytes\":%lld,\"recording\":"
+		 "true,\"inMemory\":true}",
 		 (long long) metric_of(&l, VDI_METRIC_LOCAL_HISTORY_BYTES));
 	assert_string_equal(text, expected);
 	local_fini(&l);

@@ -1,4 +1,5 @@
-/* Unit tests of storage/history/local_watch.c: from a past that is made here into a present that is a script. */
+/* Unit tests of storage/history/local_watch.c: from a past that is made here into a present that is a
+ * script. */
 #include "local_script.h"
 
 /* How many references the past has besides the test's own. */
@@ -22,7 +23,8 @@ static void add(struct vdi_past *past, struct vd_kv *kv, struct vd_kv *previous)
 	assert_status(vdi_past_add(past, kv->version == 0, kv, previous, true), VD_OK);
 }
 
-static vd_status try_open(struct local *l, struct vdi_past *past, const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch)
+static vd_status try_open(struct local *l, struct vdi_past *past,
+			  const struct vd_store_watch_request *request, struct vd_store_watch **ret_watch)
 {
 	struct vd_store_watch_request whole = *request;
 
@@ -33,7 +35,10 @@ static vd_status try_open(struct local *l, struct vdi_past *past, const struct v
 
 static struct vd_store_watch *open_at(struct local *l, struct vdi_past *past, vd_rev start)
 {
-	struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/"), .range_end = vd_bytes_of("/registry0"), .start_revision = start, .previous = true };
+	struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/"),
+						  .range_end = vd_bytes_of("/registry0"),
+						  .start_revision = start,
+						  .previous = true };
 	struct vd_store_watch	     *watch;
 
 	assert_status(try_open(l, past, &request, &watch), VD_OK);
@@ -77,8 +82,13 @@ static void the_watch_behind_begins_where_the_past_ends(void **state)
 	add(past, created_at(5), NULL);
 	for (unsigned flags = 0; flags < 16; flags++) {
 		char			      key[] = "/registry/a", end[] = "/registry/b";
-		struct vd_store_watch_request request = { .key = vd_bytes_of(key), .range_end = vd_bytes_of(end), .start_revision = 5, .previous = flags & 1, .progress = flags & 2,
-							  .no_put = flags & 4, .no_delete = flags & 8 };
+		struct vd_store_watch_request request = { .key = vd_bytes_of(key),
+							  .range_end = vd_bytes_of(end),
+							  .start_revision = 5,
+							  .previous = flags & 1,
+							  .progress = flags & 2,
+							  .no_put = flags & 4,
+							  .no_delete = flags & 8 };
 		struct vd_store_watch	     *watch;
 
 		assert_status(try_open(&l, past, &request, &watch), VD_OK);
@@ -99,7 +109,8 @@ static void the_watch_behind_begins_where_the_past_ends(void **state)
 	/* The store below is not there: its answer is the answer. */
 	l.script.refuse_watch = VD_UNAVAILABLE;
 	{
-		struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/a"), .start_revision = 5 };
+		struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/a"),
+							  .start_revision = 5 };
 		struct vd_store_watch	     *watch;
 
 		assert_status(try_open(&l, past, &request, &watch), VD_UNAVAILABLE);
@@ -117,14 +128,19 @@ static void only_the_keys_of_the_watch_are_told(void **state)
 		size_t	    end_size;
 		unsigned    count;
 		vd_rev	    first, last;
-	} cases[] = { { "/registry/b", "", 0, 2, 6, 8 },	 { "/registry/a", "/registry/c", 11, 3, 5, 8 }, { "/registry/b", "\0", 1, 3, 6, 8 },
-		      { "/registry/b", "/registry/c", 11, 2, 6, 8 }, { "/registry/c", "/registry/d", 11, 1, 7, 7 } };
+	} cases[] = { { "/registry/b", "", 0, 2, 6, 8 },
+		      { "/registry/a", "/registry/c", 11, 3, 5, 8 },
+		      { "/registry/b", "\0", 1, 3, 6, 8 },
+		      { "/registry/b", "/registry/c", 11, 2, 6, 8 },
+		      { "/registry/c", "/registry/d", 11, 1, 7, 7 } };
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct local		      l;
 		struct vdi_past		     *past = past_of(4, 20);
 		char			      key[16], end[16];
-		struct vd_store_watch_request request = { .key = { key, strlen(cases[i].key) }, .range_end = { end, cases[i].end_size }, .start_revision = 5 };
+		struct vd_store_watch_request request = { .key = { key, strlen(cases[i].key) },
+							  .range_end = { end, cases[i].end_size },
+							  .start_revision = 5 };
 		struct vd_store_watch	     *watch;
 
 		local_init(&l, 33);
@@ -150,7 +166,11 @@ static void puts_and_deletes_and_what_they_replaced_come_as_asked(void **state)
 	for (unsigned flags = 0; flags < 8; flags++) {
 		struct local		      l;
 		struct vdi_past		     *past = past_of(4, 20);
-		struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/a"), .start_revision = 5, .no_put = flags & 1, .no_delete = flags & 2, .previous = flags & 4 };
+		struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/a"),
+							  .start_revision = 5,
+							  .no_put = flags & 1,
+							  .no_delete = flags & 2,
+							  .previous = flags & 4 };
 		struct vd_store_watch	     *watch;
 		struct vd_store_batch	      batch;
 		unsigned		      puts = 0, deletes = 0, previous = 0;
@@ -218,7 +238,8 @@ static void a_long_past_is_looked_through_in_pieces(void **state)
 {
 	struct local		      l;
 	struct vdi_past		     *past = past_of(0, 100000);
-	struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/wanted"), .start_revision = 1 };
+	struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/wanted"),
+						  .start_revision = 1 };
 	struct vd_store_watch	     *watch;
 
 	local_init(&l, 100000);
@@ -238,13 +259,17 @@ static void a_long_past_is_looked_through_in_pieces(void **state)
 	local_fini(&l);
 }
 
-/* rules: E-340. The store below says nothing of its progress before its own start, so how far the past went is said here, once for each question. */
+/* rules: E-340. The store below says nothing of its progress before its own start, so how far the past went
+ * is said here, once for each question. */
 static void the_end_of_the_past_is_said_when_asked(void **state)
 {
 	for (int is_request = 0; is_request < 2; is_request++) {
 		struct local		      l;
 		struct vdi_past		     *past = past_of(4, 20);
-		struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/"), .range_end = vd_bytes_of("/registry0"), .start_revision = 5, .progress = is_request };
+		struct vd_store_watch_request request = { .key = vd_bytes_of("/registry/"),
+							  .range_end = vd_bytes_of("/registry0"),
+							  .start_revision = 5,
+							  .progress = is_request };
 		struct vd_store_watch	     *watch;
 
 		local_init(&l, 20);

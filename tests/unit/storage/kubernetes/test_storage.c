@@ -1,4 +1,5 @@
-/* Unit tests of storage/kubernetes/storage.c: Kubernetes' operations over the embedded store, under the simulator. */
+/* Unit tests of storage/kubernetes/storage.c: Kubernetes' operations over the embedded store, under the
+ * simulator. */
 #include "vdtest.h"
 
 #include <vedette/encryption.h>
@@ -47,9 +48,10 @@ static void world_free(struct world *world)
 	vd_env_free(world->env);
 }
 
-static void on_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision, const struct vd_error *error)
+static void on_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+		      const struct vd_error *error)
 {
-	struct answer *answer = arg;
+	struct answer  *answer = arg;
 	struct vd_bytes value;
 
 	answer->done = true;
@@ -92,7 +94,9 @@ static struct answer create(struct world *world, const char *value, int64_t ttl_
 {
 	struct answer answer = { 0 };
 
-	assert_status(vdi_storage_create(world->storage, key_a, vd_bytes_of(value), ttl_s, on_object, &answer), VD_OK);
+	assert_status(
+		vdi_storage_create(world->storage, key_a, vd_bytes_of(value), ttl_s, on_object, &answer),
+		VD_OK);
 	settle(world, &answer);
 	return answer;
 }
@@ -106,7 +110,8 @@ static struct answer get(struct world *world, vd_rev minimum)
 	return answer;
 }
 
-#define NAMED(name, uid, x) "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":\"" uid "\"},\"x\":" #x "}"
+#define NAMED(name, uid, x)                                                                                  \
+	"{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":\"" uid "\"},\"x\":" #x "}"
 #define VALUE(uid, x) NAMED("a", uid, x)
 
 /* rules: R-114, R-121, T-001, T-003 */
@@ -118,7 +123,8 @@ static void r128_create(void **state)
 	(void) state;
 	answer = create(&world, "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}", 0);
 	assert_status(answer.status, VD_REVISION_ON_CREATE);
-	assert_string_equal(answer.error.message, "resourceVersion should not be set on objects to be created");
+	assert_string_equal(answer.error.message,
+			    "resourceVersion should not be set on objects to be created");
 	answer = create(&world, VALUE("u", 1), 0);
 	assert_status(answer.status, VD_OK);
 	assert_int_equal(answer.revision, 2);
@@ -126,7 +132,8 @@ static void r128_create(void **state)
 	assert_string_equal(answer.value, VALUE("u", 1));
 	answer = create(&world, VALUE("u", 2), 0);
 	assert_status(answer.status, VD_EXISTS);
-	assert_non_null(strstr(answer.error.message, "StorageError: key exists, Code: 2, Key: /registry/pods/ns/a"));
+	assert_non_null(
+		strstr(answer.error.message, "StorageError: key exists, Code: 2, Key: /registry/pods/ns/a"));
 	answer = create(&world, "not json", 0);
 	assert_status(answer.status, VD_BAD_REQUEST);
 	world_free(&world);
@@ -136,7 +143,8 @@ static void r128_create(void **state)
 /* An object whose names are not those of its key is refused; of long names people see a part. */
 static void an_object_of_another_key_is_refused(void **state)
 {
-	static const char long_form[] = "metadata.namespace \"%.63s\" and metadata.name \"%.100s\" of the object do not belong to its key /registry/pods/ns/a";
+	static const char long_form[] = "metadata.namespace \"%.63s\" and metadata.name \"%.100s\" of the "
+					"object do not belong to its key /registry/pods/ns/a";
 	struct world	  world = world_new(16);
 	char		  names[301], value[1024], expected[512];
 	struct answer	  answer;
@@ -144,12 +152,14 @@ static void an_object_of_another_key_is_refused(void **state)
 	(void) state;
 	answer = create(&world, NAMED("b", "u", 1), 0);
 	assert_status(answer.status, VD_INVALID_ARGUMENT);
-	assert_string_equal(answer.error.message, "metadata.namespace \"ns\" and metadata.name \"b\" of the object do not belong to its key /registry/pods/ns/a");
+	assert_string_equal(answer.error.message, "metadata.namespace \"ns\" and metadata.name \"b\" of the "
+						  "object do not belong to its key /registry/pods/ns/a");
 	answer = create(&world, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\"}}", 0);
 	assert_status(answer.status, VD_INVALID_ARGUMENT);
 	for (size_t i = 0; i < sizeof names; i++)
 		names[i] = (char) ('a' + i % 26);
-	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%.101s\",\"namespace\":\"%.64s\"}}", names, names);
+	snprintf(value, sizeof value, "{\"metadata\":{\"name\":\"%.101s\",\"namespace\":\"%.64s\"}}", names,
+		 names);
 	answer = create(&world, value, 0);
 	assert_status(answer.status, VD_INVALID_ARGUMENT);
 	snprintf(expected, sizeof expected, long_form, names, names);
@@ -167,7 +177,9 @@ static void r128_create_beside_a_guard(void **state)
 	struct answer		     answer = { 0 };
 
 	(void) state;
-	assert_status(vdi_storage_create(world.storage, guard_key, vd_bytes_of(NAMED("guard", "g", 1)), 0, on_object, &answer), VD_OK);
+	assert_status(vdi_storage_create(world.storage, guard_key, vd_bytes_of(NAMED("guard", "g", 1)), 0,
+					 on_object, &answer),
+		      VD_OK);
 	settle(&world, &answer);
 	assert_status(vd_kv_new(guard_key, vd_bytes_of(NAMED("guard", "g", 1)), &kv), VD_OK);
 	kv->mod_rev = answer.revision;
@@ -177,17 +189,23 @@ static void r128_create_beside_a_guard(void **state)
 
 		if (round == 2) { /* the guard changes: what exists is still said first */
 			memset(&answer, 0, sizeof answer);
-			assert_status(vdi_storage_delete(world.storage, guard_key, NULL, NULL, NULL, on_object, &answer), VD_OK);
+			assert_status(vdi_storage_delete(world.storage, guard_key, NULL, NULL, NULL,
+							 on_object, &answer),
+				      VD_OK);
 			settle(&world, &answer);
 			assert_status(answer.status, VD_OK);
 		}
 		if (round == 3) {
 			memset(&answer, 0, sizeof answer);
-			assert_status(vdi_storage_delete(world.storage, key_a, NULL, NULL, NULL, on_object, &answer), VD_OK);
+			assert_status(vdi_storage_delete(world.storage, key_a, NULL, NULL, NULL, on_object,
+							 &answer),
+				      VD_OK);
 			settle(&world, &answer);
 		}
 		memset(&answer, 0, sizeof answer);
-		assert_status(vdi_storage_create_beside(world.storage, guard, key_a, vd_bytes_of(VALUE("u", 1)), 0, on_object, &answer), VD_OK);
+		assert_status(vdi_storage_create_beside(world.storage, guard, key_a,
+							vd_bytes_of(VALUE("u", 1)), 0, on_object, &answer),
+			      VD_OK);
 		settle(&world, &answer);
 		assert_status(answer.status, expected[round]);
 	}
@@ -220,7 +238,8 @@ static void r127_get(void **state)
 	world_free(&world);
 }
 
-/* Of several faults the first in this order is answered: the store's error, the revision, the missing key, the bytes. */
+/* Of several faults the first in this order is answered: the store's error, the revision, the missing key,
+ * the bytes. */
 static void r127_the_order_of_a_gets_checks(void **state)
 {
 	const struct chaos_options refuse = { .refuse = 1000 };
@@ -230,10 +249,14 @@ static void r127_the_order_of_a_gets_checks(void **state)
 	(void) state;
 	answer = get(&world, 0);
 	assert_status(answer.status, VD_NOT_FOUND);
-	assert_string_equal(answer.error.message, "StorageError: key not found, Code: 1, Key: /registry/pods/ns/a, ResourceVersion: 0, AdditionalErrorMsg: <nil>");
+	assert_string_equal(answer.error.message,
+			    "StorageError: key not found, Code: 1, Key: /registry/pods/ns/a, "
+			    "ResourceVersion: 0, AdditionalErrorMsg: <nil>");
 	/* The object's revision is the key's, not the store's. */
 	create(&world, VALUE("u", 1), 0);
-	assert_status(vd_store_put_wait(world.store, vd_bytes_of("/registry/pods/ns/b"), vd_bytes_of(NAMED("b", "v", 1)), NULL, NULL), VD_OK);
+	assert_status(vd_store_put_wait(world.store, vd_bytes_of("/registry/pods/ns/b"),
+					vd_bytes_of(NAMED("b", "v", 1)), NULL, NULL),
+		      VD_OK);
 	answer = get(&world, 3);
 	assert_status(answer.status, VD_OK);
 	assert_int_equal(answer.object_revision, 2);
@@ -246,7 +269,9 @@ static void r127_the_order_of_a_gets_checks(void **state)
 	assert_status(answer.status, VD_UNDECODABLE);
 	assert_non_null(strstr(answer.error.message, "object not decodable revision=4"));
 	{
-		struct vdi_storage_options options = { .resource = "pods", .key_prefix = "/registry/pods/", .codec = world.codec };
+		struct vdi_storage_options options = { .resource = "pods",
+						       .key_prefix = "/registry/pods/",
+						       .codec = world.codec };
 		struct vdi_storage	  *calm = world.storage;
 		struct vd_store		  *chaos = chaos_store_new(world.env, world.store, &refuse);
 
@@ -273,7 +298,8 @@ struct change {
 	unsigned      interfere; /* calls during which somebody else writes first */
 };
 
-static void ignore_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void ignore_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		       const struct vd_error *error)
 {
 	(void) arg;
 	(void) result;
@@ -281,7 +307,8 @@ static void ignore_txn(void *arg, vd_status status, const struct vd_txn_result *
 	assert_status(status, VD_OK);
 }
 
-static vd_status on_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status on_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
+			   int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	struct change *change = arg;
 
@@ -290,7 +317,7 @@ static vd_status on_update(void *arg, struct vd_object *current, struct vd_bytes
 	if (change->calls <= change->fail_below_call)
 		return vd_error_set(reterr, change->fail_with, "no");
 	if (change->interfere) {
-		struct vd_op	      op = { .kind = VD_OP_PUT, .key = key_a, .value = vd_bytes_of(VALUE("u", 99)) };
+		struct vd_op op = { .kind = VD_OP_PUT, .key = key_a, .value = vd_bytes_of(VALUE("u", 99)) };
 		struct vd_txn_request txn = { .success = &op, .success_count = 1 };
 
 		change->interfere--;
@@ -301,13 +328,15 @@ static vd_status on_update(void *arg, struct vd_object *current, struct vd_bytes
 	return VD_OK;
 }
 
-static void update(struct world *world, struct change *change, bool create_missing, const struct vd_preconditions *preconditions,
-		   struct vd_object *suggestion)
+static void update(struct world *world, struct change *change, bool create_missing,
+		   const struct vd_preconditions *preconditions, struct vd_object *suggestion)
 {
 	memset(&change->answer, 0, sizeof change->answer);
 	change->world = world;
 	change->calls = 0;
-	assert_status(vdi_storage_update(world->storage, key_a, create_missing, preconditions, suggestion, on_update, on_object, change), VD_OK);
+	assert_status(vdi_storage_update(world->storage, key_a, create_missing, preconditions, suggestion,
+					 on_update, on_object, change),
+		      VD_OK);
 	settle(world, &change->answer);
 }
 
@@ -341,7 +370,8 @@ static void r131_update(void **state)
 	update(&world, &change, false, NULL, NULL);
 	assert_status(change.answer.status, VD_OK);
 	assert_int_equal(change.answer.object_revision, 3);
-	change.value = "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"3\",\"namespace\":\"ns\",\"uid\":\"u\"},\"x\":5}";
+	change.value = "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"3\",\"namespace\":\"ns\",\"uid\":"
+		       "\"u\"},\"x\":5}";
 	update(&world, &change, false, NULL, NULL);
 	assert_string_equal(change.answer.value, VALUE("u", 5)); /* R-105 */
 	change.fail_below_call = 10;
@@ -383,12 +413,14 @@ static void r135_equal_bytes_write_nothing(void **state)
 	assert_int_equal(change.answer.revision, 2);
 	assert_int_equal(get(&world, 0).revision, 2);
 	/* What is never stored is no difference. */
-	change.value = "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"2\",\"namespace\":\"ns\",\"uid\":\"u\"},\"x\":1}";
+	change.value = "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"2\",\"namespace\":\"ns\",\"uid\":"
+		       "\"u\"},\"x\":1}";
 	update(&world, &change, false, NULL, NULL);
 	assert_status(change.answer.status, VD_OK);
 	assert_int_equal(change.answer.object_revision, 2);
 	assert_int_equal(get(&world, 0).revision, 2);
-	change.value = "{\"metadata\":{\"name\":\"a\",\"selfLink\":\"/x\",\"namespace\":\"ns\",\"uid\":\"u\"},\"x\":1}";
+	change.value = "{\"metadata\":{\"name\":\"a\",\"selfLink\":\"/"
+		       "x\",\"namespace\":\"ns\",\"uid\":\"u\"},\"x\":1}";
 	update(&world, &change, false, NULL, NULL);
 	assert_status(change.answer.status, VD_OK);
 	assert_int_equal(get(&world, 0).revision, 2);
@@ -404,7 +436,8 @@ static void r135_equal_bytes_write_nothing(void **state)
 	world_free(&world);
 }
 
-/* A value that the store calls stale is written again by an update that changes nothing, once. rules: T-031 */
+/* A value that the store calls stale is written again by an update that changes nothing, once.
+ * rules: T-031 */
 static void r135_a_stale_value_is_written_again(void **state)
 {
 	static const struct vd_encryption_key  keys[] = { { { "k", 1 }, { "0123456789abcdef", 16 } } };
@@ -419,7 +452,8 @@ static void r135_a_stale_value_is_written_again(void **state)
 
 		create(&world, VALUE("u", 1), 0);
 		vdi_storage_free(world.storage);
-		assert_status(vd_store_open_encrypted(world.env, world.store, &rule, 1, &world.store, NULL), VD_OK);
+		assert_status(vd_store_open_encrypted(world.env, world.store, &rule, 1, &world.store, NULL),
+			      VD_OK);
 		options.codec = world.codec;
 		assert_status(vdi_storage_new(world.env, world.store, &options, &world.storage, NULL), VD_OK);
 		suggestion = look(&world);
@@ -450,7 +484,8 @@ static void r136_conflict_is_tried_again(void **state)
 	world_free(&world);
 }
 
-static vd_status add_one(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s, struct vd_error *reterr)
+static vd_status add_one(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s,
+			 struct vd_error *reterr)
 {
 	static const char *const values[] = { VALUE("u", 1), VALUE("u", 2), VALUE("u", 3) };
 	struct change		*change = arg;
@@ -465,7 +500,8 @@ static vd_status add_one(void *arg, struct vd_object *current, struct vd_bytes *
 	return VD_OK;
 }
 
-/* Two updates of one object that both began with the same state: one of them is tried again, and both take effect. */
+/* Two updates of one object that both began with the same state: one of them is tried again, and both take
+ * effect. */
 static void t034_both_of_two_updates_take_effect(void **state)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -475,7 +511,9 @@ static void t034_both_of_two_updates_take_effect(void **state)
 		(void) state;
 		create(&world, VALUE("u", 1), 0);
 		for (size_t i = 0; i < 2; i++)
-			assert_status(vdi_storage_update(world.storage, key_a, false, NULL, NULL, add_one, on_object, &changes[i]), VD_OK);
+			assert_status(vdi_storage_update(world.storage, key_a, false, NULL, NULL, add_one,
+							 on_object, &changes[i]),
+				      VD_OK);
 		for (size_t i = 0; i < 2; i++) {
 			settle(&world, &changes[i].answer);
 			assert_status(changes[i].answer.status, VD_OK);
@@ -489,10 +527,10 @@ static void t034_both_of_two_updates_take_effect(void **state)
 /* rules: T-035 */
 static void r131_verdict_on_a_stale_suggestion_is_not_final(void **state)
 {
-	struct world	  world = world_new(6);
-	struct change	  change = { .value = VALUE("u", 3), .fail_below_call = 1, .fail_with = VD_INVALID };
+	struct world  world = world_new(6);
+	struct change change = { .value = VALUE("u", 3), .fail_below_call = 1, .fail_with = VD_INVALID };
 	struct vd_preconditions before = { .revision = { "2", 1 } }, now = { .revision = { "4", 1 } };
-	struct vd_object *suggestion;
+	struct vd_object       *suggestion;
 
 	(void) state;
 	create(&world, VALUE("u", 1), 0);
@@ -529,7 +567,8 @@ static void r126_preconditions(void **state)
 {
 	struct world		world = world_new(7);
 	struct change		change = { .value = VALUE("u", 2) };
-	struct vd_preconditions wrong_uid = { .uid = { "other", 5 } }, right = { .uid = { "u", 1 }, .revision = { "2", 1 } };
+	struct vd_preconditions wrong_uid = { .uid = { "other", 5 } },
+				right = { .uid = { "u", 1 }, .revision = { "2", 1 } };
 	struct vd_preconditions wrong_revision = { .revision = { "02", 2 } };
 
 	(void) state;
@@ -537,13 +576,16 @@ static void r126_preconditions(void **state)
 	update(&world, &change, false, &wrong_uid, NULL);
 	assert_status(change.answer.status, VD_PRECONDITION);
 	assert_string_equal(change.answer.error.message,
-			    "StorageError: invalid object, Code: 4, Key: /registry/pods/ns/a, ResourceVersion: 0, AdditionalErrorMsg: "
+			    "StorageError: invalid object, Code: 4, Key: /registry/pods/ns/a, "
+			    "ResourceVersion: 0, AdditionalErrorMsg: "
 			    "Precondition failed: UID in precondition: other, UID in object meta: u");
 	update(&world, &change, false, &wrong_revision, NULL); /* compared as text */
 	assert_status(change.answer.status, VD_PRECONDITION);
 	assert_string_equal(change.answer.error.message,
-			    "StorageError: invalid object, Code: 4, Key: /registry/pods/ns/a, ResourceVersion: 0, AdditionalErrorMsg: "
-			    "Precondition failed: ResourceVersion in precondition: 02, ResourceVersion in object meta: 2");
+			    "StorageError: invalid object, Code: 4, Key: /registry/pods/ns/a, "
+			    "ResourceVersion: 0, AdditionalErrorMsg: "
+			    "Precondition failed: ResourceVersion in precondition: 02, ResourceVersion in "
+			    "object meta: 2");
 	wrong_revision.uid = wrong_uid.uid; /* the first that fails is told */
 	update(&world, &change, false, &wrong_revision, NULL);
 	assert_non_null(strstr(change.answer.error.message, "UID in precondition: other"));
@@ -585,7 +627,9 @@ static int64_t lease_of_new(struct world *world, const char *name, int64_t ttl_s
 
 	snprintf(key, sizeof key, "/registry/pods/ns/%s", name);
 	snprintf(value, sizeof value, NAMED("%s", "u", 1), name);
-	assert_status(vdi_storage_create(world->storage, vd_bytes_of(key), vd_bytes_of(value), ttl_s, on_object, &answer), VD_OK);
+	assert_status(vdi_storage_create(world->storage, vd_bytes_of(key), vd_bytes_of(value), ttl_s,
+					 on_object, &answer),
+		      VD_OK);
 	settle(world, &answer);
 	assert_status(answer.status, VD_OK);
 	assert_status(vd_store_get_wait(world->store, vd_bytes_of(key), &kv, NULL), VD_OK);
@@ -594,7 +638,8 @@ static int64_t lease_of_new(struct world *world, const char *name, int64_t ttl_s
 	return lease;
 }
 
-static void note_ttl(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void note_ttl(void *arg, vd_status status, const struct vd_lease_result *result,
+		     const struct vd_error *error)
 {
 	(void) error;
 	assert_status(status, VD_OK);
@@ -667,7 +712,9 @@ static void r146_many_at_once_ask_for_one_lease(void **state)
 	for (int i = 0; i < 20; i++) {
 		snprintf(key, sizeof key, "/registry/pods/ns/%d", i);
 		snprintf(value, sizeof value, NAMED("%d", "u", 1), i);
-		assert_status(vdi_storage_create(world.storage, vd_bytes_of(key), vd_bytes_of(value), 600, on_object, &answers[i]), VD_OK);
+		assert_status(vdi_storage_create(world.storage, vd_bytes_of(key), vd_bytes_of(value), 600,
+						 on_object, &answers[i]),
+			      VD_OK);
 	}
 	for (int i = 0; i < 20; i++) {
 		struct vd_kv *kv = NULL;
@@ -713,14 +760,18 @@ static vd_status on_validate(void *arg, struct vd_object *current, struct vd_err
 
 	assert_non_null(current);
 	removal->calls++;
-	return removal->calls <= removal->refuse_below_call ? vd_error_set(reterr, VD_FORBIDDEN, "keep it") : VD_OK;
+	return removal->calls <= removal->refuse_below_call ? vd_error_set(reterr, VD_FORBIDDEN, "keep it") :
+							      VD_OK;
 }
 
-static void remove_key(struct world *world, struct removal *removal, const struct vd_preconditions *preconditions, struct vd_object *suggestion)
+static void remove_key(struct world *world, struct removal *removal,
+		       const struct vd_preconditions *preconditions, struct vd_object *suggestion)
 {
 	memset(&removal->answer, 0, sizeof removal->answer);
 	removal->calls = 0;
-	assert_status(vdi_storage_delete(world->storage, key_a, preconditions, suggestion, on_validate, on_object, removal), VD_OK);
+	assert_status(vdi_storage_delete(world->storage, key_a, preconditions, suggestion, on_validate,
+					 on_object, removal),
+		      VD_OK);
 	settle(world, &removal->answer);
 }
 
@@ -766,8 +817,15 @@ static void r107_keys(void **state)
 	static const struct {
 		const char *namespace_name, *name, *key;
 	} rows[] = {
-		{ "ns", "a", "/registry/pods/ns/a" }, { "", "a", "/registry/pods/a" }, { "ns", "", NULL }, { "ns", "..", NULL }, { "..", "a", NULL },
-		{ ".", "a", NULL },		      { "ns", "a/b", NULL },	       { "n/s", "a", NULL }, { "ns", "..a", "/registry/pods/ns/..a" },
+		{ "ns", "a", "/registry/pods/ns/a" },
+		{ "", "a", "/registry/pods/a" },
+		{ "ns", "", NULL },
+		{ "ns", "..", NULL },
+		{ "..", "a", NULL },
+		{ ".", "a", NULL },
+		{ "ns", "a/b", NULL },
+		{ "n/s", "a", NULL },
+		{ "ns", "..a", "/registry/pods/ns/..a" },
 	};
 	static const char *const bad_prefixes[] = { "", "/", "registry/", "/registry" };
 	struct world		 world = world_new(10);
@@ -776,28 +834,35 @@ static void r107_keys(void **state)
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		vd_status status = vdi_storage_key(world.storage, vd_bytes_of(rows[i].namespace_name), vd_bytes_of(rows[i].name), buffer, &key, NULL);
+		vd_status status = vdi_storage_key(world.storage, vd_bytes_of(rows[i].namespace_name),
+						   vd_bytes_of(rows[i].name), buffer, &key, NULL);
 
 		assert_status(status, rows[i].key ? VD_OK : VD_INVALID_ARGUMENT);
 		if (rows[i].key)
 			assert_true(vd_bytes_equal(key, vd_bytes_of(rows[i].key)));
 	}
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad_prefixes); i++) { /* R-109 */
-		struct vdi_storage_options options = { .resource = "pods", .key_prefix = bad_prefixes[i], .codec = world.codec };
+		struct vdi_storage_options options = { .resource = "pods",
+						       .key_prefix = bad_prefixes[i],
+						       .codec = world.codec };
 		struct vdi_storage	  *storage = NULL;
 
-		assert_status(vdi_storage_new(world.env, world.store, &options, &storage, NULL), VD_INVALID_ARGUMENT);
+		assert_status(vdi_storage_new(world.env, world.store, &options, &storage, NULL),
+			      VD_INVALID_ARGUMENT);
 	}
 	/* Half of the room for keys is the prefix's. */
 	for (size_t size = VDI_STORAGE_KEY_MAX / 2; size <= VDI_STORAGE_KEY_MAX / 2 + 1; size++) {
 		char			   prefix[VDI_STORAGE_KEY_MAX];
-		struct vdi_storage_options options = { .resource = "pods", .key_prefix = prefix, .codec = world.codec };
+		struct vdi_storage_options options = { .resource = "pods",
+						       .key_prefix = prefix,
+						       .codec = world.codec };
 		struct vdi_storage	  *storage = NULL;
 
 		memset(prefix, 'p', size);
 		prefix[0] = prefix[size - 1] = '/';
 		prefix[size] = 0;
-		assert_status(vdi_storage_new(world.env, world.store, &options, &storage, NULL), size > VDI_STORAGE_KEY_MAX / 2 ? VD_INVALID_ARGUMENT : VD_OK);
+		assert_status(vdi_storage_new(world.env, world.store, &options, &storage, NULL),
+			      size > VDI_STORAGE_KEY_MAX / 2 ? VD_INVALID_ARGUMENT : VD_OK);
 		if (storage)
 			vdi_storage_free(storage);
 	}
@@ -813,7 +878,8 @@ struct page_answer {
 	char	  why[512]; /* of what cannot be decoded */
 };
 
-static void on_page(void *arg, vd_status status, const struct vdi_storage_page *page, const struct vd_error *error)
+static void on_page(void *arg, vd_status status, const struct vdi_storage_page *page,
+		    const struct vd_error *error)
 {
 	struct page_answer *answer = arg;
 
@@ -857,9 +923,14 @@ static void r138_pages_counts_and_the_current_revision(void **state)
 		char key[64];
 
 		snprintf(key, sizeof key, "/registry/pods/ns/%d", i);
-		assert_status(vd_store_put_wait(world.store, vd_bytes_of(key), vd_bytes_of(i == 2 ? "junk" : "{\"metadata\":{}}"), NULL, NULL), VD_OK);
+		assert_status(vd_store_put_wait(world.store, vd_bytes_of(key),
+						vd_bytes_of(i == 2 ? "junk" : "{\"metadata\":{}}"), NULL,
+						NULL),
+			      VD_OK);
 	}
-	assert_status(vd_store_put_wait(world.store, vd_bytes_of("/registry/podsx/a"), vd_bytes_of("{}"), NULL, NULL), VD_OK);
+	assert_status(vd_store_put_wait(world.store, vd_bytes_of("/registry/podsx/a"), vd_bytes_of("{}"),
+					NULL, NULL),
+		      VD_OK);
 	assert_status(vdi_storage_page(world.storage, prefix, VD_BYTES_NONE, 0, 3, on_page, &page), VD_OK);
 	vdi_sim_run_until_idle(world.env);
 	assert_status(page.status, VD_OK);
@@ -870,7 +941,9 @@ static void r138_pages_counts_and_the_current_revision(void **state)
 	assert_true(page.more);
 	assert_int_equal(page.revision, 7);
 	memset(&page, 0, sizeof page);
-	assert_status(vdi_storage_page(world.storage, prefix, vd_bytes_of("/registry/pods/ns/3"), 5, 0, on_page, &page), VD_OK);
+	assert_status(vdi_storage_page(world.storage, prefix, vd_bytes_of("/registry/pods/ns/3"), 5, 0,
+				       on_page, &page),
+		      VD_OK);
 	vdi_sim_run_until_idle(world.env);
 	assert_int_equal(page.count, 1); /* at revision 5 there was only .../3 */
 	assert_status(vdi_storage_current_revision(world.storage, on_revision, &revision), VD_OK);
@@ -879,7 +952,9 @@ static void r138_pages_counts_and_the_current_revision(void **state)
 	assert_int_equal(revision, 7);
 	assert_int_equal(count, 5);
 	/* Of several that cannot be decoded the first one says why. */
-	assert_status(vd_store_put_wait(world.store, vd_bytes_of("/registry/pods/ns/1"), vd_bytes_of("k8s:enc:p:"), NULL, NULL), VD_OK);
+	assert_status(vd_store_put_wait(world.store, vd_bytes_of("/registry/pods/ns/1"),
+					vd_bytes_of("k8s:enc:p:"), NULL, NULL),
+		      VD_OK);
 	memset(&page, 0, sizeof page);
 	assert_status(vdi_storage_page(world.storage, prefix, VD_BYTES_NONE, 0, 0, on_page, &page), VD_OK);
 	vdi_sim_run_until_idle(world.env);
@@ -890,8 +965,11 @@ static void r138_pages_counts_and_the_current_revision(void **state)
 		static char	      prefix_bytes[VDI_STORAGE_KEY_MAX + 1];
 		const struct vd_bytes too_long = { prefix_bytes, sizeof prefix_bytes };
 
-		assert_status(vdi_storage_page(world.storage, VD_BYTES_NONE, VD_BYTES_NONE, 0, 0, on_page, &page), VD_INVALID_ARGUMENT);
-		assert_status(vdi_storage_page(world.storage, too_long, VD_BYTES_NONE, 0, 0, on_page, &page), VD_INVALID_ARGUMENT);
+		assert_status(
+			vdi_storage_page(world.storage, VD_BYTES_NONE, VD_BYTES_NONE, 0, 0, on_page, &page),
+			VD_INVALID_ARGUMENT);
+		assert_status(vdi_storage_page(world.storage, too_long, VD_BYTES_NONE, 0, 0, on_page, &page),
+			      VD_INVALID_ARGUMENT);
 	}
 	/* Without any it says nothing. */
 	memset(&page, 0, sizeof page);
@@ -906,14 +984,19 @@ static void updates_survive_a_bad_line(void **state)
 {
 	(void) state;
 	for (uint64_t seed = 1; seed <= 30; seed++) {
-		struct world		   world = world_new(seed);
-		struct chaos_options	   options = { .delay = 300, .delay_max = VD_MS(50), .refuse = 100, .lose_answer = 100 };
+		struct world	     world = world_new(seed);
+		struct chaos_options options = {
+			.delay = 300, .delay_max = VD_MS(50), .refuse = 100, .lose_answer = 100
+		};
 		struct vd_store		  *chaos = chaos_store_new(world.env, world.store, &options);
-		struct vdi_storage_options storage_options = { .resource = "pods", .key_prefix = "/registry/pods/", .codec = world.codec };
+		struct vdi_storage_options storage_options = { .resource = "pods",
+							       .key_prefix = "/registry/pods/",
+							       .codec = world.codec };
 		struct vdi_storage	  *calm = world.storage;
 		struct change		   change = { .value = VALUE("u", 2), .interfere = 1 };
 
-		assert_status(vdi_storage_new(world.env, chaos, &storage_options, &world.storage, NULL), VD_OK);
+		assert_status(vdi_storage_new(world.env, chaos, &storage_options, &world.storage, NULL),
+			      VD_OK);
 		for (int i = 0; i < 10; i++) {
 			update(&world, &change, true, NULL, NULL);
 			assert_true(change.answer.status == VD_OK || change.answer.status == VD_UNAVAILABLE);
@@ -940,7 +1023,8 @@ static void every_failed_allocation_is_reported(void **state)
 		create(&world, VALUE("u", 1), 0);
 		change.world = &world;
 		vdi_alloc_fail_nth(nth, 1);
-		vd_status status = vdi_storage_update(world.storage, key_a, false, NULL, NULL, on_update, on_object, &change);
+		vd_status status = vdi_storage_update(world.storage, key_a, false, NULL, NULL, on_update,
+						      on_object, &change);
 		if (status == VD_OK)
 			settle(&world, &change.answer);
 		failed = vdi_alloc_failed();

@@ -1,5 +1,5 @@
-/* Unit tests of storage/mvcc/mvcc_import.c: what an importer may hand over, and what is refused by name. Whole logs are in test_log_load.c, snapshots of etcd in
- * test_etcd_snapshot_restore.c. */
+/* Unit tests of storage/mvcc/mvcc_import.c: what an importer may hand over, and what is refused by name.
+ * Whole logs are in test_log_load.c, snapshots of etcd in test_etcd_snapshot_restore.c. */
 #include "vdtest.h"
 
 #include <ftw.h>
@@ -8,9 +8,9 @@
 #include "mvcc_open.h"
 
 struct step {
-	char   what; /* 'p'ut, 'd'elete, 'l'ease, 'c'ompact; 'n': the next transaction */
-	vd_rev revision; /* of a lease: its id */
-	int64_t sub; /* of a lease: its time to live */
+	char	    what;     /* 'p'ut, 'd'elete, 'l'ease, 'c'ompact; 'n': the next transaction */
+	vd_rev	    revision; /* of a lease: its id */
+	int64_t	    sub;      /* of a lease: its time to live */
 	const char *key;
 };
 
@@ -19,7 +19,8 @@ struct plan {
 	size_t		   count;
 };
 
-static vd_status commit(struct vdi_mvcc_import *import, struct vdi_import_change *changes, size_t *count, struct vd_error *reterr)
+static vd_status commit(struct vdi_mvcc_import *import, struct vdi_import_change *changes, size_t *count,
+			struct vd_error *reterr)
 {
 	vd_status status = vdi_mvcc_import_commit(import, changes, *count, reterr);
 
@@ -53,25 +54,29 @@ static vd_status run_plan(void *arg, struct vdi_mvcc_import *import, struct vd_e
 			assert_status(vd_kv_new(vd_bytes_of(step->key), vd_bytes_of("v"), &kv), VD_OK);
 			kv->mod_rev = step->revision;
 			kv->sub = (uint32_t) step->sub;
-			changes[count++] = (struct vdi_import_change) { .is_delete = step->what == 'd', .kv = kv };
+			changes[count++] =
+				(struct vdi_import_change) { .is_delete = step->what == 'd', .kv = kv };
 		}
 	}
-	return status == VD_OK ? commit(import, changes, &count, reterr) : status; /* what follows a refusal is never gathered */
+	return status == VD_OK ? commit(import, changes, &count, reterr) :
+				 status; /* what follows a refusal is never gathered */
 }
 
-static void expect(const struct step *steps, size_t count, bool is_exact, vd_rev current, const char *sentence)
+static void expect(const struct step *steps, size_t count, bool is_exact, vd_rev current,
+		   const char *sentence)
 {
-	struct vd_mvcc_options	   options = VD_MVCC_OPTIONS_INIT;
-	struct plan		   plan = { steps, count };
-	struct vdi_mvcc_importer   importer = { .run = run_plan, .arg = &plan, .is_exact = is_exact };
-	struct vd_env		  *env;
-	struct vd_store		  *store = NULL;
-	struct vd_store_status	   status;
-	struct vd_error		   error = { 0 };
+	struct vd_mvcc_options	 options = VD_MVCC_OPTIONS_INIT;
+	struct plan		 plan = { steps, count };
+	struct vdi_mvcc_importer importer = { .run = run_plan, .arg = &plan, .is_exact = is_exact };
+	struct vd_env		*env;
+	struct vd_store		*store = NULL;
+	struct vd_store_status	 status;
+	struct vd_error		 error = { 0 };
 
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	if (sentence) {
-		assert_status(vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error), VD_INVALID);
+		assert_status(vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error),
+			      VD_INVALID);
 		if (strstr(error.message, sentence) == NULL)
 			fail_msg("not \"%s\" but \"%s\"", sentence, error.message);
 	} else {
@@ -83,7 +88,10 @@ static void expect(const struct step *steps, size_t count, bool is_exact, vd_rev
 	}
 	vd_env_free(env);
 }
-#define EXPECT(is_exact, current, sentence, ...) expect((const struct step[]) { __VA_ARGS__ }, sizeof((const struct step[]) { __VA_ARGS__ }) / sizeof(struct step), is_exact, current, sentence)
+#define EXPECT(is_exact, current, sentence, ...)                                                             \
+	expect((const struct step[]) { __VA_ARGS__ },                                                        \
+	       sizeof((const struct step[]) { __VA_ARGS__ }) / sizeof(struct step), is_exact, current,       \
+	       sentence)
 
 static void revisions_follow_each_other(void **state)
 {
@@ -128,7 +136,8 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 	return remove(path);
 }
 
-static void got_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void got_lease(void *arg, vd_status status, const struct vd_lease_result *result,
+		      const struct vd_error *error)
 {
 	assert_status(status, VD_OK);
 	*(struct vd_lease_result *) arg = *result;
@@ -137,7 +146,9 @@ static void got_lease(void *arg, vd_status status, const struct vd_lease_result 
 /* What was imported is there after the next start: keys, compaction, leases with what hangs on them. */
 static void what_was_imported_is_durable(void **state)
 {
-	static const struct step steps[] = { { 'l', 7, 100 }, { 'l', 8, 2 }, { 'l', 9, INT64_MAX }, { 'p', 3, 0, "a" }, { 'p', 3, 1, "b" }, { 'n' }, { 'd', 5, 0, "a" }, { 'c', 4 } };
+	static const struct step steps[] = { { 'l', 7, 100 },	 { 'l', 8, 2 },	     { 'l', 9, INT64_MAX },
+					     { 'p', 3, 0, "a" }, { 'p', 3, 1, "b" }, { 'n' },
+					     { 'd', 5, 0, "a" }, { 'c', 4 } };
 	struct plan		 plan = { steps, VDI_ARRAY_SIZE(steps) };
 	struct vdi_mvcc_importer importer = { .run = run_plan, .arg = &plan, .is_exact = true };
 	struct vd_mvcc_options	 options = VD_MVCC_OPTIONS_INIT;
@@ -154,7 +165,9 @@ static void what_was_imported_is_durable(void **state)
 	options.no_sync = true;
 	for (int start = 0; start < 2; start++) {
 		assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
-		assert_status(start ? vd_store_open_mvcc(env, &options, &store, &error) : vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error), VD_OK);
+		assert_status(start ? vd_store_open_mvcc(env, &options, &store, &error) :
+				      vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error),
+			      VD_OK);
 		assert_status(vd_store_status_get(store, &status), VD_OK);
 		assert_int_equal(status.current, 5);
 		assert_int_equal(status.compacted, 4);
@@ -203,7 +216,8 @@ static vd_status run_long(void *arg, struct vdi_mvcc_import *import, struct vd_e
 	return VD_OK;
 }
 
-static void got_count(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void got_count(void *arg, vd_status status, const struct vd_range_result *result,
+		      const struct vd_error *error)
 {
 	assert_status(status, VD_OK);
 	*(int64_t *) arg = result->count;
@@ -221,7 +235,9 @@ static void what_was_imported_is_history(void **state)
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	assert_status(vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, NULL), VD_OK);
 	for (vd_rev revision = 2; revision < 5000; revision += 97) {
-		struct vd_range_request request = { .key = vd_bytes_of("k"), .range_end = vd_bytes_of("l"), .revision = revision };
+		struct vd_range_request request = { .key = vd_bytes_of("k"),
+						    .range_end = vd_bytes_of("l"),
+						    .revision = revision };
 		int64_t			count = -1;
 
 		assert_status(vd_store_range(store, &request, got_count, &count), VD_OK);

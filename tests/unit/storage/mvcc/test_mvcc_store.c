@@ -1,5 +1,5 @@
-/* What only the embedded store promises: bounded queues, groups that roll back, transactions that are replayed. What it shares with every store is in
- * tests/conformance/store_suite*.c. */
+/* What only the embedded store promises: bounded queues, groups that roll back, transactions that are
+ * replayed. What it shares with every store is in tests/conformance/store_suite*.c. */
 #include <ftw.h>
 
 #include <vedette/store.h>
@@ -13,22 +13,29 @@
 #include "mvcc_store.h"
 #include "vdtest.h"
 
-/* A transaction that only reads, at any depth and in both branches, does not wait behind writes: it is answered within its call, also when the writer takes nothing more. */
+/* A transaction that only reads, at any depth and in both branches, does not wait behind writes: it is
+ * answered within its call, also when the writer takes nothing more. */
 static void reads_do_not_wait_for_the_writer(void **state)
 {
 	struct vd_env	      *env = mvcc_env_new();
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 	struct vd_op	       range = { .kind = VD_OP_RANGE, .range = { .key = K("a") } };
 	struct vd_op	       write = { .kind = VD_OP_PUT, .key = K("b"), .value = K("1") };
-	struct vd_txn_request  inner = { .success = &range, .success_count = 1, .failure = &range, .failure_count = 1 };
-	struct vd_op	       nested = { .kind = VD_OP_TXN, .txn = &inner };
-	struct vd_txn_request  requests[] = { { .success = &range, .success_count = 1 },
-					      { .success = &nested, .success_count = 1, .failure = &nested, .failure_count = 1 },
-					      { .failure = &range, .failure_count = 1 },
-					      { .success = NULL } };
-	struct vd_txn_request  writes[] = { { .success = &range, .success_count = 1, .failure = &write, .failure_count = 1 } };
-	struct mvcc_call	       waiting, call;
-	struct vd_store	      *store;
+	struct vd_txn_request  inner = {
+		 .success = &range, .success_count = 1, .failure = &range, .failure_count = 1
+	};
+	struct vd_op	      nested = { .kind = VD_OP_TXN, .txn = &inner };
+	struct vd_txn_request requests[] = {
+		{ .success = &range, .success_count = 1 },
+		{ .success = &nested, .success_count = 1, .failure = &nested, .failure_count = 1 },
+		{ .failure = &range, .failure_count = 1 },
+		{ .success = NULL }
+	};
+	struct vd_txn_request writes[] = {
+		{ .success = &range, .success_count = 1, .failure = &write, .failure_count = 1 }
+	};
+	struct mvcc_call waiting, call;
+	struct vd_store *store;
 
 	(void) state;
 	options.history_window = (vd_dur) { 0 };
@@ -72,7 +79,7 @@ static void too_many_in_flight_is_full(void **state)
 	struct vd_env	      *env = mvcc_env_new();
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 	struct vd_store	      *store;
-	struct mvcc_call	       calls[4];
+	struct mvcc_call       calls[4];
 
 	(void) state;
 	options.in_flight_max = 3;
@@ -96,8 +103,10 @@ static void a_group_sees_itself_and_is_published_together(void **state)
 	struct vd_store	     *store = mvcc_store_new(env, NULL);
 	struct vd_compare     compare = { VD_COMPARE_MOD, VD_COMPARE_EQUAL, K("a"), VD_BYTES_NONE, 2 };
 	struct vd_op	      op = { .kind = VD_OP_PUT, .key = K("a"), .value = K("2") };
-	struct vd_txn_request request = { .compares = &compare, .compare_count = 1, .success = &op, .success_count = 1 };
-	struct mvcc_call	      calls[4] = { 0 };
+	struct vd_txn_request request = {
+		.compares = &compare, .compare_count = 1, .success = &op, .success_count = 1
+	};
+	struct mvcc_call calls[4] = { 0 };
 
 	(void) state;
 	assert_status(mvcc_submit_put(store, "a", "1", &calls[0]), VD_OK);
@@ -120,10 +129,11 @@ static void a_group_sees_itself_and_is_published_together(void **state)
 
 struct old_reads {
 	struct mvcc_text texts[4];
-	size_t	    count;
+	size_t		 count;
 };
 
-static void got_old_reads(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void got_old_reads(void *arg, vd_status status, const struct vd_txn_result *result,
+			  const struct vd_error *error)
 {
 	struct old_reads *reads = arg;
 
@@ -133,23 +143,30 @@ static void got_old_reads(void *arg, vd_status status, const struct vd_txn_resul
 			mvcc_got_text(&reads->texts[reads->count++], VD_OK, &result->results[i].range, error);
 }
 
-/* Reads at each revision of a group that is not yet published see that revision: what the log has, and what only the group has. */
+/* Reads at each revision of a group that is not yet published see that revision: what the log has, and what
+ * only the group has. */
 static void reads_of_revisions_of_the_same_group(void **state)
 {
-	static const char *const expected[] = { "a=1@2/0 c=1@3/0", "a=1@2/0 b=1@4/0 c=1@3/0", "a=2@5/0 b=1@4/0 c=1@3/0", "b=1@4/0 c=1@3/0" };
+	static const char *const expected[] = { "a=1@2/0 c=1@3/0", "a=1@2/0 b=1@4/0 c=1@3/0",
+						"a=2@5/0 b=1@4/0 c=1@3/0", "b=1@4/0 c=1@3/0" };
 	struct vd_env		*env = mvcc_env_new();
 	struct vd_store		*store = mvcc_store_new(env, NULL);
-	struct vd_op		 delete = { .kind = VD_OP_DELETE, .key = K("a") };
-	struct vd_txn_request	 delete_txn = { .success = &delete, .success_count = 1 };
-	struct vd_op		 ops[5] = { { .kind = VD_OP_PUT, .key = K("d"), .value = K("1") } }; /* a write, so that it joins the group */
-	struct vd_txn_request	 txn = { .success = ops, .success_count = 5 };
-	struct mvcc_call		 calls[3] = { 0 };
-	struct old_reads	 reads = { 0 };
-	char			 start[1] = { 0 }, end[1] = { 0 };
+	struct vd_op delete = { .kind = VD_OP_DELETE, .key = K("a") };
+	struct vd_txn_request delete_txn = { .success = &delete, .success_count = 1 };
+	struct vd_op	      ops[5] = {
+			 { .kind = VD_OP_PUT, .key = K("d"), .value = K("1") }
+	}; /* a write, so that it joins the group */
+	struct vd_txn_request txn = { .success = ops, .success_count = 5 };
+	struct mvcc_call      calls[3] = { 0 };
+	struct old_reads      reads = { 0 };
+	char		      start[1] = { 0 }, end[1] = { 0 };
 
 	(void) state;
 	for (int i = 0; i < 4; i++)
-		ops[1 + i] = (struct vd_op) { .kind = VD_OP_RANGE, .range = { .key = { start, 1 }, .range_end = { end, 1 }, .revision = 3 + i } };
+		ops[1 + i] = (struct vd_op) {
+			.kind = VD_OP_RANGE,
+			.range = { .key = { start, 1 }, .range_end = { end, 1 }, .revision = 3 + i }
+		};
 	mvcc_put(store, "a", "1");
 	mvcc_put(store, "c", "1");
 	assert_status(mvcc_submit_put(store, "b", "1", &calls[0]), VD_OK);
@@ -170,7 +187,7 @@ static void outstanding_calls_are_answered_at_close(void **state)
 {
 	struct vd_env	*env = mvcc_env_new();
 	struct vd_store *store = mvcc_store_new(env, NULL);
-	struct mvcc_call	 calls[6] = { 0 };
+	struct mvcc_call calls[6] = { 0 };
 
 	(void) state;
 	assert_status(mvcc_submit_put(store, "a", "1", &calls[0]), VD_OK);
@@ -205,13 +222,16 @@ static void metrics_move(void **state)
 	struct vd_env		     *env = mvcc_env_new();
 	struct vd_store		     *store = mvcc_store_new(env, NULL);
 	int			      woken = 0;
-	struct vd_store_watch_request request = { .key = K("a"), .start_revision = 2, .ready = mvcc_count_ready, .ready_arg = &woken };
-	struct vd_store_watch	     *watch;
-	struct vd_store_batch	      batch;
-	struct vd_op		      ops[2] = { { .kind = VD_OP_DELETE, .key = K("a") }, { .kind = VD_OP_PUT, .key = K("b") } };
-	struct vd_txn_request	      txn = { .success = ops, .success_count = 2 };
-	struct mvcc_call		      call = { 0 };
-	struct vdi_buffer	      text;
+	struct vd_store_watch_request request = {
+		.key = K("a"), .start_revision = 2, .ready = mvcc_count_ready, .ready_arg = &woken
+	};
+	struct vd_store_watch *watch;
+	struct vd_store_batch  batch;
+	struct vd_op	       ops[2] = { { .kind = VD_OP_DELETE, .key = K("a") },
+					  { .kind = VD_OP_PUT, .key = K("b") } };
+	struct vd_txn_request  txn = { .success = ops, .success_count = 2 };
+	struct mvcc_call       call = { 0 };
+	struct vdi_buffer      text;
 
 	(void) state;
 	mvcc_put(store, "a", "12345");
@@ -258,21 +278,27 @@ static void a_put_keeps_what_it_ignores(void **state)
 		bool	    ignore_value, ignore_lease;
 		const char *value; /* afterwards */
 		int64_t	    lease;
-	} rows[] = { { false, false, "new", 0 }, { true, false, "old", 0 }, { false, true, "new", 7 }, { true, true, "old", 7 } };
+	} rows[] = { { false, false, "new", 0 },
+		     { true, false, "old", 0 },
+		     { false, true, "new", 7 },
+		     { true, true, "old", 7 } };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct vd_env	     *env = mvcc_env_new();
-		struct vd_store	     *store = mvcc_store_new(env, NULL);
-		struct mvcc_call	      call = { 0 };
-		struct vd_op	      op = { .kind = VD_OP_PUT, .key = K("a"), .value = K("old"), .lease = 7 };
+		struct vd_env	*env = mvcc_env_new();
+		struct vd_store *store = mvcc_store_new(env, NULL);
+		struct mvcc_call call = { 0 };
+		struct vd_op	 op = { .kind = VD_OP_PUT, .key = K("a"), .value = K("old"), .lease = 7 };
 		struct vd_txn_request txn = { .success = &op, .success_count = 1 };
 		struct vd_kv	     *kv;
 
 		assert_status(vd_store_lease_grant(store, 7, 10, mvcc_got_lease, &call), VD_OK);
 		assert_status(vd_store_txn(store, &txn, mvcc_got_txn, &call), VD_OK);
 		vdi_sim_run_until_idle(env);
-		op = (struct vd_op) { .kind = VD_OP_PUT, .key = K("a"), .ignore_value = rows[i].ignore_value, .ignore_lease = rows[i].ignore_lease };
+		op = (struct vd_op) { .kind = VD_OP_PUT,
+				      .key = K("a"),
+				      .ignore_value = rows[i].ignore_value,
+				      .ignore_lease = rows[i].ignore_lease };
 		if (!rows[i].ignore_value)
 			op.value = K("new");
 		assert_status(vd_store_txn(store, &txn, mvcc_got_txn, &call), VD_OK);
@@ -312,7 +338,7 @@ static void e466_at_the_quota_deletes_go_on(void **state)
 	struct vd_env	      *env = mvcc_env_new();
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 	struct vd_store	      *store;
-	struct mvcc_call	       calls[12];
+	struct mvcc_call       calls[12];
 	vd_status	       status = VD_OK;
 	vd_rev		       revision = 1;
 
@@ -328,11 +354,14 @@ static void e466_at_the_quota_deletes_go_on(void **state)
 	store = mvcc_store_new(env, &options);
 	assert_true(options.quota_bytes > 64);
 	while (status == VD_OK)
-		status = vd_store_put_wait(store, K("c"), K("0123456789012345678901234567890123456789"), &revision, NULL);
+		status = vd_store_put_wait(store, K("c"), K("0123456789012345678901234567890123456789"),
+					   &revision, NULL);
 	assert_status(status, VD_NO_SPACE);
 	revision = mvcc_status_of(store).current;
 	for (int i = 0; i < 10; i++)
-		assert_status(mvcc_submit_put(store, "d", "0123456789012345678901234567890123456789", &calls[i]), VD_OK);
+		assert_status(
+			mvcc_submit_put(store, "d", "0123456789012345678901234567890123456789", &calls[i]),
+			VD_OK);
 	assert_status(submit_delete(store, "a", &calls[10]), VD_OK);
 	assert_status(vd_store_compact(store, revision, false, mvcc_got_done, &calls[11]), VD_OK);
 	vdi_sim_run_until_idle(env);
@@ -355,7 +384,8 @@ static struct vdi_replay_change change(const char *key, const char *value)
 	return made;
 }
 
-static void replay(struct vd_env *env, struct vd_store *store, vd_rev revision, const struct vdi_replay_change *changes, size_t count, vd_rev expected)
+static void replay(struct vd_env *env, struct vd_store *store, vd_rev revision,
+		   const struct vdi_replay_change *changes, size_t count, vd_rev expected)
 {
 	struct mvcc_call call = { 0 };
 

@@ -8,7 +8,8 @@
 #include "mvcc_store.h"
 #include "vdtest.h"
 
-static void got_expired(void *arg, vd_status status, const struct vd_range_result *result, const struct vd_error *error)
+static void got_expired(void *arg, vd_status status, const struct vd_range_result *result,
+			const struct vd_error *error)
 {
 	(void) result;
 	assert_status(status, VD_EXPIRED);
@@ -18,11 +19,11 @@ static void got_expired(void *arg, vd_status status, const struct vd_range_resul
 /* Who asks for too old a revision learns what there is instead. */
 static void an_expired_read_names_the_revisions(void **state)
 {
-	struct vd_env		 *env = mvcc_env_new();
-	struct vd_store		 *store = mvcc_store_new(env, NULL);
-	struct vd_range_request	  request = { .key = K("a"), .revision = 2 };
-	struct mvcc_call		  call = { 0 };
-	struct vd_error		  error = { 0 };
+	struct vd_env	       *env = mvcc_env_new();
+	struct vd_store	       *store = mvcc_store_new(env, NULL);
+	struct vd_range_request request = { .key = K("a"), .revision = 2 };
+	struct mvcc_call	call = { 0 };
+	struct vd_error		error = { 0 };
 
 	(void) state;
 	for (int i = 0; i < 5; i++)
@@ -38,18 +39,19 @@ static void an_expired_read_names_the_revisions(void **state)
 	vd_env_free(env);
 }
 
-/* Compaction does not wait for who reads: what a reader still needed of the log is gone, and it is told so. */
+/* Compaction does not wait for who reads: what a reader still needed of the log is gone, and it is told
+ * so. */
 static void a_read_that_compaction_overtakes_is_expired(void **state)
 {
-	struct vd_env		*env = mvcc_env_new();
-	struct vd_store		*store = mvcc_store_new(env, NULL);
-	struct vdi_mvcc		*mvcc = vdi_mvcc_of(store);
-	struct vd_range_request	 request = { .key = K("a"), .revision = 3 };
-	struct mvcc_call		 call = { 0 };
-	struct vd_error		 error = { 0 };
-	struct vdi_mvcc_state	*old;
-	struct vdi_view		 view;
-	struct vdi_read		 read;
+	struct vd_env	       *env = mvcc_env_new();
+	struct vd_store	       *store = mvcc_store_new(env, NULL);
+	struct vdi_mvcc	       *mvcc = vdi_mvcc_of(store);
+	struct vd_range_request request = { .key = K("a"), .revision = 3 };
+	struct mvcc_call	call = { 0 };
+	struct vd_error		error = { 0 };
+	struct vdi_mvcc_state  *old;
+	struct vdi_view		view;
+	struct vdi_read		read;
 
 	(void) state;
 	for (int i = 0; i < 5; i++)
@@ -71,7 +73,8 @@ static void a_read_that_compaction_overtakes_is_expired(void **state)
 	vd_env_free(env);
 }
 
-/* The log grows by whole chunks: a new one comes when the old one is full or an eighth of the window old, not before. */
+/* The log grows by whole chunks: a new one comes when the old one is full or an eighth of the window old, not
+ * before. */
 static void a_chunk_of_history_is_filled_before_the_next(void **state)
 {
 	struct vd_env	      *env = mvcc_env_new();
@@ -166,7 +169,7 @@ static void history_without_a_window_stays(void **state)
 
 struct compaction {
 	struct vdi_mvcc *mvcc;
-	struct mvcc_call	 call;
+	struct mvcc_call call;
 	bool		 has_rest; /* when it was answered, records were still to be removed */
 };
 
@@ -188,7 +191,7 @@ static void e462_a_physical_compaction_waits_for_the_removal(void **state)
 		struct vd_env	 *env = mvcc_env_new();
 		struct vd_store	 *store = mvcc_store_new(env, NULL);
 		struct compaction compaction = { .mvcc = vdi_mvcc_of(store) };
-		struct mvcc_call	  call = { 0 };
+		struct mvcc_call  call = { 0 };
 		struct vd_op	  ops[KEYS];
 		char		  keys[KEYS][8];
 
@@ -203,7 +206,9 @@ static void e462_a_physical_compaction_waits_for_the_removal(void **state)
 			(void) vdi_sim_run_until_idle(env);
 			assert_status(call.status, VD_OK);
 		}
-		assert_status(vd_store_compact(store, call.revision, physical, compaction_answered, &compaction), VD_OK);
+		assert_status(
+			vd_store_compact(store, call.revision, physical, compaction_answered, &compaction),
+			VD_OK);
 		(void) vdi_sim_run_until_idle(env);
 		assert_int_equal(compaction.call.answers, 1);
 		assert_status(compaction.call.status, VD_OK);

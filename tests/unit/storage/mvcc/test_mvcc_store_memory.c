@@ -1,4 +1,5 @@
-/* The embedded store while allocations fail: each write, group, read, watch and expiry is whole or was not. */
+/* The embedded store while allocations fail: each write, group, read, watch and expiry is whole or was
+ * not. */
 #include <vedette/store.h>
 
 #include "actor_sim.h"
@@ -13,7 +14,7 @@ static struct vd_store *busy_store(struct vd_env *env)
 	struct vd_store	     *store = mvcc_store_new(env, NULL);
 	struct vd_op	      op = { .kind = VD_OP_PUT, .key = K("leased"), .value = K("l"), .lease = 7 };
 	struct vd_txn_request request = { .success = &op, .success_count = 1 };
-	struct mvcc_call	      call = { 0 };
+	struct mvcc_call      call = { 0 };
 	char		      key[16];
 
 	assert_status(vd_store_lease_grant(store, 7, 100, mvcc_got_lease, &call), VD_OK);
@@ -28,18 +29,20 @@ static struct vd_store *busy_store(struct vd_env *env)
 
 static vd_status start_big_txn(struct vd_store *store, struct mvcc_call *call)
 {
-	struct vd_compare     compare = { VD_COMPARE_VERSION, VD_COMPARE_EQUAL, K("k01"), VD_BYTES_NONE, 1 };
-	struct vd_op	      inner_ops[] = { { .kind = VD_OP_PUT, .key = K("inner"), .value = K("i"), .lease = 7 } };
+	struct vd_compare compare = { VD_COMPARE_VERSION, VD_COMPARE_EQUAL, K("k01"), VD_BYTES_NONE, 1 };
+	struct vd_op inner_ops[] = { { .kind = VD_OP_PUT, .key = K("inner"), .value = K("i"), .lease = 7 } };
 	struct vd_txn_request inner = { .success = inner_ops, .success_count = 1 };
 	struct vd_op	      ops[] = {
-		     { .kind = VD_OP_PUT, .key = K("k01"), .value = K("new"), .previous = true },
-		     { .kind = VD_OP_DELETE, .key = K("k10"), .range_end = K("k20"), .previous = true },
-		     { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } },
-		     { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l"), .revision = 9 } },
-		     { .kind = VD_OP_PUT, .key = K("leased"), .ignore_value = true },
-		     { .kind = VD_OP_TXN, .txn = &inner },
+			 { .kind = VD_OP_PUT, .key = K("k01"), .value = K("new"), .previous = true },
+			 { .kind = VD_OP_DELETE, .key = K("k10"), .range_end = K("k20"), .previous = true },
+			 { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } },
+			 { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l"), .revision = 9 } },
+			 { .kind = VD_OP_PUT, .key = K("leased"), .ignore_value = true },
+			 { .kind = VD_OP_TXN, .txn = &inner },
 	};
-	struct vd_txn_request request = { .compares = &compare, .compare_count = 1, .success = ops, .success_count = VDI_ARRAY_SIZE(ops) };
+	struct vd_txn_request request = {
+		.compares = &compare, .compare_count = 1, .success = ops, .success_count = VDI_ARRAY_SIZE(ops)
+	};
 
 	return vd_store_txn(store, &request, mvcc_got_txn, call);
 }
@@ -72,14 +75,21 @@ static vd_status start_compact(struct vd_store *store, struct mvcc_call *call)
 /* Transactions within one, in both lists, that read and that tell what was there before. */
 static vd_status start_nested(struct vd_store *store, struct mvcc_call *call)
 {
-	struct vd_op	      inner[] = { { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } },
-					  { .kind = VD_OP_PUT, .key = K("k01"), .value = K("n"), .previous = true },
-					  { .kind = VD_OP_DELETE, .key = K("k10"), .range_end = K("k20"), .previous = true } };
-	struct vd_txn_request nested = { .success = inner, .success_count = 3, .failure = inner, .failure_count = 1 };
-	struct vd_op	      middle[] = { { .kind = VD_OP_TXN, .txn = &nested }, { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } } };
+	struct vd_op inner[] = {
+		{ .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } },
+		{ .kind = VD_OP_PUT, .key = K("k01"), .value = K("n"), .previous = true },
+		{ .kind = VD_OP_DELETE, .key = K("k10"), .range_end = K("k20"), .previous = true }
+	};
+	struct vd_txn_request nested = {
+		.success = inner, .success_count = 3, .failure = inner, .failure_count = 1
+	};
+	struct vd_op	      middle[] = { { .kind = VD_OP_TXN, .txn = &nested },
+					   { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } } };
 	struct vd_txn_request outer = { .success = middle, .success_count = 2 };
 	struct vd_op	      op = { .kind = VD_OP_TXN, .txn = &outer };
-	struct vd_txn_request request = { .success = &op, .success_count = 1, .failure = &op, .failure_count = 1 };
+	struct vd_txn_request request = {
+		.success = &op, .success_count = 1, .failure = &op, .failure_count = 1
+	};
 
 	return vd_store_txn(store, &request, mvcc_got_txn, call);
 }
@@ -91,9 +101,9 @@ static void torture_one(vd_status (*start)(struct vd_store *store, struct mvcc_c
 	for (uint64_t nth = 1; !done; nth++) {
 		struct vd_env	      *env = mvcc_env_new();
 		struct vd_store	      *store = busy_store(env);
-		struct mvcc_text	       before = mvcc_all_text(store, 0);
+		struct mvcc_text       before = mvcc_all_text(store, 0);
 		struct vd_store_status status = mvcc_status_of(store);
-		struct mvcc_call	       call = { 0 };
+		struct mvcc_call       call = { 0 };
 		vd_status	       called;
 
 		vdi_alloc_fail_nth(nth, 1);
@@ -132,7 +142,8 @@ static void torture_every_write(void **state)
 	torture_one(start_compact);
 }
 
-/* Several in one group, one allocation fails: what was answered with success, and nothing else, has happened. */
+/* Several in one group, one allocation fails: what was answered with success, and nothing else, has
+ * happened. */
 static void torture_a_group(void **state)
 {
 	bool done = false;
@@ -141,7 +152,7 @@ static void torture_a_group(void **state)
 	for (uint64_t nth = 1; !done; nth++) {
 		struct vd_env	*env = mvcc_env_new();
 		struct vd_store *store = mvcc_store_new(env, NULL);
-		struct mvcc_call	 calls[6];
+		struct mvcc_call calls[6];
 		char		 expected[256] = "";
 		vd_status	 called[6];
 		char		 key[8];
@@ -162,7 +173,8 @@ static void torture_a_group(void **state)
 			if (called[i] != VD_OK || calls[i].status != VD_OK)
 				continue;
 			assert_int_equal(calls[i].revision, ++revision);
-			snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "k%d=v@%d/0 ", i, (int) revision);
+			snprintf(expected + strlen(expected), sizeof expected - strlen(expected),
+				 "k%d=v@%d/0 ", i, (int) revision);
 		}
 		strcat(expected, "x=1@2/0");
 		assert_string_equal(mvcc_all_text(store, 0).bytes, expected);
@@ -182,7 +194,11 @@ static void torture_open_read_and_watch(void **state)
 		struct vd_store		     *busy = busy_store(env);
 		struct vd_store		     *store = NULL;
 		int			      woken = 0;
-		struct vd_store_watch_request request = { .key = K("k"), .range_end = K("l"), .start_revision = 2, .ready = mvcc_count_ready, .ready_arg = &woken };
+		struct vd_store_watch_request request = { .key = K("k"),
+							  .range_end = K("l"),
+							  .start_revision = 2,
+							  .ready = mvcc_count_ready,
+							  .ready_arg = &woken };
 		struct vd_store_watch	     *watch = NULL;
 		struct vd_store_batch	      batch;
 		struct vd_kv		     *kv = NULL;

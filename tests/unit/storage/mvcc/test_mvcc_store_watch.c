@@ -7,16 +7,19 @@
 #include "mvcc_store.h"
 #include "vdtest.h"
 
-/* An event stands for progress in its own period; from the next one on the watch is told again. rules: E-350 */
+/* An event stands for progress in its own period; from the next one on the watch is told again.
+ * rules: E-350 */
 static void e350_progress_goes_on_after_an_event(void **state)
 {
 	struct vd_mvcc_options	      options = VD_MVCC_OPTIONS_INIT;
 	struct vd_env		     *env = mvcc_env_new();
 	struct vd_store		     *store;
 	int			      woken = 0;
-	struct vd_store_watch_request request = { .key = K("a"), .progress = true, .ready = mvcc_count_ready, .ready_arg = &woken };
-	struct vd_store_watch	     *watch;
-	struct vd_store_batch	      batch;
+	struct vd_store_watch_request request = {
+		.key = K("a"), .progress = true, .ready = mvcc_count_ready, .ready_arg = &woken
+	};
+	struct vd_store_watch *watch;
+	struct vd_store_batch  batch;
 
 	(void) state;
 	options.progress_interval = VD_SECONDS(10);
@@ -49,20 +52,23 @@ static void a_long_search_goes_in_steps(void **state)
 	struct vd_env		     *env = mvcc_env_new();
 	struct vd_store		     *store = mvcc_store_new(env, NULL);
 	int			      woken = 0;
-	struct vd_store_watch_request request = { .key = K("w"), .start_revision = 2, .ready = mvcc_count_ready, .ready_arg = &woken };
-	struct vd_store_watch	     *watch;
-	struct vd_store_batch	      batch;
-	struct vd_op		      ops[100];
-	struct vd_txn_request	      txn = { .success = ops, .success_count = 100 };
-	struct mvcc_call		      call = { 0 };
-	char			      keys[100][8];
-	vd_rev			      found;
-	vd_status		      status;
-	int			      steps = 0;
+	struct vd_store_watch_request request = {
+		.key = K("w"), .start_revision = 2, .ready = mvcc_count_ready, .ready_arg = &woken
+	};
+	struct vd_store_watch *watch;
+	struct vd_store_batch  batch;
+	struct vd_op	       ops[100];
+	struct vd_txn_request  txn = { .success = ops, .success_count = 100 };
+	struct mvcc_call       call = { 0 };
+	char		       keys[100][8];
+	vd_rev		       found;
+	vd_status	       status;
+	int		       steps = 0;
 
 	(void) state;
 	for (int i = 0; i < 100; i++) {
-		snprintf(keys[i], sizeof keys[i], "%c%d", i ? 'k' : 'z', i); /* nothing in common, so nothing is passed over at once */
+		snprintf(keys[i], sizeof keys[i], "%c%d", i ? 'k' : 'z',
+			 i); /* nothing in common, so nothing is passed over at once */
 		ops[i] = (struct vd_op) { .kind = VD_OP_PUT, .key = K(keys[i]) };
 	}
 	for (int i = 0; i < 2 * VDI_WATCH_SCAN_MAX / 100 + 2; i++) {
@@ -93,7 +99,11 @@ static void what_is_of_another_kind_is_passed_over_at_once(void **state)
 	struct vd_env		     *env = mvcc_env_new();
 	struct vd_store		     *store = mvcc_store_new(env, NULL);
 	int			      woken[2] = { 0 };
-	struct vd_store_watch_request request = { .key = K("/w/"), .range_end = K("/w0"), .start_revision = 2, .ready = mvcc_count_ready, .ready_arg = &woken[0] };
+	struct vd_store_watch_request request = { .key = K("/w/"),
+						  .range_end = K("/w0"),
+						  .start_revision = 2,
+						  .ready = mvcc_count_ready,
+						  .ready_arg = &woken[0] };
 	struct vd_store_watch	     *watch, *late;
 	struct vd_store_batch	      batch;
 	char			      key[16];
@@ -128,11 +138,13 @@ static void an_idle_watch_pins_nothing(void **state)
 	struct vd_env		     *env = mvcc_env_new();
 	struct vd_store		     *store = mvcc_store_new(env, NULL);
 	int			      woken = 0;
-	struct vd_store_watch_request request = { .key = K("w"), .start_revision = 2, .ready = mvcc_count_ready, .ready_arg = &woken };
-	struct vd_store_watch	     *watch;
-	struct vd_store_batch	      batch;
-	struct mvcc_call		      call = { 0 };
-	int64_t			      live;
+	struct vd_store_watch_request request = {
+		.key = K("w"), .start_revision = 2, .ready = mvcc_count_ready, .ready_arg = &woken
+	};
+	struct vd_store_watch *watch;
+	struct vd_store_batch  batch;
+	struct mvcc_call       call = { 0 };
+	int64_t		       live;
 
 	(void) state;
 	mvcc_put(store, "a", "1");
@@ -145,7 +157,9 @@ static void an_idle_watch_pins_nothing(void **state)
 	for (int i = 0; i < 2; i++) { /* the second one drops the chunk that was still open */
 		mvcc_put(store, "a", "1");
 		memset(&call, 0, sizeof call);
-		assert_status(vd_store_compact(store, mvcc_status_of(store).current, true, mvcc_got_done, &call), VD_OK);
+		assert_status(
+			vd_store_compact(store, mvcc_status_of(store).current, true, mvcc_got_done, &call),
+			VD_OK);
 		vdi_sim_run_until_idle(env);
 		assert_int_equal(call.answers, 1);
 	}
@@ -161,10 +175,12 @@ static void ready_is_not_called_after_close(void **state)
 	struct vd_env		     *env = mvcc_env_new();
 	struct vd_store		     *store = mvcc_store_new(env, NULL);
 	int			      woken = 0;
-	struct vd_store_watch_request request = { .key = K("a"), .ready = mvcc_count_ready, .ready_arg = &woken };
+	struct vd_store_watch_request request = { .key = K("a"),
+						  .ready = mvcc_count_ready,
+						  .ready_arg = &woken };
 	struct vd_store_watch	     *watch;
 	struct vd_store_batch	      batch;
-	struct mvcc_call		      call;
+	struct mvcc_call	      call;
 
 	(void) state;
 	assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
@@ -177,7 +193,8 @@ static void ready_is_not_called_after_close(void **state)
 	vd_env_free(env);
 }
 
-/* Each revision a watch could begin at, up to the one after the newest: progress is told from the first tick on at which it is not below the start. */
+/* Each revision a watch could begin at, up to the one after the newest: progress is told from the first tick
+ * on at which it is not below the start. */
 static void e340_a_tick_tells_progress_from_the_start_on(void **state)
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
@@ -188,7 +205,11 @@ static void e340_a_tick_tells_progress_from_the_start_on(void **state)
 		struct vd_env		     *env = mvcc_env_new();
 		struct vd_store		     *store = mvcc_store_new(env, &options);
 		int			      woken = 0;
-		struct vd_store_watch_request request = { .key = K("b"), .start_revision = start, .progress = true, .ready = mvcc_count_ready, .ready_arg = &woken };
+		struct vd_store_watch_request request = { .key = K("b"),
+							  .start_revision = start,
+							  .progress = true,
+							  .ready = mvcc_count_ready,
+							  .ready_arg = &woken };
 		struct vd_store_watch	     *watch;
 		struct vd_store_batch	      batch;
 

@@ -1,4 +1,5 @@
-/* Unit tests of storage/mvcc/mvcc_walk.c: which records a hash and a snapshot are made of, before and after compaction. */
+/* Unit tests of storage/mvcc/mvcc_walk.c: which records a hash and a snapshot are made of, before and after
+ * compaction. */
 #include "actor_sim.h"
 #include "feed_store.h"
 #include "mvcc_walk.h"
@@ -27,13 +28,14 @@ static void begin(void *arg, const struct vdi_mvcc_walk *walk)
 
 static vd_status each(void *arg, const struct vd_kv *kv, bool is_delete)
 {
-	struct walked *walked = arg;
+	struct walked  *walked = arg;
 	struct vd_bytes key = vd_kv_key(kv);
 
 	if (++walked->records == walked->fail_at)
 		return walked->fail_with;
-	walked->size += (size_t) snprintf(walked->text + walked->size, sizeof walked->text - walked->size, "%s%s%.*s@%lld", walked->size ? " " : "",
-					  is_delete ? "-" : "", (int) key.size, (const char *) key.data, (long long) kv->mod_rev);
+	walked->size += (size_t) snprintf(walked->text + walked->size, sizeof walked->text - walked->size,
+					  "%s%s%.*s@%lld", walked->size ? " " : "", is_delete ? "-" : "",
+					  (int) key.size, (const char *) key.data, (long long) kv->mod_rev);
 	return VD_OK;
 }
 
@@ -95,7 +97,8 @@ static void everything_is_walked_before_a_compaction(void **state)
 		assert_string_equal(walked.text, "a@2 b@3 a@4");
 		assert_int_equal(walked.current, 7);
 		assert_int_equal(walked.revision, 4);
-		assert_string_equal(walk(store, (enum vdi_mvcc_walk_kind) kind, 7).text, "a@2 b@3 a@4 -b@5 c@6 a@7");
+		assert_string_equal(walk(store, (enum vdi_mvcc_walk_kind) kind, 7).text,
+				    "a@2 b@3 a@4 -b@5 c@6 a@7");
 	}
 	vd_store_close_wait(store);
 	vd_env_free(env);
@@ -128,7 +131,8 @@ static void e406_e470_of_what_is_compacted_only_what_is_kept(void **state)
 	vd_env_free(env);
 }
 
-/* A key that was made at the very revision asked for is kept like any other: only one that the same transaction also deleted is not (E-470). */
+/* A key that was made at the very revision asked for is kept like any other: only one that the same
+ * transaction also deleted is not (E-470). */
 static void e470_what_was_made_at_the_revision_is_kept(void **state)
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
@@ -151,7 +155,8 @@ static void e470_what_was_made_at_the_revision_is_kept(void **state)
 	vd_env_free(env);
 }
 
-static void written(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void written(void *arg, vd_status status, const struct vd_txn_result *result,
+		    const struct vd_error *error)
 {
 	(void) arg;
 	(void) result;
@@ -162,9 +167,11 @@ static void written(void *arg, vd_status status, const struct vd_txn_result *res
 /* The order is that of the writes, also among records of one revision, and not that of the keys. */
 static void records_come_in_the_order_they_were_made(void **state)
 {
-	struct vd_env	    *env;
-	struct vd_store	    *store = store_new(&env);
-	struct vd_op	     ops[3] = { { .kind = VD_OP_PUT, .key = K("z") }, { .kind = VD_OP_PUT, .key = K("x") }, { .kind = VD_OP_PUT, .key = K("y") } };
+	struct vd_env	     *env;
+	struct vd_store	     *store = store_new(&env);
+	struct vd_op	      ops[3] = { { .kind = VD_OP_PUT, .key = K("z") },
+					 { .kind = VD_OP_PUT, .key = K("x") },
+					 { .kind = VD_OP_PUT, .key = K("y") } };
 	struct vd_txn_request txn = { .success = ops, .success_count = 3 };
 
 	(void) state;
@@ -191,7 +198,8 @@ static void the_first_refusal_ends_the_walk(void **state)
 		struct walked	     walked = { .fail_at = i, .fail_with = VD_FULL };
 		struct vdi_mvcc_walk request = { .each = each, .arg = &walked };
 
-		assert_status(vdi_mvcc_walk(store, VDI_MVCC_WALK_SNAPSHOT, 0, &request), i <= 3 ? VD_FULL : VD_OK);
+		assert_status(vdi_mvcc_walk(store, VDI_MVCC_WALK_SNAPSHOT, 0, &request),
+			      i <= 3 ? VD_FULL : VD_OK);
 		assert_int_equal(walked.records, i <= 3 ? i : 3);
 	}
 	vd_store_close_wait(store);

@@ -1,5 +1,6 @@
-/* Property test of storage/mvcc/watcher_group.c: whatever joined and left, exactly those groups are found whose range holds the key and whose filters let the event
- * pass, each once; and the tree's order, priorities and largest ends are what look-ups rely on. */
+/* Property test of storage/mvcc/watcher_group.c: whatever joined and left, exactly those groups are found
+ * whose range holds the key and whose filters let the event pass, each once; and the tree's order, priorities
+ * and largest ends are what look-ups rely on. */
 #include "vdtest.h"
 
 #include "rand.h"
@@ -7,7 +8,7 @@
 #include "watcher_group.h"
 
 #define MEMBERS 120
-#define KEYS    12
+#define KEYS 12
 
 struct member {
 	struct vdi_watcher_group *group; /* NULL: not in */
@@ -42,13 +43,16 @@ static bool holds(const struct member *member, struct vd_bytes key)
 {
 	if (member->range.single)
 		return vd_bytes_equal(member->range.from, key);
-	return vd_bytes_compare(member->range.from, key) <= 0 && (member->range.unbounded || vd_bytes_compare(key, member->range.to) < 0);
+	return vd_bytes_compare(member->range.from, key) <= 0 &&
+	       (member->range.unbounded || vd_bytes_compare(key, member->range.to) < 0);
 }
 
 static bool same(const struct member *a, const struct member *b)
 {
-	return a->range.single == b->range.single && a->range.unbounded == b->range.unbounded && vd_bytes_equal(a->range.from, b->range.from) &&
-	       (a->range.single || a->range.unbounded || vd_bytes_equal(a->range.to, b->range.to)) && a->no_put == b->no_put && a->no_delete == b->no_delete;
+	return a->range.single == b->range.single && a->range.unbounded == b->range.unbounded &&
+	       vd_bytes_equal(a->range.from, b->range.from) &&
+	       (a->range.single || a->range.unbounded || vd_bytes_equal(a->range.to, b->range.to)) &&
+	       a->no_put == b->no_put && a->no_delete == b->no_delete;
 }
 
 /* Groups that should be found: one for each set of equal members of which one waits. */
@@ -57,7 +61,8 @@ static unsigned expected(struct vd_bytes key, bool is_delete)
 	unsigned count = 0;
 
 	for (size_t i = 0; i < MEMBERS; i++) {
-		bool is_first = members[i].group && members[i].waits && holds(&members[i], key) && !(is_delete ? members[i].no_delete : members[i].no_put);
+		bool is_first = members[i].group && members[i].waits && holds(&members[i], key) &&
+				!(is_delete ? members[i].no_delete : members[i].no_put);
 
 		for (size_t j = 0; is_first && j < i; j++)
 			is_first = !(members[j].group && members[j].waits && same(&members[i], &members[j]));
@@ -68,7 +73,8 @@ static unsigned expected(struct vd_bytes key, bool is_delete)
 
 static int compare_to(const struct vdi_key_range *a, const struct vdi_key_range *b)
 {
-	return a->unbounded || b->unbounded ? (int) a->unbounded - (int) b->unbounded : vd_bytes_compare(a->to, b->to);
+	return a->unbounded || b->unbounded ? (int) a->unbounded - (int) b->unbounded :
+					      vd_bytes_compare(a->to, b->to);
 }
 
 /* How many nodes; each with the largest end below it, and of a priority not below its children's. */
@@ -97,7 +103,8 @@ static size_t check_tree(const struct vdi_watcher_group *node)
 
 static void change(struct vdi_watcher_index *index, struct vdi_rand *rand, struct member *member)
 {
-	unsigned from = (unsigned) vdi_rand_below(rand, KEYS), to = from + 1 + (unsigned) vdi_rand_below(rand, KEYS - from);
+	unsigned from = (unsigned) vdi_rand_below(rand, KEYS),
+		 to = from + 1 + (unsigned) vdi_rand_below(rand, KEYS - from);
 
 	if (member->group) {
 		if (member->waits)
@@ -118,7 +125,9 @@ static void change(struct vdi_watcher_index *index, struct vdi_rand *rand, struc
 	member->no_put = vdi_rand_below(rand, 4) == 0;
 	member->no_delete = !member->no_put && vdi_rand_below(rand, 4) == 0;
 	member->waits = vdi_rand_below(rand, 4) > 0;
-	assert_status(vdi_watcher_index_join(index, &member->range, member->no_put, member->no_delete, &member->group), VD_OK);
+	assert_status(vdi_watcher_index_join(index, &member->range, member->no_put, member->no_delete,
+					     &member->group),
+		      VD_OK);
 	for (size_t i = 0; i < MEMBERS; i++) /* the same range and filters: the same group */
 		if (members[i].group && &members[i] != member)
 			assert_int_equal(members[i].group == member->group, same(&members[i], member));
@@ -167,12 +176,20 @@ static void a_table_of_single_keys_grows(void **state)
 	(void) state;
 	for (size_t i = 0; i < 500; i++) {
 		(void) snprintf(keys[i], sizeof keys[i], "k%zu", i);
-		assert_status(vdi_watcher_index_join(&index, &(struct vdi_key_range) { .from = vd_bytes_of(keys[i]), .single = true }, false, false, &groups[i]), VD_OK);
+		assert_status(vdi_watcher_index_join(&index,
+						     &(struct vdi_key_range) { .from = vd_bytes_of(keys[i]),
+									       .single = true },
+						     false, false, &groups[i]),
+			      VD_OK);
 		assert_true(index.bucket_count >= index.single_count);
 	}
 	assert_int_equal(index.single_count, 500);
 	for (size_t i = 0; i < 500; i++) {
-		assert_status(vdi_watcher_index_join(&index, &(struct vdi_key_range) { .from = vd_bytes_of(keys[i]), .single = true }, false, false, &again), VD_OK);
+		assert_status(vdi_watcher_index_join(&index,
+						     &(struct vdi_key_range) { .from = vd_bytes_of(keys[i]),
+									       .single = true },
+						     false, false, &again),
+			      VD_OK);
 		assert_ptr_equal(again, groups[i]);
 		vdi_watcher_index_leave(&index, again);
 		vdi_watcher_index_leave(&index, groups[i]);

@@ -41,7 +41,8 @@ static size_t changed_lines(const struct page *before, const struct page *after)
 		assert_true(size < sizeof line);
 		memcpy(line, at, size);
 		line[size] = 0;
-		if (*line != '#' && strstr(vdi_buffer_bytes(&before->text).data, line) == NULL && strstr(line, "_bucket{") == NULL && strcmp(strrchr(line, ' '), " 0") != 0)
+		if (*line != '#' && strstr(vdi_buffer_bytes(&before->text).data, line) == NULL &&
+		    strstr(line, "_bucket{") == NULL && strcmp(strrchr(line, ' '), " 0") != 0)
 			count++;
 		at = end ? end + 1 : at + size;
 	}
@@ -70,7 +71,10 @@ static struct vdi_storage_metrics *metrics_of(struct vd_env *env, const char *gr
 
 static void r723_r724_each_operation_has_its_own_lines(void **state)
 {
-	static const char *const names[VDI_OPERATION_COUNT] = { "get", "list", "listStream", "create", "update", "delete", "listWithCount", "getCurrentResourceVersion" };
+	static const char *const names[VDI_OPERATION_COUNT] = {
+		"get",	  "list",   "listStream",    "create",
+		"update", "delete", "listWithCount", "getCurrentResourceVersion"
+	};
 	struct vdi_storage_metrics *metrics;
 	struct vd_env		   *env;
 	char			    line[128];
@@ -85,19 +89,26 @@ static void r723_r724_each_operation_has_its_own_lines(void **state)
 
 			vdi_sim_advance(env, VD_SECONDS(2));
 			render(env, &before);
-			vdi_storage_metrics_request(metrics, (enum vdi_storage_operation) operation, started, is_error ? VD_IO : VD_OK);
+			vdi_storage_metrics_request(metrics, (enum vdi_storage_operation) operation, started,
+						    is_error ? VD_IO : VD_OK);
 			render(env, &after);
 			/* the total, the errors, and sum and count of the durations */
 			assert_int_equal(changed_lines(&before, &after), 3 + is_error);
 			vdi_buffer_fini(&before.text);
 			vdi_buffer_fini(&after.text);
-			snprintf(line, sizeof line, "etcd_requests_total{operation=\"%s\"," LABELS, names[operation]);
+			snprintf(line, sizeof line, "etcd_requests_total{operation=\"%s\"," LABELS,
+				 names[operation]);
 			expect(env, line, 1 + is_error);
-			snprintf(line, sizeof line, "etcd_request_errors_total{operation=\"%s\"," LABELS, names[operation]);
+			snprintf(line, sizeof line, "etcd_request_errors_total{operation=\"%s\"," LABELS,
+				 names[operation]);
 			expect(env, line, is_error ? 1 : -1);
-			snprintf(line, sizeof line, "etcd_request_duration_seconds_sum{operation=\"%s\"," LABELS, names[operation]);
+			snprintf(line, sizeof line,
+				 "etcd_request_duration_seconds_sum{operation=\"%s\"," LABELS,
+				 names[operation]);
 			expect(env, line, 2 + 2 * is_error);
-			snprintf(line, sizeof line, "etcd_request_duration_seconds_count{operation=\"%s\"," LABELS, names[operation]);
+			snprintf(line, sizeof line,
+				 "etcd_request_duration_seconds_count{operation=\"%s\"," LABELS,
+				 names[operation]);
 			expect(env, line, 1 + is_error);
 		}
 	vdi_storage_metrics_free(metrics);
@@ -119,10 +130,22 @@ static void r721_r722_r732_lists(void **state)
 		vdi_storage_metrics_list(metrics, streamed, started, 100, 20, 3);
 	}
 	vdi_storage_metrics_list(metrics, true, vd_env_now(env), 1000, 200, 30);
-	expect(env, "apiserver_storage_list_total{group=\"apps\",resource=\"widgets\",storage=\"etcd\",index=\"\"}", 3);
-	expect(env, "apiserver_storage_list_fetched_objects_total{group=\"apps\",resource=\"widgets\",storage=\"etcd\",index=\"\"}", 1200);
-	expect(env, "apiserver_storage_list_evaluated_objects_total{group=\"apps\",resource=\"widgets\",storage=\"etcd\"}", 240);
-	expect(env, "apiserver_storage_list_returned_objects_total{group=\"apps\",resource=\"widgets\",storage=\"etcd\"}", 36);
+	expect(env,
+	       "apiserver_storage_list_total{group=\"apps\",resource=\"widgets\",storage=\"etcd\",index="
+	       "\"\"}",
+	       3);
+	expect(env,
+	       "apiserver_storage_list_fetched_objects_total{group=\"apps\",resource=\"widgets\",storage="
+	       "\"etcd\",index=\"\"}",
+	       1200);
+	expect(env,
+	       "apiserver_storage_list_evaluated_objects_total{group=\"apps\",resource=\"widgets\",storage="
+	       "\"etcd\"}",
+	       240);
+	expect(env,
+	       "apiserver_storage_list_returned_objects_total{group=\"apps\",resource=\"widgets\",storage="
+	       "\"etcd\"}",
+	       36);
 	expect(env, "apiserver_storage_list_duration_seconds_count{streamed=\"false\"," LABELS, 1);
 	expect(env, "apiserver_storage_list_duration_seconds_sum{streamed=\"false\"," LABELS, 3);
 	expect(env, "apiserver_storage_list_duration_seconds_count{streamed=\"true\"," LABELS, 2);
@@ -163,7 +186,8 @@ static void r725_r726_gauges_go_with_the_resource(void **state)
 {
 	static const struct {
 		const char *group, *line;
-	} rows[] = { { "apps", "apiserver_storage_objects{resource=\"widgets.apps\"}" }, { "", "apiserver_storage_objects{resource=\"widgets\"}" } };
+	} rows[] = { { "apps", "apiserver_storage_objects{resource=\"widgets.apps\"}" },
+		     { "", "apiserver_storage_objects{resource=\"widgets\"}" } };
 	struct vd_env *env;
 	char	       line[128];
 
@@ -176,14 +200,19 @@ static void r725_r726_gauges_go_with_the_resource(void **state)
 		vdi_storage_metrics_objects(metrics, 4, 900);
 		vdi_storage_metrics_events(metrics, 1);
 		expect(env, rows[i].line, 4);
-		snprintf(line, sizeof line, "apiserver_resource_objects{group=\"%s\",resource=\"widgets\"}", rows[i].group);
+		snprintf(line, sizeof line, "apiserver_resource_objects{group=\"%s\",resource=\"widgets\"}",
+			 rows[i].group);
 		expect(env, line, 4);
-		snprintf(line, sizeof line, "apiserver_resource_size_estimate_bytes{group=\"%s\",resource=\"widgets\"}", rows[i].group);
+		snprintf(line, sizeof line,
+			 "apiserver_resource_size_estimate_bytes{group=\"%s\",resource=\"widgets\"}",
+			 rows[i].group);
 		expect(env, line, 900);
 		assert_null(vdi_storage_metrics_free(metrics));
 		expect(env, line, -1);
 		expect(env, rows[i].line, -1);
-		snprintf(line, sizeof line, "apiserver_storage_events_received_total{group=\"%s\",resource=\"widgets\"}", rows[i].group);
+		snprintf(line, sizeof line,
+			 "apiserver_storage_events_received_total{group=\"%s\",resource=\"widgets\"}",
+			 rows[i].group);
 		expect(env, line, 1);
 	}
 	vd_env_free(env);

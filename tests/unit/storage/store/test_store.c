@@ -1,4 +1,5 @@
-/* Unit tests of storage/store/store.c: each call arrives at its own operation with its own arguments, and what a store need not offer may be absent. */
+/* Unit tests of storage/store/store.c: each call arrives at its own operation with its own arguments, and
+ * what a store need not offer may be absent. */
 #include "store.h"
 #include "vdtest.h"
 
@@ -10,7 +11,8 @@ static struct {
 	const void *arg, *done;
 } called;
 
-static void calls(const char *name, int64_t number, int64_t more, bool flag, const void *done, const void *arg)
+static void calls(const char *name, int64_t number, int64_t more, bool flag, const void *done,
+		  const void *arg)
 {
 	called.name = name;
 	called.number = number;
@@ -23,7 +25,8 @@ static void calls(const char *name, int64_t number, int64_t more, bool flag, con
 /* A pointer to a function as a number of a pointer, to compare it only. */
 #define AS_POINTER(function) ((const void *) (uintptr_t) (function))
 
-static vd_status fake_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done, void *arg)
+static vd_status fake_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done,
+			      void *arg)
 {
 	(void) store;
 	calls("compact", revision, 0, physical, AS_POINTER(done), arg);
@@ -68,19 +71,22 @@ static void fake_watch_close(struct vd_store_watch *watch)
 {
 	calls("watch close", 0, 0, false, NULL, watch);
 }
-static vd_status fake_watch_next(struct vd_store_watch *watch, size_t event_count_max, struct vd_store_batch *ret_batch, struct vd_error *reterr)
+static vd_status fake_watch_next(struct vd_store_watch *watch, size_t event_count_max,
+				 struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
 	(void) reterr;
 	calls("watch next", (int64_t) event_count_max, 0, false, ret_batch, watch);
 	return VD_FULL;
 }
-static vd_status fake_stream(struct vd_store *store, const struct vd_store_stream_request *request, struct vd_store_stream **ret_stream)
+static vd_status fake_stream(struct vd_store *store, const struct vd_store_stream_request *request,
+			     struct vd_store_stream **ret_stream)
 {
 	(void) store;
 	calls("stream", 0, 0, false, ret_stream, request);
 	return VD_FULL;
 }
-static vd_status fake_stream_next(struct vd_store_stream *stream, struct vd_store_part *ret_part, struct vd_error *reterr)
+static vd_status fake_stream_next(struct vd_store_stream *stream, struct vd_store_part *ret_part,
+				  struct vd_error *reterr)
 {
 	(void) reterr;
 	calls("stream next", 0, 0, false, ret_part, stream);
@@ -132,7 +138,8 @@ static void on_done(void *arg, vd_status status, vd_rev revision, const struct v
 	(void) revision;
 	(void) error;
 }
-static void on_lease(void *arg, vd_status status, const struct vd_lease_result *result, const struct vd_error *error)
+static void on_lease(void *arg, vd_status status, const struct vd_lease_result *result,
+		     const struct vd_error *error)
 {
 	(void) result;
 	on_done(arg, status, 0, error);
@@ -153,11 +160,13 @@ static void on_ready(void *arg)
 	(void) arg;
 }
 
-static void expect(const char *name, int64_t number, int64_t more, bool flag, const void *done, const void *arg)
+static void expect(const char *name, int64_t number, int64_t more, bool flag, const void *done,
+		   const void *arg)
 {
 	assert_non_null(called.name);
 	assert_string_equal(called.name, name);
-	assert_true(called.number == number && called.more == more && called.flag == flag && called.done == done && called.arg == arg);
+	assert_true(called.number == number && called.more == more && called.flag == flag &&
+		    called.done == done && called.arg == arg);
 	called.name = NULL;
 }
 
@@ -180,7 +189,8 @@ static void each_call_arrives_at_its_operation(void **state)
 	expect("grant", 8, 9000000000, false, AS_POINTER(on_lease), &arg);
 	assert_status(vd_store_lease_grant(&store, 8, 9000000001, on_lease, &arg), VD_INVALID_ARGUMENT);
 	assert_null(called.name);
-	assert_status(vd_store_lease_grant(&store, 8, -1, on_lease, &arg), VD_FULL); /* what is too short is the store's to say */
+	assert_status(vd_store_lease_grant(&store, 8, -1, on_lease, &arg),
+		      VD_FULL); /* what is too short is the store's to say */
 	expect("grant", 8, -1, false, AS_POINTER(on_lease), &arg);
 	assert_status(vd_store_lease_revoke(&store, 9, on_done, &arg), VD_FULL);
 	expect("revoke", 9, 0, false, AS_POINTER(on_done), &arg);
@@ -259,7 +269,8 @@ static void what_a_store_need_not_offer(void **state)
 	assert_null(called.name);
 }
 
-static vd_status fake_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done, void *arg)
+static vd_status fake_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
+			    void *arg)
 {
 	struct vd_error error = { .code = VD_EXPIRED, .requested = 3, .compacted = 7 };
 
@@ -270,9 +281,10 @@ static vd_status fake_range(struct vd_store *store, const struct vd_range_reques
 	return VD_OK;
 }
 
-static vd_status fake_txn_done(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done, void *arg)
+static vd_status fake_txn_done(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
+			       void *arg)
 {
-	struct vd_op_result   removed = { .deleted = 3 };
+	struct vd_op_result  removed = { .deleted = 3 };
 	struct vd_txn_result result = { .revision = 9, .results = &removed, .result_count = 1 };
 
 	(void) store;
@@ -295,9 +307,11 @@ static void waiting_writes_hand_out_the_results(void **state)
 	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
 	store.env = env;
 	ops.txn = fake_txn_done;
-	assert_status(vd_store_delete_wait(&store, vd_bytes_of("a"), vd_bytes_of("d"), &deleted, NULL, NULL), VD_OK);
+	assert_status(vd_store_delete_wait(&store, vd_bytes_of("a"), vd_bytes_of("d"), &deleted, NULL, NULL),
+		      VD_OK);
 	assert_int_equal(deleted, 3);
-	assert_status(vd_store_delete_wait(&store, vd_bytes_of("a"), VD_BYTES_NONE, NULL, &revision, NULL), VD_OK);
+	assert_status(vd_store_delete_wait(&store, vd_bytes_of("a"), VD_BYTES_NONE, NULL, &revision, NULL),
+		      VD_OK);
 	assert_int_equal(revision, 9);
 	assert_status(vd_store_delete_wait(&store, vd_bytes_of("a"), VD_BYTES_NONE, NULL, NULL, NULL), VD_OK);
 	revision = 0;
@@ -306,28 +320,48 @@ static void waiting_writes_hand_out_the_results(void **state)
 	vd_env_free(env);
 }
 
-/* Every key, end and value of a request has a largest size: exactly so large is fine, one byte more is refused by name. */
+/* Every key, end and value of a request has a largest size: exactly so large is fine, one byte more is
+ * refused by name. */
 static void sizes_have_bounds(void **state)
 {
 	static char key[VD_KEY_SIZE_MAX + 1], value[VD_VALUE_SIZE_MAX + 1];
 	static const struct {
 		const char *name;
 		size_t	    size_max;
-	} rows[] = { { "range", VD_KEY_SIZE_MAX },   { "range end", VD_KEY_SIZE_MAX },	      { "put", VD_KEY_SIZE_MAX },	{ "put value", VD_VALUE_SIZE_MAX },
-		     { "delete", VD_KEY_SIZE_MAX },  { "delete range end", VD_KEY_SIZE_MAX }, { "compare", VD_KEY_SIZE_MAX }, { "compare range end", VD_KEY_SIZE_MAX },
+	} rows[] = { { "range", VD_KEY_SIZE_MAX },
+		     { "range end", VD_KEY_SIZE_MAX },
+		     { "put", VD_KEY_SIZE_MAX },
+		     { "put value", VD_VALUE_SIZE_MAX },
+		     { "delete", VD_KEY_SIZE_MAX },
+		     { "delete range end", VD_KEY_SIZE_MAX },
+		     { "compare", VD_KEY_SIZE_MAX },
+		     { "compare range end", VD_KEY_SIZE_MAX },
 		     { "compare value", VD_VALUE_SIZE_MAX } };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
 		for (size_t more = 0; more < 2; more++) {
-			struct vd_bytes	      bytes = { rows[i].size_max == VD_KEY_SIZE_MAX ? key : value, rows[i].size_max + more }, k = vd_bytes_of("k");
-			struct vd_op	      op = { .kind = i < 2 ? VD_OP_RANGE : i < 4 ? VD_OP_PUT : VD_OP_DELETE, .key = k, .range = { .key = k } };
+			struct vd_bytes bytes = { rows[i].size_max == VD_KEY_SIZE_MAX ? key : value,
+						  rows[i].size_max + more },
+					k = vd_bytes_of("k");
+			struct vd_op	      op = { .kind = i < 2 ? VD_OP_RANGE :
+							     i < 4 ? VD_OP_PUT :
+								     VD_OP_DELETE,
+						     .key = k,
+						     .range = { .key = k } };
 			struct vd_compare     compare = { .key = k, .target = VD_COMPARE_VALUE };
-			struct vd_txn_request txn = { .success = &op, .success_count = 1, .compares = &compare, .compare_count = i >= 6 };
+			struct vd_txn_request txn = { .success = &op,
+						      .success_count = 1,
+						      .compares = &compare,
+						      .compare_count = i >= 6 };
 			struct vd_error	      error = { 0 };
 			char		      expected[64];
 
-			*(struct vd_bytes *[]) { &op.range.key, &op.range.range_end, &op.key, &op.value, &op.key, &op.range_end, &compare.key, &compare.range_end, &compare.value }[i] = bytes;
+			*(struct vd_bytes *[]) { &op.range.key, &op.range.range_end,
+						 &op.key,	&op.value,
+						 &op.key,	&op.range_end,
+						 &compare.key,	&compare.range_end,
+						 &compare.value }[i] = bytes;
 			assert_status(vdi_store_check_txn(&txn, &error), more ? VD_TOO_BIG : VD_OK);
 			snprintf(expected, sizeof expected, "%s: ", rows[i].name);
 			assert_true(!more || strncmp(error.message, expected, strlen(expected)) == 0);
@@ -340,7 +374,11 @@ static void r157_a_page_with_more_has_a_key(void **state)
 	static const struct {
 		size_t kv_count;
 		bool   more, is_good;
-	} rows[] = { { 0, false, true }, { 0, true, false }, { 1, false, true }, { 1, true, true }, { 5, true, true } };
+	} rows[] = { { 0, false, true },
+		     { 0, true, false },
+		     { 1, false, true },
+		     { 1, true, true },
+		     { 5, true, true } };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {

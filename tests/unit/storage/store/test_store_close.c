@@ -1,4 +1,5 @@
-/* Stores are closed while others call them, with real threads that stand still where they let go of a lock: what a close takes with it, nobody may need any more. */
+/* Stores are closed while others call them, with real threads that stand still where they let go of a lock:
+ * what a close takes with it, nobody may need any more. */
 #include <ftw.h>
 #include <unistd.h>
 
@@ -9,10 +10,11 @@
 
 #include <vedette/store.h>
 
-#define STALL  2 /* one release in so many */
+#define STALL 2 /* one release in so many */
 #define ROUNDS 100
 
-static void ignore_answer(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void ignore_answer(void *arg, vd_status status, const struct vd_txn_result *result,
+			  const struct vd_error *error)
 {
 	(void) arg;
 	(void) result;
@@ -27,7 +29,7 @@ static void ignore_ready(void *arg)
 
 static vd_status put(struct vd_store *store)
 {
-	struct vd_op		 op = { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("v") };
+	struct vd_op	      op = { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("v") };
 	struct vd_txn_request request = { .success = &op, .success_count = 1 };
 
 	return vd_store_txn(store, &request, ignore_answer, NULL);
@@ -35,7 +37,9 @@ static vd_status put(struct vd_store *store)
 
 static struct vd_store_watch *watch(struct vd_store *store)
 {
-	struct vd_store_watch_request request = { .key = vd_bytes_of("k"), .progress = true, .ready = ignore_ready };
+	struct vd_store_watch_request request = { .key = vd_bytes_of("k"),
+						  .progress = true,
+						  .ready = ignore_ready };
 	struct vd_store_watch	     *watch = NULL;
 
 	assert_status(vd_store_watch_open(store, &request, &watch, NULL), VD_OK);
@@ -91,7 +95,9 @@ static void an_embedded_store_closed_amid_calls(void **state)
 
 static void close_amid_recording(const struct vd_env *env, const char *directory)
 {
-	struct vdi_local_history_options options = { .data_dir = directory, .prefix = "k", .history_bytes = 1 << 20 };
+	struct vdi_local_history_options options = { .data_dir = directory,
+						     .prefix = "k",
+						     .history_bytes = 1 << 20 };
 	struct vd_store			*inner, *store;
 
 	assert_status(vd_store_open_mvcc(env, NULL, &inner, NULL), VD_OK);

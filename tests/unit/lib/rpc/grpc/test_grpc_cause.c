@@ -32,28 +32,42 @@ static void causes_in_few_words(void **state)
 		const char *words;
 		const char *cause;
 	} cases[] = {
-		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused",
+		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to "
+		  "connect to remote host: Connection refused",
 		  "connection refused" },
-		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.1:1: Failed to connect to remote host: No route to host",
+		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.1:1: Failed to "
+		  "connect to remote host: No route to host",
 		  "no route to host" },
-		{ "DNS resolution failed for nowhere.invalid:2379: C-ares status is not ARES_SUCCESS qtype=A name=nowhere.invalid is_balancer=0: Domain name not found",
+		{ "DNS resolution failed for nowhere.invalid:2379: C-ares status is not ARES_SUCCESS qtype=A "
+		  "name=nowhere.invalid is_balancer=0: Domain name not found",
 		  "unknown host" },
-		{ "DNS resolution failed for x:1: C-ares status is not ARES_SUCCESS qtype=A name=x is_balancer=0: Could not contact DNS servers",
+		{ "DNS resolution failed for x:1: C-ares status is not ARES_SUCCESS qtype=A name=x "
+		  "is_balancer=0: Could not contact DNS servers",
 		  "the host name could not be resolved: Could not contact DNS servers" },
-		{ "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:28080: Failed parsing HTTP/2", "not an HTTP/2 server" },
-		{ "failed to connect to all addresses; last error: UNKNOWN: unix:/tmp/x.sock: No such file or directory", "no such file or directory" },
-		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL "
+		{ "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:28080: Failed "
+		  "parsing HTTP/2",
+		  "not an HTTP/2 server" },
+		{ "failed to connect to all addresses; last error: UNKNOWN: unix:/tmp/x.sock: No such file "
+		  "or directory",
+		  "no such file or directory" },
+		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake "
+		  "failed: SSL_ERROR_SSL: error:0A000086:SSL "
 		  "routines::certificate verify failed",
 		  "the server's certificate is not trusted (certificate verify failed)" },
-		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Peer name localhost is not in peer certificate",
+		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Peer name "
+		  "localhost is not in peer certificate",
 		  "the server's certificate is not valid for localhost" },
-		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake failed: SSL_ERROR_SSL: error:0A00010B:SSL "
+		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake "
+		  "failed: SSL_ERROR_SSL: error:0A00010B:SSL "
 		  "routines::wrong version number",
 		  "the server does not speak TLS" },
-		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake failed: SSL_ERROR_SYSCALL: x",
+		{ "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake "
+		  "failed: SSL_ERROR_SYSCALL: x",
 		  "TLS handshake failed: SSL_ERROR_SYSCALL: x" },
-		{ "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:1: Socket closed",
-		  "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)" },
+		{ "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:1: Socket "
+		  "closed",
+		  "the server closed the connection before HTTP/2 began (TLS or a client certificate may be "
+		  "expected)" },
 		{ "empty address list: ", "the certificate, its key or the CA cannot be used" },
 		{ "something new", "something new" },
 		{ "", "" },

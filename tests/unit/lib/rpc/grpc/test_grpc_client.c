@@ -6,7 +6,8 @@
 
 static struct rpc_echo echo;
 
-/* A connection may go between our choice and core's start. Here it never was: the client is made to believe that its only channel is ready. */
+/* A connection may go between our choice and core's start. Here it never was: the client is made to believe
+ * that its only channel is ready. */
 static void believe_ready(struct vdi_rpc_client *base)
 {
 	struct vdi_grpc_client *client = VDI_CONTAINER_OF(base, struct vdi_grpc_client, client);
@@ -18,15 +19,18 @@ static void believe_ready(struct vdi_rpc_client *base)
 
 static void what_finds_no_connection_waits_again_whole(void **state)
 {
-	char		       address[RPC_ADDRESS_SIZE];
-	int		       fd = rpc_listen(address);
-	const struct vdi_rpc_request count = { .method = "/test.Echo/Count", .message = vd_bytes_of("3 30"), .half_close = true, .endpoint = -1 };
+	char			     address[RPC_ADDRESS_SIZE];
+	int			     fd = rpc_listen(address);
+	const struct vdi_rpc_request count = { .method = "/test.Echo/Count",
+					       .message = vd_bytes_of("3 30"),
+					       .half_close = true,
+					       .endpoint = -1 };
 	struct vdi_rpc_request	     late = echo_request;
-	struct vdi_rpc_client *client;
-	struct rpc_recorder    chat;
-	struct rpc_recorder    counted;
-	struct rpc_answer      answer;
-	struct rpc_asked      *asked;
+	struct vdi_rpc_client	    *client;
+	struct rpc_recorder	     chat;
+	struct rpc_recorder	     counted;
+	struct rpc_answer	     answer;
+	struct rpc_asked	    *asked;
 
 	(void) state;
 	close(fd);
@@ -41,7 +45,8 @@ static void what_finds_no_connection_waits_again_whole(void **state)
 	assert_non_null(strstr(answer.text, "(connection refused)"));
 
 	believe_ready(client);
-	asked = rpc_ask_begin(env, client, "/test.Echo/Echo", vd_bytes_of("something that is longer than twenty-three bytes"));
+	asked = rpc_ask_begin(env, client, "/test.Echo/Echo",
+			      vd_bytes_of("something that is longer than twenty-three bytes"));
 	rpc_recorder_init(&chat, env, client, true);
 	rpc_recorder_init(&counted, env, client, true);
 	believe_ready(client);
@@ -54,7 +59,8 @@ static void what_finds_no_connection_waits_again_whole(void **state)
 	assert_status(rpc_echo_start(&echo, env, address, NULL, NULL), VD_OK);
 	answer = rpc_ask_end(asked);
 	assert_int_equal(answer.end.code, VDI_RPC_OK);
-	assert_true(vd_bytes_equal(answer.message.bytes, vd_bytes_of("something that is longer than twenty-three bytes")));
+	assert_true(vd_bytes_equal(answer.message.bytes,
+				   vd_bytes_of("something that is longer than twenty-three bytes")));
 	rpc_answer_release(&answer);
 	rpc_recorder_wait_messages(&chat, 1);
 	assert_string_equal(chat.last, "re: first");

@@ -11,7 +11,7 @@ struct fixture {
 	struct vdi_grpc_user   user;
 	struct vdi_grpc_queue *queue;
 	struct vdi_wait	       ended;
-	vd_mono		       due; /* what the next round answers */
+	vd_mono		       due;	     /* what the next round answers */
 	unsigned	       wakes_itself; /* in so many rounds more */
 	_Atomic uint64_t       rounds;
 	_Atomic bool	       stops;
@@ -44,7 +44,9 @@ static void ended(void *arg)
 
 static vd_status open_queue(struct fixture *f)
 {
-	struct vdi_grpc_queue_options options = { .name = "queue", .round = round_of, .ended = ended, .arg = f };
+	struct vdi_grpc_queue_options options = {
+		.name = "queue", .round = round_of, .ended = ended, .arg = f
+	};
 
 	return vdi_grpc_queue_new(f->env, &options, &f->queue);
 }

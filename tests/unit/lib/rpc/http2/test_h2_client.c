@@ -22,10 +22,18 @@ static void put(struct text *text, const void *bytes, size_t size)
 	text->size += size;
 }
 
-static void put_frame(struct text *text, uint8_t type, uint8_t flags, uint32_t stream, const void *payload, size_t size)
+static void put_frame(struct text *text, uint8_t type, uint8_t flags, uint32_t stream, const void *payload,
+		      size_t size)
 {
-	const uint8_t head[9] = { (uint8_t) (size >> 16), (uint8_t) (size >> 8), (uint8_t) size, type, flags, (uint8_t) (stream >> 24), (uint8_t) (stream >> 16),
-				  (uint8_t) (stream >> 8), (uint8_t) stream };
+	const uint8_t head[9] = { (uint8_t) (size >> 16),
+				  (uint8_t) (size >> 8),
+				  (uint8_t) size,
+				  type,
+				  flags,
+				  (uint8_t) (stream >> 24),
+				  (uint8_t) (stream >> 16),
+				  (uint8_t) (stream >> 8),
+				  (uint8_t) stream };
 
 	put(text, head, sizeof head);
 	put(text, payload, size);
@@ -52,15 +60,16 @@ static size_t encode_headers(const char *lines, uint8_t *room)
 	return used;
 }
 
-#define HEAD  ":status: 200\ncontent-type: application/grpc\n"
-#define OK    "grpc-status: 0\n"
+#define HEAD ":status: 200\ncontent-type: application/grpc\n"
+#define OK "grpc-status: 0\n"
 #define FIRST 1 /* stream */
 
 static void put_headers(struct text *text, uint32_t stream, const char *lines, bool is_last)
 {
 	uint8_t room[4096];
 
-	put_frame(text, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | (is_last ? NGHTTP2_FLAG_END_STREAM : 0), stream, room, encode_headers(lines, room));
+	put_frame(text, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | (is_last ? NGHTTP2_FLAG_END_STREAM : 0),
+		  stream, room, encode_headers(lines, room));
 }
 
 static void put_data(struct text *text, uint32_t stream, const char *bytes, size_t size)
@@ -93,7 +102,8 @@ static void put_answer(struct text *text, uint32_t stream)
 
 /* ---- Who says it ---- */
 
-/* Each connection in turn hears the client's settings, says its own, waits for so many HEADERS, says its text, and then closes or listens on. The last text is everybody's who comes later. */
+/* Each connection in turn hears the client's settings, says its own, waits for so many HEADERS, says its
+ * text, and then closes or listens on. The last text is everybody's who comes later. */
 struct speaker {
 	int		  fd;
 	char		  address[RPC_ADDRESS_SIZE];
@@ -190,7 +200,7 @@ static void stop_speaker(struct speaker *speaker)
 /* One call to a server that says text to its first HEADERS. */
 static struct rpc_answer ask_speaker(struct text *text, bool closes)
 {
-	struct speaker	       speaker = { .texts = { text }, .text_count = 1, .headers_min = 1, .closes = closes };
+	struct speaker speaker = { .texts = { text }, .text_count = 1, .headers_min = 1, .closes = closes };
 	struct vdi_rpc_client *client;
 	struct rpc_answer      answer;
 
@@ -237,13 +247,18 @@ static void ends_that_the_peer_words(void **state)
 	(void) state;
 	put_answer(text, FIRST);
 	expect(text, VDI_RPC_OK, "");
-	expect(only_headers(HEAD "grpc-status: 5\ngrpc-message: a%20b%C3%BC %zz%0\n", true), VDI_RPC_NOT_FOUND, "a b\xc3\xbc %zz%0");
+	expect(only_headers(HEAD "grpc-status: 5\ngrpc-message: a%20b%C3%BC %zz%0\n", true),
+	       VDI_RPC_NOT_FOUND, "a b\xc3\xbc %zz%0");
 	expect(only_headers(HEAD "grpc-status: 99\n", true), 99, "");
 	expect(only_headers(HEAD "grpc-status: nonsense\ngrpc-message: x\n", true), VDI_RPC_UNKNOWN, "x");
-	expect(only_headers(":status: 404\ncontent-type: text/html\n", false), VDI_RPC_UNIMPLEMENTED, "unexpected HTTP status code received from server: 404");
-	expect(only_headers(":status: 503\n", true), VDI_RPC_UNAVAILABLE, "unexpected HTTP status code received from server: 503");
-	expect(only_headers(":status: 200\ncontent-type: text/html\n", false), VDI_RPC_UNKNOWN, "received unexpected content-type \"text/html\"");
-	expect(only_headers(HEAD, true), VDI_RPC_INTERNAL, "server closed the stream without sending trailers");
+	expect(only_headers(":status: 404\ncontent-type: text/html\n", false), VDI_RPC_UNIMPLEMENTED,
+	       "unexpected HTTP status code received from server: 404");
+	expect(only_headers(":status: 503\n", true), VDI_RPC_UNAVAILABLE,
+	       "unexpected HTTP status code received from server: 503");
+	expect(only_headers(":status: 200\ncontent-type: text/html\n", false), VDI_RPC_UNKNOWN,
+	       "received unexpected content-type \"text/html\"");
+	expect(only_headers(HEAD, true), VDI_RPC_INTERNAL,
+	       "server closed the stream without sending trailers");
 	text = new_text();
 	put_headers(text, FIRST, ":status: 103\n", false);
 	put_answer(text, FIRST);
@@ -270,7 +285,8 @@ static void streams_that_are_reset(void **state)
 		char	     words[100];
 
 		put_reset(text, FIRST, cases[i].error);
-		(void) snprintf(words, sizeof words, "stream terminated by RST_STREAM with error code: %s", cases[i].name);
+		(void) snprintf(words, sizeof words, "stream terminated by RST_STREAM with error code: %s",
+				cases[i].name);
 		expect(text, cases[i].code, words);
 	}
 }
@@ -287,16 +303,21 @@ static void messages_that_are_none(void **state)
 	text = new_text();
 	put_headers(text, FIRST, HEAD, false);
 	put_headers(text, FIRST, OK, true);
-	expect(text, VDI_RPC_INTERNAL, "cardinality violation: received no response message from non-server-streaming RPC");
+	expect(text, VDI_RPC_INTERNAL,
+	       "cardinality violation: received no response message from non-server-streaming RPC");
 	text = new_text();
 	put_headers(text, FIRST, HEAD, false);
 	put_data(text, FIRST, hello, sizeof hello - 1);
 	put_data(text, FIRST, hello, sizeof hello - 1);
-	expect(text, VDI_RPC_INTERNAL, "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message");
+	expect(text, VDI_RPC_INTERNAL,
+	       "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another "
+	       "message");
 	text = new_text(); /* all in one piece */
 	put_headers(text, FIRST, HEAD, false);
 	put_data(text, FIRST, "\0\0\0\0\1a\0\0\0\0\1b\0\0\0\0\1c\0\0\0", 21);
-	expect(text, VDI_RPC_INTERNAL, "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another message");
+	expect(text, VDI_RPC_INTERNAL,
+	       "cardinality violation: expected <EOF> for non server-streaming RPCs, but received another "
+	       "message");
 	text = new_text();
 	put_headers(text, FIRST, HEAD, false);
 	put_data(text, FIRST, "\1\0\0\0\1x", 6);
@@ -310,12 +331,15 @@ static void messages_that_are_none(void **state)
 /* Four gigabytes are announced and five bytes come: memory follows what comes. */
 static void a_message_that_lies_about_its_size(void **state)
 {
-	struct text	      *text = new_text();
-	struct rpc_answer      answer;
+	struct text	 *text = new_text();
+	struct rpc_answer answer;
 
 	(void) state;
 	put_headers(text, FIRST, HEAD, false);
-	put_data(text, FIRST, "\0\xff\xff\xff\xff" "abcde", 10);
+	put_data(text, FIRST,
+		 "\0\xff\xff\xff\xff"
+		 "abcde",
+		 10);
 	answer = ask_speaker(text, true);
 	assert_int_equal(answer.end.code, VDI_RPC_UNAVAILABLE);
 	free(text);
@@ -383,7 +407,8 @@ static void headers_without_end(void **state)
 		room[size + 4] = 120;
 	}
 	for (int i = 0; i < 40; i++)
-		put_frame(text, NGHTTP2_CONTINUATION, i == 39 ? NGHTTP2_FLAG_END_HEADERS : 0, FIRST, room, size);
+		put_frame(text, NGHTTP2_CONTINUATION, i == 39 ? NGHTTP2_FLAG_END_HEADERS : 0, FIRST, room,
+			  size);
 	expect_some_end(text);
 }
 
@@ -391,7 +416,7 @@ static void breaches_of_protocol(void **state)
 {
 	static const uint8_t zeroes[20000];
 	uint8_t		     random[2000];
-	struct text *text;
+	struct text	    *text;
 
 	(void) state;
 	text = new_text(); /* DATA before headers */
@@ -436,7 +461,8 @@ static void breaches_of_protocol(void **state)
 	}
 }
 
-/* More settings and pings than anybody answers: either they are answered, and the call too, or the connection is given up. */
+/* More settings and pings than anybody answers: either they are answered, and the call too, or the connection
+ * is given up. */
 static void floods(void **state)
 {
 	static const uint8_t types[] = { NGHTTP2_SETTINGS, NGHTTP2_PING };
@@ -515,7 +541,11 @@ static void calls_wait_for_a_place(void **state)
 {
 	static const uint8_t   one_stream[6] = { 0, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 0, 0, 0, 1 };
 	struct text	      *answers = new_text();
-	struct speaker	       speaker = { .texts = { answers }, .text_count = 1, .headers_min = 1, .settings = one_stream, .settings_size = sizeof one_stream };
+	struct speaker	       speaker = { .texts = { answers },
+					   .text_count = 1,
+					   .headers_min = 1,
+					   .settings = one_stream,
+					   .settings_size = sizeof one_stream };
 	struct vdi_rpc_client *client;
 	struct rpc_asked      *first;
 	struct rpc_answer      answer;
@@ -537,7 +567,8 @@ static void calls_wait_for_a_place(void **state)
 	client->ops->stream_cancel(stream.stream);
 	rpc_recorder_wait_ended(&stream);
 	assert_int_equal(stream.end.code, VDI_RPC_CANCELED);
-	rpc_wait_for(env, &speaker.resets, 1); /* the peer heard that its stream is canceled, so there is a place */
+	rpc_wait_for(env, &speaker.resets,
+		     1); /* the peer heard that its stream is canceled, so there is a place */
 	rpc_close(env, client);
 	answer = rpc_ask_end(first);
 	assert_int_equal(answer.end.code, VDI_RPC_CANCELED);
@@ -557,10 +588,12 @@ static void ask_the_stream(void *arg, const struct vdi_rpc_end *end, struct vdi_
 	stream->client->ops->stream_receive(stream->stream);
 }
 
-/* A message that came before it was asked for is asked for, and before that is attended to the stream ends: the answer to a call between the two asks. */
+/* A message that came before it was asked for is asked for, and before that is attended to the stream ends:
+ * the answer to a call between the two asks. */
 static void a_stream_that_ends_while_it_is_asked(void **state)
 {
-	const struct vdi_rpc_request request = { .method = "/test.Echo/Stream", .endpoint = VDI_RPC_ANY_ENDPOINT };
+	const struct vdi_rpc_request request = { .method = "/test.Echo/Stream",
+						 .endpoint = VDI_RPC_ANY_ENDPOINT };
 	const struct vdi_rpc_request call = { .method = "/test.Echo/Echo", .endpoint = VDI_RPC_ANY_ENDPOINT };
 	struct text		    *text = new_text();
 	struct speaker		     speaker = { .texts = { text }, .text_count = 1, .headers_min = 2 };

@@ -88,8 +88,11 @@ static void a_peer_that_does_not_answer_pings_is_left(void **state)
 
 	(void) state;
 	set_up(&f);
-	assert_status(connect_client(&f, (struct vdi_h2_connection_options) { .keepalive_time = VD_MS(1), .keepalive_timeout = VD_MS(1), .keepalive_without_streams = true }),
-		      VD_OK);
+	assert_status(
+		connect_client(&f, (struct vdi_h2_connection_options) { .keepalive_time = VD_MS(1),
+									.keepalive_timeout = VD_MS(1),
+									.keepalive_without_streams = true }),
+		VD_OK);
 	say(&f, settings, sizeof settings);
 	expect_end(&f, "keepalive ping failed to receive ACK within timeout");
 	assert_int_equal(f.ready, 1);
@@ -101,11 +104,14 @@ static void a_peer_that_says_nothing_is_left(void **state)
 
 	(void) state;
 	set_up(&f);
-	assert_status(connect_client(&f, (struct vdi_h2_connection_options) { .settle_timeout = VD_MS(1) }), VD_OK);
+	assert_status(connect_client(&f, (struct vdi_h2_connection_options) { .settle_timeout = VD_MS(1) }),
+		      VD_OK);
 	expect_end(&f, "no HTTP/2 settings came (not an HTTP/2 server, or TLS is expected)");
 	assert_int_equal(f.ready, 0);
 	set_up(&f);
-	assert_status(connect_client(&f, (struct vdi_h2_connection_options) { .is_server = true, .settle_timeout = VD_MS(1) }), VD_OK);
+	assert_status(connect_client(&f, (struct vdi_h2_connection_options) { .is_server = true,
+									      .settle_timeout = VD_MS(1) }),
+		      VD_OK);
 	expect_end(&f, "no HTTP/2 settings came");
 }
 
@@ -117,7 +123,8 @@ static void a_peer_that_goes_is_seen(void **state)
 	set_up(&f);
 	assert_status(connect_client(&f, (struct vdi_h2_connection_options) { 0 }), VD_OK);
 	assert_int_equal(shutdown(f.fds[1], SHUT_WR), 0);
-	expect_end(&f, "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+	expect_end(&f, "the server closed the connection before HTTP/2 began (TLS or a client certificate "
+		       "may be expected)");
 	set_up(&f);
 	assert_status(connect_client(&f, (struct vdi_h2_connection_options) { 0 }), VD_OK);
 	say(&f, settings, sizeof settings);
@@ -164,7 +171,10 @@ static void without_memory_the_socket_stays_the_callers(void **state)
 		vd_status status;
 
 		vdi_alloc_fail_nth(n, 1);
-		status = connect_client(&f, (struct vdi_h2_connection_options) { .settle_timeout = VD_SECONDS(300), .connection_window = 1 << 20, .stream_window = 1 << 20 });
+		status = connect_client(
+			&f, (struct vdi_h2_connection_options) { .settle_timeout = VD_SECONDS(300),
+								 .connection_window = 1 << 20,
+								 .stream_window = 1 << 20 });
 		failed = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		assert_status(status, failed ? VD_NOMEM : VD_OK);
@@ -216,7 +226,8 @@ static int64_t setting_of(const uint8_t *payload, size_t size, uint16_t id)
 {
 	for (size_t i = 0; i + 6 <= size; i += 6)
 		if ((payload[i] << 8 | payload[i + 1]) == id)
-			return (int64_t) payload[i + 2] << 24 | payload[i + 3] << 16 | payload[i + 4] << 8 | payload[i + 5];
+			return (int64_t) payload[i + 2] << 24 | payload[i + 3] << 16 | payload[i + 4] << 8 |
+			       payload[i + 5];
 	return -1;
 }
 
@@ -250,8 +261,12 @@ static void each_side_says_its_settings_first(void **state)
 
 		(void) state;
 		set_up(&f);
-		assert_status(connect_client(&f, (struct vdi_h2_connection_options) { .is_server = is_server, .stream_window = flags & 2 ? 100000 : 0,
-										      .connection_window = flags & 4 ? 200000 : 0, .streams_max = flags & 8 ? 7 : 0 }),
+		assert_status(connect_client(&f,
+					     (struct vdi_h2_connection_options) {
+						     .is_server = is_server,
+						     .stream_window = flags & 2 ? 100000 : 0,
+						     .connection_window = flags & 4 ? 200000 : 0,
+						     .streams_max = flags & 8 ? 7 : 0 }),
 			      VD_OK);
 		settle(&f);
 		hear(&f, &told);
@@ -260,8 +275,10 @@ static void each_side_says_its_settings_first(void **state)
 		assert_non_null(payload);
 		assert_int_equal(setting_of(payload, size, NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE), 65536);
 		assert_int_equal(setting_of(payload, size, NGHTTP2_SETTINGS_ENABLE_PUSH), is_server ? -1 : 0);
-		assert_int_equal(setting_of(payload, size, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE), flags & 2 ? 100000 : -1);
-		assert_int_equal(setting_of(payload, size, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS), is_server && flags & 8 ? 7 : -1);
+		assert_int_equal(setting_of(payload, size, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE),
+				 flags & 2 ? 100000 : -1);
+		assert_int_equal(setting_of(payload, size, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS),
+				 is_server && flags & 8 ? 7 : -1);
 		payload = next_of(&told, NGHTTP2_WINDOW_UPDATE, 0, &size);
 		assert_int_equal(payload != NULL, !!(flags & 4));
 		if (payload)
@@ -306,7 +323,9 @@ static void a_connection_that_is_reset_is_said_to_be(void **state)
 		close(f.fds[1]);
 		f.fds[1] = dup(f.fds[0]);
 		settle(&f);
-		assert_string_equal(f.why, is_ready ? "connection reset by peer" : "the server closed the connection before HTTP/2 began (TLS or a client certificate may be expected)");
+		assert_string_equal(f.why, is_ready ? "connection reset by peer" :
+						      "the server closed the connection before HTTP/2 began "
+						      "(TLS or a client certificate may be expected)");
 		end_test(&f);
 	}
 }
@@ -319,7 +338,8 @@ static void a_peer_says_why_it_goes(void **state)
 	} cases[] = { { NGHTTP2_NO_ERROR, "", "the connection was closed" },
 		      { NGHTTP2_NO_ERROR, "bye", "the connection was closed" },
 		      { NGHTTP2_ENHANCE_YOUR_CALM, "", "the peer ended the connection: ENHANCE_YOUR_CALM" },
-		      { NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings", "the peer ended the connection: ENHANCE_YOUR_CALM, too_many_pings" },
+		      { NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings",
+			"the peer ended the connection: ENHANCE_YOUR_CALM, too_many_pings" },
 		      { NGHTTP2_INTERNAL_ERROR, "", "the peer ended the connection: INTERNAL_ERROR" } };
 
 	(void) state;
@@ -402,7 +422,8 @@ static void a_close_before_it_began_says_nothing(void **state)
 	end_test(&f);
 }
 
-/* Twice too soon is forgiven; a peer that was sent something may begin anew, and without an interval there is nothing to forgive. */
+/* Twice too soon is forgiven; a peer that was sent something may begin anew, and without an interval there is
+ * nothing to forgive. */
 static void a_peer_that_pings_too_often_is_told_so(void **state)
 {
 	for (int has_interval = 0; has_interval < 2; has_interval++) {
@@ -413,7 +434,12 @@ static void a_peer_that_pings_too_often_is_told_so(void **state)
 
 		(void) state;
 		set_up(&f);
-		assert_status(connect_client(&f, (struct vdi_h2_connection_options) { .is_server = true, .ping_interval_min = VD_SECONDS(has_interval ? 3600 : 0) }), VD_OK);
+		assert_status(
+			connect_client(&f,
+				       (struct vdi_h2_connection_options) {
+					       .is_server = true,
+					       .ping_interval_min = VD_SECONDS(has_interval ? 3600 : 0) }),
+			VD_OK);
 		say(&f, preface, 24);
 		say(&f, settings, sizeof settings);
 		for (uint8_t i = 0; i < 3; i++) {
@@ -454,8 +480,11 @@ static void pings_go_on_as_long_as_they_are_answered(void **state)
 
 	(void) state;
 	set_up(&f);
-	assert_status(connect_client(&f, (struct vdi_h2_connection_options) { .keepalive_time = VD_MS(1), .keepalive_timeout = VD_SECONDS(300), .keepalive_without_streams = true }),
-		      VD_OK);
+	assert_status(
+		connect_client(&f, (struct vdi_h2_connection_options) { .keepalive_time = VD_MS(1),
+									.keepalive_timeout = VD_SECONDS(300),
+									.keepalive_without_streams = true }),
+		VD_OK);
 	say(&f, settings, sizeof settings);
 	while (pings < 4) {
 		struct told told;
@@ -465,7 +494,8 @@ static void pings_go_on_as_long_as_they_are_answered(void **state)
 		hear(&f, &told);
 		if (next_of(&told, NGHTTP2_PING, 0, &size)) {
 			pings++;
-			assert_null(next_of(&told, NGHTTP2_PING, 0, &size)); /* not another one before the answer */
+			assert_null(next_of(&told, NGHTTP2_PING, 0,
+					    &size)); /* not another one before the answer */
 			say_ping(&f, NGHTTP2_FLAG_ACK, 0);
 		}
 	}
@@ -473,7 +503,8 @@ static void pings_go_on_as_long_as_they_are_answered(void **state)
 	end_test(&f);
 }
 
-/* Who asks without reading is not read from any more, and goes on when it reads: every question is answered, once and in order. */
+/* Who asks without reading is not read from any more, and goes on when it reads: every question is answered,
+ * once and in order. */
 static void a_peer_that_does_not_read_is_not_read_from(void **state)
 {
 	struct fixture f;
@@ -509,10 +540,12 @@ static void a_peer_that_does_not_read_is_not_read_from(void **state)
 		assert_int_equal(f.ended, 0);
 		if (got <= 0)
 			continue;
-		for (have += (size_t) got; at + 9 <= have && at + 9 + told.bytes[at + 2] <= have; at += 9u + told.bytes[at + 2])
+		for (have += (size_t) got; at + 9 <= have && at + 9 + told.bytes[at + 2] <= have;
+		     at += 9u + told.bytes[at + 2])
 			if (told.bytes[at + 3] == NGHTTP2_PING) {
 				assert_int_equal(told.bytes[at + 4], NGHTTP2_FLAG_ACK);
-				assert_int_equal(told.bytes[at + 15] << 8 | told.bytes[at + 16], answered & 0xffff);
+				assert_int_equal(told.bytes[at + 15] << 8 | told.bytes[at + 16],
+						 answered & 0xffff);
 				answered++;
 			}
 		memmove(told.bytes, told.bytes + at, have - at);

@@ -7,9 +7,16 @@ static void timeouts_as_text(void **state)
 		int64_t	    ns;
 		const char *text;
 	} cases[] = {
-		{ -5, "1n" },		  { 1, "1n" },			{ 99999999, "99999999n" }, { 100000000, "100000u" }, { 100000001, "100001u" },
-		{ 5000000000, "5000000u" }, { 100000000000, "100000m" }, { 360000000000000, "360000S" },
-		{ INT64_MAX / 2, "76861434M" }, { INT64_MAX, "2562048H" },
+		{ -5, "1n" },
+		{ 1, "1n" },
+		{ 99999999, "99999999n" },
+		{ 100000000, "100000u" },
+		{ 100000001, "100001u" },
+		{ 5000000000, "5000000u" },
+		{ 100000000000, "100000m" },
+		{ 360000000000000, "360000S" },
+		{ INT64_MAX / 2, "76861434M" },
+		{ INT64_MAX, "2562048H" },
 	};
 	char text[VDI_H2_TIMEOUT_SIZE];
 
@@ -22,10 +29,14 @@ static void timeouts_as_text(void **state)
 
 static void pairs_are_checked_and_copied(void **state)
 {
-	struct vdi_rpc_metadata metadata[] = { { "a-key", vd_bytes_of("value") }, { "x-bin", { "\0\1\2\3", 4 } }, { "empty", VD_BYTES_NONE } };
-	struct vdi_h2_pairs	pairs;
+	struct vdi_rpc_metadata		     metadata[] = { { "a-key", vd_bytes_of("value") },
+							    { "x-bin", { "\0\1\2\3", 4 } },
+							    { "empty", VD_BYTES_NONE } };
+	struct vdi_h2_pairs		     pairs;
 	static const struct vdi_rpc_metadata bad[] = {
-		{ "", { "x", 1 } }, { "Upper", { "x", 1 } }, { ":path", { "x", 1 } }, { "a b", { "x", 1 } }, { "key", { "\n", 1 } }, { "key", { "\x80", 1 } }, { "key", { "\0", 1 } },
+		{ "", { "x", 1 } },	{ "Upper", { "x", 1 } }, { ":path", { "x", 1 } },
+		{ "a b", { "x", 1 } },	{ "key", { "\n", 1 } },	 { "key", { "\x80", 1 } },
+		{ "key", { "\0", 1 } },
 	};
 
 	(void) state;
@@ -91,24 +102,41 @@ static void each_answer_has_its_code_and_words(void **state)
 		{ "200", "application/grpc", "0", NULL, 0, "" },
 		{ "200", "application/grpc", "7", "no", 7, "no" },
 		{ "200", "APPLICATION/GRPC;x", "7", "", 7, "" },
-		{ "200", "application/grpc+json", NULL, NULL, VDI_RPC_INTERNAL, "server closed the stream without sending trailers" },
-		{ "200", "application/grpcx", NULL, NULL, VDI_RPC_UNKNOWN, "received unexpected content-type \"application/grpcx\"" },
-		{ "200", "application/grp", NULL, NULL, VDI_RPC_UNKNOWN, "received unexpected content-type \"application/grp\"" },
+		{ "200", "application/grpc+json", NULL, NULL, VDI_RPC_INTERNAL,
+		  "server closed the stream without sending trailers" },
+		{ "200", "application/grpcx", NULL, NULL, VDI_RPC_UNKNOWN,
+		  "received unexpected content-type \"application/grpcx\"" },
+		{ "200", "application/grp", NULL, NULL, VDI_RPC_UNKNOWN,
+		  "received unexpected content-type \"application/grp\"" },
 		{ "200", "text/html", "5", "words", 5, "words" }, /* a status is a status */
-		{ "404", "text/html", "5", "words", VDI_RPC_UNIMPLEMENTED, "unexpected HTTP status code received from server: 404" },
-		{ "400", NULL, NULL, NULL, VDI_RPC_INTERNAL, "unexpected HTTP status code received from server: 400" },
-		{ "401", NULL, NULL, NULL, VDI_RPC_UNAUTHENTICATED, "unexpected HTTP status code received from server: 401" },
-		{ "403", NULL, NULL, NULL, VDI_RPC_PERMISSION_DENIED, "unexpected HTTP status code received from server: 403" },
-		{ "429", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE, "unexpected HTTP status code received from server: 429" },
-		{ "502", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE, "unexpected HTTP status code received from server: 502" },
-		{ "503", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE, "unexpected HTTP status code received from server: 503" },
-		{ "504", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE, "unexpected HTTP status code received from server: 504" },
-		{ "500", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 500" },
-		{ "999999999", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 999999999" },
-		{ "1000000000", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 0" },
-		{ "", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 0" },
-		{ "20/", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 0" },
-		{ "20:", NULL, NULL, NULL, VDI_RPC_UNKNOWN, "unexpected HTTP status code received from server: 0" },
+		{ "404", "text/html", "5", "words", VDI_RPC_UNIMPLEMENTED,
+		  "unexpected HTTP status code received from server: 404" },
+		{ "400", NULL, NULL, NULL, VDI_RPC_INTERNAL,
+		  "unexpected HTTP status code received from server: 400" },
+		{ "401", NULL, NULL, NULL, VDI_RPC_UNAUTHENTICATED,
+		  "unexpected HTTP status code received from server: 401" },
+		{ "403", NULL, NULL, NULL, VDI_RPC_PERMISSION_DENIED,
+		  "unexpected HTTP status code received from server: 403" },
+		{ "429", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE,
+		  "unexpected HTTP status code received from server: 429" },
+		{ "502", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE,
+		  "unexpected HTTP status code received from server: 502" },
+		{ "503", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE,
+		  "unexpected HTTP status code received from server: 503" },
+		{ "504", NULL, NULL, NULL, VDI_RPC_UNAVAILABLE,
+		  "unexpected HTTP status code received from server: 504" },
+		{ "500", NULL, NULL, NULL, VDI_RPC_UNKNOWN,
+		  "unexpected HTTP status code received from server: 500" },
+		{ "999999999", NULL, NULL, NULL, VDI_RPC_UNKNOWN,
+		  "unexpected HTTP status code received from server: 999999999" },
+		{ "1000000000", NULL, NULL, NULL, VDI_RPC_UNKNOWN,
+		  "unexpected HTTP status code received from server: 0" },
+		{ "", NULL, NULL, NULL, VDI_RPC_UNKNOWN,
+		  "unexpected HTTP status code received from server: 0" },
+		{ "20/", NULL, NULL, NULL, VDI_RPC_UNKNOWN,
+		  "unexpected HTTP status code received from server: 0" },
+		{ "20:", NULL, NULL, NULL, VDI_RPC_UNKNOWN,
+		  "unexpected HTTP status code received from server: 0" },
 		{ "200", "application/grpc", "x", "y", VDI_RPC_UNKNOWN, "y" },
 		{ "200", "application/grpc", "", "y", VDI_RPC_UNKNOWN, "y" },
 		{ "200", "application/grpc", "3", "%41%6a%6A%7E%", 3, "Ajj~%" },
@@ -162,8 +190,12 @@ static void resets_have_codes(void **state)
 	static const struct {
 		uint32_t error;
 		int	 code;
-	} cases[] = { { NGHTTP2_REFUSED_STREAM, VDI_RPC_UNAVAILABLE }, { NGHTTP2_CANCEL, VDI_RPC_CANCELED }, { NGHTTP2_ENHANCE_YOUR_CALM, VDI_RPC_RESOURCE_EXHAUSTED },
-		      { NGHTTP2_INADEQUATE_SECURITY, VDI_RPC_PERMISSION_DENIED }, { NGHTTP2_INTERNAL_ERROR, VDI_RPC_INTERNAL }, { NGHTTP2_NO_ERROR, VDI_RPC_INTERNAL },
+	} cases[] = { { NGHTTP2_REFUSED_STREAM, VDI_RPC_UNAVAILABLE },
+		      { NGHTTP2_CANCEL, VDI_RPC_CANCELED },
+		      { NGHTTP2_ENHANCE_YOUR_CALM, VDI_RPC_RESOURCE_EXHAUSTED },
+		      { NGHTTP2_INADEQUATE_SECURITY, VDI_RPC_PERMISSION_DENIED },
+		      { NGHTTP2_INTERNAL_ERROR, VDI_RPC_INTERNAL },
+		      { NGHTTP2_NO_ERROR, VDI_RPC_INTERNAL },
 		      { 77, VDI_RPC_INTERNAL } };
 	char room[200];
 
@@ -180,14 +212,18 @@ static void names_and_values_are_of_legal_characters(void **state)
 	(void) state;
 	for (int c = 1; c < 256; c++) {
 		char			key[3] = { 'k', (char) c, 0 }, value[1] = { (char) c };
-		struct vdi_rpc_metadata of_key = { key, vd_bytes_of("v") }, of_value = { "k", { value, 1 } }, binary = { "k-bin", { value, 1 } };
-		bool is_legal_key = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+		struct vdi_rpc_metadata of_key = { key, vd_bytes_of("v") }, of_value = { "k", { value, 1 } },
+					binary = { "k-bin", { value, 1 } };
+		bool is_legal_key =
+			(c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
 		struct vdi_h2_pairs pairs;
 
-		assert_status(vdi_h2_pairs_make(&of_key, 1, &pairs), is_legal_key ? VD_OK : VD_INVALID_ARGUMENT);
+		assert_status(vdi_h2_pairs_make(&of_key, 1, &pairs),
+			      is_legal_key ? VD_OK : VD_INVALID_ARGUMENT);
 		if (is_legal_key)
 			vdi_free(pairs.list);
-		assert_status(vdi_h2_pairs_make(&of_value, 1, &pairs), c >= 0x20 && c <= 0x7e ? VD_OK : VD_INVALID_ARGUMENT);
+		assert_status(vdi_h2_pairs_make(&of_value, 1, &pairs),
+			      c >= 0x20 && c <= 0x7e ? VD_OK : VD_INVALID_ARGUMENT);
 		if (c >= 0x20 && c <= 0x7e)
 			vdi_free(pairs.list);
 		assert_status(vdi_h2_pairs_make(&binary, 1, &pairs), VD_OK);

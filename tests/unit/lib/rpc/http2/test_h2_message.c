@@ -21,7 +21,8 @@ static void messages_in_pieces_of_every_size(void **state)
 		vdi_h2_inbox_init(&inbox, 5);
 		for (size_t at = 0; at < sizeof two - 1;) {
 			size_t	  used, left = VDI_MIN(piece - at % piece, sizeof two - 1 - at);
-			vd_status status = vdi_h2_inbox_take(&inbox, (struct vd_bytes) { two + at, left }, &used, &messages[count]);
+			vd_status status = vdi_h2_inbox_take(&inbox, (struct vd_bytes) { two + at, left },
+							     &used, &messages[count]);
 
 			assert_true(used > 0 && used <= left);
 			assert_true(status == VD_AGAIN ? used == left : status == VD_OK);
@@ -67,11 +68,13 @@ static void what_is_no_message(void **state)
 
 	(void) state;
 	vdi_h2_inbox_init(&inbox, 5);
-	assert_status(vdi_h2_inbox_take(&inbox, (struct vd_bytes) { "\0\0\0\0\6", 5 }, &used, &message), VD_TOO_BIG);
+	assert_status(vdi_h2_inbox_take(&inbox, (struct vd_bytes) { "\0\0\0\0\6", 5 }, &used, &message),
+		      VD_TOO_BIG);
 	assert_int_equal(inbox.size, 6);
 	vdi_h2_inbox_fini(&inbox);
 	vdi_h2_inbox_init(&inbox, 5);
-	assert_status(vdi_h2_inbox_take(&inbox, (struct vd_bytes) { "\1\0\0\0\1", 5 }, &used, &message), VD_BAD_REQUEST);
+	assert_status(vdi_h2_inbox_take(&inbox, (struct vd_bytes) { "\1\0\0\0\1", 5 }, &used, &message),
+		      VD_BAD_REQUEST);
 	vdi_h2_inbox_fini(&inbox);
 }
 
@@ -95,7 +98,9 @@ static void a_large_message(void **state)
 	assert_status(vdi_h2_inbox_take(&inbox, (struct vd_bytes) { bytes, 6 }, &used, &message), VD_AGAIN);
 	assert_true(inbox.capacity < SIZE);
 	for (size_t at = 6; at < SIZE + 5; at += used)
-		status = vdi_h2_inbox_take(&inbox, (struct vd_bytes) { bytes + at, VDI_MIN(16384, SIZE + 5 - at) }, &used, &message);
+		status = vdi_h2_inbox_take(&inbox,
+					   (struct vd_bytes) { bytes + at, VDI_MIN(16384, SIZE + 5 - at) },
+					   &used, &message);
 	assert_status(status, VD_OK);
 	assert_int_equal(message.bytes.size, SIZE);
 	assert_memory_equal(message.bytes.data, bytes + 5, SIZE);
@@ -113,7 +118,8 @@ static void no_memory_for_a_message(void **state)
 	(void) state;
 	vdi_h2_inbox_init(&inbox, 5);
 	vdi_alloc_fail_nth(1, 1);
-	assert_status(vdi_h2_inbox_take(&inbox, (struct vd_bytes) { two, sizeof two - 1 }, &used, &message), VD_NOMEM);
+	assert_status(vdi_h2_inbox_take(&inbox, (struct vd_bytes) { two, sizeof two - 1 }, &used, &message),
+		      VD_NOMEM);
 	vdi_alloc_fail_nth(1, 1);
 	assert_status(vdi_h2_inbox_keep(&inbox, vd_bytes_of("x")), VD_NOMEM);
 	vdi_alloc_fail_nth(0, 0);

@@ -146,7 +146,8 @@ static void requests_that_are_no_calls_are_refused_as_grpc_go_does(void **state)
 	assert_string_equal(heard.http_status, "400");
 	assert_string_equal(ask_with(11, unit).http_status, "400");
 	heard = ask_with(13, gzip);
-	expect(heard, VDI_RPC_UNIMPLEMENTED, "grpc: Decompressor is not installed for grpc-encoding \"gzip\"");
+	expect(heard, VDI_RPC_UNIMPLEMENTED,
+	       "grpc: Decompressor is not installed for grpc-encoding \"gzip\"");
 	assert_string_equal(heard.http_status, "200");
 	assert_int_equal(echo.accepted, 0);
 }
@@ -154,8 +155,12 @@ static void requests_that_are_no_calls_are_refused_as_grpc_go_does(void **state)
 static void requests_that_are_calls(void **state)
 {
 	static const char *const variants[][7] = {
-		{ "content-type", "application/grpc+proto", NULL }, { "content-type", "application/grpc;charset=utf-8", NULL }, { "te", "", NULL },
-		{ "grpc-encoding", "identity", NULL },		    { "grpc-timeout", "99999999H", NULL },			{ "x-unknown", "1", "x-other-bin", "AAE", NULL },
+		{ "content-type", "application/grpc+proto", NULL },
+		{ "content-type", "application/grpc;charset=utf-8", NULL },
+		{ "te", "", NULL },
+		{ "grpc-encoding", "identity", NULL },
+		{ "grpc-timeout", "99999999H", NULL },
+		{ "x-unknown", "1", "x-other-bin", "AAE", NULL },
 	};
 
 	(void) state;
@@ -203,7 +208,8 @@ static void headers_may_come_in_pieces(void **state)
 	(void) state;
 	assert_true(peer_frame(&peer, NGHTTP2_HEADERS, 0, 1, block, 10));
 	assert_true(peer_frame(&peer, NGHTTP2_CONTINUATION, 0, 1, block + 10, 10));
-	assert_true(peer_frame(&peer, NGHTTP2_CONTINUATION, NGHTTP2_FLAG_END_HEADERS, 1, block + 20, size - 20));
+	assert_true(
+		peer_frame(&peer, NGHTTP2_CONTINUATION, NGHTTP2_FLAG_END_HEADERS, 1, block + 20, size - 20));
 	assert_true(peer_message(&peer, 1, "x", NGHTTP2_FLAG_END_STREAM));
 	expect(peer_hear(&peer, 1), 0, "");
 }
@@ -216,7 +222,8 @@ static void trailers_of_a_client_say_nothing(void **state)
 	(void) state;
 	assert_true(peer_request(&peer, 1, "/test.Echo/Meta", 0, NULL));
 	assert_true(peer_message(&peer, 1, "x", 0));
-	assert_true(peer_frame(&peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 1, block, size));
+	assert_true(peer_frame(&peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 1,
+			       block, size));
 	assert_memory_equal(peer_hear(&peer, 1).data, "\0\0\0\0\4none", 9);
 }
 
@@ -253,7 +260,8 @@ static void a_stream_that_ends_within_a_message(void **state)
 	(void) state;
 	for (uint32_t size = 1; size <= sizeof torn; size++) {
 		assert_true(peer_request(&peer, 2 * size - 1, "/test.Echo/Echo", 0, NULL));
-		assert_true(peer_frame(&peer, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 2 * size - 1, torn, size));
+		assert_true(
+			peer_frame(&peer, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 2 * size - 1, torn, size));
 		expect(peer_hear(&peer, 2 * size - 1), VDI_RPC_INTERNAL, "unexpected EOF");
 	}
 	assert_int_equal(echo.received, 0);
@@ -266,7 +274,8 @@ static void a_message_that_says_it_is_compressed(void **state)
 	(void) state;
 	assert_true(peer_request(&peer, 1, "/test.Echo/Echo", 0, NULL));
 	assert_true(peer_frame(&peer, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 1, zipped, sizeof zipped));
-	expect(peer_hear(&peer, 1), VDI_RPC_INTERNAL, "grpc: compressed flag set with identity or empty encoding");
+	expect(peer_hear(&peer, 1), VDI_RPC_INTERNAL,
+	       "grpc: compressed flag set with identity or empty encoding");
 }
 
 static int start_small(void **state)
@@ -290,7 +299,8 @@ static void e134_a_message_that_is_too_large_is_refused_at_its_size(void **state
 	(void) state;
 	assert_true(peer_request(&peer, 1, "/test.Echo/Echo", 0, NULL));
 	assert_true(peer_frame(&peer, NGHTTP2_DATA, 0, 1, prefix, sizeof prefix));
-	expect(peer_hear(&peer, 1), VDI_RPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (101 vs. 100)");
+	expect(peer_hear(&peer, 1), VDI_RPC_RESOURCE_EXHAUSTED,
+	       "grpc: received message larger than max (101 vs. 100)");
 	do
 		assert_true(peer_next(&peer, &frame));
 	while (frame.stream != 1);
@@ -298,7 +308,8 @@ static void e134_a_message_that_is_too_large_is_refused_at_its_size(void **state
 	assert_int_equal(number_of(frame.payload), NGHTTP2_NO_ERROR);
 	assert_true(peer_request(&peer, 3, "/test.Echo/Echo", 0, NULL));
 	assert_true(peer_frame(&peer, NGHTTP2_DATA, 0, 3, huge, sizeof huge));
-	expect(peer_hear(&peer, 3), VDI_RPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (4294967295 vs. 100)");
+	expect(peer_hear(&peer, 3), VDI_RPC_RESOURCE_EXHAUSTED,
+	       "grpc: received message larger than max (4294967295 vs. 100)");
 	assert_true(peer_request(&peer, 5, "/test.Echo/Echo", 0, NULL));
 	assert_true(peer_frame(&peer, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 5, allowed, sizeof allowed));
 	expect(peer_hear(&peer, 5), 0, "");
@@ -342,7 +353,8 @@ static void the_end_of_the_connection_ends_its_calls(void **state)
 {
 	(void) state;
 	for (uint32_t i = 1; i < 20; i += 2)
-		assert_true(peer_request(&peer, i, i % 4 == 1 ? "/test.Echo/Chat" : "/test.Echo/Hang", 0, NULL));
+		assert_true(
+			peer_request(&peer, i, i % 4 == 1 ? "/test.Echo/Chat" : "/test.Echo/Hang", 0, NULL));
 	rpc_wait_for(env, &echo.accepted, 10);
 	assert_int_equal(shutdown(peer.fd, SHUT_WR), 0);
 	rpc_wait_for(env, &echo.ended, 10);
@@ -549,7 +561,8 @@ static int64_t metric_of(enum vdi_metric_id id, const char *how)
 	return value;
 }
 
-/* A client asks for a lot and reads nothing: what it costs has a bound, whoever comes at the bound hears why or waits, and it is cut so that others are served. */
+/* A client asks for a lot and reads nothing: what it costs has a bound, whoever comes at the bound hears why
+ * or waits, and it is cut so that others are served. */
 static void what_clients_do_not_read_is_bounded_over_all(void **state)
 {
 	struct peer  other;
@@ -565,7 +578,8 @@ static void what_clients_do_not_read_is_bounded_over_all(void **state)
 	for (uint32_t i = 10; i < 12; i++) {
 		assert_true(peer_request(&peer, 2 * i + 1, "/test.Echo/Size", 0, NULL));
 		assert_true(peer_message(&peer, 2 * i + 1, "100000", NGHTTP2_FLAG_END_STREAM));
-		expect(peer_hear(&peer, 2 * i + 1), VDI_RPC_RESOURCE_EXHAUSTED, "the server holds too much that its clients have not read");
+		expect(peer_hear(&peer, 2 * i + 1), VDI_RPC_RESOURCE_EXHAUSTED,
+		       "the server holds too much that its clients have not read");
 	}
 	assert_int_equal(metric_of(VDI_METRIC_RPC_UNSENT_ENDS_TOTAL, "refused"), 2);
 	assert_in_range(metric_of(VDI_METRIC_RPC_UNSENT_BYTES, NULL), 1000000, 1 << 20);
@@ -592,7 +606,8 @@ static void what_clients_do_not_read_is_bounded_over_all(void **state)
 		}
 	} while (!(frame.type == NGHTTP2_PING && frame.flags & NGHTTP2_FLAG_ACK));
 	assert_in_range(metric_of(VDI_METRIC_RPC_UNSENT_ENDS_TOTAL, "cut"), 3, 10);
-	assert_true(cut <= metric_of(VDI_METRIC_RPC_UNSENT_ENDS_TOTAL, "cut")); /* some may have been heard before */
+	assert_true(cut <=
+		    metric_of(VDI_METRIC_RPC_UNSENT_ENDS_TOTAL, "cut")); /* some may have been heard before */
 	assert_in_range(metric_of(VDI_METRIC_RPC_UNSENT_BYTES, NULL), 0, 800000);
 	/* The rest is there for who begins to read. */
 	assert_true(peer_number(&peer, NGHTTP2_WINDOW_UPDATE, 0, 1 << 30));
@@ -627,7 +642,8 @@ static void rapid_resets_leave_nothing_behind(void **state)
 
 	(void) state;
 	for (uint32_t i = 1; i < 6000; i += 2)
-		if (!peer_request(&peer, i, "/test.Echo/Hang", 0, NULL) || !peer_number(&peer, NGHTTP2_RST_STREAM, i, NGHTTP2_CANCEL))
+		if (!peer_request(&peer, i, "/test.Echo/Hang", 0, NULL) ||
+		    !peer_number(&peer, NGHTTP2_RST_STREAM, i, NGHTTP2_CANCEL))
 			break;
 	(void) peer_frame(&peer, NGHTTP2_PING, 0, 0, "12345678", 8);
 	while (peer_next(&peer, &frame) && frame.type != NGHTTP2_GOAWAY && frame.type != NGHTTP2_PING)
@@ -716,10 +732,13 @@ static void headers_that_are_too_large(void **state)
 	(void) state;
 	assert_non_null(block);
 	for (int i = 0; i < 2000; i++)
-		size += put_header(block + size, "x-filler", "fifty bytes and one of nothing in particular, and");
+		size += put_header(block + size, "x-filler",
+				   "fifty bytes and one of nothing in particular, and");
 	assert_true(peer_frame(&peer, NGHTTP2_HEADERS, 0, 1, block, 16384));
 	for (size_t at = 16384; at < size; at += 16384)
-		(void) peer_frame(&peer, NGHTTP2_CONTINUATION, at + 16384 >= size ? NGHTTP2_FLAG_END_HEADERS : 0, 1, block + at, VDI_MIN(size - at, 16384));
+		(void) peer_frame(&peer, NGHTTP2_CONTINUATION,
+				  at + 16384 >= size ? NGHTTP2_FLAG_END_HEADERS : 0, 1, block + at,
+				  VDI_MIN(size - at, 16384));
 	heard = peer_hear(&peer, 1);
 	assert_int_not_equal(heard.status, 0);
 	assert_int_equal(echo.accepted, 0);
@@ -735,9 +754,11 @@ static void requests_without_reading_the_answers(void **state)
 
 	(void) state;
 	assert_int_equal(setsockopt(peer.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience), 0);
-	while (stream < 4000000 && peer_request(&peer, stream, "/other/Method", NGHTTP2_FLAG_END_STREAM, NULL))
+	while (stream < 4000000 &&
+	       peer_request(&peer, stream, "/other/Method", NGHTTP2_FLAG_END_STREAM, NULL))
 		stream += 2;
-	/* It stopped reading, or cut us; either way long before the memory that a hundred thousand answers take. */
+	/* It stopped reading, or cut us; either way long before the memory that a hundred thousand answers
+	 * take. */
 	assert_true(stream < 4000000);
 	assert_true(echo.accepted - echo.ended < 20000);
 	expect_service();
@@ -745,7 +766,10 @@ static void requests_without_reading_the_answers(void **state)
 
 static void bytes_that_are_not_http2(void **state)
 {
-	static const char *const texts[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\rX", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and then some more" };
+	static const char *const texts[] = {
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\rX",
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and then some more"
+	};
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++) {
@@ -762,7 +786,8 @@ static void bytes_that_are_not_http2(void **state)
 	expect_service();
 }
 
-/* Frames out of place, each on a connection of its own: an error of the connection or of the stream, or ignored, and never more. */
+/* Frames out of place, each on a connection of its own: an error of the connection or of the stream, or
+ * ignored, and never more. */
 static void frames_out_of_place(void **state)
 {
 	static const struct {
@@ -807,8 +832,10 @@ static void frames_out_of_place(void **state)
 
 		peer_connect(&other, rpc_echo_address(&echo));
 		peer_begin(&other, -1);
-		(void) peer_frame(&other, frames[i].type, frames[i].flags, frames[i].stream, frames[i].payload, frames[i].size);
-		(void) peer_frame(&other, frames[i].type, frames[i].flags, frames[i].stream, frames[i].payload, frames[i].size);
+		(void) peer_frame(&other, frames[i].type, frames[i].flags, frames[i].stream,
+				  frames[i].payload, frames[i].size);
+		(void) peer_frame(&other, frames[i].type, frames[i].flags, frames[i].stream,
+				  frames[i].payload, frames[i].size);
 		(void) shutdown(other.fd, SHUT_WR);
 		(void) peer_hear_end(&other, NULL, 0);
 		peer_close(&other);
@@ -902,10 +929,14 @@ static bool try_all(void)
 	bool	     is_good;
 
 	peer_connect(&other, rpc_echo_address(&echo));
-	is_good = peer_write(&other, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24) && peer_frame(&other, NGHTTP2_SETTINGS, 0, 0, NULL, 0) &&
-		  peer_request(&other, 1, "/test.Echo/Echo", 0, NULL) && peer_message(&other, 1, "x", NGHTTP2_FLAG_END_STREAM) &&
-		  peer_request(&other, 3, "/test.Echo/Fail", 0, NULL) && peer_message(&other, 3, "5 gone", NGHTTP2_FLAG_END_STREAM) &&
-		  peer_request(&other, 5, "/test.Echo/Chat", 0, NULL) && peer_message(&other, 5, "one", 0) && peer_message(&other, 5, "two", NGHTTP2_FLAG_END_STREAM);
+	is_good = peer_write(&other, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24) &&
+		  peer_frame(&other, NGHTTP2_SETTINGS, 0, 0, NULL, 0) &&
+		  peer_request(&other, 1, "/test.Echo/Echo", 0, NULL) &&
+		  peer_message(&other, 1, "x", NGHTTP2_FLAG_END_STREAM) &&
+		  peer_request(&other, 3, "/test.Echo/Fail", 0, NULL) &&
+		  peer_message(&other, 3, "5 gone", NGHTTP2_FLAG_END_STREAM) &&
+		  peer_request(&other, 5, "/test.Echo/Chat", 0, NULL) && peer_message(&other, 5, "one", 0) &&
+		  peer_message(&other, 5, "two", NGHTTP2_FLAG_END_STREAM);
 	for (uint32_t i = 1; i <= 5; i += 2) {
 		static const int codes[] = { 0, VDI_RPC_NOT_FOUND, 0 };
 

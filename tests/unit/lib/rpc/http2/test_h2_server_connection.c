@@ -1,5 +1,5 @@
-/* The states of streams as RFC 9113 has them, against a peer that says each frame by itself: what a breach costs, the stream or the connection, and with which code; and connections that
- * break. */
+/* The states of streams as RFC 9113 has them, against a peer that says each frame by itself: what a breach
+ * costs, the stream or the connection, and with which code; and connections that break. */
 #include "env.h"
 #include "h2_peer.h"
 #include "rpc_fixture.h"
@@ -60,18 +60,13 @@ static void prepare(enum before before)
 	struct heard heard;
 
 	switch (before) {
-	case NOTHING:
-		break;
-	case OPEN:
-		assert_true(peer_request(&peer, 1, "/test.Echo/Chat", 0, NULL));
-		break;
+	case NOTHING: break;
+	case OPEN: assert_true(peer_request(&peer, 1, "/test.Echo/Chat", 0, NULL)); break;
 	case HALF_CLOSED:
 		assert_true(peer_request(&peer, 1, "/test.Echo/Hang", 0, NULL));
 		assert_true(peer_message(&peer, 1, "x", NGHTTP2_FLAG_END_STREAM));
 		break;
-	case CLOSED:
-		expect_answer(1);
-		break;
+	case CLOSED: expect_answer(1); break;
 	case RESET:
 		assert_true(peer_request(&peer, 1, "/test.Echo/Chat", 0, NULL));
 		assert_true(peer_number(&peer, NGHTTP2_RST_STREAM, 1, NGHTTP2_CANCEL));
@@ -83,14 +78,11 @@ static void prepare(enum before before)
 			heard = peer_hear(&peer, 1);
 		while (heard.reset < 0);
 		break;
-	case SKIPPED:
-		assert_true(peer_request(&peer, 5, "/test.Echo/Chat", 0, NULL));
-		break;
-	case SKIPPED_CLOSED:
-		expect_answer(5);
-		break;
+	case SKIPPED: assert_true(peer_request(&peer, 5, "/test.Echo/Chat", 0, NULL)); break;
+	case SKIPPED_CLOSED: expect_answer(5); break;
 	case IN_HEADERS:
-		assert_true(peer_frame(&peer, NGHTTP2_HEADERS, 0, 1, block, put_request(block, "/test.Echo/Echo", NULL)));
+		assert_true(peer_frame(&peer, NGHTTP2_HEADERS, 0, 1, block,
+				       put_request(block, "/test.Echo/Echo", NULL)));
 		break;
 	}
 }
@@ -105,18 +97,19 @@ struct breach {
 };
 
 /* A block of one header: "x: y". */
-#define FIELD	    "\0\1x\1y"
-#define FIELD_SIZE  5
+#define FIELD "\0\1x\1y"
+#define FIELD_SIZE 5
 /* ":method: GET". */
-#define METHOD	    "\202"
+#define METHOD "\202"
 #define END_HEADERS NGHTTP2_FLAG_END_HEADERS
-#define END	    (NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM)
+#define END (NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM)
 
 static void send_breach(const struct breach *breach)
 {
 	join();
 	prepare(breach->before);
-	assert_true(peer_frame(&peer, breach->type, breach->flags, breach->stream, breach->payload, breach->size));
+	assert_true(peer_frame(&peer, breach->type, breach->flags, breach->stream, breach->payload,
+			       breach->size));
 }
 
 static void a_breach_of_the_connection_ends_it_with_the_code_of_the_rfc(void **state)
@@ -125,7 +118,8 @@ static void a_breach_of_the_connection_ends_it_with_the_code_of_the_rfc(void **s
 		/* 5.1.1: a number that is lower than an earlier one, whatever became of that. */
 		{ SKIPPED, NGHTTP2_HEADERS, END_HEADERS, 3, METHOD, 1, NGHTTP2_PROTOCOL_ERROR },
 		{ SKIPPED, NGHTTP2_HEADERS, END, 1, METHOD, 1, NGHTTP2_PROTOCOL_ERROR },
-		{ SKIPPED, NGHTTP2_HEADERS, NGHTTP2_FLAG_PRIORITY | END, 1, "\0\0\0\0\0" METHOD, 6, NGHTTP2_PROTOCOL_ERROR },
+		{ SKIPPED, NGHTTP2_HEADERS, NGHTTP2_FLAG_PRIORITY | END, 1, "\0\0\0\0\0" METHOD, 6,
+		  NGHTTP2_PROTOCOL_ERROR },
 		{ SKIPPED, NGHTTP2_HEADERS, 0, 3, METHOD, 1, NGHTTP2_PROTOCOL_ERROR },
 		{ SKIPPED_CLOSED, NGHTTP2_HEADERS, END, 3, METHOD, 1, NGHTTP2_PROTOCOL_ERROR },
 		{ SKIPPED_CLOSED, NGHTTP2_HEADERS, END, 5, METHOD, 1, NGHTTP2_PROTOCOL_ERROR },
@@ -161,7 +155,8 @@ static void a_breach_of_the_connection_ends_it_with_the_code_of_the_rfc(void **s
 		{ IN_HEADERS, NGHTTP2_DATA, 0, 1, "x", 1, NGHTTP2_PROTOCOL_ERROR },
 		{ IN_HEADERS, NGHTTP2_PING, 0, 0, "12345678", 8, NGHTTP2_PROTOCOL_ERROR },
 		/* 4.3: a block that does not decode, also of a stream that is refused. */
-		{ NOTHING, NGHTTP2_HEADERS, END, 1, "\377\377\377\377\377\377\377\377", 8, NGHTTP2_COMPRESSION_ERROR },
+		{ NOTHING, NGHTTP2_HEADERS, END, 1, "\377\377\377\377\377\377\377\377", 8,
+		  NGHTTP2_COMPRESSION_ERROR },
 		/* 6.9, 6.5.2: windows. */
 		{ NOTHING, NGHTTP2_WINDOW_UPDATE, 0, 0, "\0\0\0\0", 4, NGHTTP2_PROTOCOL_ERROR },
 		{ NOTHING, NGHTTP2_WINDOW_UPDATE, 0, 0, "\177\377\377\377", 4, NGHTTP2_FLOW_CONTROL_ERROR },
@@ -170,7 +165,8 @@ static void a_breach_of_the_connection_ends_it_with_the_code_of_the_rfc(void **s
 		{ NOTHING, NGHTTP2_SETTINGS, 0, 0, "\0\5\0\0\0\1", 6, NGHTTP2_PROTOCOL_ERROR },
 		{ NOTHING, NGHTTP2_SETTINGS, 0, 0, "\0\2\0\0\0\2", 6, NGHTTP2_PROTOCOL_ERROR },
 		{ NOTHING, NGHTTP2_SETTINGS, 0, 0, "\0\1\2", 3, NGHTTP2_FRAME_SIZE_ERROR },
-		{ NOTHING, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, "\0\4\0\0\1\0", 6, NGHTTP2_FRAME_SIZE_ERROR },
+		{ NOTHING, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, "\0\4\0\0\1\0", 6,
+		  NGHTTP2_FRAME_SIZE_ERROR },
 		{ NOTHING, NGHTTP2_PING, 0, 0, "1234", 4, NGHTTP2_FRAME_SIZE_ERROR },
 		{ OPEN, NGHTTP2_RST_STREAM, 0, 1, "\0\0", 2, NGHTTP2_FRAME_SIZE_ERROR },
 		/* 6.1: more padding than there is. */
@@ -185,7 +181,8 @@ static void a_breach_of_the_connection_ends_it_with_the_code_of_the_rfc(void **s
 		assert_int_equal(shutdown(peer.fd, SHUT_WR), 0); /* so that it ends in any case */
 		code = peer_hear_end(&peer, NULL, 0);
 		if (code != breaches[i].code)
-			fail_msg("breach %zu ends the connection with %" PRId64 ", not %" PRId64, i, code, breaches[i].code);
+			fail_msg("breach %zu ends the connection with %" PRId64 ", not %" PRId64, i, code,
+				 breaches[i].code);
 		peer_close(&peer);
 	}
 	join();
@@ -193,15 +190,20 @@ static void a_breach_of_the_connection_ends_it_with_the_code_of_the_rfc(void **s
 	peer_close(&peer);
 }
 
-/* nghttp2 takes malformed headers as an error of the stream, since 1.65 of the connection. Either is right; others are served on. */
+/* nghttp2 takes malformed headers as an error of the stream, since 1.65 of the connection. Either is right;
+ * others are served on. */
 static void a_breach_of_a_stream_ends_no_more_than_its_connection(void **state)
 {
 	static const struct breach breaches[] = {
-		{ OPEN, NGHTTP2_HEADERS, END_HEADERS, 1, FIELD, FIELD_SIZE, NGHTTP2_PROTOCOL_ERROR }, /* trailers that are not the end */
-		{ OPEN, NGHTTP2_HEADERS, END, 1, METHOD, 1, NGHTTP2_PROTOCOL_ERROR },		      /* with a pseudo-header */
+		{ OPEN, NGHTTP2_HEADERS, END_HEADERS, 1, FIELD, FIELD_SIZE,
+		  NGHTTP2_PROTOCOL_ERROR }, /* trailers that are not the end */
+		{ OPEN, NGHTTP2_HEADERS, END, 1, METHOD, 1,
+		  NGHTTP2_PROTOCOL_ERROR }, /* with a pseudo-header */
 		{ OPEN, NGHTTP2_WINDOW_UPDATE, 0, 1, "\177\377\377\377", 4, NGHTTP2_FLOW_CONTROL_ERROR },
-		{ NOTHING, NGHTTP2_HEADERS, END, 1, "", 0, NGHTTP2_PROTOCOL_ERROR },		      /* a request without a method */
-		{ SKIPPED, NGHTTP2_HEADERS, END, 7, "\0\1X\1y", FIELD_SIZE, NGHTTP2_PROTOCOL_ERROR }, /* a name in capitals */
+		{ NOTHING, NGHTTP2_HEADERS, END, 1, "", 0,
+		  NGHTTP2_PROTOCOL_ERROR }, /* a request without a method */
+		{ SKIPPED, NGHTTP2_HEADERS, END, 7, "\0\1X\1y", FIELD_SIZE,
+		  NGHTTP2_PROTOCOL_ERROR }, /* a name in capitals */
 	};
 
 	(void) state;
@@ -276,7 +278,8 @@ static void a_connection_that_is_ready_late_hears_of_the_draining(void **state)
 
 /* ---- Ends ---- */
 
-/* Streams of all states, as a deep tree of priorities: each of their calls ends once, with any version of nghttp2. */
+/* Streams of all states, as a deep tree of priorities: each of their calls ends once, with any version of
+ * nghttp2. */
 static void a_connection_that_breaks_ends_all_of_its_calls(void **state)
 {
 	static const char *const paths[] = { "/test.Echo/Hang", "/test.Echo/Chat", "/test.Echo/Echo" };
@@ -292,14 +295,17 @@ static void a_connection_that_breaks_ends_all_of_its_calls(void **state)
 
 			block[3] = i ? (uint8_t) (2 * i - 1) : 0; /* the stream before is the parent */
 			size = 5 + put_request(block + 5, paths[i % 3], NULL);
-			assert_true(peer_frame(&peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_PRIORITY | END_HEADERS, 2 * i + 1, block, size));
+			assert_true(peer_frame(&peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_PRIORITY | END_HEADERS,
+					       2 * i + 1, block, size));
 			if (i % 2)
-				assert_true(peer_message(&peer, 2 * i + 1, "x", i % 3 == 0 ? NGHTTP2_FLAG_END_STREAM : 0));
+				assert_true(peer_message(&peer, 2 * i + 1, "x",
+							 i % 3 == 0 ? NGHTTP2_FLAG_END_STREAM : 0));
 		}
 		accepted += 60;
 		rpc_wait_for(env, &echo.accepted, accepted);
 		if (round == 1)
-			assert_int_equal(setsockopt(peer.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+			assert_int_equal(setsockopt(peer.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once),
+					 0);
 		peer_close(&peer);
 		rpc_wait_for(env, &echo.ended, accepted);
 	}

@@ -1,5 +1,6 @@
-/* Calls and streams of the HTTP/2 client between the threads of their users and the loop, under preemption: the file itself, over a connection that is a page of code and
- * a peer that answers, refuses, resets and goes away at random. */
+/* Calls and streams of the HTTP/2 client between the threads of their users and the loop, under preemption:
+ * the file itself, over a connection that is a page of code and a peer that answers, refuses, resets and goes
+ * away at random. */
 #include "actor_sim.h"
 #include "env.h"
 #include "h2_client_state.h"
@@ -98,7 +99,8 @@ static void fake_remove(struct vdi_h2_line *line, struct vdi_h2_rpc *rpc)
 	vd_actor_wake(world.loop);
 }
 
-static void fake_describe(struct vdi_h2_client *client, const struct vdi_h2_channel *only, char *text, size_t size)
+static void fake_describe(struct vdi_h2_client *client, const struct vdi_h2_channel *only, char *text,
+			  size_t size)
 {
 	text[0] = 0;
 }
@@ -116,7 +118,8 @@ static void fake_describe(struct vdi_h2_client *client, const struct vdi_h2_chan
 #define vdi_h2_client_describe_unready fake_describe
 #define vdi_h2_outbox_resume(outbox, session, id) ((void) (id))
 #define vdi_loop_is_current(loop) false
-#define nghttp2_submit_request(session, priority, pairs, count, provider, rpc) ((void) (session), (void) (provider), world.next_id += 2)
+#define nghttp2_submit_request(session, priority, pairs, count, provider, rpc)                               \
+	((void) (session), (void) (provider), world.next_id += 2)
 #define nghttp2_session_set_stream_user_data(session, ...) ((void) (session), 0)
 #define nghttp2_session_get_stream_local_close(session, ...) ((void) (session), 1)
 #define nghttp2_submit_rst_stream(session, ...) ((void) (session), 0)
@@ -221,7 +224,8 @@ static void answer_some(struct vdi_h2_rpc *rpc)
 	if (dice < 2) {
 		user->was_reset |= user->step > 0;
 		if (user->step == 0)
-			vdi_h2_rpc_reset(rpc, NGHTTP2_REFUSED_STREAM); /* again, if it was not told that it is open */
+			vdi_h2_rpc_reset(
+				rpc, NGHTTP2_REFUSED_STREAM); /* again, if it was not told that it is open */
 		else if (dice == 0)
 			vdi_h2_rpc_reset(rpc, NGHTTP2_INTERNAL_ERROR);
 		else
@@ -233,7 +237,8 @@ static void answer_some(struct vdi_h2_rpc *rpc)
 		user->step = 2;
 		note_headers(rpc);
 	} else if (user->step < last) {
-		send_messages(rpc, user, user->step - 2, (unsigned) VDI_MIN(last - user->step, 1 + vd_env_random_below(world.env, 3)));
+		send_messages(rpc, user, user->step - 2,
+			      (unsigned) VDI_MIN(last - user->step, 1 + vd_env_random_below(world.env, 3)));
 	} else {
 		finish_well(rpc);
 	}
@@ -258,13 +263,18 @@ static void run_loop(void *arg)
 
 static void begin_one(struct user *user)
 {
-	struct vdi_rpc_request request = { .method = "/a/b", .message = vd_bytes_of("q"), .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct vdi_rpc_request request = { .method = "/a/b",
+					   .message = vd_bytes_of("q"),
+					   .endpoint = VDI_RPC_ANY_ENDPOINT };
 
 	user->is_begun = true;
 	if ((user - world.users) % 2)
-		assert_status(vdi_h2_stream_open(&world.client.client, &request, &handlers, user, &user->stream), VD_OK);
+		assert_status(
+			vdi_h2_stream_open(&world.client.client, &request, &handlers, user, &user->stream),
+			VD_OK);
 	else
-		assert_status(vdi_h2_call(&world.client.client, &request, note_done, user, &user->call), VD_OK);
+		assert_status(vdi_h2_call(&world.client.client, &request, note_done, user, &user->call),
+			      VD_OK);
 }
 
 static void cancel_one(struct user *user)
@@ -290,7 +300,8 @@ static void run_asker(void *arg)
 			begin_one(user);
 			break;
 		}
-		if (user->stream && !user->is_asking && !user->has_ended && (world.is_over || vd_env_random_below(world.env, 3))) {
+		if (user->stream && !user->is_asking && !user->has_ended &&
+		    (world.is_over || vd_env_random_below(world.env, 3))) {
 			user->is_asking = true;
 			vdi_h2_stream_receive(user->stream);
 		}
@@ -304,9 +315,7 @@ static void run_other(void *arg)
 	if (!user->is_begun || world.is_over)
 		return;
 	switch (vd_env_random_below(world.env, 6)) {
-	case 0:
-		cancel_one(user);
-		break;
+	case 0: cancel_one(user); break;
 	case 1:
 		if (user->stream)
 			vdi_h2_stream_half_close(user->stream);
@@ -326,7 +335,10 @@ static void open_world(uint64_t seed)
 	memset(&world, 0, sizeof world);
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world.env), VD_OK);
 	assert_status(vdi_sim_set_preemptions(world.env, 6), VD_OK);
-	world.channel = (struct vdi_h2_channel) { .client = &world.client, .name = (char *) (uintptr_t) "peer", .authority = (char *) (uintptr_t) "peer", .references = 1 };
+	world.channel = (struct vdi_h2_channel) { .client = &world.client,
+						  .name = (char *) (uintptr_t) "peer",
+						  .authority = (char *) (uintptr_t) "peer",
+						  .references = 1 };
 	world.channels[0] = &world.channel;
 	world.line.channel = &world.channel;
 	TAILQ_INIT(&world.line.rpcs);
@@ -357,7 +369,8 @@ static bool have_all_ended(void)
 
 static void close_world(void)
 {
-	assert_true(TAILQ_EMPTY(&world.client.live) && TAILQ_EMPTY(&world.client.posted) && TAILQ_EMPTY(&world.client.waiting));
+	assert_true(TAILQ_EMPTY(&world.client.live) && TAILQ_EMPTY(&world.client.posted) &&
+		    TAILQ_EMPTY(&world.client.waiting));
 	assert_int_equal(world.line.count, 0);
 	for (unsigned i = 0; i < USERS; i++) {
 		vdi_h2_stream_free(world.users[i].stream);
@@ -380,7 +393,8 @@ static void run_at_random(void)
 	}
 }
 
-/* Each ends once: well with all its messages in order, each of which was asked for, or because it was cancelled, reset or lost. */
+/* Each ends once: well with all its messages in order, each of which was asked for, or because it was
+ * cancelled, reset or lost. */
 static void calls_and_streams_end_once_with_all_that_was_sent(void **state)
 {
 	unsigned good = 0, bad = 0;

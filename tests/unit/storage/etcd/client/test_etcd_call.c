@@ -9,7 +9,7 @@
 
 static void a_call_is_answered(void **state)
 {
-	struct etcd_client_fixture	    fixture;
+	struct etcd_client_fixture  fixture;
 	struct etcd_result	    result = { 0 };
 	Etcdserverpb__RangeResponse answer = ETCDSERVERPB__RANGE_RESPONSE__INIT;
 	Mvccpb__KeyValue	    kv = MVCCPB__KEY_VALUE__INIT;
@@ -34,7 +34,7 @@ static void a_call_is_answered(void **state)
 static void e206_e207_unavailable_is_repeated_for_reads(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { 0 };
+	struct etcd_result	   result = { 0 };
 
 	etcd_client_fixture_start(&fixture, 2);
 	rpc_script_refuse(fixture.script, RANGE, 3, VDI_RPC_UNAVAILABLE, "connection reset");
@@ -49,9 +49,9 @@ static void e206_e207_unavailable_is_repeated_for_reads(void **state)
 
 static void e207_a_write_is_not_repeated(void **state)
 {
-	struct etcd_client_fixture	fixture;
-	struct etcd_result	result = { 0 };
-	struct rpc_script_call *call;
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 3);
 	assert_status(etcd_start_put(&fixture, NULL, &result), VD_OK);
@@ -68,7 +68,7 @@ static void e207_a_write_is_not_repeated(void **state)
 static void e207_a_write_that_was_never_sent_is_repeated(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { 0 };
+	struct etcd_result	   result = { 0 };
 
 	etcd_client_fixture_start(&fixture, 4);
 	rpc_script_refuse(fixture.script, PUT, 2, VDI_RPC_UNAVAILABLE, "there is no connection available");
@@ -97,7 +97,8 @@ static void e101_e102_paths(void **state)
 		{ VDI_ETCD_METHOD_SNAPSHOT, VDI_ETCD_SERVER_STREAM, "/etcdserverpb.Maintenance/Snapshot" },
 		{ VDI_ETCD_METHOD_HASH_KV, VDI_ETCD_UNARY, "/etcdserverpb.Maintenance/HashKV" },
 		{ VDI_ETCD_METHOD_AUTHENTICATE, VDI_ETCD_UNARY, "/etcdserverpb.Auth/Authenticate" },
-		{ VDI_ETCD_METHOD_ROLE_REVOKE_PERMISSION, VDI_ETCD_UNARY, "/etcdserverpb.Auth/RoleRevokePermission" },
+		{ VDI_ETCD_METHOD_ROLE_REVOKE_PERMISSION, VDI_ETCD_UNARY,
+		  "/etcdserverpb.Auth/RoleRevokePermission" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -110,14 +111,32 @@ static void e101_e102_paths(void **state)
 static void e206_every_method_has_its_class(void **state)
 {
 	static const enum vdi_etcd_method once[] = {
-		VDI_ETCD_METHOD_PUT, VDI_ETCD_METHOD_DELETE_RANGE, VDI_ETCD_METHOD_TXN, VDI_ETCD_METHOD_COMPACT, VDI_ETCD_METHOD_DEFRAGMENT,
-		VDI_ETCD_METHOD_DOWNGRADE, VDI_ETCD_METHOD_MEMBER_ADD, VDI_ETCD_METHOD_MEMBER_REMOVE, VDI_ETCD_METHOD_MEMBER_UPDATE,
-		VDI_ETCD_METHOD_MEMBER_PROMOTE, VDI_ETCD_METHOD_AUTH_ENABLE, VDI_ETCD_METHOD_AUTH_DISABLE, VDI_ETCD_METHOD_AUTH_STATUS,
-		VDI_ETCD_METHOD_AUTHENTICATE, VDI_ETCD_METHOD_USER_ADD, VDI_ETCD_METHOD_USER_DELETE, VDI_ETCD_METHOD_USER_CHANGE_PASSWORD,
-		VDI_ETCD_METHOD_USER_GRANT_ROLE, VDI_ETCD_METHOD_USER_REVOKE_ROLE, VDI_ETCD_METHOD_ROLE_ADD, VDI_ETCD_METHOD_ROLE_DELETE,
-		VDI_ETCD_METHOD_ROLE_GRANT_PERMISSION, VDI_ETCD_METHOD_ROLE_REVOKE_PERMISSION,
+		VDI_ETCD_METHOD_PUT,
+		VDI_ETCD_METHOD_DELETE_RANGE,
+		VDI_ETCD_METHOD_TXN,
+		VDI_ETCD_METHOD_COMPACT,
+		VDI_ETCD_METHOD_DEFRAGMENT,
+		VDI_ETCD_METHOD_DOWNGRADE,
+		VDI_ETCD_METHOD_MEMBER_ADD,
+		VDI_ETCD_METHOD_MEMBER_REMOVE,
+		VDI_ETCD_METHOD_MEMBER_UPDATE,
+		VDI_ETCD_METHOD_MEMBER_PROMOTE,
+		VDI_ETCD_METHOD_AUTH_ENABLE,
+		VDI_ETCD_METHOD_AUTH_DISABLE,
+		VDI_ETCD_METHOD_AUTH_STATUS,
+		VDI_ETCD_METHOD_AUTHENTICATE,
+		VDI_ETCD_METHOD_USER_ADD,
+		VDI_ETCD_METHOD_USER_DELETE,
+		VDI_ETCD_METHOD_USER_CHANGE_PASSWORD,
+		VDI_ETCD_METHOD_USER_GRANT_ROLE,
+		VDI_ETCD_METHOD_USER_REVOKE_ROLE,
+		VDI_ETCD_METHOD_ROLE_ADD,
+		VDI_ETCD_METHOD_ROLE_DELETE,
+		VDI_ETCD_METHOD_ROLE_GRANT_PERMISSION,
+		VDI_ETCD_METHOD_ROLE_REVOKE_PERMISSION,
 		/* Streams that are not repeated below their users (E-211). */
-		VDI_ETCD_METHOD_RANGE_STREAM, VDI_ETCD_METHOD_WATCH,
+		VDI_ETCD_METHOD_RANGE_STREAM,
+		VDI_ETCD_METHOD_WATCH,
 	};
 	size_t count = 0;
 
@@ -126,7 +145,8 @@ static void e206_every_method_has_its_class(void **state)
 
 		for (size_t i = 0; i < VDI_ARRAY_SIZE(once); i++)
 			is_once |= once[i] == (enum vdi_etcd_method) method;
-		assert_int_equal(vdi_etcd_methods[method].repeat, is_once ? VDI_ETCD_ONCE : VDI_ETCD_REPEATABLE);
+		assert_int_equal(vdi_etcd_methods[method].repeat,
+				 is_once ? VDI_ETCD_ONCE : VDI_ETCD_REPEATABLE);
 		count += is_once;
 	}
 	assert_int_equal(count, VDI_ARRAY_SIZE(once));
@@ -135,12 +155,13 @@ static void e206_every_method_has_its_class(void **state)
 static void e207_a_typed_error_of_another_code_stops(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { 0 };
+	struct etcd_result	   result = { 0 };
 
 	etcd_client_fixture_start(&fixture, 5);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	/* The message says Compacted, whatever the code. */
-	rpc_script_end(rpc_script_expect_call(fixture.script, RANGE), VDI_RPC_UNAVAILABLE, "etcdserver: mvcc: required revision has been compacted");
+	rpc_script_end(rpc_script_expect_call(fixture.script, RANGE), VDI_RPC_UNAVAILABLE,
+		       "etcdserver: mvcc: required revision has been compacted");
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_error(&result, VD_EXPIRED, "etcdserver: mvcc: required revision has been compacted");
 	assert_int_equal(result.error.code, VD_ETCD_COMPACTED);
@@ -151,8 +172,8 @@ static void e207_a_typed_error_of_another_code_stops(void **state)
 static int64_t elapsed_over_attempts(size_t endpoints, unsigned attempts)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { 0 };
-	int64_t		    start;
+	struct etcd_result	   result = { 0 };
+	int64_t			   start;
 
 	etcd_client_fixture_init(&fixture, 6 + endpoints, endpoints);
 	fixture.options.attempts_max = attempts;
@@ -175,7 +196,8 @@ static void e201_e208_waits_between_attempts(void **state)
 	int64_t	      three = elapsed_over_attempts(3, 100);
 	int64_t	      five = elapsed_over_attempts(5, 100);
 
-	/* Attempts 1..99: with one endpoint each waits, with three every second, with five every third; 10 % up or down. */
+	/* Attempts 1..99: with one endpoint each waits, with three every second, with five every third; 10 %
+	 * up or down. */
 	assert_in_range(one, 99 * wait * 9 / 10, 99 * wait * 11 / 10);
 	assert_true(one % wait != 0);
 	assert_in_range(three, 49 * wait * 9 / 10, 49 * wait * 11 / 10);
@@ -187,13 +209,14 @@ static void e201_e208_waits_between_attempts(void **state)
 static void e208_canceled_by_the_server_is_repeated_for_reads_only(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  read = { 0 };
-	struct etcd_result  write = { 0 };
+	struct etcd_result	   read = { 0 };
+	struct etcd_result	   write = { 0 };
 
 	etcd_client_fixture_start(&fixture, 9);
 	assert_status(etcd_start_range(&fixture, NULL, &read), VD_OK);
 	rpc_script_end(rpc_script_expect_call(fixture.script, RANGE), VDI_RPC_CANCELED, "shutting down");
-	rpc_script_end(rpc_script_expect_call(fixture.script, RANGE), VDI_RPC_DEADLINE_EXCEEDED, "context deadline exceeded");
+	rpc_script_end(rpc_script_expect_call(fixture.script, RANGE), VDI_RPC_DEADLINE_EXCEEDED,
+		       "context deadline exceeded");
 	rpc_script_answer(rpc_script_expect_call(fixture.script, RANGE), etcd_header_answer(2));
 	etcd_expect_calls(&fixture, &read, 1);
 	assert_etcd_ok(&read);
@@ -205,9 +228,11 @@ static void e208_canceled_by_the_server_is_repeated_for_reads_only(void **state)
 	assert_true(write.error.maybe_applied);
 	write = (struct etcd_result) { 0 };
 	assert_status(etcd_start_put(&fixture, NULL, &write), VD_OK);
-	rpc_script_end(rpc_script_expect_call(fixture.script, PUT), VDI_RPC_DEADLINE_EXCEEDED, "context deadline exceeded");
+	rpc_script_end(rpc_script_expect_call(fixture.script, PUT), VDI_RPC_DEADLINE_EXCEEDED,
+		       "context deadline exceeded");
 	etcd_expect_calls(&fixture, &write, 1);
-	assert_etcd_error(&write, VD_TIMEOUT, "rpc error: code = DeadlineExceeded desc = context deadline exceeded");
+	assert_etcd_error(&write, VD_TIMEOUT,
+			  "rpc error: code = DeadlineExceeded desc = context deadline exceeded");
 	assert_true(write.error.maybe_applied);
 	vdi_sim_advance(fixture.env, VD_SECONDS(10));
 	assert_null(rpc_script_take_call(fixture.script, PUT));
@@ -217,12 +242,13 @@ static void e208_canceled_by_the_server_is_repeated_for_reads_only(void **state)
 static void e208_a_learner_is_left_for_another_member(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  alone = { 0 };
-	struct etcd_result  among = { 0 };
+	struct etcd_result	   alone = { 0 };
+	struct etcd_result	   among = { 0 };
 
 	etcd_client_fixture_start(&fixture, 10);
 	assert_status(etcd_start_put(&fixture, NULL, &alone), VD_OK);
-	rpc_script_end(rpc_script_expect_call(fixture.script, PUT), VDI_RPC_FAILED_PRECONDITION, "etcdserver: rpc not supported for learner");
+	rpc_script_end(rpc_script_expect_call(fixture.script, PUT), VDI_RPC_FAILED_PRECONDITION,
+		       "etcdserver: rpc not supported for learner");
 	etcd_expect_calls(&fixture, &alone, 1);
 	assert_etcd_error(&alone, VD_UNSUPPORTED, "etcdserver: rpc not supported for learner");
 	assert_false(alone.error.maybe_applied);
@@ -231,7 +257,8 @@ static void e208_a_learner_is_left_for_another_member(void **state)
 	etcd_client_fixture_init(&fixture, 11, 2);
 	etcd_client_fixture_open(&fixture);
 	assert_status(etcd_start_put(&fixture, NULL, &among), VD_OK);
-	rpc_script_end(rpc_script_expect_call(fixture.script, PUT), VDI_RPC_FAILED_PRECONDITION, "etcdserver: rpc not supported for learner");
+	rpc_script_end(rpc_script_expect_call(fixture.script, PUT), VDI_RPC_FAILED_PRECONDITION,
+		       "etcdserver: rpc not supported for learner");
 	rpc_script_answer(rpc_script_expect_call(fixture.script, PUT), etcd_header_answer(2));
 	etcd_expect_calls(&fixture, &among, 1);
 	assert_etcd_ok(&among);
@@ -280,8 +307,8 @@ static void maybe_applied_says_what_is_known(void **state)
 static void an_answer_that_cannot_be_read(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  write = { 0 };
-	struct etcd_result  read = { 0 };
+	struct etcd_result	   write = { 0 };
+	struct etcd_result	   read = { 0 };
 
 	etcd_client_fixture_start(&fixture, 13);
 	assert_status(etcd_start_put(&fixture, NULL, &write), VD_OK);
@@ -303,19 +330,20 @@ static void an_answer_that_cannot_be_read(void **state)
 
 static void e210_timeouts(void **state)
 {
-	const struct vd_etcd_call call = { .timeout = VD_SECONDS(3) };
-	struct etcd_client_fixture	  fixture;
-	struct etcd_result	  silent = { .env = NULL };
-	struct etcd_result	  down = { 0 };
-	struct etcd_result	  refused = { 0 };
-	int64_t			  start;
+	const struct vd_etcd_call  call = { .timeout = VD_SECONDS(3) };
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   silent = { .env = NULL };
+	struct etcd_result	   down = { 0 };
+	struct etcd_result	   refused = { 0 };
+	int64_t			   start;
 
 	etcd_client_fixture_start(&fixture, 14);
 	/* Nobody answers. */
 	silent.env = fixture.env;
 	start = vd_env_now(fixture.env).ns;
 	assert_status(etcd_start_range(&fixture, &call, &silent), VD_OK);
-	assert_int_equal(rpc_script_call_timeout(rpc_script_expect_call(fixture.script, RANGE)).ns, VD_SECONDS(3).ns);
+	assert_int_equal(rpc_script_call_timeout(rpc_script_expect_call(fixture.script, RANGE)).ns,
+			 VD_SECONDS(3).ns);
 	etcd_expect_calls(&fixture, &silent, 1);
 	assert_etcd_error(&silent, VD_TIMEOUT, "context deadline exceeded");
 	assert_in_range(silent.at_ns - start, VD_SECONDS(3).ns, VD_SECONDS(3).ns + VD_MS(1).ns);
@@ -329,7 +357,8 @@ static void e210_timeouts(void **state)
 	rpc_script_set_up(fixture.script, 0, true);
 	/* The time runs out between two attempts. */
 	rpc_script_refuse(fixture.script, RANGE, 100000, VDI_RPC_UNAVAILABLE, "down");
-	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .timeout = VD_MS(60) }, &refused), VD_OK);
+	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .timeout = VD_MS(60) }, &refused),
+		      VD_OK);
 	etcd_expect_calls(&fixture, &refused, 1);
 	assert_status(refused.error.error.code, VD_TIMEOUT);
 	etcd_client_fixture_fini(&fixture);
@@ -337,9 +366,9 @@ static void e210_timeouts(void **state)
 
 static void the_clients_timeout_is_the_default(void **state)
 {
-	struct etcd_client_fixture	fixture;
-	struct etcd_result	result = { 0 };
-	struct rpc_script_call *call;
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_init(&fixture, 15, 1);
 	fixture.options.call_timeout = VD_SECONDS(7);
@@ -354,9 +383,10 @@ static void the_clients_timeout_is_the_default(void **state)
 
 static void e140_metadata(void **state)
 {
-	static const struct vd_etcd_pair pairs[] = { { "x-one", { "1", 1 } }, { "y-bin", { "\0\xff", 2 } }, { "z3", { "3", 1 } }, { "z4", { "4", 1 } },
-						     { "z5", { "5", 1 } }, { "z6", { "6", 1 } } };
-	struct etcd_client_fixture		 fixture;
+	static const struct vd_etcd_pair pairs[] = { { "x-one", { "1", 1 } }, { "y-bin", { "\0\xff", 2 } },
+						     { "z3", { "3", 1 } },    { "z4", { "4", 1 } },
+						     { "z5", { "5", 1 } },    { "z6", { "6", 1 } } };
+	struct etcd_client_fixture	 fixture;
 	struct etcd_result		 result = { 0 };
 	struct rpc_script_call		*call;
 
@@ -366,7 +396,12 @@ static void e140_metadata(void **state)
 	assert_int_equal(rpc_script_call_metadata_count(call), 1);
 	assert_true(vd_bytes_equal(rpc_script_call_metadata(call, "client-api-version"), vd_bytes_of("3.7")));
 	rpc_script_answer(call, etcd_header_answer(1));
-	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .require_leader = true, .metadata = pairs, .metadata_count = 6 }, &result), VD_OK);
+	assert_status(etcd_start_range(&fixture,
+				       &(struct vd_etcd_call) { .require_leader = true,
+								.metadata = pairs,
+								.metadata_count = 6 },
+				       &result),
+		      VD_OK);
 	call = rpc_script_expect_call(fixture.script, RANGE);
 	assert_int_equal(rpc_script_call_metadata_count(call), 8);
 	assert_true(vd_bytes_equal(rpc_script_call_metadata(call, "hasleader"), vd_bytes_of("true")));
@@ -380,17 +415,25 @@ static void e140_metadata(void **state)
 
 static void bad_metadata_and_bad_calls_are_refused(void **state)
 {
-	static const struct vd_etcd_pair bad[] = { { "Upper", { "1", 1 } }, { "", { "1", 1 } },	   { NULL, { "1", 1 } },      { "token", { "1", 1 } },
-						   { "a b", { "1", 1 } },   { "grpc-x", { "1", 1 } }, { "a", { "\n", 1 } }, { "a", { "\xff", 1 } } };
-	struct etcd_client_fixture		 fixture;
-	struct etcd_result		 result = { 0 };
+	static const struct vd_etcd_pair   bad[] = { { "Upper", { "1", 1 } }, { "", { "1", 1 } },
+						     { NULL, { "1", 1 } },    { "token", { "1", 1 } },
+						     { "a b", { "1", 1 } },   { "grpc-x", { "1", 1 } },
+						     { "a", { "\n", 1 } },    { "a", { "\xff", 1 } } };
+	struct etcd_client_fixture	   fixture;
+	struct etcd_result		   result = { 0 };
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
 
 	etcd_client_fixture_start(&fixture, 17);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(bad); i++)
-		assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .metadata = &bad[i], .metadata_count = 1 }, &result), VD_INVALID_ARGUMENT);
-	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .timeout = { -1 } }, &result), VD_INVALID_ARGUMENT);
-	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e9:2379" }, &result), VD_INVALID_ARGUMENT);
+		assert_status(
+			etcd_start_range(&fixture,
+					 &(struct vd_etcd_call) { .metadata = &bad[i], .metadata_count = 1 },
+					 &result),
+			VD_INVALID_ARGUMENT);
+	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .timeout = { -1 } }, &result),
+		      VD_INVALID_ARGUMENT);
+	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e9:2379" }, &result),
+		      VD_INVALID_ARGUMENT);
 	assert_status(vd_etcd_range(fixture.client, NULL, &request, NULL, NULL), VD_INVALID_ARGUMENT);
 	vdi_sim_run_until_idle(fixture.env);
 	assert_int_equal(result.calls, 0);
@@ -401,8 +444,8 @@ static void bad_metadata_and_bad_calls_are_refused(void **state)
 static void e205_round_robin_and_one_endpoint(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { 0 };
-	unsigned	    seen[3] = { 0 };
+	struct etcd_result	   result = { 0 };
+	unsigned		   seen[3] = { 0 };
 
 	etcd_client_fixture_init(&fixture, 18, 3);
 	etcd_client_fixture_open(&fixture);
@@ -420,7 +463,9 @@ static void e205_round_robin_and_one_endpoint(void **state)
 	for (int i = 0; i < 3; i++) {
 		struct rpc_script_call *call;
 
-		assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e2:2379" }, &result), VD_OK);
+		assert_status(
+			etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e2:2379" }, &result),
+			VD_OK);
 		call = rpc_script_expect_call(fixture.script, RANGE);
 		assert_int_equal(rpc_script_call_endpoint(call), 1);
 		rpc_script_answer(call, etcd_header_answer(1));
@@ -442,14 +487,17 @@ static void places_are_used_again_under_other_ids(void **state)
 		memset(results, 0, sizeof results);
 		memcpy(old, ids, sizeof ids);
 		for (int i = 0; i < 6; i++)
-			assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .ret_id = &ids[i] }, &results[i]), VD_OK);
+			assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .ret_id = &ids[i] },
+						       &results[i]),
+				      VD_OK);
 		for (int i = 0; i < 6; i++)
 			for (int k = 0; k < 6; k++)
 				assert_true((i == k || ids[i] != ids[k]) && (round == 0 || ids[i] != old[k]));
 		for (int k = 0; k < 6 && round; k++)
 			vd_etcd_cancel(fixture.client, old[k]); /* nobody's */
 		for (int i = 0; i < 6; i++)
-			rpc_script_answer(rpc_script_expect_call(fixture.script, RANGE), etcd_header_answer(100 + i));
+			rpc_script_answer(rpc_script_expect_call(fixture.script, RANGE),
+					  etcd_header_answer(100 + i));
 		vdi_sim_run_until_idle(fixture.env);
 		for (int i = 0; i < 6; i++) {
 			assert_int_equal(results[i].calls, 1);
@@ -469,14 +517,14 @@ struct hasty {
 	unsigned	      calls;
 };
 
-static vd_status hasty_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request, vdi_rpc_done_fn done, void *arg,
-			    struct vdi_rpc_call **ret_call)
+static vd_status hasty_call(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
+			    vdi_rpc_done_fn done, void *arg, struct vdi_rpc_call **ret_call)
 {
-	struct hasty		 *hasty = (struct hasty *) client;
-	struct vdi_rpc_message	  message = { .bytes = etcd_header_answer(hasty->calls) };
-	const struct vdi_rpc_end  good = { .message = "", .endpoint = "h" };
-	const struct vdi_rpc_end  bad = { .code = VDI_RPC_UNAVAILABLE, .message = "not yet", .endpoint = "h" };
-	bool			  is_first = hasty->calls++ % 2 == 0;
+	struct hasty		*hasty = (struct hasty *) client;
+	struct vdi_rpc_message	 message = { .bytes = etcd_header_answer(hasty->calls) };
+	const struct vdi_rpc_end good = { .message = "", .endpoint = "h" };
+	const struct vdi_rpc_end bad = { .code = VDI_RPC_UNAVAILABLE, .message = "not yet", .endpoint = "h" };
+	bool			 is_first = hasty->calls++ % 2 == 0;
 
 	done(arg, is_first ? &bad : &good, &message);
 	if (is_first) { /* the test's own thread; the second attempt is the actor's */
@@ -498,7 +546,8 @@ static size_t hasty_endpoint_count(struct vdi_rpc_client *client)
 	return 1;
 }
 
-static bool hasty_endpoint_state(struct vdi_rpc_client *client, size_t index, struct vdi_rpc_endpoint_state *ret_state)
+static bool hasty_endpoint_state(struct vdi_rpc_client *client, size_t index,
+				 struct vdi_rpc_endpoint_state *ret_state)
 {
 	return false;
 }
@@ -510,8 +559,11 @@ static void hasty_close(struct vdi_rpc_client *client, void (*done)(void *arg), 
 
 static void an_answer_that_is_faster_than_the_start(void **state)
 {
-	static const struct vdi_rpc_client_ops ops = { .call = hasty_call, .call_cancel = hasty_call_cancel, .endpoint_count = hasty_endpoint_count,
-						       .endpoint_state = hasty_endpoint_state, .close = hasty_close };
+	static const struct vdi_rpc_client_ops ops = { .call = hasty_call,
+						       .call_cancel = hasty_call_cancel,
+						       .endpoint_count = hasty_endpoint_count,
+						       .endpoint_state = hasty_endpoint_state,
+						       .close = hasty_close };
 	struct hasty			       hasty = { .client.ops = &ops };
 	struct etcd_client_fixture	       fixture = { .live = vdi_alloc_live() };
 	static const char *const	       endpoints[] = { "h" };
@@ -524,9 +576,11 @@ static void an_answer_that_is_faster_than_the_start(void **state)
 	fixture.options = defaults;
 	fixture.options.endpoints = endpoints;
 	fixture.options.endpoint_count = 1;
-	assert_status(vdi_etcd_new(fixture.env, &fixture.options, &hasty.client, &fixture.client, NULL), VD_OK);
+	assert_status(vdi_etcd_new(fixture.env, &fixture.options, &hasty.client, &fixture.client, NULL),
+		      VD_OK);
 	for (unsigned i = 1; i <= 5; i++) {
-		assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .ret_id = &id }, &result), VD_OK);
+		assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .ret_id = &id }, &result),
+			      VD_OK);
 		assert_int_equal(result.calls, i); /* told, and gone, before the start has returned */
 		assert_etcd_ok(&result);
 		vd_etcd_cancel(fixture.client, id);
@@ -549,7 +603,8 @@ static void cancel_at_any_moment(void **state)
 		uint64_t		id = 0;
 		struct rpc_script_call *call;
 
-		assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .ret_id = &id }, &result), VD_OK);
+		assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .ret_id = &id }, &result),
+			      VD_OK);
 		assert_true(id != 0);
 		for (unsigned i = 0; i < steps; i++) {
 			(void) vdi_sim_step(fixture.env);
@@ -576,8 +631,8 @@ static void cancel_at_any_moment(void **state)
 static void cancel_while_it_waits_for_the_next_attempt(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { 0 };
-	uint64_t	    id = 0;
+	struct etcd_result	   result = { 0 };
+	uint64_t		   id = 0;
 
 	etcd_client_fixture_start(&fixture, 20);
 	rpc_script_refuse(fixture.script, RANGE, 1000, VDI_RPC_UNAVAILABLE, "down");
@@ -596,14 +651,16 @@ static void close_at_any_moment(void **state)
 {
 	for (unsigned steps = 0; steps < 30; steps++) {
 		struct etcd_client_fixture fixture;
-		struct etcd_result  results[4] = { { 0 } };
+		struct etcd_result	   results[4] = { { 0 } };
 
 		etcd_client_fixture_init(&fixture, 100 + steps, 2);
 		etcd_client_fixture_open(&fixture);
 		rpc_script_set_delay(fixture.script, VD_MS(1));
 		rpc_script_refuse(fixture.script, RANGE, 2, VDI_RPC_UNAVAILABLE, "down");
 		for (int i = 0; i < 4; i++)
-			assert_status((i % 2 ? etcd_start_put : etcd_start_range)(&fixture, NULL, &results[i]), VD_OK);
+			assert_status(
+				(i % 2 ? etcd_start_put : etcd_start_range)(&fixture, NULL, &results[i]),
+				VD_OK);
 		for (unsigned i = 0; i < steps; i++) {
 			struct rpc_script_call *call = rpc_script_take_call(fixture.script, NULL);
 
@@ -623,9 +680,10 @@ static void close_at_any_moment(void **state)
 }
 
 static struct etcd_client_fixture *fixture_in_callback;
-static struct etcd_result   result_in_callback;
+static struct etcd_result	   result_in_callback;
 
-static void start_after_close(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+static void start_after_close(void *arg, const struct vd_etcd_error *error,
+			      const struct vd_etcd_header *header, const struct vd_range_result *result)
 {
 	etcd_note_range(arg, error, header, result);
 	/* A closing client takes no more calls, also inside a callback. */
@@ -635,7 +693,7 @@ static void start_after_close(void *arg, const struct vd_etcd_error *error, cons
 static void a_closing_client_takes_no_calls(void **state)
 {
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
-	struct etcd_client_fixture		   fixture;
+	struct etcd_client_fixture	   fixture;
 	struct etcd_result		   result = { 0 };
 
 	etcd_client_fixture_start(&fixture, 21);
@@ -654,7 +712,8 @@ static void set_closed(void *arg)
 	is_closed = true;
 }
 
-static void close_inside(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+static void close_inside(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+			 const struct vd_range_result *result)
 {
 	etcd_note_range(arg, error, header, result);
 	vd_etcd_close(fixture_in_callback->client, set_closed, NULL);
@@ -664,7 +723,7 @@ static void close_inside(void *arg, const struct vd_etcd_error *error, const str
 static void close_inside_a_callback(void **state)
 {
 	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k") } };
-	struct etcd_client_fixture		   fixture;
+	struct etcd_client_fixture	   fixture;
 	struct etcd_result		   result = { 0 };
 	struct etcd_result		   other = { 0 };
 
@@ -687,14 +746,16 @@ static void torture_calls(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
 		struct etcd_client_fixture fixture;
-		struct etcd_result  result = { 0 };
-		bool		    has_failed;
-		vd_status	    status;
+		struct etcd_result	   result = { 0 };
+		bool			   has_failed;
+		vd_status		   status;
 
 		etcd_client_fixture_start(&fixture, 23);
 		rpc_script_refuse(fixture.script, RANGE, 1, VDI_RPC_UNAVAILABLE, "down");
 		vdi_alloc_fail_nth(nth, 1);
-		status = etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e1:2379", .timeout = VD_SECONDS(5) }, &result);
+		status = etcd_start_range(
+			&fixture, &(struct vd_etcd_call) { .endpoint = "e1:2379", .timeout = VD_SECONDS(5) },
+			&result);
 		if (status == VD_OK) {
 			struct rpc_script_call *call;
 

@@ -10,11 +10,12 @@
 static void refused(const struct vd_etcd_options *options, const char *message)
 {
 	struct etcd_client_fixture fixture;
-	struct vd_etcd	   *client = NULL;
-	struct vd_error	    error = { 0 };
+	struct vd_etcd		  *client = NULL;
+	struct vd_error		   error = { 0 };
 
 	etcd_client_fixture_init(&fixture, 1, 1);
-	assert_status(vdi_etcd_new(fixture.env, options, rpc_script_client(fixture.script), &client, &error), VD_INVALID_ARGUMENT);
+	assert_status(vdi_etcd_new(fixture.env, options, rpc_script_client(fixture.script), &client, &error),
+		      VD_INVALID_ARGUMENT);
 	assert_status(error.code, VD_INVALID_ARGUMENT);
 	assert_string_equal(error.message, message);
 	assert_null(client);
@@ -67,8 +68,8 @@ static void e201_e202_options_are_checked(void **state)
 static void e202_opening_does_not_wait_for_the_network(void **state)
 {
 	struct etcd_client_fixture fixture;
-	bool		    is_ready = true;
-	char		    text[64];
+	bool			   is_ready = true;
+	char			   text[64];
 
 	etcd_client_fixture_init(&fixture, 2, 2);
 	rpc_script_set_up(fixture.script, 0, false);
@@ -85,7 +86,7 @@ static void e202_opening_does_not_wait_for_the_network(void **state)
 static void e201_wait_for_ready(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { 0 };
+	struct etcd_result	   result = { 0 };
 
 	etcd_client_fixture_init(&fixture, 3, 2);
 	rpc_script_set_up(fixture.script, 0, false);
@@ -103,11 +104,11 @@ static void e201_wait_for_ready(void **state)
 
 static void e205_endpoints_are_replaced(void **state)
 {
-	static const char *const next[] = { "n1:2379", "n2:2379", "n3:2379" };
-	static const char *const none[] = { "" };
-	struct etcd_client_fixture	 fixture;
-	struct etcd_result	 result = { 0 };
-	struct vd_error		 error;
+	static const char *const   next[] = { "n1:2379", "n2:2379", "n3:2379" };
+	static const char *const   none[] = { "" };
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct vd_error		   error;
 
 	etcd_client_fixture_start(&fixture, 4);
 	assert_status(vd_etcd_set_endpoints(fixture.client, next, 0, &error), VD_INVALID_ARGUMENT);
@@ -117,21 +118,24 @@ static void e205_endpoints_are_replaced(void **state)
 	assert_status(vd_etcd_set_endpoints(fixture.client, next, 3, &error), VD_OK);
 	assert_int_equal(vd_etcd_endpoint_count(fixture.client), 3);
 	/* Names are looked up in the new list. */
-	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e1:2379" }, &result), VD_INVALID_ARGUMENT);
-	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "n3:2379" }, &result), VD_OK);
+	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e1:2379" }, &result),
+		      VD_INVALID_ARGUMENT);
+	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "n3:2379" }, &result),
+		      VD_OK);
 	assert_int_equal(rpc_script_call_endpoint(rpc_script_expect_call(fixture.script, RANGE)), 2);
 	etcd_client_fixture_fini(&fixture);
 }
 
 static void a_call_whose_endpoint_was_taken_out(void **state)
 {
-	static const char *const next[] = { "n1:2379" };
-	struct etcd_client_fixture	 fixture;
-	struct etcd_result	 result = { 0 };
+	static const char *const   next[] = { "n1:2379" };
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
 
 	etcd_client_fixture_start(&fixture, 5);
 	rpc_script_refuse(fixture.script, RANGE, 1, VDI_RPC_UNAVAILABLE, "down");
-	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e1:2379" }, &result), VD_OK);
+	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .endpoint = "e1:2379" }, &result),
+		      VD_OK);
 	vdi_sim_run_until_idle(fixture.env);
 	assert_status(vd_etcd_set_endpoints(fixture.client, next, 1, NULL), VD_OK);
 	etcd_expect_calls(&fixture, &result, 1);
@@ -143,14 +147,15 @@ static void torture_open(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
 		struct etcd_client_fixture fixture;
-		struct vd_error	    error = { 0 };
-		vd_status	    status;
+		struct vd_error		   error = { 0 };
+		vd_status		   status;
 
 		etcd_client_fixture_init(&fixture, 6, 3);
 		fixture.options.user = "u";
 		fixture.options.password = "p";
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_etcd_new(fixture.env, &fixture.options, rpc_script_client(fixture.script), &fixture.client, &error);
+		status = vdi_etcd_new(fixture.env, &fixture.options, rpc_script_client(fixture.script),
+				      &fixture.client, &error);
 		vdi_alloc_fail_nth(0, 0);
 		if (status != VD_OK) {
 			assert_status(status, VD_NOMEM);
@@ -202,8 +207,8 @@ static void set_closed(void *arg)
 
 static void parts_are_made_once_and_closed_first(void **state)
 {
-	struct etcd_client_fixture   fixture;
-	struct vdi_etcd_part *part = NULL;
+	struct etcd_client_fixture fixture;
+	struct vdi_etcd_part	  *part = NULL;
 
 	makes = 0;
 	is_closed = false;
@@ -229,8 +234,8 @@ static void parts_are_made_once_and_closed_first(void **state)
 static void e201_jitter_is_within_a_tenth(void **state)
 {
 	struct etcd_client_fixture fixture;
-	bool		    is_below = false;
-	bool		    is_above = false;
+	bool			   is_below = false;
+	bool			   is_above = false;
 
 	etcd_client_fixture_start(&fixture, 8);
 	for (int i = 0; i < 200; i++) {
@@ -274,7 +279,9 @@ static void e205_many_calls_at_once(void **state)
 
 	etcd_client_fixture_start(&fixture, 9);
 	for (unsigned i = 0; i < many; i++)
-		assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .timeout = VD_SECONDS(1) }, &result), VD_OK);
+		assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .timeout = VD_SECONDS(1) },
+					       &result),
+			      VD_OK);
 	vdi_sim_run_until_idle(fixture.env);
 	assert_int_equal(rpc_script_call_count(fixture.script), many);
 	assert_int_equal(result.calls, 0);

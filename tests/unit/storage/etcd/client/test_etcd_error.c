@@ -4,8 +4,10 @@
 
 static struct vd_etcd_error of(int code, const char *message, bool local, enum vdi_etcd_context context)
 {
-	const struct vdi_rpc_end end = { .code = code, .message = message, .endpoint = "a:1", .local = local };
-	struct vd_etcd_error	 error;
+	const struct vdi_rpc_end end = {
+		.code = code, .message = message, .endpoint = "a:1", .local = local
+	};
+	struct vd_etcd_error error;
 
 	vdi_etcd_error_of_end(&end, context, &error);
 	return error;
@@ -27,9 +29,11 @@ static void e130_e132_known_by_message_never_by_code(void **state)
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
 		struct vd_etcd_error right = of(rows[i].grpc, rows[i].message, false, VDI_ETCD_CONTEXT_ALIVE);
-		struct vd_etcd_error wrong = of(VDI_RPC_UNKNOWN, rows[i].message, false, VDI_ETCD_CONTEXT_ALIVE);
+		struct vd_etcd_error wrong =
+			of(VDI_RPC_UNKNOWN, rows[i].message, false, VDI_ETCD_CONTEXT_ALIVE);
 
-		assert_int_equal(vdi_etcd_code_of(rows[i].message), rows[i].known ? rows[i].code : VD_ETCD_OTHER);
+		assert_int_equal(vdi_etcd_code_of(rows[i].message),
+				 rows[i].known ? rows[i].code : VD_ETCD_OTHER);
 		assert_int_equal(vdi_etcd_code_grpc(rows[i].code), rows[i].grpc);
 		assert_status(vdi_etcd_code_status(rows[i].code), rows[i].status);
 		assert_int_equal(right.grpc_code, rows[i].grpc);
@@ -46,28 +50,36 @@ static void e130_e132_known_by_message_never_by_code(void **state)
 		}
 	}
 	/* Not by a part of it, nor with more. */
-	assert_int_equal(vdi_etcd_code_of("etcdserver: mvcc: required revision has been compacted."), VD_ETCD_OTHER);
+	assert_int_equal(vdi_etcd_code_of("etcdserver: mvcc: required revision has been compacted."),
+			 VD_ETCD_OTHER);
 	assert_int_equal(vdi_etcd_code_of("etcdserver: no"), VD_ETCD_OTHER);
 }
 
 static void e131_e132_an_unknown_status_keeps_its_text(void **state)
 {
-	struct vd_etcd_error error = of(VDI_RPC_UNKNOWN, "not a primary lessor", false, VDI_ETCD_CONTEXT_ALIVE);
+	struct vd_etcd_error error =
+		of(VDI_RPC_UNKNOWN, "not a primary lessor", false, VDI_ETCD_CONTEXT_ALIVE);
 
 	assert_string_equal(error.error.message, "rpc error: code = Unknown desc = not a primary lessor");
 	assert_status(error.error.code, VD_INTERNAL);
 	error = of(VDI_RPC_DEADLINE_EXCEEDED, "context deadline exceeded", false, VDI_ETCD_CONTEXT_ALIVE);
-	assert_string_equal(error.error.message, "rpc error: code = DeadlineExceeded desc = context deadline exceeded");
+	assert_string_equal(error.error.message,
+			    "rpc error: code = DeadlineExceeded desc = context deadline exceeded");
 	assert_status(error.error.code, VD_TIMEOUT);
 	error = of(99, "new", false, VDI_ETCD_CONTEXT_ALIVE);
 	assert_string_equal(error.error.message, "rpc error: code = Unknown desc = new");
 	assert_int_equal(error.grpc_code, 99);
-	assert_status(of(VDI_RPC_UNIMPLEMENTED, "unknown method", false, VDI_ETCD_CONTEXT_ALIVE).error.code, VD_UNSUPPORTED);
-	assert_status(of(VDI_RPC_UNAVAILABLE, "connection refused", false, VDI_ETCD_CONTEXT_ALIVE).error.code, VD_UNAVAILABLE);
-	assert_status(of(VDI_RPC_UNAUTHENTICATED, "who?", false, VDI_ETCD_CONTEXT_ALIVE).error.code, VD_FORBIDDEN);
+	assert_status(of(VDI_RPC_UNIMPLEMENTED, "unknown method", false, VDI_ETCD_CONTEXT_ALIVE).error.code,
+		      VD_UNSUPPORTED);
+	assert_status(of(VDI_RPC_UNAVAILABLE, "connection refused", false, VDI_ETCD_CONTEXT_ALIVE).error.code,
+		      VD_UNAVAILABLE);
+	assert_status(of(VDI_RPC_UNAUTHENTICATED, "who?", false, VDI_ETCD_CONTEXT_ALIVE).error.code,
+		      VD_FORBIDDEN);
 	assert_status(of(VDI_RPC_DATA_LOSS, "bits", false, VDI_ETCD_CONTEXT_ALIVE).error.code, VD_CORRUPT);
-	assert_status(of(VDI_RPC_NOT_FOUND, "unknown service", false, VDI_ETCD_CONTEXT_ALIVE).error.code, VD_NOT_FOUND);
-	assert_status(of(VDI_RPC_FAILED_PRECONDITION, "no", false, VDI_ETCD_CONTEXT_ALIVE).error.code, VD_PRECONDITION);
+	assert_status(of(VDI_RPC_NOT_FOUND, "unknown service", false, VDI_ETCD_CONTEXT_ALIVE).error.code,
+		      VD_NOT_FOUND);
+	assert_status(of(VDI_RPC_FAILED_PRECONDITION, "no", false, VDI_ETCD_CONTEXT_ALIVE).error.code,
+		      VD_PRECONDITION);
 }
 
 static void e133_reasons_of_a_watch(void **state)
@@ -80,17 +92,22 @@ static void e133_reasons_of_a_watch(void **state)
 	} rows[] = {
 		{ "etcdserver: mvcc: required revision has been compacted", VD_ETCD_COMPACTED, VD_EXPIRED,
 		  "etcdserver: mvcc: required revision has been compacted" },
-		{ "mvcc: watcher range is empty", VD_ETCD_OTHER, VD_CANCELED, "rpc error: code = FailedPrecondition desc = mvcc: watcher range is empty" },
-		{ "rpc error: code = PermissionDenied desc = etcdserver: permission denied", VD_ETCD_PERMISSION_DENIED, VD_FORBIDDEN,
+		{ "mvcc: watcher range is empty", VD_ETCD_OTHER, VD_CANCELED,
+		  "rpc error: code = FailedPrecondition desc = mvcc: watcher range is empty" },
+		{ "rpc error: code = PermissionDenied desc = etcdserver: permission denied",
+		  VD_ETCD_PERMISSION_DENIED, VD_FORBIDDEN, "etcdserver: permission denied" },
+		{ "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token",
+		  VD_ETCD_INVALID_AUTH_TOKEN, VD_FORBIDDEN, "etcdserver: invalid auth token" },
+		{ "watch: code = PermissionDenied desc = etcdserver: permission denied", VD_ETCD_OTHER,
+		  VD_CANCELED,
+		  "rpc error: code = FailedPrecondition desc = watch: code = PermissionDenied desc = "
 		  "etcdserver: permission denied" },
-		{ "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token", VD_ETCD_INVALID_AUTH_TOKEN, VD_FORBIDDEN,
-		  "etcdserver: invalid auth token" },
-		{ "watch: code = PermissionDenied desc = etcdserver: permission denied", VD_ETCD_OTHER, VD_CANCELED,
-		  "rpc error: code = FailedPrecondition desc = watch: code = PermissionDenied desc = etcdserver: permission denied" },
 		{ "rpc error: code = PermissionDenied desc = ", VD_ETCD_OTHER, VD_CANCELED,
 		  "rpc error: code = FailedPrecondition desc = rpc error: code = PermissionDenied desc = " },
-		{ "rpc error: code = Unknown", VD_ETCD_OTHER, VD_CANCELED, "rpc error: code = FailedPrecondition desc = rpc error: code = Unknown" },
-		{ "rpc error: code = InvalidArgument desc = etcdserver: user name is empty", VD_ETCD_USER_EMPTY, VD_FORBIDDEN, "etcdserver: user name is empty" },
+		{ "rpc error: code = Unknown", VD_ETCD_OTHER, VD_CANCELED,
+		  "rpc error: code = FailedPrecondition desc = rpc error: code = Unknown" },
+		{ "rpc error: code = InvalidArgument desc = etcdserver: user name is empty",
+		  VD_ETCD_USER_EMPTY, VD_FORBIDDEN, "etcdserver: user name is empty" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -105,35 +122,60 @@ static void e133_reasons_of_a_watch(void **state)
 
 static void e134_size_limits(void **state)
 {
-	assert_status(of(VDI_RPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (2200011 vs. 2097152)", false, VDI_ETCD_CONTEXT_ALIVE).error.code,
+	assert_status(of(VDI_RPC_RESOURCE_EXHAUSTED,
+			 "grpc: received message larger than max (2200011 vs. 2097152)", false,
+			 VDI_ETCD_CONTEXT_ALIVE)
+			      .error.code,
 		      VD_TOO_BIG);
-	assert_status(of(VDI_RPC_RESOURCE_EXHAUSTED, "Received message larger than max (5 vs. 4)", false, VDI_ETCD_CONTEXT_ALIVE).error.code, VD_TOO_BIG);
-	assert_status(of(VDI_RPC_RESOURCE_EXHAUSTED, "trying to send message larger than max (5 vs. 4)", true, VDI_ETCD_CONTEXT_ALIVE).error.code,
+	assert_status(of(VDI_RPC_RESOURCE_EXHAUSTED, "Received message larger than max (5 vs. 4)", false,
+			 VDI_ETCD_CONTEXT_ALIVE)
+			      .error.code,
 		      VD_TOO_BIG);
-	assert_status(of(VDI_RPC_RESOURCE_EXHAUSTED, "quota", false, VDI_ETCD_CONTEXT_ALIVE).error.code, VD_FULL);
-	assert_status(of(VDI_RPC_RESOURCE_EXHAUSTED, VDI_ETCD_NO_MEMORY_TEXT, true, VDI_ETCD_CONTEXT_ALIVE).error.code, VD_NOMEM);
+	assert_status(of(VDI_RPC_RESOURCE_EXHAUSTED, "trying to send message larger than max (5 vs. 4)", true,
+			 VDI_ETCD_CONTEXT_ALIVE)
+			      .error.code,
+		      VD_TOO_BIG);
+	assert_status(of(VDI_RPC_RESOURCE_EXHAUSTED, "quota", false, VDI_ETCD_CONTEXT_ALIVE).error.code,
+		      VD_FULL);
+	assert_status(of(VDI_RPC_RESOURCE_EXHAUSTED, VDI_ETCD_NO_MEMORY_TEXT, true, VDI_ETCD_CONTEXT_ALIVE)
+			      .error.code,
+		      VD_NOMEM);
 }
 
 static void e210_the_context_speaks_for_itself(void **state)
 {
-	assert_string_equal(of(VDI_RPC_DEADLINE_EXCEEDED, "Deadline Exceeded", true, VDI_ETCD_CONTEXT_TIMEOUT).error.message, "context deadline exceeded");
-	assert_status(of(VDI_RPC_CANCELED, "CANCELLED", true, VDI_ETCD_CONTEXT_TIMEOUT).error.code, VD_TIMEOUT);
-	assert_string_equal(of(VDI_RPC_CANCELED, "CANCELLED", true, VDI_ETCD_CONTEXT_CANCELED).error.message, "context canceled");
+	assert_string_equal(of(VDI_RPC_DEADLINE_EXCEEDED, "Deadline Exceeded", true, VDI_ETCD_CONTEXT_TIMEOUT)
+				    .error.message,
+			    "context deadline exceeded");
+	assert_status(of(VDI_RPC_CANCELED, "CANCELLED", true, VDI_ETCD_CONTEXT_TIMEOUT).error.code,
+		      VD_TIMEOUT);
+	assert_string_equal(of(VDI_RPC_CANCELED, "CANCELLED", true, VDI_ETCD_CONTEXT_CANCELED).error.message,
+			    "context canceled");
 	assert_status(of(VDI_RPC_CANCELED, "CANCELLED", true, VDI_ETCD_CONTEXT_CLOSED).error.code, VD_CLOSED);
 	/* A typed error wins, and so does any other code. */
-	assert_status(of(VDI_RPC_OUT_OF_RANGE, "etcdserver: mvcc: required revision has been compacted", false, VDI_ETCD_CONTEXT_TIMEOUT).error.code,
+	assert_status(of(VDI_RPC_OUT_OF_RANGE, "etcdserver: mvcc: required revision has been compacted",
+			 false, VDI_ETCD_CONTEXT_TIMEOUT)
+			      .error.code,
 		      VD_EXPIRED);
-	assert_status(of(VDI_RPC_UNAVAILABLE, "gone", false, VDI_ETCD_CONTEXT_CANCELED).error.code, VD_UNAVAILABLE);
+	assert_status(of(VDI_RPC_UNAVAILABLE, "gone", false, VDI_ETCD_CONTEXT_CANCELED).error.code,
+		      VD_UNAVAILABLE);
 }
 
 static void e212_connection_canceled(void **state)
 {
 	const struct vdi_rpc_end canceled = { .code = VDI_RPC_CANCELED, .message = "x", .endpoint = "" };
-	const struct vdi_rpc_end closing = { .code = VDI_RPC_UNAVAILABLE, .message = "transport is closing", .endpoint = "" };
-	const struct vdi_rpc_end client = { .code = VDI_RPC_UNKNOWN, .message = "a: grpc: the client connection is closing", .endpoint = "" };
-	const struct vdi_rpc_end other = { .code = VDI_RPC_UNAVAILABLE, .message = "transport is closing now", .endpoint = "" };
+	const struct vdi_rpc_end closing = { .code = VDI_RPC_UNAVAILABLE,
+					     .message = "transport is closing",
+					     .endpoint = "" };
+	const struct vdi_rpc_end client = { .code = VDI_RPC_UNKNOWN,
+					    .message = "a: grpc: the client connection is closing",
+					    .endpoint = "" };
+	const struct vdi_rpc_end other = { .code = VDI_RPC_UNAVAILABLE,
+					   .message = "transport is closing now",
+					   .endpoint = "" };
 
-	assert_true(vdi_etcd_is_connection_canceled(&canceled) && vdi_etcd_is_connection_canceled(&closing) && vdi_etcd_is_connection_canceled(&client));
+	assert_true(vdi_etcd_is_connection_canceled(&canceled) && vdi_etcd_is_connection_canceled(&closing) &&
+		    vdi_etcd_is_connection_canceled(&client));
 	assert_false(vdi_etcd_is_connection_canceled(&other));
 }
 
@@ -155,7 +197,9 @@ static void e254_e255_halt(void **state)
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		const struct vdi_rpc_end end = { .code = rows[i].code, .message = rows[i].message, .endpoint = "" };
+		const struct vdi_rpc_end end = { .code = rows[i].code,
+						 .message = rows[i].message,
+						 .endpoint = "" };
 
 		assert_int_equal(vdi_etcd_is_halt(&end), rows[i].is_halt);
 	}
@@ -163,9 +207,9 @@ static void e254_e255_halt(void **state)
 
 static void long_texts_are_cut(void **state)
 {
-	static char	    text[2000];
-	struct vdi_etcd_end copy;
-	struct vdi_rpc_end  end = { .code = VDI_RPC_UNKNOWN, .message = text, .endpoint = text };
+	static char	     text[2000];
+	struct vdi_etcd_end  copy;
+	struct vdi_rpc_end   end = { .code = VDI_RPC_UNKNOWN, .message = text, .endpoint = text };
 	struct vd_etcd_error error;
 
 	memset(text, 'x', sizeof text - 1);

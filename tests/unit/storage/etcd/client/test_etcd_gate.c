@@ -38,7 +38,7 @@ static void assert_token(struct rpc_script_call *call, const char *token)
 
 static void e168_a_token_is_fetched_before_the_first_call(void **state)
 {
-	struct etcd_client_fixture		   fixture;
+	struct etcd_client_fixture	   fixture;
 	struct etcd_result		   first = { 0 };
 	struct etcd_result		   second = { 0 };
 	struct etcd_result		   third = { 0 };
@@ -80,13 +80,14 @@ static void e168_a_token_is_fetched_before_the_first_call(void **state)
 
 static void e168_authentication_that_is_not_enabled(void **state)
 {
-	struct etcd_client_fixture	fixture;
-	struct etcd_result	result = { 0 };
-	struct rpc_script_call *call;
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct rpc_script_call	  *call;
 
 	start_with_user(&fixture, 2);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
-	rpc_script_end(rpc_script_expect_call(fixture.script, AUTHENTICATE), VDI_RPC_FAILED_PRECONDITION, "etcdserver: authentication is not enabled");
+	rpc_script_end(rpc_script_expect_call(fixture.script, AUTHENTICATE), VDI_RPC_FAILED_PRECONDITION,
+		       "etcdserver: authentication is not enabled");
 	call = rpc_script_expect_call(fixture.script, RANGE);
 	assert_token(call, NULL);
 	rpc_script_answer(call, etcd_header_answer(1));
@@ -98,8 +99,8 @@ static void e168_authentication_that_is_not_enabled(void **state)
 static void wrong_credentials_fail_the_calls_that_wait(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  first = { 0 };
-	struct etcd_result  second = { 0 };
+	struct etcd_result	   first = { 0 };
+	struct etcd_result	   second = { 0 };
 
 	start_with_user(&fixture, 3);
 	assert_status(etcd_start_range(&fixture, NULL, &first), VD_OK);
@@ -108,8 +109,10 @@ static void wrong_credentials_fail_the_calls_that_wait(void **state)
 		       "etcdserver: authentication failed, invalid user ID or password");
 	etcd_expect_calls(&fixture, &first, 1);
 	etcd_expect_calls(&fixture, &second, 1);
-	assert_etcd_error(&first, VD_FORBIDDEN, "etcdserver: authentication failed, invalid user ID or password");
-	assert_etcd_error(&second, VD_FORBIDDEN, "etcdserver: authentication failed, invalid user ID or password");
+	assert_etcd_error(&first, VD_FORBIDDEN,
+			  "etcdserver: authentication failed, invalid user ID or password");
+	assert_etcd_error(&second, VD_FORBIDDEN,
+			  "etcdserver: authentication failed, invalid user ID or password");
 	assert_false(second.error.maybe_applied);
 	/* The next call tries again. */
 	assert_status(etcd_start_range(&fixture, NULL, &first), VD_OK);
@@ -130,11 +133,11 @@ static void e209_a_token_that_expired_is_fetched_anew(void **state)
 		     { VDI_RPC_INVALID_ARGUMENT, "etcdserver: user name is empty" } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
-		struct etcd_client_fixture	fixture;
-		struct etcd_result	result = { 0 };
-		struct etcd_result	second = { 0 };
-		struct rpc_script_call *call;
-		struct rpc_script_call *other;
+		struct etcd_client_fixture fixture;
+		struct etcd_result	   result = { 0 };
+		struct etcd_result	   second = { 0 };
+		struct rpc_script_call	  *call;
+		struct rpc_script_call	  *other;
 
 		start_with_user(&fixture, 4 + i);
 		assert_status(etcd_start_put(&fixture, NULL, &result), VD_OK);
@@ -165,7 +168,7 @@ static void e209_a_token_that_expired_is_fetched_anew(void **state)
 static void e209_a_token_that_is_never_good_ends(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { 0 };
+	struct etcd_result	   result = { 0 };
 
 	etcd_client_fixture_init(&fixture, 8, 1);
 	fixture.options.user = "root";
@@ -175,7 +178,8 @@ static void e209_a_token_that_is_never_good_ends(void **state)
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	for (int i = 0; i < 3; i++) {
 		answer_token(rpc_script_expect_call(fixture.script, AUTHENTICATE), "t");
-		rpc_script_end(rpc_script_expect_call(fixture.script, RANGE), VDI_RPC_UNAUTHENTICATED, "etcdserver: invalid auth token");
+		rpc_script_end(rpc_script_expect_call(fixture.script, RANGE), VDI_RPC_UNAUTHENTICATED,
+			       "etcdserver: invalid auth token");
 	}
 	etcd_expect_calls(&fixture, &result, 1);
 	assert_etcd_error(&result, VD_FORBIDDEN, "etcdserver: invalid auth token");
@@ -184,9 +188,9 @@ static void e209_a_token_that_is_never_good_ends(void **state)
 
 static void e209_a_fixed_token_stays(void **state)
 {
-	struct etcd_client_fixture	fixture;
-	struct etcd_result	result = { 0 };
-	struct rpc_script_call *call;
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_init(&fixture, 9, 1);
 	fixture.options.token = "mine";
@@ -205,7 +209,7 @@ static void e209_a_fixed_token_stays(void **state)
 static void a_token_with_odd_bytes_is_refused(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { 0 };
+	struct etcd_result	   result = { 0 };
 
 	start_with_user(&fixture, 10);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
@@ -222,13 +226,14 @@ static void a_token_with_odd_bytes_is_refused(void **state)
 static void a_call_that_waits_for_the_token_may_end(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  late = { 0 };
-	struct etcd_result  canceled = { 0 };
-	struct etcd_result  closed = { 0 };
-	uint64_t	    id;
+	struct etcd_result	   late = { 0 };
+	struct etcd_result	   canceled = { 0 };
+	struct etcd_result	   closed = { 0 };
+	uint64_t		   id;
 
 	start_with_user(&fixture, 11);
-	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .timeout = VD_SECONDS(1) }, &late), VD_OK);
+	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .timeout = VD_SECONDS(1) }, &late),
+		      VD_OK);
 	assert_status(etcd_start_range(&fixture, &(struct vd_etcd_call) { .ret_id = &id }, &canceled), VD_OK);
 	assert_status(etcd_start_range(&fixture, NULL, &closed), VD_OK);
 	(void) rpc_script_expect_call(fixture.script, AUTHENTICATE);
@@ -274,8 +279,8 @@ static void leaving_is_final(void **state)
 static void e202_the_token_request_is_bounded(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { .env = NULL };
-	int64_t		    start;
+	struct etcd_result	   result = { .env = NULL };
+	int64_t			   start;
 
 	start_with_user(&fixture, 12);
 	result.env = fixture.env;
@@ -302,10 +307,21 @@ static void e203_versions(void **state)
 	static const struct {
 		const char *version;
 		vd_status   status;
-	} rows[] = { { "3.6.0", VD_OK },	  { "3.7.3", VD_OK },	       { "3.8.0-alpha.0", VD_OK },     { "4.0.0", VD_OK },
-		     { "3.5.99", VD_UNSUPPORTED }, { "3.6.0-rc.1", VD_UNSUPPORTED }, { "3.6.1-rc.1", VD_OK },	    { "2.3.8", VD_UNSUPPORTED },
-		     { "3.6", VD_INVALID_ARGUMENT }, { "", VD_INVALID_ARGUMENT },    { "a.b.c", VD_INVALID_ARGUMENT }, { "3.6.0x", VD_INVALID_ARGUMENT },
-		     { "3.10.0", VD_OK },	  { "3.6.0+build", VD_OK },    { "3..0", VD_INVALID_ARGUMENT } };
+	} rows[] = { { "3.6.0", VD_OK },
+		     { "3.7.3", VD_OK },
+		     { "3.8.0-alpha.0", VD_OK },
+		     { "4.0.0", VD_OK },
+		     { "3.5.99", VD_UNSUPPORTED },
+		     { "3.6.0-rc.1", VD_UNSUPPORTED },
+		     { "3.6.1-rc.1", VD_OK },
+		     { "2.3.8", VD_UNSUPPORTED },
+		     { "3.6", VD_INVALID_ARGUMENT },
+		     { "", VD_INVALID_ARGUMENT },
+		     { "a.b.c", VD_INVALID_ARGUMENT },
+		     { "3.6.0x", VD_INVALID_ARGUMENT },
+		     { "3.10.0", VD_OK },
+		     { "3.6.0+build", VD_OK },
+		     { "3..0", VD_INVALID_ARGUMENT } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++)
 		assert_status(vdi_etcd_check_version(rows[i].version), rows[i].status);
@@ -314,8 +330,8 @@ static void e203_versions(void **state)
 static void e203_every_member_is_asked(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { 0 };
-	unsigned	    asked = 0;
+	struct etcd_result	   result = { 0 };
+	unsigned		   asked = 0;
 
 	etcd_client_fixture_init(&fixture, 13, 3);
 	fixture.options.reject_old_cluster = true;
@@ -341,7 +357,8 @@ static void e203_every_member_is_asked(void **state)
 	etcd_expect_calls(&fixture, &result, 2);
 	assert_etcd_ok(&result);
 	/* Other members are asked again. */
-	assert_status(vd_etcd_set_endpoints(fixture.client, (const char *const[]) { "n1:2379" }, 1, NULL), VD_OK);
+	assert_status(vd_etcd_set_endpoints(fixture.client, (const char *const[]) { "n1:2379" }, 1, NULL),
+		      VD_OK);
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	answer_version(rpc_script_expect_call(fixture.script, STATUS), "3.4.0");
 	etcd_expect_calls(&fixture, &result, 3);
@@ -364,7 +381,7 @@ static void e203_an_old_cluster_is_rejected(void **state)
 	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(rows); i++) {
 		const char		  *version = rows[i / 2].version;
 		struct etcd_client_fixture fixture;
-		struct etcd_result  result = { 0 };
+		struct etcd_result	   result = { 0 };
 		struct rpc_script_call	  *calls[2];
 
 		etcd_client_fixture_init(&fixture, 14, 2);
@@ -383,7 +400,8 @@ static void e203_an_old_cluster_is_rejected(void **state)
 			else if (version)
 				answer_version(call, version);
 			else
-				rpc_script_end(call, VDI_RPC_PERMISSION_DENIED, "etcdserver: permission denied");
+				rpc_script_end(call, VDI_RPC_PERMISSION_DENIED,
+					       "etcdserver: permission denied");
 			vdi_sim_run_until_idle(fixture.env);
 		}
 		etcd_expect_calls(&fixture, &result, 1);
@@ -396,10 +414,10 @@ static void torture_gate(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
 		struct etcd_client_fixture fixture;
-		struct etcd_result  result = { 0 };
-		bool		    has_failed;
-		unsigned	    checked = 0;
-		vd_status	    status;
+		struct etcd_result	   result = { 0 };
+		bool			   has_failed;
+		unsigned		   checked = 0;
+		vd_status		   status;
 
 		etcd_client_fixture_init(&fixture, 15, 2);
 		fixture.options.reject_old_cluster = true;

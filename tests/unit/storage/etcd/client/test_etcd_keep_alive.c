@@ -8,8 +8,9 @@
 
 static int64_t request_id(struct vd_bytes message)
 {
-	Etcdserverpb__LeaseKeepAliveRequest *request = etcdserverpb__lease_keep_alive_request__unpack(NULL, message.size, message.data);
-	int64_t				     id = request->id;
+	Etcdserverpb__LeaseKeepAliveRequest *request =
+		etcdserverpb__lease_keep_alive_request__unpack(NULL, message.size, message.data);
+	int64_t id = request->id;
 
 	etcdserverpb__lease_keep_alive_request__free_unpacked(request, NULL);
 	return id;
@@ -38,17 +39,20 @@ static size_t requests_of(struct rpc_script_call *call, int64_t id)
 
 static void e290_first_at_once_then_every_third(void **state)
 {
-	struct etcd_client_fixture	   fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result	   result = { 0 };
 	struct vd_etcd_keep_alive *keep_alive;
 	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 1);
-	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result, &keep_alive), VD_OK);
+	assert_status(
+		vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result, &keep_alive),
+		VD_OK);
 	vdi_sim_run_until_idle(fixture.env);
 	call = rpc_script_take_call(fixture.script, KEEP_ALIVE);
 	assert_non_null(call);
-	assert_true(vd_bytes_equal(rpc_script_call_metadata(call, "hasleader"), vd_bytes_of("true"))); /* E-291 */
+	assert_true(
+		vd_bytes_equal(rpc_script_call_metadata(call, "hasleader"), vd_bytes_of("true"))); /* E-291 */
 	for (unsigned i = 1; i <= 5; i++) {
 		assert_int_equal(rpc_script_message_count(call), i);
 		assert_int_equal(request_id(rpc_script_message_at(call, i - 1)), 7);
@@ -79,7 +83,9 @@ static void e290_a_lease_of_one_second(void **state)
 	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 1);
-	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result, &keep_alive), VD_OK);
+	assert_status(
+		vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result, &keep_alive),
+		VD_OK);
 	vdi_sim_run_until_idle(fixture.env);
 	call = rpc_script_take_call(fixture.script, KEEP_ALIVE);
 	for (unsigned i = 1; i <= 5; i++) {
@@ -96,13 +102,15 @@ static void e290_a_lease_of_one_second(void **state)
 
 static void e290_an_unanswered_renewal_is_sent_again_every_half_second(void **state)
 {
-	struct etcd_client_fixture	   fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result	   result = { 0 };
 	struct vd_etcd_keep_alive *keep_alive;
 	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 2);
-	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result, &keep_alive), VD_OK);
+	assert_status(
+		vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result, &keep_alive),
+		VD_OK);
 	vdi_sim_advance(fixture.env, VD_MS(2100));
 	call = rpc_script_take_call(fixture.script, KEEP_ALIVE);
 	assert_int_equal(rpc_script_message_count(call), 5);
@@ -112,14 +120,16 @@ static void e290_an_unanswered_renewal_is_sent_again_every_half_second(void **st
 
 static void e290_many_share_the_renewals(void **state)
 {
-	struct etcd_client_fixture	   fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result	   results[3] = { { 0 } };
 	struct vd_etcd_keep_alive *keep_alives[3];
 	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 3);
 	for (int i = 0; i < 3; i++)
-		assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, i == 2 ? 8 : 7, etcd_note_lease, &results[i], &keep_alives[i]), VD_OK);
+		assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, i == 2 ? 8 : 7, etcd_note_lease,
+						       &results[i], &keep_alives[i]),
+			      VD_OK);
 	vdi_sim_run_until_idle(fixture.env);
 	call = rpc_script_take_call(fixture.script, KEEP_ALIVE);
 	assert_int_equal(requests_of(call, 7), 1);
@@ -145,14 +155,16 @@ static void e290_many_share_the_renewals(void **state)
 
 static void e290_a_lease_that_is_gone(void **state)
 {
-	struct etcd_client_fixture	   fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result	   results[2] = { { 0 } };
 	struct vd_etcd_keep_alive *keep_alives[2];
 	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 4);
 	for (int i = 0; i < 2; i++)
-		assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &results[i], &keep_alives[i]), VD_OK);
+		assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &results[i],
+						       &keep_alives[i]),
+			      VD_OK);
 	call = rpc_script_expect_call(fixture.script, KEEP_ALIVE);
 	rpc_script_send(call, answer_of(7, 0));
 	vdi_sim_run_until_idle(fixture.env);
@@ -170,7 +182,7 @@ static void e290_a_lease_that_is_gone(void **state)
 
 static void e290_not_renewed_in_time(void **state)
 {
-	struct etcd_client_fixture	   fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result	   first = { 0 };
 	struct etcd_result	   second = { 0 };
 	struct vd_etcd_keep_alive *keep_alive;
@@ -181,8 +193,10 @@ static void e290_not_renewed_in_time(void **state)
 	etcd_client_fixture_start(&fixture, 5);
 	first.env = second.env = fixture.env;
 	start = vd_env_now(fixture.env).ns;
-	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &first, &keep_alive), VD_OK);
-	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 8, etcd_note_lease, &second, &other), VD_OK);
+	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &first, &keep_alive),
+		      VD_OK);
+	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 8, etcd_note_lease, &second, &other),
+		      VD_OK);
 	call = rpc_script_expect_call(fixture.script, KEEP_ALIVE);
 	rpc_script_send(call, answer_of(7, 12));
 	etcd_expect_calls(&fixture, &first, 1);
@@ -203,7 +217,8 @@ static void e290_not_renewed_in_time(void **state)
 	etcd_client_fixture_open(&fixture);
 	second = (struct etcd_result) { .env = fixture.env };
 	start = vd_env_now(fixture.env).ns;
-	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 8, etcd_note_lease, &second, &other), VD_OK);
+	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 8, etcd_note_lease, &second, &other),
+		      VD_OK);
 	etcd_expect_calls(&fixture, &second, 1);
 	assert_in_range(second.at_ns - start, VD_SECONDS(5).ns, VD_SECONDS(6).ns);
 	vd_etcd_keep_alive_stop(other);
@@ -212,15 +227,18 @@ static void e290_not_renewed_in_time(void **state)
 
 static void e291_the_stream_is_opened_again_after_half_a_second(void **state)
 {
-	struct etcd_client_fixture	   fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result	   result = { 0 };
 	struct vd_etcd_keep_alive *keep_alive;
 	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 7);
-	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result, &keep_alive), VD_OK);
+	assert_status(
+		vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result, &keep_alive),
+		VD_OK);
 	for (int i = 0; i < 5; i++) {
-		static const int codes[] = { VDI_RPC_UNAVAILABLE, VDI_RPC_INTERNAL, VDI_RPC_UNKNOWN, VDI_RPC_OK, VDI_RPC_PERMISSION_DENIED };
+		static const int codes[] = { VDI_RPC_UNAVAILABLE, VDI_RPC_INTERNAL, VDI_RPC_UNKNOWN,
+					     VDI_RPC_OK, VDI_RPC_PERMISSION_DENIED };
 
 		call = rpc_script_expect_call(fixture.script, KEEP_ALIVE);
 		vdi_sim_run_until_idle(fixture.env);
@@ -241,16 +259,19 @@ static void e291_the_stream_is_opened_again_after_half_a_second(void **state)
 
 static void e291_no_leader_ends_those_who_asked(void **state)
 {
-	struct etcd_client_fixture	   fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result	   patient = { 0 };
 	struct etcd_result	   strict = { 0 };
 	struct vd_etcd_keep_alive *keep_alives[2];
 	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 8);
-	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &patient, &keep_alives[0]), VD_OK);
-	assert_status(vd_etcd_keep_alive_start(fixture.client, &(struct vd_etcd_call) { .require_leader = true }, 7, etcd_note_lease, &strict,
-					       &keep_alives[1]),
+	assert_status(
+		vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &patient, &keep_alives[0]),
+		VD_OK);
+	assert_status(vd_etcd_keep_alive_start(fixture.client,
+					       &(struct vd_etcd_call) { .require_leader = true }, 7,
+					       etcd_note_lease, &strict, &keep_alives[1]),
 		      VD_OK);
 	call = rpc_script_expect_call(fixture.script, KEEP_ALIVE);
 	rpc_script_end(call, VDI_RPC_UNAVAILABLE, "etcdserver: no leader");
@@ -270,18 +291,21 @@ static void e291_no_leader_ends_those_who_asked(void **state)
 
 static void e291_close_says_so(void **state)
 {
-	struct etcd_client_fixture	   fixture;
+	struct etcd_client_fixture fixture;
 	struct etcd_result	   results[3] = { { 0 } };
 	struct vd_etcd_keep_alive *keep_alives[3];
 
 	etcd_client_fixture_start(&fixture, 9);
 	for (int i = 0; i < 3; i++)
-		assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, i / 2 + 7, etcd_note_lease, &results[i], &keep_alives[i]), VD_OK);
+		assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, i / 2 + 7, etcd_note_lease,
+						       &results[i], &keep_alives[i]),
+			      VD_OK);
 	rpc_script_send(rpc_script_expect_call(fixture.script, KEEP_ALIVE), answer_of(7, 30));
 	vdi_sim_run_until_idle(fixture.env);
 	etcd_client_fixture_close(&fixture);
 	for (int i = 0; i < 3; i++) {
-		assert_etcd_error(&results[i], VD_CLOSED, "etcdclient: leases keep alive halted: the client is closing");
+		assert_etcd_error(&results[i], VD_CLOSED,
+				  "etcdclient: leases keep alive halted: the client is closing");
 		assert_int_equal(results[i].calls, i < 2 ? 2 : 1);
 		vd_etcd_keep_alive_stop(keep_alives[i]); /* the handle outlived the client */
 	}
@@ -291,7 +315,8 @@ static void e291_close_says_so(void **state)
 static struct vd_etcd_keep_alive *to_stop[2];
 static unsigned			  said;
 
-static void stop_inside(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_lease_result *result)
+static void stop_inside(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+			const struct vd_lease_result *result)
 {
 	said++;
 	vd_etcd_keep_alive_stop(to_stop[0]);
@@ -307,7 +332,9 @@ static void stop_inside_a_callback(void **state)
 		said = 0;
 		etcd_client_fixture_start(&fixture, 10);
 		for (int i = 0; i < 2; i++)
-			assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, stop_inside, NULL, &to_stop[i]), VD_OK);
+			assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, stop_inside, NULL,
+							       &to_stop[i]),
+				      VD_OK);
 		rpc_script_send(rpc_script_expect_call(fixture.script, KEEP_ALIVE), answer_of(7, 30 * ttl));
 		vdi_sim_run_until_idle(fixture.env);
 		assert_int_equal(said, 1);
@@ -318,7 +345,7 @@ static void stop_inside_a_callback(void **state)
 static void close_at_any_moment(void **state)
 {
 	for (unsigned steps = 0; steps < 25; steps++) {
-		struct etcd_client_fixture	   fixture;
+		struct etcd_client_fixture fixture;
 		struct etcd_result	   result = { 0 };
 		struct vd_etcd_keep_alive *keep_alive;
 
@@ -326,7 +353,9 @@ static void close_at_any_moment(void **state)
 		fixture.options.user = steps % 2 ? "root" : NULL;
 		fixture.options.password = steps % 2 ? "secret" : NULL;
 		etcd_client_fixture_open(&fixture);
-		assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result, &keep_alive), VD_OK);
+		assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result,
+						       &keep_alive),
+			      VD_OK);
 		for (unsigned i = 0; i < steps; i++) {
 			struct rpc_script_call *call = rpc_script_take_call(fixture.script, NULL);
 
@@ -340,7 +369,8 @@ static void close_at_any_moment(void **state)
 			vd_etcd_keep_alive_stop(keep_alive);
 		etcd_client_fixture_close(&fixture);
 		if (steps % 3 != 0) {
-			assert_etcd_error(&result, VD_CLOSED, "etcdclient: leases keep alive halted: the client is closing");
+			assert_etcd_error(&result, VD_CLOSED,
+					  "etcdclient: leases keep alive halted: the client is closing");
 			vd_etcd_keep_alive_stop(keep_alive);
 		}
 		etcd_client_fixture_fini(&fixture);
@@ -350,7 +380,7 @@ static void close_at_any_moment(void **state)
 static void torture_keep_alive(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
-		struct etcd_client_fixture	   fixture;
+		struct etcd_client_fixture fixture;
 		struct etcd_result	   result = { 0 };
 		struct vd_etcd_keep_alive *keep_alive = NULL;
 		struct rpc_script_call	  *call = NULL;
@@ -359,7 +389,8 @@ static void torture_keep_alive(void **state)
 
 		etcd_client_fixture_start(&fixture, 50);
 		vdi_alloc_fail_nth(nth, 1);
-		status = vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result, &keep_alive);
+		status = vd_etcd_keep_alive_start(fixture.client, NULL, 7, etcd_note_lease, &result,
+						  &keep_alive);
 		for (int i = 0; status == VD_OK && result.calls == 0 && i < 30; i++) {
 			vdi_sim_advance(fixture.env, VD_MS(100));
 			call = call ? call : rpc_script_take_call(fixture.script, KEEP_ALIVE);
@@ -385,12 +416,14 @@ static void torture_keep_alive(void **state)
 
 static void bad_starts(void **state)
 {
-	struct etcd_client_fixture	   fixture;
+	struct etcd_client_fixture fixture;
 	struct vd_etcd_keep_alive *keep_alive;
 
 	etcd_client_fixture_start(&fixture, 60);
-	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 0, etcd_note_lease, NULL, &keep_alive), VD_INVALID_ARGUMENT);
-	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, NULL, NULL, &keep_alive), VD_INVALID_ARGUMENT);
+	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 0, etcd_note_lease, NULL, &keep_alive),
+		      VD_INVALID_ARGUMENT);
+	assert_status(vd_etcd_keep_alive_start(fixture.client, NULL, 7, NULL, NULL, &keep_alive),
+		      VD_INVALID_ARGUMENT);
 	etcd_client_fixture_fini(&fixture);
 }
 
@@ -398,14 +431,15 @@ static void bad_starts(void **state)
 
 static void e292_once(void **state)
 {
-	struct etcd_client_fixture	fixture;
-	struct etcd_result	result = { 0 };
-	struct etcd_result	gone = { 0 };
-	struct rpc_script_call *call;
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct etcd_result	   gone = { 0 };
+	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 70);
 	rpc_script_refuse(fixture.script, KEEP_ALIVE, 2, VDI_RPC_UNAVAILABLE, "down");
-	assert_status(vd_etcd_lease_keep_alive_once(fixture.client, NULL, 7, etcd_note_lease, &result), VD_OK);
+	assert_status(vd_etcd_lease_keep_alive_once(fixture.client, NULL, 7, etcd_note_lease, &result),
+		      VD_OK);
 	call = rpc_script_expect_call(fixture.script, KEEP_ALIVE);
 	rpc_script_end(call, VDI_RPC_INTERNAL, "reset"); /* no halt: again */
 	call = rpc_script_expect_call(fixture.script, KEEP_ALIVE);
@@ -427,20 +461,24 @@ static void e292_once(void **state)
 static void e292_once_ends_with_a_halt(void **state)
 {
 	struct etcd_client_fixture fixture;
-	struct etcd_result  halted = { 0 };
-	struct etcd_result  silent = { 0 };
-	struct etcd_result  cut = { 0 };
+	struct etcd_result	   halted = { 0 };
+	struct etcd_result	   silent = { 0 };
+	struct etcd_result	   cut = { 0 };
 
 	etcd_client_fixture_start(&fixture, 71);
-	assert_status(vd_etcd_lease_keep_alive_once(fixture.client, NULL, 7, etcd_note_lease, &halted), VD_OK);
-	rpc_script_end(rpc_script_expect_call(fixture.script, KEEP_ALIVE), VDI_RPC_PERMISSION_DENIED, "etcdserver: permission denied");
+	assert_status(vd_etcd_lease_keep_alive_once(fixture.client, NULL, 7, etcd_note_lease, &halted),
+		      VD_OK);
+	rpc_script_end(rpc_script_expect_call(fixture.script, KEEP_ALIVE), VDI_RPC_PERMISSION_DENIED,
+		       "etcdserver: permission denied");
 	etcd_expect_calls(&fixture, &halted, 1);
 	assert_etcd_error(&halted, VD_FORBIDDEN, "etcdserver: permission denied");
-	assert_status(vd_etcd_lease_keep_alive_once(fixture.client, NULL, 7, etcd_note_lease, &silent), VD_OK);
+	assert_status(vd_etcd_lease_keep_alive_once(fixture.client, NULL, 7, etcd_note_lease, &silent),
+		      VD_OK);
 	rpc_script_end(rpc_script_expect_call(fixture.script, KEEP_ALIVE), VDI_RPC_OK, "");
 	etcd_expect_calls(&fixture, &silent, 1);
 	assert_status(silent.error.error.code, VD_CORRUPT);
-	assert_status(vd_etcd_lease_keep_alive_once(fixture.client, NULL, 7, etcd_note_lease, &silent), VD_OK);
+	assert_status(vd_etcd_lease_keep_alive_once(fixture.client, NULL, 7, etcd_note_lease, &silent),
+		      VD_OK);
 	rpc_script_send(rpc_script_expect_call(fixture.script, KEEP_ALIVE), vd_bytes_of("\x0a\x7f"));
 	etcd_expect_calls(&fixture, &silent, 2);
 	assert_status(silent.error.error.code, VD_CORRUPT);

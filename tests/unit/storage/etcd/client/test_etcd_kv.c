@@ -31,20 +31,24 @@ static void e215_prefix_end(void **state)
 	assert_prefix_end("\0", 1, "\1", 1);
 }
 
-/* The empty prefix, and "from this key" with the empty key: the first key that is sent is the zero byte. An empty key alone is sent as it is. */
+/* The empty prefix, and "from this key" with the empty key: the first key that is sent is the zero byte. An
+ * empty key alone is sent as it is. */
 static void e215_everything_begins_at_the_zero_byte(void **state)
 {
 	static const struct vd_bytes	   everything = { "", 1 };
-	const struct vd_etcd_range_request read = { .range = { .range_end = everything } }, single = { .range = { .limit = 1 } };
-	const struct vd_op		   op = { .kind = VD_OP_DELETE, .range_end = everything };
-	const struct vd_compare		   compare = { .target = VD_COMPARE_MOD, .range_end = everything };
-	const struct vd_txn_request	   txn = { .compares = &compare, .compare_count = 1, .success = &op, .success_count = 1 };
-	struct etcd_client_fixture	   fixture;
-	struct etcd_result		   results[4] = { 0 };
-	struct vd_bytes			   message;
-	Etcdserverpb__RangeRequest	  *range;
-	Etcdserverpb__DeleteRangeRequest  *deletion;
-	Etcdserverpb__TxnRequest	  *transaction;
+	const struct vd_etcd_range_request read = { .range = { .range_end = everything } },
+					   single = { .range = { .limit = 1 } };
+	const struct vd_op	    op = { .kind = VD_OP_DELETE, .range_end = everything };
+	const struct vd_compare	    compare = { .target = VD_COMPARE_MOD, .range_end = everything };
+	const struct vd_txn_request txn = {
+		.compares = &compare, .compare_count = 1, .success = &op, .success_count = 1
+	};
+	struct etcd_client_fixture	  fixture;
+	struct etcd_result		  results[4] = { 0 };
+	struct vd_bytes			  message;
+	Etcdserverpb__RangeRequest	 *range;
+	Etcdserverpb__DeleteRangeRequest *deletion;
+	Etcdserverpb__TxnRequest	 *transaction;
 
 	etcd_client_fixture_start(&fixture, 6);
 	assert_status(vd_etcd_range(fixture.client, NULL, &read, etcd_note_range, &results[0]), VD_OK);
@@ -85,33 +89,48 @@ static void e219_e220_invalid_requests_are_refused(void **state)
 		{ .kind = VD_OP_DELETE, .ignore_value = true },
 		{ .kind = VD_OP_DELETE, .ignore_lease = true },
 	};
-	static const struct vd_compare compares[] = {
-		{ .target = (enum vd_compare_target) 5 }, { .result = (enum vd_compare_result) 4 }, { .target = (enum vd_compare_target) -1 } };
+	static const struct vd_compare	   compares[] = { { .target = (enum vd_compare_target) 5 },
+							  { .result = (enum vd_compare_result) 4 },
+							  { .target = (enum vd_compare_target) - 1 } };
 	static const struct vd_txn_request bad_inner = { .failure = puts, .failure_count = 1 };
-	static const struct vd_op ops[] = {
-		{ .kind = (enum vd_op_kind) 9 }, { .kind = VD_OP_TXN }, { .kind = VD_OP_TXN, .txn = &bad_inner }, { .kind = VD_OP_RANGE, .range.limit = -1 } };
-	struct etcd_client_fixture fixture;
-	struct etcd_result  result = { 0 };
+	static const struct vd_op	   ops[] = { { .kind = (enum vd_op_kind) 9 },
+						     { .kind = VD_OP_TXN },
+						     { .kind = VD_OP_TXN, .txn = &bad_inner },
+						     { .kind = VD_OP_RANGE, .range.limit = -1 } };
+	struct etcd_client_fixture	   fixture;
+	struct etcd_result		   result = { 0 };
 
 	etcd_client_fixture_start(&fixture, 1);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(puts); i++)
-		assert_status(vd_etcd_put(fixture.client, NULL, &puts[i], etcd_note_op, &result), VD_INVALID_ARGUMENT);
+		assert_status(vd_etcd_put(fixture.client, NULL, &puts[i], etcd_note_op, &result),
+			      VD_INVALID_ARGUMENT);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(deletes); i++)
-		assert_status(vd_etcd_delete(fixture.client, NULL, &deletes[i], etcd_note_op, &result), VD_INVALID_ARGUMENT);
+		assert_status(vd_etcd_delete(fixture.client, NULL, &deletes[i], etcd_note_op, &result),
+			      VD_INVALID_ARGUMENT);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(compares); i++)
-		assert_status(vd_etcd_txn(fixture.client, NULL, &(struct vd_txn_request) { .compares = &compares[i], .compare_count = 1 }, etcd_note_txn,
-					  &result),
-			      VD_INVALID_ARGUMENT);
+		assert_status(
+			vd_etcd_txn(fixture.client, NULL,
+				    &(struct vd_txn_request) { .compares = &compares[i], .compare_count = 1 },
+				    etcd_note_txn, &result),
+			VD_INVALID_ARGUMENT);
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(ops); i++)
-		assert_status(vd_etcd_txn(fixture.client, NULL, &(struct vd_txn_request) { .success = &ops[i], .success_count = 1 }, etcd_note_txn, &result),
+		assert_status(vd_etcd_txn(fixture.client, NULL,
+					  &(struct vd_txn_request) { .success = &ops[i], .success_count = 1 },
+					  etcd_note_txn, &result),
 			      VD_INVALID_ARGUMENT);
-	assert_status(vd_etcd_range(fixture.client, NULL, &(struct vd_etcd_range_request) { .sort_order = (enum vd_etcd_sort_order) 3 }, etcd_note_range,
-				    &result),
-		      VD_INVALID_ARGUMENT);
-	assert_status(vd_etcd_range(fixture.client, NULL, &(struct vd_etcd_range_request) { .sort_target = (enum vd_etcd_sort_target) 5 }, etcd_note_range,
-				    &result),
-		      VD_INVALID_ARGUMENT);
-	assert_status(vd_etcd_range_stream(fixture.client, NULL, &(struct vd_etcd_range_request) { .range.limit = -1 }, etcd_note_range_stream, &result),
+	assert_status(
+		vd_etcd_range(fixture.client, NULL,
+			      &(struct vd_etcd_range_request) { .sort_order = (enum vd_etcd_sort_order) 3 },
+			      etcd_note_range, &result),
+		VD_INVALID_ARGUMENT);
+	assert_status(
+		vd_etcd_range(fixture.client, NULL,
+			      &(struct vd_etcd_range_request) { .sort_target = (enum vd_etcd_sort_target) 5 },
+			      etcd_note_range, &result),
+		VD_INVALID_ARGUMENT);
+	assert_status(vd_etcd_range_stream(fixture.client, NULL,
+					   &(struct vd_etcd_range_request) { .range.limit = -1 },
+					   etcd_note_range_stream, &result),
 		      VD_INVALID_ARGUMENT);
 	vdi_sim_run_until_idle(fixture.env);
 	assert_int_equal(result.calls, 0);
@@ -127,19 +146,25 @@ static void e107_every_order_is_sent(void **state)
 	etcd_client_fixture_start(&fixture, 4);
 	for (int order = VD_ETCD_SORT_NONE; order <= VD_ETCD_SORT_DESCEND; order++)
 		for (int target = VD_ETCD_SORT_KEY; target <= VD_ETCD_SORT_VALUE; target++) {
-			const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k"), .limit = order + target },
-								       .sort_order = (enum vd_etcd_sort_order) order,
-								       .sort_target = (enum vd_etcd_sort_target) target };
-			struct etcd_result		   result = { 0 };
-			struct rpc_script_call		  *call;
-			struct vd_bytes			   message;
-			Etcdserverpb__RangeRequest	  *sent;
+			const struct vd_etcd_range_request request = {
+				.range = { .key = vd_bytes_of("k"), .limit = order + target },
+				.sort_order = (enum vd_etcd_sort_order) order,
+				.sort_target = (enum vd_etcd_sort_target) target
+			};
+			struct etcd_result	    result = { 0 };
+			struct rpc_script_call	   *call;
+			struct vd_bytes		    message;
+			Etcdserverpb__RangeRequest *sent;
 
-			assert_status(vd_etcd_range(fixture.client, NULL, &request, etcd_note_range, &result), VD_OK);
+			assert_status(vd_etcd_range(fixture.client, NULL, &request, etcd_note_range, &result),
+				      VD_OK);
 			call = rpc_script_expect_call(fixture.script, RANGE);
 			message = rpc_script_expect_message(call);
 			sent = etcdserverpb__range_request__unpack(NULL, message.size, message.data);
-			assert_int_equal(sent->sort_order, order == VD_ETCD_SORT_ASCEND && target == VD_ETCD_SORT_KEY ? VD_ETCD_SORT_NONE : order); /* the order of keys */
+			assert_int_equal(sent->sort_order,
+					 order == VD_ETCD_SORT_ASCEND && target == VD_ETCD_SORT_KEY ?
+						 VD_ETCD_SORT_NONE :
+						 order); /* the order of keys */
 			assert_int_equal(sent->sort_target, target);
 			assert_int_equal(sent->limit, order + target);
 			etcdserverpb__range_request__free_unpacked(sent, NULL);
@@ -151,13 +176,14 @@ static void e107_every_order_is_sent(void **state)
 
 static void e216_range_end_is_sent_verbatim(void **state)
 {
-	struct etcd_client_fixture	    fixture;
-	struct etcd_result	    result = { 0 };
-	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("z"), .range_end = vd_bytes_of("a") } };
+	struct etcd_client_fixture	   fixture;
+	struct etcd_result		   result = { 0 };
+	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("z"),
+								  .range_end = vd_bytes_of("a") } };
 	const struct vd_etcd_range_request of_one = { .range = { .key = vd_bytes_of("z") } };
 	struct etcd_result		   result_of_one = { 0 };
-	struct vd_bytes		    message;
-	Etcdserverpb__RangeRequest *sent;
+	struct vd_bytes			   message;
+	Etcdserverpb__RangeRequest	  *sent;
 
 	etcd_client_fixture_start(&fixture, 2);
 	assert_status(vd_etcd_range(fixture.client, NULL, &request, etcd_note_range, &result), VD_OK);
@@ -179,11 +205,15 @@ static void e216_range_end_is_sent_verbatim(void **state)
 
 static void e108_put_and_delete(void **state)
 {
-	struct etcd_client_fixture		  fixture;
-	struct etcd_result		  put = { 0 };
-	struct etcd_result		  deleted = { 0 };
-	const struct vd_op		  put_op = { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("v"), .previous = true };
-	const struct vd_op		  delete_op = { .kind = VD_OP_DELETE, .key = vd_bytes_of("k"), .range_end = { "", 1 }, .previous = true };
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   put = { 0 };
+	struct etcd_result	   deleted = { 0 };
+	const struct vd_op	   put_op = {
+			.kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("v"), .previous = true
+	};
+	const struct vd_op delete_op = {
+		.kind = VD_OP_DELETE, .key = vd_bytes_of("k"), .range_end = { "", 1 }, .previous = true
+	};
 	Etcdserverpb__PutResponse	  put_answer = ETCDSERVERPB__PUT_RESPONSE__INIT;
 	Etcdserverpb__DeleteRangeResponse delete_answer = ETCDSERVERPB__DELETE_RANGE_RESPONSE__INIT;
 	Mvccpb__KeyValue		  kv = MVCCPB__KEY_VALUE__INIT;
@@ -212,7 +242,7 @@ static void e108_put_and_delete(void **state)
 
 static void e110_txn_and_e111_compact(void **state)
 {
-	struct etcd_client_fixture		 fixture;
+	struct etcd_client_fixture	 fixture;
 	struct etcd_result		 txn = { 0 };
 	struct etcd_result		 compacted = { 0 };
 	const struct vd_op		 op = { .kind = VD_OP_PUT, .key = vd_bytes_of("k") };
@@ -264,9 +294,9 @@ static void e110_txn_and_e111_compact(void **state)
 
 static void a_transaction_too_deep(void **state)
 {
-	struct vd_txn_request txns[64] = { { 0 } };
-	struct vd_op	      ops[64];
-	struct etcd_client_fixture   fixture;
+	struct vd_txn_request	   txns[64] = { { 0 } };
+	struct vd_op		   ops[64];
+	struct etcd_client_fixture fixture;
 
 	for (int i = 0; i < 63; i++) {
 		ops[i] = (struct vd_op) { .kind = VD_OP_TXN, .txn = &txns[i + 1] };

@@ -18,13 +18,13 @@ static struct vd_etcd_options options_of(void)
 
 /* ---- Opening ---- */
 
-#define OPEN(name, setting)                                                 \
-	static vd_status name(struct misuse_world *w)                       \
-	{                                                                   \
-		struct vd_etcd_options options = options_of();              \
-		struct vd_etcd	      *client = NULL;                       \
-		setting;                                                    \
-		return vd_etcd_open(w->env, &options, &client, &w->error);  \
+#define OPEN(name, setting)                                                                                  \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		struct vd_etcd_options options = options_of();                                               \
+		struct vd_etcd	      *client = NULL;                                                        \
+		setting;                                                                                     \
+		return vd_etcd_open(w->env, &options, &client, &w->error);                                   \
 	}
 
 OPEN(client_of_another_size, options.size = 2)
@@ -36,19 +36,20 @@ OPEN(client_without_env, return vd_etcd_open(NULL, &options, &client, &w->error)
 OPEN(client_without_options, return vd_etcd_open(w->env, NULL, &client, &w->error))
 OPEN(client_without_result, (void) client; return vd_etcd_open(w->env, &options, NULL, &w->error))
 
-#define STORE(name, setting)                                                             \
-	static vd_status name(struct misuse_world *w)                                    \
-	{                                                                                \
-		struct vd_etcd_options	     client = options_of();                      \
-		struct vd_etcd_store_options options = VD_ETCD_STORE_OPTIONS_INIT;       \
-		struct vd_store		    *store = NULL;                               \
-		options.etcd = &client;                                                  \
-		setting;                                                                 \
-		return vd_store_open_etcd(w->env, &options, &store, &w->error);          \
+#define STORE(name, setting)                                                                                 \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		struct vd_etcd_options	     client = options_of();                                          \
+		struct vd_etcd_store_options options = VD_ETCD_STORE_OPTIONS_INIT;                           \
+		struct vd_store		    *store = NULL;                                                   \
+		options.etcd = &client;                                                                      \
+		setting;                                                                                     \
+		return vd_store_open_etcd(w->env, &options, &store, &w->error);                              \
 	}
 
 STORE(store_of_another_size, options.size = 2)
-STORE(store_with_zeroed_options, memset(&options, 0, sizeof options); options.size = sizeof options; options.etcd = &client)
+STORE(store_with_zeroed_options, memset(&options, 0, sizeof options); options.size = sizeof options;
+      options.etcd = &client)
 STORE(store_without_client, options.etcd = NULL)
 STORE(store_with_negative_start, options.start_timeout = VD_SECONDS(-1))
 STORE(store_without_result, (void) store; return vd_store_open_etcd(w->env, &options, NULL, &w->error))
@@ -56,7 +57,8 @@ STORE(store_without_options, return vd_store_open_etcd(w->env, NULL, &store, &w-
 
 /* ---- Calls ---- */
 
-static vd_status with_client(struct misuse_world *w, vd_status (*commit)(struct misuse_world *w, struct vd_etcd *client))
+static vd_status with_client(struct misuse_world *w,
+			     vd_status (*commit)(struct misuse_world *w, struct vd_etcd *client))
 {
 	struct vd_etcd_options options = options_of();
 	struct vd_etcd	      *client;
@@ -68,30 +70,33 @@ static vd_status with_client(struct misuse_world *w, vd_status (*commit)(struct 
 	return status;
 }
 
-#define CALL(name, call)                                                             \
-	static vd_status call_##name(struct misuse_world *w, struct vd_etcd *client) \
-	{                                                                            \
-		(void) w;                                                            \
-		return call;                                                         \
-	}                                                                            \
-	static vd_status name(struct misuse_world *w)                                \
-	{                                                                            \
-		return with_client(w, call_##name);                                  \
+#define CALL(name, call)                                                                                     \
+	static vd_status call_##name(struct misuse_world *w, struct vd_etcd *client)                         \
+	{                                                                                                    \
+		(void) w;                                                                                    \
+		return call;                                                                                 \
+	}                                                                                                    \
+	static vd_status name(struct misuse_world *w)                                                        \
+	{                                                                                                    \
+		return with_client(w, call_##name);                                                          \
 	}
 
-static void no_range(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *result)
+static void no_range(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		     const struct vd_range_result *result)
 {
 	(void) arg, (void) error, (void) header, (void) result;
 	fail();
 }
 
-static void no_op(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_op_result *result)
+static void no_op(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		  const struct vd_op_result *result)
 {
 	(void) arg, (void) error, (void) header, (void) result;
 	fail();
 }
 
-static void no_txn(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_txn_result *result)
+static void no_txn(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		   const struct vd_txn_result *result)
 {
 	(void) arg, (void) error, (void) header, (void) result;
 	fail();
@@ -110,27 +115,30 @@ static void no_ready(void *arg)
 
 static const struct vd_etcd_range_request range = { .range = { .key = { "a", 1 } } };
 static const struct vd_etcd_range_request keyless = { .range = { .key = { NULL, 3 } } };
-static const struct vd_etcd_range_request unsorted = { .range = { .key = { "a", 1 } }, .sort_order = (enum vd_etcd_sort_order) 9 };
+static const struct vd_etcd_range_request unsorted = { .range = { .key = { "a", 1 } },
+						       .sort_order = (enum vd_etcd_sort_order) 9 };
 static const struct vd_op		  put = { .kind = VD_OP_PUT, .key = { "a", 1 } };
-static const struct vd_op		  valueless = { .kind = VD_OP_PUT, .key = { "a", 1 }, .value = { NULL, 3 } };
-static const struct vd_op		  removal = { .kind = VD_OP_DELETE, .key = { "a", 1 } };
-static const struct vd_txn_request	  txn;
-static const struct vd_txn_request	  listless = { .failure_count = 1 };
-static const struct vd_txn_request	  compareless = { .compare_count = 1 };
-static const struct vd_etcd_call	  late = { .timeout = { -1 } };
-static const struct vd_etcd_call	  elsewhere = { .endpoint = "nowhere:1" };
-static const struct vd_etcd_call	  metadataless = { .metadata_count = 1 };
+static const struct vd_op	   valueless = { .kind = VD_OP_PUT, .key = { "a", 1 }, .value = { NULL, 3 } };
+static const struct vd_op	   removal = { .kind = VD_OP_DELETE, .key = { "a", 1 } };
+static const struct vd_txn_request txn;
+static const struct vd_txn_request listless = { .failure_count = 1 };
+static const struct vd_txn_request compareless = { .compare_count = 1 };
+static const struct vd_etcd_call   late = { .timeout = { -1 } };
+static const struct vd_etcd_call   elsewhere = { .endpoint = "nowhere:1" };
+static const struct vd_etcd_call   metadataless = { .metadata_count = 1 };
 static const struct vd_etcd_watch_request watch = { .key = { "a", 1 }, .ready = no_ready };
 static const struct vd_etcd_watch_request watch_without_callback = { .key = { "a", 1 } };
 static const struct vd_etcd_watch_request watch_without_key_bytes = { .key = { NULL, 3 }, .ready = no_ready };
-static const struct vd_etcd_watch_request watch_without_pairs = { .key = { "a", 1 }, .ready = no_ready, .metadata_count = 2 };
+static const struct vd_etcd_watch_request watch_without_pairs = { .key = { "a", 1 },
+								  .ready = no_ready,
+								  .metadata_count = 2 };
 
-#define RESULT(name, type, call) \
-	CALL(name, ({            \
-		     struct type *result = NULL; \
-		     vd_status	  answer = call; \
-		     assert_null(result);        \
-		     answer;                     \
+#define RESULT(name, type, call)                                                                             \
+	CALL(name, ({                                                                                        \
+		     struct type *result = NULL;                                                             \
+		     vd_status	  answer = call;                                                             \
+		     assert_null(result);                                                                    \
+		     answer;                                                                                 \
 	     }))
 
 CALL(range_of_nothing, vd_etcd_range(NULL, NULL, &range, no_range, NULL))
@@ -158,7 +166,8 @@ CALL(revoke_without_callback, vd_etcd_lease_revoke(client, NULL, 1, NULL, NULL))
 CALL(keep_alive_once_without_callback, vd_etcd_lease_keep_alive_once(client, NULL, 1, NULL, NULL))
 CALL(time_to_live_without_callback, vd_etcd_lease_time_to_live(client, NULL, 1, false, NULL, NULL))
 CALL(leases_without_callback, vd_etcd_lease_list(client, NULL, NULL, NULL))
-RESULT(keep_alive_without_callback, vd_etcd_keep_alive, vd_etcd_keep_alive_start(client, NULL, 1, NULL, NULL, &result))
+RESULT(keep_alive_without_callback, vd_etcd_keep_alive,
+       vd_etcd_keep_alive_start(client, NULL, 1, NULL, NULL, &result))
 CALL(status_without_callback, vd_etcd_status_get(client, NULL, NULL, NULL))
 CALL(alarm_without_callback, vd_etcd_alarm(client, NULL, VD_ETCD_ALARM_GET, NULL, NULL, NULL))
 CALL(alarm_of_unknown_action, vd_etcd_alarm(client, NULL, (enum vd_etcd_alarm_action) 5, NULL, NULL, NULL))
@@ -171,13 +180,18 @@ CALL(auth_status_without_callback, vd_etcd_auth_status(client, NULL, NULL, NULL)
 CALL(auth_enable_without_callback, vd_etcd_auth_enable(client, NULL, true, NULL, NULL))
 CALL(user_without_name, vd_etcd_user_add(client, NULL, NULL, "secret", no_done, NULL))
 CALL(user_without_callback, vd_etcd_user_add(client, NULL, "u", "secret", NULL, NULL))
-CALL(role_without_bytes, vd_etcd_role_grant(client, NULL, "r", VD_ETCD_READ, NO_BYTES, VD_BYTES_NONE, no_done, NULL))
-CALL(role_of_unknown_permission, vd_etcd_role_grant(client, NULL, "r", (enum vd_etcd_permission) 4, VD_BYTES_NONE, VD_BYTES_NONE, no_done, NULL))
+CALL(role_without_bytes,
+     vd_etcd_role_grant(client, NULL, "r", VD_ETCD_READ, NO_BYTES, VD_BYTES_NONE, no_done, NULL))
+CALL(role_of_unknown_permission, vd_etcd_role_grant(client, NULL, "r", (enum vd_etcd_permission) 4,
+						    VD_BYTES_NONE, VD_BYTES_NONE, no_done, NULL))
 RESULT(watch_of_nothing, vd_etcd_watch, vd_etcd_watch_open(NULL, &watch, &result, &w->error))
 RESULT(watch_without_request, vd_etcd_watch, vd_etcd_watch_open(client, NULL, &result, &w->error))
-RESULT(watch_without_ready, vd_etcd_watch, vd_etcd_watch_open(client, &watch_without_callback, &result, &w->error))
-RESULT(watch_without_key, vd_etcd_watch, vd_etcd_watch_open(client, &watch_without_key_bytes, &result, &w->error))
-RESULT(watch_without_metadata, vd_etcd_watch, vd_etcd_watch_open(client, &watch_without_pairs, &result, &w->error))
+RESULT(watch_without_ready, vd_etcd_watch,
+       vd_etcd_watch_open(client, &watch_without_callback, &result, &w->error))
+RESULT(watch_without_key, vd_etcd_watch,
+       vd_etcd_watch_open(client, &watch_without_key_bytes, &result, &w->error))
+RESULT(watch_without_metadata, vd_etcd_watch,
+       vd_etcd_watch_open(client, &watch_without_pairs, &result, &w->error))
 CALL(watch_without_result, vd_etcd_watch_open(client, &watch, NULL, &w->error))
 CALL(watch_next_of_nothing, vd_etcd_watch_next(NULL, &(struct vd_etcd_watch_response) { 0 }, NULL))
 CALL(watch_progress_of_nothing, vd_etcd_watch_progress(NULL))

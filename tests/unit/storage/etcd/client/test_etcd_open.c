@@ -1,4 +1,5 @@
-/* Unit tests of storage/etcd/client/etcd_open.c and of opening a store over it: which options ask for certificates, and how long opening waits. */
+/* Unit tests of storage/etcd/client/etcd_open.c and of opening a store over it: which options ask for
+ * certificates, and how long opening waits. */
 #include <vedette/etcd.h>
 
 #include "actor_sim.h"
@@ -7,7 +8,9 @@
 
 #define MISSING "/nonexistent/vedette-test.pem"
 
-static const char *const endpoints[] = { "127.0.0.1:1" }; /* nobody listens there; without a scheme the certificates decide about TLS */
+static const char *const endpoints[] = {
+	"127.0.0.1:1"
+}; /* nobody listens there; without a scheme the certificates decide about TLS */
 
 static struct vd_etcd_options options_of(void)
 {
@@ -18,7 +21,8 @@ static struct vd_etcd_options options_of(void)
 	return options;
 }
 
-static vd_status open_and_close(const struct vd_env *env, const struct vd_etcd_options *options, struct vd_error *error)
+static vd_status open_and_close(const struct vd_env *env, const struct vd_etcd_options *options,
+				struct vd_error *error)
 {
 	struct vd_etcd *client = NULL;
 	vd_status	status = vd_etcd_open(env, options, &client, error);
@@ -70,9 +74,11 @@ static size_t no_endpoints(struct vdi_rpc_client *client)
 	return 0;
 }
 
-static vd_status make_counted(const struct vd_env *env, const struct vdi_rpc_client_options *options, struct vdi_rpc_client **ret_client, struct vd_error *reterr)
+static vd_status make_counted(const struct vd_env *env, const struct vdi_rpc_client_options *options,
+			      struct vdi_rpc_client **ret_client, struct vd_error *reterr)
 {
-	static const struct vdi_rpc_client_ops ops = { .close = close_counted, .endpoint_count = no_endpoints };
+	static const struct vdi_rpc_client_ops ops = { .close = close_counted,
+						       .endpoint_count = no_endpoints };
 
 	(void) env;
 	(void) options;
@@ -87,8 +93,8 @@ static vd_status make_counted(const struct vd_env *env, const struct vdi_rpc_cli
 
 static const struct vd_rpc_transport counting = { .client_new = make_counted };
 
-/* Memory that fails while a client or a store is opened: the call says so. No transport was begun, which would close on a thread of its own, and nothing else is left
- * that uses the env: it can be freed at once. */
+/* Memory that fails while a client or a store is opened: the call says so. No transport was begun, which
+ * would close on a thread of its own, and nothing else is left that uses the env: it can be freed at once. */
 static void torture_opening(void **state)
 {
 	int64_t live = vdi_alloc_live();
@@ -112,7 +118,8 @@ static void torture_opening(void **state)
 			store_options.start_timeout = (vd_dur) { 0 };
 			made = closed = 0;
 			vdi_alloc_fail_nth(nth, 1);
-			status = with_store ? vd_store_open_etcd(env, &store_options, &store, &error) : vd_etcd_open(env, &options, &client, &error);
+			status = with_store ? vd_store_open_etcd(env, &store_options, &store, &error) :
+					      vd_etcd_open(env, &options, &client, &error);
 			has_failed = vdi_alloc_failed();
 			vdi_alloc_fail_nth(0, 0);
 			assert_status(status, has_failed ? VD_NOMEM : VD_OK);

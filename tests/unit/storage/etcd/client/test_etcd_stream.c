@@ -1,4 +1,5 @@
-/* Streams below the watcher and the keeper: kept until they are open, a fresh token each (E-209), and the streams that users start. */
+/* Streams below the watcher and the keeper: kept until they are open, a fresh token each (E-209), and the
+ * streams that users start. */
 #include <rpc.pb-c.h>
 
 #include "etcd_client_fixture.h"
@@ -31,7 +32,8 @@ static void on_message(void *arg, struct vdi_rpc_message *message)
 	struct owner *owner = arg;
 
 	owner->messages++;
-	(void) snprintf(owner->text, sizeof owner->text, "%.*s", (int) message->bytes.size, (const char *) message->bytes.data);
+	(void) snprintf(owner->text, sizeof owner->text, "%.*s", (int) message->bytes.size,
+			(const char *) message->bytes.data);
 	vdi_rpc_message_release(message);
 }
 
@@ -50,14 +52,18 @@ static const struct vdi_rpc_stream_handlers handlers = { on_opened, on_message, 
 
 static void what_comes_early_is_kept(void **state)
 {
-	struct etcd_client_fixture		     fixture;
+	struct etcd_client_fixture	     fixture;
 	struct owner			     owner = { 0 };
 	struct rpc_script_call		    *call;
 	const struct vd_etcd_pair	     pair = { "x", vd_bytes_of("y") };
-	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH, .require_leader = true, .metadata = &pair, .metadata_count = 1 };
+	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH,
+							 .require_leader = true,
+							 .metadata = &pair,
+							 .metadata_count = 1 };
 
 	etcd_client_fixture_start(&fixture, 1);
-	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+		      VD_OK);
 	assert_status(vdi_etcd_stream_send(owner.stream, vd_bytes_of("one")), VD_OK);
 	assert_status(vdi_etcd_stream_send(owner.stream, VD_BYTES_NONE), VD_OK);
 	vdi_etcd_stream_receive(owner.stream);
@@ -88,7 +94,7 @@ static void what_comes_early_is_kept(void **state)
 
 static void e209_each_stream_has_a_fresh_token(void **state)
 {
-	struct etcd_client_fixture		     fixture;
+	struct etcd_client_fixture	     fixture;
 	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
 
 	etcd_client_fixture_init(&fixture, 2, 1);
@@ -102,7 +108,9 @@ static void e209_each_stream_has_a_fresh_token(void **state)
 		char				   token[8];
 
 		(void) snprintf(token, sizeof token, "t%d", i);
-		assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
+		assert_status(
+			vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+			VD_OK);
 		answer.token = token;
 		rpc_script_answer(rpc_script_expect_call(fixture.script, AUTHENTICATE), etcd_pack(&answer));
 		call = rpc_script_expect_call(fixture.script, WATCH);
@@ -119,7 +127,7 @@ static void e209_each_stream_has_a_fresh_token(void **state)
 
 static void a_token_that_is_refused_ends_the_stream(void **state)
 {
-	struct etcd_client_fixture		     fixture;
+	struct etcd_client_fixture	     fixture;
 	struct owner			     owner = { 0 };
 	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
 
@@ -127,16 +135,19 @@ static void a_token_that_is_refused_ends_the_stream(void **state)
 	fixture.options.user = "root";
 	fixture.options.password = "secret";
 	etcd_client_fixture_open(&fixture);
-	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+		      VD_OK);
 	assert_status(vdi_etcd_stream_send(owner.stream, vd_bytes_of("never sent")), VD_OK);
-	rpc_script_end(rpc_script_expect_call(fixture.script, AUTHENTICATE), VDI_RPC_UNAVAILABLE, "etcdserver: no leader");
+	rpc_script_end(rpc_script_expect_call(fixture.script, AUTHENTICATE), VDI_RPC_UNAVAILABLE,
+		       "etcdserver: no leader");
 	vdi_sim_run_until_idle(fixture.env);
 	assert_int_equal(owner.ended, 1);
 	assert_int_equal(owner.code, VDI_RPC_UNAVAILABLE);
 	assert_string_equal(owner.end_text, "etcdserver: no leader");
 	/* Canceled while it waits for the token. */
 	owner = (struct owner) { 0 };
-	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+		      VD_OK);
 	(void) rpc_script_expect_call(fixture.script, AUTHENTICATE);
 	vdi_etcd_stream_cancel(owner.stream);
 	vdi_sim_run_until_idle(fixture.env);
@@ -156,20 +167,23 @@ static void e209_a_token_that_does_not_come_is_no_halt(void **state)
 	fixture.options.password = "secret";
 	etcd_client_fixture_open(&fixture);
 	rpc_script_set_up(fixture.script, 0, false);
-	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+		      VD_OK);
 	vdi_sim_advance(fixture.env, VD_SECONDS(19));
 	assert_int_equal(owner.ended, 0);
 	vdi_sim_advance(fixture.env, VD_SECONDS(2));
 	assert_int_equal(owner.ended, 1);
 	assert_int_equal(owner.code, VDI_RPC_UNAVAILABLE);
-	assert_memory_equal(owner.end_text, "etcdclient: /etcdserverpb.Auth/Authenticate: context deadline exceeded: e1:2379: ", 78);
+	assert_memory_equal(
+		owner.end_text,
+		"etcdclient: /etcdserverpb.Auth/Authenticate: context deadline exceeded: e1:2379: ", 78);
 	etcd_client_fixture_fini(&fixture);
 }
 
 static void a_stream_ends_early_late_and_after_the_close(void **state)
 {
 	for (unsigned steps = 0; steps < 12; steps++) {
-		struct etcd_client_fixture		     fixture;
+		struct etcd_client_fixture	     fixture;
 		struct owner			     owner = { 0 };
 		struct rpc_script_call		    *call;
 		const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
@@ -178,7 +192,9 @@ static void a_stream_ends_early_late_and_after_the_close(void **state)
 		if (steps % 3 == 1)
 			rpc_script_refuse(fixture.script, WATCH, 1, VDI_RPC_UNAVAILABLE, "down");
 		owner.keeps = steps % 3 == 2;
-		assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
+		assert_status(
+			vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+			VD_OK);
 		assert_status(vdi_etcd_stream_send(owner.stream, vd_bytes_of("x")), VD_OK);
 		for (unsigned i = 0; i < steps; i++)
 			(void) vdi_sim_step(fixture.env);
@@ -207,7 +223,8 @@ static void a_half_close_that_comes_early_is_kept(void **state)
 	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
 
 	etcd_client_fixture_start(&fixture, 6);
-	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+		      VD_OK);
 	assert_status(vdi_etcd_stream_send(owner.stream, vd_bytes_of("one")), VD_OK);
 	vdi_etcd_stream_half_close(owner.stream);
 	call = rpc_script_expect_call(fixture.script, WATCH);
@@ -228,7 +245,8 @@ static void what_is_canceled_early_reaches_nobody(void **state)
 	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
 
 	etcd_client_fixture_start(&fixture, 5);
-	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream), VD_OK);
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+		      VD_OK);
 	vdi_etcd_stream_cancel(owner.stream);
 	vdi_sim_run_until_idle(fixture.env);
 	assert_int_equal(owner.opened, 0);
@@ -242,11 +260,15 @@ static void what_is_canceled_early_reaches_nobody(void **state)
 static void torture_stream(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
-		struct etcd_client_fixture		     fixture;
+		struct etcd_client_fixture	     fixture;
 		struct owner			     owner = { 0 };
 		const struct vd_etcd_pair	     pair = { "x", vd_bytes_of("y") };
 		const struct vdi_etcd_stream_request request = {
-			.method = VDI_ETCD_METHOD_WATCH, .metadata = &pair, .metadata_count = 1, .message = vd_bytes_of("m"), .half_close = true,
+			.method = VDI_ETCD_METHOD_WATCH,
+			.metadata = &pair,
+			.metadata_count = 1,
+			.message = vd_bytes_of("m"),
+			.half_close = true,
 			.endpoint = "e1:2379",
 		};
 		bool	  has_failed;
@@ -262,7 +284,8 @@ static void torture_stream(void **state)
 			vdi_etcd_stream_receive(owner.stream);
 			vdi_sim_run_until_idle(fixture.env);
 			if (owner.ended)
-				assert_true(owner.code == VDI_RPC_RESOURCE_EXHAUSTED || owner.code == VDI_RPC_CANCELED);
+				assert_true(owner.code == VDI_RPC_RESOURCE_EXHAUSTED ||
+					    owner.code == VDI_RPC_CANCELED);
 			else
 				vdi_etcd_stream_cancel(owner.stream);
 			vdi_sim_run_until_idle(fixture.env);
@@ -302,19 +325,21 @@ static struct vd_bytes range_part(size_t keys, vd_rev revision)
 	return etcd_pack(&part);
 }
 
-static vd_status start_range_stream(struct etcd_client_fixture *fixture, const struct vd_etcd_call *call, struct etcd_result *result)
+static vd_status start_range_stream(struct etcd_client_fixture *fixture, const struct vd_etcd_call *call,
+				    struct etcd_result *result)
 {
-	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k"), .range_end = { "", 1 } } };
+	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k"),
+								  .range_end = { "", 1 } } };
 
 	return vd_etcd_range_stream(fixture->client, call, &request, etcd_note_range_stream, result);
 }
 
 static void e107_range_stream(void **state)
 {
-	struct etcd_client_fixture	     fixture;
-	struct etcd_result	     result = { 0 };
-	struct rpc_script_call	    *call;
-	struct vd_bytes		     message;
+	struct etcd_client_fixture  fixture;
+	struct etcd_result	    result = { 0 };
+	struct rpc_script_call	   *call;
+	struct vd_bytes		    message;
 	Etcdserverpb__RangeRequest *request;
 
 	etcd_client_fixture_start(&fixture, 40);
@@ -344,7 +369,8 @@ static struct etcd_client_fixture *held_fixture;
 static uint64_t			   held_id;
 static bool			   resumes_inside;
 
-static bool hold(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header, const struct vd_range_result *range, bool last)
+static bool hold(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
+		 const struct vd_range_result *range, bool last)
 {
 	(void) etcd_note_range_stream(arg, error, header, range, last);
 	if (resumes_inside && !last)
@@ -354,7 +380,8 @@ static bool hold(void *arg, const struct vd_etcd_error *error, const struct vd_e
 
 static void a_part_is_read_when_it_is_wanted(void **state)
 {
-	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k"), .range_end = { "", 1 } } };
+	const struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("k"),
+								  .range_end = { "", 1 } } };
 
 	for (int inside = 0; inside < 2; inside++) {
 		struct etcd_client_fixture fixture;
@@ -364,7 +391,10 @@ static void a_part_is_read_when_it_is_wanted(void **state)
 		etcd_client_fixture_start(&fixture, 80);
 		held_fixture = &fixture;
 		resumes_inside = inside;
-		assert_status(vd_etcd_range_stream(fixture.client, &(struct vd_etcd_call) { .ret_id = &held_id }, &request, hold, &result), VD_OK);
+		assert_status(vd_etcd_range_stream(fixture.client,
+						   &(struct vd_etcd_call) { .ret_id = &held_id }, &request,
+						   hold, &result),
+			      VD_OK);
 		call = rpc_script_expect_call(fixture.script, RANGE_STREAM);
 		for (int i = 0; i < 4; i++)
 			rpc_script_send(call, range_part(1, 9));
@@ -379,8 +409,12 @@ static void a_part_is_read_when_it_is_wanted(void **state)
 		assert_int_equal(result.parts, 4);
 		assert_etcd_ok(&result);
 		vd_etcd_range_stream_resume(fixture.client, held_id); /* long gone */
-		/* What was said inside one part holds for that part only. A reader that never comes back is ended all the same. */
-		assert_status(vd_etcd_range_stream(fixture.client, &(struct vd_etcd_call) { .ret_id = &held_id }, &request, hold, &result), VD_OK);
+		/* What was said inside one part holds for that part only. A reader that never comes back is
+		 * ended all the same. */
+		assert_status(vd_etcd_range_stream(fixture.client,
+						   &(struct vd_etcd_call) { .ret_id = &held_id }, &request,
+						   hold, &result),
+			      VD_OK);
 		call = rpc_script_expect_call(fixture.script, RANGE_STREAM);
 		result.parts = 0;
 		rpc_script_send(call, range_part(1, 9));
@@ -403,15 +437,18 @@ static void a_part_is_read_when_it_is_wanted(void **state)
 
 static void e135_e211_range_stream_is_not_repeated(void **state)
 {
-	struct etcd_client_fixture	fixture;
-	struct etcd_result	result = { 0 };
-	struct rpc_script_call *call;
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 41);
 	assert_status(start_range_stream(&fixture, NULL, &result), VD_OK);
-	rpc_script_end(rpc_script_expect_call(fixture.script, RANGE_STREAM), VDI_RPC_UNIMPLEMENTED, "RangeStream does not support custom sort orders");
+	rpc_script_end(rpc_script_expect_call(fixture.script, RANGE_STREAM), VDI_RPC_UNIMPLEMENTED,
+		       "RangeStream does not support custom sort orders");
 	etcd_expect_calls(&fixture, &result, 1);
-	assert_etcd_error(&result, VD_UNSUPPORTED, "rpc error: code = Unimplemented desc = RangeStream does not support custom sort orders");
+	assert_etcd_error(
+		&result, VD_UNSUPPORTED,
+		"rpc error: code = Unimplemented desc = RangeStream does not support custom sort orders");
 	assert_status(start_range_stream(&fixture, NULL, &result), VD_OK);
 	call = rpc_script_expect_call(fixture.script, RANGE_STREAM);
 	rpc_script_cut_call(call, VDI_RPC_UNAVAILABLE, "cut");
@@ -430,9 +467,9 @@ static void e135_e211_range_stream_is_not_repeated(void **state)
 
 static void a_bad_part_ends_the_stream(void **state)
 {
-	struct etcd_client_fixture	fixture;
-	struct etcd_result	result = { 0 };
-	struct rpc_script_call *call;
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 42);
 	assert_status(start_range_stream(&fixture, NULL, &result), VD_OK);
@@ -450,22 +487,25 @@ static void a_bad_part_ends_the_stream(void **state)
 
 static void streams_of_users_are_canceled_timed_out_and_closed(void **state)
 {
-	struct etcd_client_fixture	fixture;
-	struct etcd_result	canceled = { 0 };
-	struct etcd_result	late = { 0 };
-	struct etcd_result	closed = { 0 };
-	struct rpc_script_call *call;
-	uint64_t		id;
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   canceled = { 0 };
+	struct etcd_result	   late = { 0 };
+	struct etcd_result	   closed = { 0 };
+	struct rpc_script_call	  *call;
+	uint64_t		   id;
 
 	etcd_client_fixture_start(&fixture, 43);
-	assert_status(start_range_stream(&fixture, &(struct vd_etcd_call) { .ret_id = &id }, &canceled), VD_OK);
+	assert_status(start_range_stream(&fixture, &(struct vd_etcd_call) { .ret_id = &id }, &canceled),
+		      VD_OK);
 	call = rpc_script_expect_call(fixture.script, RANGE_STREAM);
 	rpc_script_send(call, range_part(1, 9));
 	vdi_sim_run_until_idle(fixture.env);
 	vd_etcd_cancel(fixture.client, id);
 	etcd_expect_calls(&fixture, &canceled, 1);
 	assert_etcd_error(&canceled, VD_CANCELED, "context canceled");
-	assert_status(start_range_stream(&fixture, &(struct vd_etcd_call) { .timeout = VD_SECONDS(2) }, &late), VD_OK);
+	assert_status(
+		start_range_stream(&fixture, &(struct vd_etcd_call) { .timeout = VD_SECONDS(2) }, &late),
+		VD_OK);
 	etcd_expect_calls(&fixture, &late, 1);
 	assert_etcd_error(&late, VD_TIMEOUT, "context deadline exceeded");
 	assert_status(start_range_stream(&fixture, NULL, &closed), VD_OK);
@@ -478,8 +518,10 @@ static void streams_of_users_are_canceled_timed_out_and_closed(void **state)
 /* ---- Snapshot (E-165, E-211) ---- */
 
 /* SHA-256 of 1024 bytes 'a'. */
-static const unsigned char digest_of_1024_a[32] = { 0x2e, 0xdc, 0x98, 0x68, 0x47, 0xe2, 0x09, 0xb4, 0x01, 0x6e, 0x14, 0x1a, 0x6d, 0xc8, 0x71, 0x6d,
-						    0x32, 0x07, 0x35, 0x0f, 0x41, 0x69, 0x69, 0x38, 0x2d, 0x43, 0x15, 0x39, 0xbf, 0x29, 0x2e, 0x4a };
+static const unsigned char digest_of_1024_a[32] = { 0x2e, 0xdc, 0x98, 0x68, 0x47, 0xe2, 0x09, 0xb4,
+						    0x01, 0x6e, 0x14, 0x1a, 0x6d, 0xc8, 0x71, 0x6d,
+						    0x32, 0x07, 0x35, 0x0f, 0x41, 0x69, 0x69, 0x38,
+						    0x2d, 0x43, 0x15, 0x39, 0xbf, 0x29, 0x2e, 0x4a };
 
 static void send_snapshot(struct rpc_script_call *call, const unsigned char *bytes, size_t size, size_t step)
 {
@@ -500,10 +542,10 @@ static void e165_snapshot_is_checked(void **state)
 	memset(file, 'a', 1024);
 	memcpy(file + 1024, digest_of_1024_a, 32);
 	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(steps); i++) {
-		struct etcd_client_fixture	fixture;
-		struct etcd_result	result = { 0 };
-		struct rpc_script_call *call;
-		bool			is_damaged = i >= VDI_ARRAY_SIZE(steps);
+		struct etcd_client_fixture fixture;
+		struct etcd_result	   result = { 0 };
+		struct rpc_script_call	  *call;
+		bool			   is_damaged = i >= VDI_ARRAY_SIZE(steps);
 
 		file[500] = is_damaged ? 'b' : 'a';
 		etcd_client_fixture_start(&fixture, 50 + i);
@@ -514,7 +556,8 @@ static void e165_snapshot_is_checked(void **state)
 		etcd_expect_calls(&fixture, &result, 1);
 		assert_int_equal(result.number, sizeof file);
 		if (is_damaged)
-			assert_etcd_error(&result, VD_CORRUPT, "etcdclient: the snapshot's checksum does not match");
+			assert_etcd_error(&result, VD_CORRUPT,
+					  "etcdclient: the snapshot's checksum does not match");
 		else
 			assert_etcd_ok(&result);
 		assert_int_equal(result.second, 0);
@@ -524,9 +567,9 @@ static void e165_snapshot_is_checked(void **state)
 
 static void e165_a_snapshot_too_short(void **state)
 {
-	struct etcd_client_fixture	fixture;
-	struct etcd_result	result = { 0 };
-	struct rpc_script_call *call;
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 70);
 	assert_status(vd_etcd_snapshot(fixture.client, NULL, etcd_note_snapshot, &result), VD_OK);
@@ -537,7 +580,8 @@ static void e165_a_snapshot_too_short(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
-/* A snapshot that cannot be begun, for memory or because the client is closing, leaves nothing behind (the group counts it). */
+/* A snapshot that cannot be begun, for memory or because the client is closing, leaves nothing behind (the
+ * group counts it). */
 static void a_snapshot_that_cannot_be_begun(void **state)
 {
 	bool has_failed = true;
@@ -555,7 +599,8 @@ static void a_snapshot_that_cannot_be_begun(void **state)
 		assert_status(status, has_failed ? VD_NOMEM : VD_OK);
 		assert_int_equal(result.calls, 0);
 		if (status == VD_OK) {
-			rpc_script_end(rpc_script_expect_call(fixture.script, SNAPSHOT), VDI_RPC_PERMISSION_DENIED, "no");
+			rpc_script_end(rpc_script_expect_call(fixture.script, SNAPSHOT),
+				       VDI_RPC_PERMISSION_DENIED, "no");
 			etcd_expect_calls(&fixture, &result, 1);
 		}
 		etcd_client_fixture_fini(&fixture);
@@ -564,9 +609,9 @@ static void a_snapshot_that_cannot_be_begun(void **state)
 
 static void e211_a_snapshot_is_asked_for_until_its_first_part(void **state)
 {
-	struct etcd_client_fixture	fixture;
-	struct etcd_result	result = { 0 };
-	struct rpc_script_call *call;
+	struct etcd_client_fixture fixture;
+	struct etcd_result	   result = { 0 };
+	struct rpc_script_call	  *call;
 
 	etcd_client_fixture_start(&fixture, 71);
 	rpc_script_refuse(fixture.script, SNAPSHOT, 150, VDI_RPC_UNAVAILABLE, "down");

@@ -1,4 +1,5 @@
-/* The hand-written codec: field numbers, what is refused, and agreement with protobuf-c over random messages. */
+/* The hand-written codec: field numbers, what is refused, and agreement with protobuf-c over random
+ * messages. */
 #include <rpc.pb-c.h>
 
 #include "etcd_oracle.h"
@@ -27,14 +28,10 @@ static void *take(size_t size)
 static int64_t random_number(struct vdi_rand *rand)
 {
 	switch (vdi_rand_below(rand, 4)) {
-	case 0:
-		return 0;
-	case 1:
-		return (int64_t) vdi_rand_below(rand, 300);
-	case 2:
-		return -(int64_t) vdi_rand_below(rand, 300);
-	default:
-		return (int64_t) vdi_rand_next(rand);
+	case 0: return 0;
+	case 1: return (int64_t) vdi_rand_below(rand, 300);
+	case 2: return -(int64_t) vdi_rand_below(rand, 300);
+	default: return (int64_t) vdi_rand_next(rand);
 	}
 }
 
@@ -132,7 +129,9 @@ static Etcdserverpb__TxnResponse *random_txn(struct vdi_rand *rand, unsigned lev
 		Etcdserverpb__ResponseOp *op = txn->responses[i] = take(sizeof *op);
 
 		etcdserverpb__response_op__init(op);
-		op->response_case = (Etcdserverpb__ResponseOp__ResponseCase) (1 + vdi_rand_below(rand, level < 3 ? 4 : 3));
+		op->response_case =
+			(Etcdserverpb__ResponseOp__ResponseCase) (1 +
+								  vdi_rand_below(rand, level < 3 ? 4 : 3));
 		if (op->response_case == ETCDSERVERPB__RESPONSE_OP__RESPONSE_RESPONSE_RANGE)
 			op->response_range = random_range(rand);
 		else if (op->response_case == ETCDSERVERPB__RESPONSE_OP__RESPONSE_RESPONSE_PUT)
@@ -163,7 +162,8 @@ static Etcdserverpb__WatchResponse *random_watch(struct vdi_rand *rand)
 		Mvccpb__Event *event = watch->events[i] = take(sizeof *event);
 
 		mvccpb__event__init(event);
-		event->type = vdi_rand_once_in(rand, 2) ? MVCCPB__EVENT__EVENT_TYPE__DELETE : MVCCPB__EVENT__EVENT_TYPE__PUT;
+		event->type = vdi_rand_once_in(rand, 2) ? MVCCPB__EVENT__EVENT_TYPE__DELETE :
+							  MVCCPB__EVENT__EVENT_TYPE__PUT;
 		event->kv = random_kv(rand);
 		event->prev_kv = vdi_rand_once_in(rand, 2) ? random_kv(rand) : NULL;
 	}
@@ -182,21 +182,16 @@ static const ProtobufCMessage *random_message(struct vdi_rand *rand, enum etcd_o
 	Etcdserverpb__RangeStreamResponse *stream;
 
 	switch (kind) {
-	case ETCD_ORACLE_RANGE:
-		return &random_range(rand)->base;
+	case ETCD_ORACLE_RANGE: return &random_range(rand)->base;
 	case ETCD_ORACLE_RANGE_STREAM:
 		stream = take(sizeof *stream);
 		etcdserverpb__range_stream_response__init(stream);
 		stream->range_response = random_range(rand);
 		return &stream->base;
-	case ETCD_ORACLE_PUT:
-		return &random_put(rand)->base;
-	case ETCD_ORACLE_DELETE:
-		return &random_delete(rand)->base;
-	case ETCD_ORACLE_TXN:
-		return &random_txn(rand, 1)->base;
-	default:
-		return &random_watch(rand)->base;
+	case ETCD_ORACLE_PUT: return &random_put(rand)->base;
+	case ETCD_ORACLE_DELETE: return &random_delete(rand)->base;
+	case ETCD_ORACLE_TXN: return &random_txn(rand, 1)->base;
+	default: return &random_watch(rand)->base;
 	}
 }
 
@@ -209,7 +204,9 @@ static void e105_to_e112_answers_mean_what_protobuf_says(void **state)
 	vdi_rand_init(&rand, 11);
 	for (int round = 0; round < ROUNDS; round++) {
 		arena_used = 0;
-		assert_status(etcd_oracle_decode(round % ETCD_ORACLE_COUNT, pack(random_message(&rand, round % ETCD_ORACLE_COUNT))), VD_OK);
+		assert_status(etcd_oracle_decode(round % ETCD_ORACLE_COUNT,
+						 pack(random_message(&rand, round % ETCD_ORACLE_COUNT))),
+			      VD_OK);
 	}
 }
 
@@ -259,18 +256,21 @@ static void mutated_messages_do_no_harm(void **state)
 		memcpy(bytes, message.data, message.size);
 		for (uint64_t i = 1 + vdi_rand_below(&rand, 3); i; i--)
 			bytes[vdi_rand_below(&rand, message.size)] = (char) vdi_rand_next(&rand);
-		(void) etcd_oracle_decode(round % ETCD_ORACLE_COUNT, (struct vd_bytes) { bytes, message.size });
+		(void) etcd_oracle_decode(round % ETCD_ORACLE_COUNT,
+					  (struct vd_bytes) { bytes, message.size });
 		vdi_free(bytes);
 	}
 }
 
-#define BYTES(...) ((struct vd_bytes) { (const char[]) { __VA_ARGS__ }, sizeof((const char[]) { __VA_ARGS__ }) })
+#define BYTES(...)                                                                                           \
+	((struct vd_bytes) { (const char[]) { __VA_ARGS__ }, sizeof((const char[]) { __VA_ARGS__ }) })
 
 static void e104_unknown_fields_are_skipped(void **state)
 {
 	/* Fields 15 (number), 100 (bytes), 16 (8 bytes), 17 (4 bytes) around count 4 = 3. */
-	struct vd_bytes message = BYTES(0x78, 0x05, (char) 0xa2, 0x06, 0x02, 'x', 'y', 0x20, 0x03, (char) 0x81, 0x01, 1, 2, 3, 4, 5, 6, 7, 8,
-					(char) 0x8d, 0x01, 1, 2, 3, 4);
+	struct vd_bytes message =
+		BYTES(0x78, 0x05, (char) 0xa2, 0x06, 0x02, 'x', 'y', 0x20, 0x03, (char) 0x81, 0x01, 1, 2, 3,
+		      4, 5, 6, 7, 8, (char) 0x8d, 0x01, 1, 2, 3, 4);
 	struct vd_etcd_header  header;
 	struct vd_range_result result;
 
@@ -286,18 +286,18 @@ static void refuses(enum etcd_oracle_kind kind, struct vd_bytes message)
 
 static void wrong_forms_are_corrupt(void **state)
 {
-	refuses(ETCD_ORACLE_RANGE, BYTES(0x08, 0x01));			      /* header as a number */
-	refuses(ETCD_ORACLE_RANGE, BYTES(0x22, 0x01, 0x00));		      /* count as bytes */
-	refuses(ETCD_ORACLE_RANGE, BYTES(0x12, 0x02, 0x0d, 0x00));	      /* a record's key as 4 bytes */
-	refuses(ETCD_ORACLE_RANGE, BYTES(0x23));			      /* a group */
-	refuses(ETCD_ORACLE_RANGE, BYTES(0x26, 0x00));			      /* wire type 6 */
-	refuses(ETCD_ORACLE_RANGE, BYTES(0x00, 0x00));			      /* field 0 */
-	refuses(ETCD_ORACLE_RANGE, BYTES(0x12, 0x7f, 0x00));		      /* longer than the message */
+	refuses(ETCD_ORACLE_RANGE, BYTES(0x08, 0x01));		   /* header as a number */
+	refuses(ETCD_ORACLE_RANGE, BYTES(0x22, 0x01, 0x00));	   /* count as bytes */
+	refuses(ETCD_ORACLE_RANGE, BYTES(0x12, 0x02, 0x0d, 0x00)); /* a record's key as 4 bytes */
+	refuses(ETCD_ORACLE_RANGE, BYTES(0x23));		   /* a group */
+	refuses(ETCD_ORACLE_RANGE, BYTES(0x26, 0x00));		   /* wire type 6 */
+	refuses(ETCD_ORACLE_RANGE, BYTES(0x00, 0x00));		   /* field 0 */
+	refuses(ETCD_ORACLE_RANGE, BYTES(0x12, 0x7f, 0x00));	   /* longer than the message */
 	refuses(ETCD_ORACLE_RANGE, BYTES(0x12, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1)); /* length 2^64-1 */
 	refuses(ETCD_ORACLE_RANGE, BYTES(0x20, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1)); /* 11 bytes */
-	refuses(ETCD_ORACLE_RANGE, BYTES(-8, -1, -1, -1, -1, 1, 0));	      /* a tag above 32 bits */
-	refuses(ETCD_ORACLE_TXN, BYTES(0x1a, 0x00));			      /* a result of no kind */
-	refuses(ETCD_ORACLE_WATCH, BYTES(0x5a, 0x00));			      /* an event without a record */
+	refuses(ETCD_ORACLE_RANGE, BYTES(-8, -1, -1, -1, -1, 1, 0));	       /* a tag above 32 bits */
+	refuses(ETCD_ORACLE_TXN, BYTES(0x1a, 0x00));			       /* a result of no kind */
+	refuses(ETCD_ORACLE_WATCH, BYTES(0x5a, 0x00));			       /* an event without a record */
 	refuses(ETCD_ORACLE_WATCH, BYTES(0x5a, 0x04, 0x08, 0x02, 0x12, 0x00)); /* neither put nor delete */
 }
 
@@ -332,10 +332,11 @@ static void nesting_is_bounded(void **state)
 
 static void a_message_field_that_comes_twice_is_merged(void **state)
 {
-	/* header {revision 7} and header {member 2}; response_range {count 1}, then {more}; a put, then a range: the range holds. */
-	struct vd_bytes	      range = BYTES(0x0a, 0x02, 0x18, 0x07, 0x0a, 0x02, 0x10, 0x02);
-	struct vd_bytes	      merged = BYTES(0x1a, 0x08, 0x0a, 0x02, 0x20, 0x01, 0x0a, 0x02, 0x18, 0x01);
-	struct vd_bytes	      last = BYTES(0x1a, 0x0a, 0x12, 0x04, 0x12, 0x02, 0x0a, 0x00, 0x0a, 0x02, 0x20, 0x05);
+	/* header {revision 7} and header {member 2}; response_range {count 1}, then {more}; a put, then a
+	 * range: the range holds. */
+	struct vd_bytes range = BYTES(0x0a, 0x02, 0x18, 0x07, 0x0a, 0x02, 0x10, 0x02);
+	struct vd_bytes merged = BYTES(0x1a, 0x08, 0x0a, 0x02, 0x20, 0x01, 0x0a, 0x02, 0x18, 0x01);
+	struct vd_bytes last = BYTES(0x1a, 0x0a, 0x12, 0x04, 0x12, 0x02, 0x0a, 0x00, 0x0a, 0x02, 0x20, 0x05);
 	struct vd_etcd_header  header;
 	struct vd_range_result result;
 	struct vd_txn_result   txn;
@@ -357,8 +358,9 @@ static void a_message_field_that_comes_twice_is_merged(void **state)
 static void e106_record_and_event(void **state)
 {
 	/* type DELETE; kv { key "k" create 2 mod 3 version 4 value "v" lease 6 }; prev_kv { key "p" }. */
-	struct vd_bytes			    message = BYTES(0x5a, 0x17, 0x08, 0x01, 0x12, 0x0e, 0x0a, 0x01, 'k', 0x10, 0x02, 0x18, 0x03, 0x20, 0x04, 0x2a, 0x01,
-							    'v', 0x30, 0x06, 0x1a, 0x03, 0x0a, 0x01, 'p');
+	struct vd_bytes message =
+		BYTES(0x5a, 0x17, 0x08, 0x01, 0x12, 0x0e, 0x0a, 0x01, 'k', 0x10, 0x02, 0x18, 0x03, 0x20, 0x04,
+		      0x2a, 0x01, 'v', 0x30, 0x06, 0x1a, 0x03, 0x0a, 0x01, 'p');
 	struct vdi_etcd_wire_events	    events = { 0 };
 	struct vdi_etcd_wire_watch_response response;
 	const struct vd_kv		   *kv;
@@ -367,7 +369,8 @@ static void e106_record_and_event(void **state)
 	assert_int_equal(events.count, 1);
 	assert_true(events.items[0].is_delete);
 	kv = events.items[0].kv;
-	assert_true(vd_bytes_equal(vd_kv_key(kv), vd_bytes_of("k")) && vd_bytes_equal(vd_kv_value(kv), vd_bytes_of("v")));
+	assert_true(vd_bytes_equal(vd_kv_key(kv), vd_bytes_of("k")) &&
+		    vd_bytes_equal(vd_kv_value(kv), vd_bytes_of("v")));
 	assert_true(kv->create_rev == 2 && kv->mod_rev == 3 && kv->version == 4 && kv->lease == 6);
 	assert_true(vd_bytes_equal(vd_kv_key(events.items[0].previous), vd_bytes_of("p")));
 	vdi_etcd_wire_events_fini(&events);
@@ -377,9 +380,9 @@ static void events_are_gathered_over_messages(void **state)
 {
 	struct vdi_etcd_wire_events	    events = { 0 };
 	struct vdi_etcd_wire_watch_response response;
-	struct vd_bytes			    first = BYTES(0x38, 0x01, 0x5a, 0x07, 0x12, 0x05, 0x0a, 0x01, 'a', 0x18, 0x05);
-	struct vd_bytes			    second = BYTES(0x5a, 0x09, 0x08, 0x01, 0x12, 0x05, 0x0a, 0x01, 'b', 0x18, 0x05);
-	struct vd_bytes			    broken = BYTES(0x5a, 0x07, 0x12, 0x05, 0x0a, 0x01, 'c', 0x18, 0x05, 0x5a, 0x01);
+	struct vd_bytes first = BYTES(0x38, 0x01, 0x5a, 0x07, 0x12, 0x05, 0x0a, 0x01, 'a', 0x18, 0x05);
+	struct vd_bytes second = BYTES(0x5a, 0x09, 0x08, 0x01, 0x12, 0x05, 0x0a, 0x01, 'b', 0x18, 0x05);
+	struct vd_bytes broken = BYTES(0x5a, 0x07, 0x12, 0x05, 0x0a, 0x01, 'c', 0x18, 0x05, 0x5a, 0x01);
 
 	assert_status(vdi_etcd_wire_watch_response_decode(first, &response, &events, NULL), VD_OK);
 	assert_true(response.fragment && !response.has_header);
@@ -419,8 +422,10 @@ static void torture_decoding(void **state)
 
 			vdi_alloc_fail_nth(nth, 1);
 			if (kind == ETCD_ORACLE_RANGE || kind == ETCD_ORACLE_RANGE_STREAM) {
-				status = (kind == ETCD_ORACLE_RANGE ? vdi_etcd_wire_range_response_decode :
-								      vdi_etcd_wire_range_stream_response_decode)(message, &header, &range, &error);
+				status = (kind == ETCD_ORACLE_RANGE ?
+						  vdi_etcd_wire_range_response_decode :
+						  vdi_etcd_wire_range_stream_response_decode)(
+					message, &header, &range, &error);
 				if (status == VD_OK)
 					vdi_etcd_wire_range_result_fini(&range);
 			} else if (kind == ETCD_ORACLE_TXN) {
@@ -428,14 +433,18 @@ static void torture_decoding(void **state)
 				if (status == VD_OK)
 					vdi_etcd_wire_txn_result_fini(&txn);
 			} else if (kind == ETCD_ORACLE_WATCH) {
-				status = vdi_etcd_wire_watch_response_decode(message, &watch, &events, &error);
+				status =
+					vdi_etcd_wire_watch_response_decode(message, &watch, &events, &error);
 				vdi_etcd_wire_events_fini(&events);
 			} else {
-				status = vdi_etcd_wire_op_response_decode(kind == ETCD_ORACLE_PUT ? VD_OP_PUT : VD_OP_DELETE, message, &header, &op, &error);
+				status = vdi_etcd_wire_op_response_decode(
+					kind == ETCD_ORACLE_PUT ? VD_OP_PUT : VD_OP_DELETE, message, &header,
+					&op, &error);
 				if (status == VD_OK)
 					vdi_etcd_wire_op_result_fini(&op);
 			}
-			assert_status(status, vdi_alloc_failed() ? VD_NOMEM : VD_OK); /* all of it, or nothing */
+			assert_status(status,
+				      vdi_alloc_failed() ? VD_NOMEM : VD_OK); /* all of it, or nothing */
 			vdi_alloc_fail_nth(0, 0);
 			assert_int_equal(vdi_alloc_live(), live);
 			if (status == VD_OK)
@@ -448,7 +457,8 @@ static void torture_decoding(void **state)
 /* ---- Requests ---- */
 
 /* Unpacks with protobuf-c and checks that it would write the same bytes. */
-static ProtobufCMessage *unpack_same(const ProtobufCMessageDescriptor *descriptor, const struct vdi_buffer *buffer)
+static ProtobufCMessage *unpack_same(const ProtobufCMessageDescriptor *descriptor,
+				     const struct vdi_buffer	      *buffer)
 {
 	struct vd_bytes	  bytes = vdi_buffer_bytes(buffer);
 	ProtobufCMessage *message = protobuf_c_message_unpack(descriptor, NULL, bytes.size, bytes.data);
@@ -471,30 +481,43 @@ static void assert_data(ProtobufCBinaryData data, const char *text)
 static void e107_range_request(void **state)
 {
 	struct vd_etcd_range_request request = {
-		.range = { .key = vd_bytes_of("a"), .range_end = vd_bytes_of("b"), .revision = 1LL << 40, .limit = 9, .count_only = true, .keys_only = true,
+		.range = { .key = vd_bytes_of("a"),
+			   .range_end = vd_bytes_of("b"),
+			   .revision = 1LL << 40,
+			   .limit = 9,
+			   .count_only = true,
+			   .keys_only = true,
 			   .serializable = true },
-		.sort_order = VD_ETCD_SORT_DESCEND, .sort_target = VD_ETCD_SORT_VALUE, .min_mod_revision = 1, .max_mod_revision = 2,
-		.min_create_revision = 3, .max_create_revision = -4,
+		.sort_order = VD_ETCD_SORT_DESCEND,
+		.sort_target = VD_ETCD_SORT_VALUE,
+		.min_mod_revision = 1,
+		.max_mod_revision = 2,
+		.min_create_revision = 3,
+		.max_create_revision = -4,
 	};
 	struct vdi_buffer	    buffer;
 	Etcdserverpb__RangeRequest *theirs;
 
 	vdi_buffer_init(&buffer, 1 << 20);
 	assert_status(vdi_etcd_wire_range_request_encode(&request, &buffer), VD_OK);
-	theirs = (Etcdserverpb__RangeRequest *) unpack_same(&etcdserverpb__range_request__descriptor, &buffer);
+	theirs =
+		(Etcdserverpb__RangeRequest *) unpack_same(&etcdserverpb__range_request__descriptor, &buffer);
 	assert_data(theirs->key, "a");
 	assert_data(theirs->range_end, "b");
-	assert_true(theirs->revision == 1LL << 40 && theirs->limit == 9 && theirs->count_only && theirs->keys_only && theirs->serializable);
+	assert_true(theirs->revision == 1LL << 40 && theirs->limit == 9 && theirs->count_only &&
+		    theirs->keys_only && theirs->serializable);
 	assert_true(theirs->sort_order == ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__DESCEND);
 	assert_true(theirs->sort_target == ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__VALUE);
-	assert_true(theirs->min_mod_revision == 1 && theirs->max_mod_revision == 2 && theirs->min_create_revision == 3 && theirs->max_create_revision == -4);
+	assert_true(theirs->min_mod_revision == 1 && theirs->max_mod_revision == 2 &&
+		    theirs->min_create_revision == 3 && theirs->max_create_revision == -4);
 	etcdserverpb__range_request__free_unpacked(theirs, NULL);
 	vdi_buffer_fini(&buffer);
 }
 
 static void e217_by_key_ascending_is_sent_as_none(void **state)
 {
-	struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("a") }, .sort_order = VD_ETCD_SORT_ASCEND };
+	struct vd_etcd_range_request request = { .range = { .key = vd_bytes_of("a") },
+						 .sort_order = VD_ETCD_SORT_ASCEND };
 	struct vdi_buffer	     buffer;
 
 	vdi_buffer_init(&buffer, 1 << 20);
@@ -508,9 +531,16 @@ static void e217_by_key_ascending_is_sent_as_none(void **state)
 
 static void e108_put_and_delete_requests(void **state)
 {
-	struct vd_op put = { .kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("v"), .lease = -1, .previous = true, .ignore_value = true,
+	struct vd_op put = { .kind = VD_OP_PUT,
+			     .key = vd_bytes_of("k"),
+			     .value = vd_bytes_of("v"),
+			     .lease = -1,
+			     .previous = true,
+			     .ignore_value = true,
 			     .ignore_lease = true };
-	struct vd_op deleted = { .kind = VD_OP_DELETE, .key = vd_bytes_of("k"), .range_end = { "", 1 }, .previous = true };
+	struct vd_op deleted = {
+		.kind = VD_OP_DELETE, .key = vd_bytes_of("k"), .range_end = { "", 1 }, .previous = true
+	};
 	struct vdi_buffer		  buffer;
 	Etcdserverpb__PutRequest	 *their_put;
 	Etcdserverpb__DeleteRangeRequest *their_delete;
@@ -520,12 +550,15 @@ static void e108_put_and_delete_requests(void **state)
 	their_put = (Etcdserverpb__PutRequest *) unpack_same(&etcdserverpb__put_request__descriptor, &buffer);
 	assert_data(their_put->key, "k");
 	assert_data(their_put->value, "v");
-	assert_true(their_put->lease == -1 && their_put->prev_kv && their_put->ignore_value && their_put->ignore_lease);
+	assert_true(their_put->lease == -1 && their_put->prev_kv && their_put->ignore_value &&
+		    their_put->ignore_lease);
 	etcdserverpb__put_request__free_unpacked(their_put, NULL);
 	assert_status(vdi_etcd_wire_op_request_encode(&deleted, &buffer), VD_OK);
-	their_delete = (Etcdserverpb__DeleteRangeRequest *) unpack_same(&etcdserverpb__delete_range_request__descriptor, &buffer);
+	their_delete = (Etcdserverpb__DeleteRangeRequest *) unpack_same(
+		&etcdserverpb__delete_range_request__descriptor, &buffer);
 	assert_data(their_delete->key, "k");
-	assert_true(their_delete->range_end.len == 1 && their_delete->range_end.data[0] == 0 && their_delete->prev_kv);
+	assert_true(their_delete->range_end.len == 1 && their_delete->range_end.data[0] == 0 &&
+		    their_delete->prev_kv);
 	etcdserverpb__delete_range_request__free_unpacked(their_delete, NULL);
 	vdi_buffer_fini(&buffer);
 }
@@ -533,20 +566,37 @@ static void e108_put_and_delete_requests(void **state)
 static void e109_e110_txn_request(void **state)
 {
 	struct vd_compare compares[] = {
-		{ .target = VD_COMPARE_VERSION, .result = VD_COMPARE_EQUAL, .key = vd_bytes_of("a"), .number = 0 },
-		{ .target = VD_COMPARE_CREATE, .result = VD_COMPARE_GREATER, .key = vd_bytes_of("b"), .number = 5 },
-		{ .target = VD_COMPARE_MOD, .result = VD_COMPARE_LESS, .key = vd_bytes_of("c"), .number = 6, .range_end = vd_bytes_of("d") },
-		{ .target = VD_COMPARE_VALUE, .result = VD_COMPARE_NOT_EQUAL, .key = vd_bytes_of("e"), .value = vd_bytes_of("") },
-		{ .target = VD_COMPARE_LEASE, .result = VD_COMPARE_EQUAL, .key = vd_bytes_of("f"), .number = 7 },
+		{ .target = VD_COMPARE_VERSION,
+		  .result = VD_COMPARE_EQUAL,
+		  .key = vd_bytes_of("a"),
+		  .number = 0 },
+		{ .target = VD_COMPARE_CREATE,
+		  .result = VD_COMPARE_GREATER,
+		  .key = vd_bytes_of("b"),
+		  .number = 5 },
+		{ .target = VD_COMPARE_MOD,
+		  .result = VD_COMPARE_LESS,
+		  .key = vd_bytes_of("c"),
+		  .number = 6,
+		  .range_end = vd_bytes_of("d") },
+		{ .target = VD_COMPARE_VALUE,
+		  .result = VD_COMPARE_NOT_EQUAL,
+		  .key = vd_bytes_of("e"),
+		  .value = vd_bytes_of("") },
+		{ .target = VD_COMPARE_LEASE,
+		  .result = VD_COMPARE_EQUAL,
+		  .key = vd_bytes_of("f"),
+		  .number = 7 },
 	};
-	struct vd_op		     inner_ops[] = { { .kind = VD_OP_DELETE, .key = vd_bytes_of("x") } };
-	const struct vd_txn_request  inner = { .failure = inner_ops, .failure_count = 1 };
-	struct vd_op		     success[] = { { .kind = VD_OP_PUT, .key = vd_bytes_of("p"), .value = vd_bytes_of("q") },
-						   { .kind = VD_OP_TXN, .txn = &inner } };
-	struct vd_op		     failure[] = { { .kind = VD_OP_RANGE, .range = { .key = vd_bytes_of("r"), .limit = 4 } } };
-	const struct vd_txn_request  request = { compares, 5, success, 2, failure, 1 };
-	struct vdi_buffer	     buffer;
-	Etcdserverpb__TxnRequest    *theirs;
+	struct vd_op		    inner_ops[] = { { .kind = VD_OP_DELETE, .key = vd_bytes_of("x") } };
+	const struct vd_txn_request inner = { .failure = inner_ops, .failure_count = 1 };
+	struct vd_op success[] = { { .kind = VD_OP_PUT, .key = vd_bytes_of("p"), .value = vd_bytes_of("q") },
+				   { .kind = VD_OP_TXN, .txn = &inner } };
+	struct vd_op failure[] = { { .kind = VD_OP_RANGE,
+				     .range = { .key = vd_bytes_of("r"), .limit = 4 } } };
+	const struct vd_txn_request request = { compares, 5, success, 2, failure, 1 };
+	struct vdi_buffer	    buffer;
+	Etcdserverpb__TxnRequest   *theirs;
 
 	vdi_buffer_init(&buffer, 1 << 20);
 	assert_status(vdi_etcd_wire_txn_request_encode(&request, &buffer), VD_OK);
@@ -598,39 +648,53 @@ static void too_deep_or_too_big_a_request_is_refused(void **state)
 
 static void e112_watch_requests(void **state)
 {
-	struct vdi_etcd_wire_watch_create  create = { .key = vd_bytes_of("k"), .range_end = { "", 1 }, .start_revision = 12, .watch_id = 3, .progress = true,
-						      .previous = true, .fragment = true, .no_put = true, .no_delete = true };
-	struct vdi_buffer		   buffer;
-	Etcdserverpb__WatchRequest	  *theirs;
+	struct vdi_etcd_wire_watch_create create = { .key = vd_bytes_of("k"),
+						     .range_end = { "", 1 },
+						     .start_revision = 12,
+						     .watch_id = 3,
+						     .progress = true,
+						     .previous = true,
+						     .fragment = true,
+						     .no_put = true,
+						     .no_delete = true };
+	struct vdi_buffer		  buffer;
+	Etcdserverpb__WatchRequest	 *theirs;
 	Etcdserverpb__WatchCreateRequest *their_create;
 
 	vdi_buffer_init(&buffer, 1 << 20);
 	assert_status(vdi_etcd_wire_watch_create_encode(&create, &buffer), VD_OK);
-	theirs = (Etcdserverpb__WatchRequest *) unpack_same(&etcdserverpb__watch_request__descriptor, &buffer);
-	assert_int_equal(theirs->request_union_case, ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST);
+	theirs =
+		(Etcdserverpb__WatchRequest *) unpack_same(&etcdserverpb__watch_request__descriptor, &buffer);
+	assert_int_equal(theirs->request_union_case,
+			 ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST);
 	their_create = theirs->create_request;
 	assert_data(their_create->key, "k");
 	assert_int_equal(their_create->range_end.len, 1);
-	assert_true(their_create->start_revision == 12 && their_create->watch_id == 3 && their_create->progress_notify && their_create->prev_kv &&
-		    their_create->fragment);
+	assert_true(their_create->start_revision == 12 && their_create->watch_id == 3 &&
+		    their_create->progress_notify && their_create->prev_kv && their_create->fragment);
 	assert_int_equal(their_create->n_filters, 2);
 	assert_int_equal(their_create->filters[0], ETCDSERVERPB__WATCH_CREATE_REQUEST__FILTER_TYPE__NOPUT);
 	assert_int_equal(their_create->filters[1], ETCDSERVERPB__WATCH_CREATE_REQUEST__FILTER_TYPE__NODELETE);
 	etcdserverpb__watch_request__free_unpacked(theirs, NULL);
 
 	assert_status(vdi_etcd_wire_watch_cancel_encode(0, &buffer), VD_OK);
-	theirs = (Etcdserverpb__WatchRequest *) unpack_same(&etcdserverpb__watch_request__descriptor, &buffer);
-	assert_int_equal(theirs->request_union_case, ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CANCEL_REQUEST);
+	theirs =
+		(Etcdserverpb__WatchRequest *) unpack_same(&etcdserverpb__watch_request__descriptor, &buffer);
+	assert_int_equal(theirs->request_union_case,
+			 ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CANCEL_REQUEST);
 	assert_int_equal(theirs->cancel_request->watch_id, 0);
 	etcdserverpb__watch_request__free_unpacked(theirs, NULL);
 	assert_status(vdi_etcd_wire_watch_cancel_encode(-77, &buffer), VD_OK);
-	theirs = (Etcdserverpb__WatchRequest *) unpack_same(&etcdserverpb__watch_request__descriptor, &buffer);
+	theirs =
+		(Etcdserverpb__WatchRequest *) unpack_same(&etcdserverpb__watch_request__descriptor, &buffer);
 	assert_int_equal(theirs->cancel_request->watch_id, -77);
 	etcdserverpb__watch_request__free_unpacked(theirs, NULL);
 
 	assert_status(vdi_etcd_wire_watch_progress_encode(&buffer), VD_OK);
-	theirs = (Etcdserverpb__WatchRequest *) unpack_same(&etcdserverpb__watch_request__descriptor, &buffer);
-	assert_int_equal(theirs->request_union_case, ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_PROGRESS_REQUEST);
+	theirs =
+		(Etcdserverpb__WatchRequest *) unpack_same(&etcdserverpb__watch_request__descriptor, &buffer);
+	assert_int_equal(theirs->request_union_case,
+			 ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_PROGRESS_REQUEST);
 	etcdserverpb__watch_request__free_unpacked(theirs, NULL);
 	vdi_buffer_fini(&buffer);
 }

@@ -1,4 +1,5 @@
-/* A watch as its user sees it: options on the wire, responses, ends, progress, the bounded buffer, closing at any moment. */
+/* A watch as its user sees it: options on the wire, responses, ends, progress, the bounded buffer, closing at
+ * any moment. */
 #include "vdtest.h"
 
 #include "actor_sim.h"
@@ -34,7 +35,8 @@ static void e230_a_stream_that_dies_before_the_creation_ends_the_watch(void **st
 	struct watch_reader reader;
 
 	watch_reader_open(&world, &reader, "k", 0);
-	rpc_script_end(watch_world_stream(&world), VDI_RPC_PERMISSION_DENIED, "etcdserver: permission denied");
+	rpc_script_end(watch_world_stream(&world), VDI_RPC_PERMISSION_DENIED,
+		       "etcdserver: permission denied");
 	watch_reader_expect(&world, &reader, "!forbidden");
 	assert_int_equal(watch_reader_end(&world, &reader).code, VD_ETCD_PERMISSION_DENIED);
 	watch_reader_expect(&world, &reader, "!forbidden"); /* and for ever after */
@@ -99,7 +101,8 @@ static void e240_e242_e243_options_go_to_the_server(void **state)
 	request = watch_expect(stream, WATCH_CREATE);
 	assert_string_equal(request.key, "");
 	assert_true(request.range_end_size == 0 && request.start_revision == 0 && request.watch_id == 0);
-	assert_false(request.previous || request.progress || request.fragment || request.no_put || request.no_delete);
+	assert_false(request.previous || request.progress || request.fragment || request.no_put ||
+		     request.no_delete);
 	watch_created(stream, 0, 5);
 	watch_reader_open_request(&world, &full,
 				  (struct vd_etcd_watch_request) { .key = vd_bytes_of("a"),
@@ -112,8 +115,10 @@ static void e240_e242_e243_options_go_to_the_server(void **state)
 								   .no_delete = true });
 	request = watch_expect(stream, WATCH_CREATE);
 	assert_string_equal(request.key, "a");
-	assert_true(request.range_end_size == 1 && request.range_end[0] == 0 && request.start_revision == 77 && request.watch_id == 0);
-	assert_true(request.previous && request.progress && request.fragment && request.no_put && request.no_delete);
+	assert_true(request.range_end_size == 1 && request.range_end[0] == 0 &&
+		    request.start_revision == 77 && request.watch_id == 0);
+	assert_true(request.previous && request.progress && request.fragment && request.no_put &&
+		    request.no_delete);
 	/* The client filters nothing. */
 	watch_created(stream, 1, 80);
 	watch_put(stream, 1, "zzz", 81);
@@ -143,13 +148,16 @@ static void e233_e236_responses_carry_header_and_events(void **state)
 	watch_answer(stream, &(struct watch_answer) { .revision = 9, .events = events, .event_count = 3 });
 	watch_world_run(&world);
 	assert_status(vd_etcd_watch_next(reader.watch, &response, NULL), VD_OK);
-	assert_true(response.header.cluster_id == 14 && response.header.member_id == 8 && response.header.raft_term == 2);
+	assert_true(response.header.cluster_id == 14 && response.header.member_id == 8 &&
+		    response.header.raft_term == 2);
 	assert_int_equal(response.header.revision, 9);
 	assert_int_equal(response.event_count, 3);
 	assert_false(response.created || vd_etcd_watch_is_progress(&response));
-	assert_true(vd_store_event_is_create(&response.events[0]) && !vd_store_event_is_create(&response.events[1]));
+	assert_true(vd_store_event_is_create(&response.events[0]) &&
+		    !vd_store_event_is_create(&response.events[1]));
 	assert_true(vd_bytes_equal(vd_kv_value(response.events[0].kv), vd_bytes_of("v7")));
-	assert_true(response.events[0].kv->sub == 0 && response.events[1].kv->sub == 1 && response.events[2].kv->sub == 0);
+	assert_true(response.events[0].kv->sub == 0 && response.events[1].kv->sub == 1 &&
+		    response.events[2].kv->sub == 0);
 	assert_null(response.events[0].previous);
 	assert_true(vd_bytes_equal(vd_kv_value(response.events[1].previous), vd_bytes_of("p")));
 	assert_true(response.events[2].is_delete && !vd_store_event_is_create(&response.events[2]));
@@ -209,24 +217,30 @@ static void hear(void *arg, const struct vd_watch_fault *fault)
 	size_t			 size = strlen(heard->text);
 
 	assert_true(strlen(fault->text) > 10);
-	snprintf(heard->text + size, sizeof heard->text - size, "%s%s %lld %.*s", size ? "; " : "", names[fault->kind], (long long) fault->revision,
-		 (int) fault->key.size, fault->key.size ? (const char *) fault->key.data : "");
+	snprintf(heard->text + size, sizeof heard->text - size, "%s%s %lld %.*s", size ? "; " : "",
+		 names[fault->kind], (long long) fault->revision, (int) fault->key.size,
+		 fault->key.size ? (const char *) fault->key.data : "");
 }
 
-#define expect_heard(expected)                                                                                                   \
-	do {                                                                                                                     \
-		watch_world_run(&world);                                                                                         \
-		assert_string_equal(heard.text, expected);                                                                       \
-		heard.text[0] = 0;                                                                                               \
+#define expect_heard(expected)                                                                               \
+	do {                                                                                                 \
+		watch_world_run(&world);                                                                     \
+		assert_string_equal(heard.text, expected);                                                   \
+		heard.text[0] = 0;                                                                           \
 	} while (0)
 
 /* The reader sees a right watch; the observer hears what had to be passed over. */
 static void an_observer_hears_of_each_fault_of_the_server(void **state)
 {
-	static const struct watch_event first[] = { { .key = "ka", .mod_rev = 7 }, { .key = "kb", .mod_rev = 8, .create_rev = 3, .has_previous = true } };
-	static const struct watch_event bare[] = { { .key = "kc", .mod_rev = 10, .create_rev = 4 }, { .key = "kd", .mod_rev = 11, .is_delete = true } };
+	static const struct watch_event first[] = {
+		{ .key = "ka", .mod_rev = 7 },
+		{ .key = "kb", .mod_rev = 8, .create_rev = 3, .has_previous = true }
+	};
+	static const struct watch_event bare[] = { { .key = "kc", .mod_rev = 10, .create_rev = 4 },
+						   { .key = "kd", .mod_rev = 11, .is_delete = true } };
 	static const struct watch_event outside[] = { { .key = "x", .mod_rev = 12 } };
-	static const struct watch_event unordered[] = { { .key = "ka", .mod_rev = 15 }, { .key = "kb", .mod_rev = 14 } };
+	static const struct watch_event unordered[] = { { .key = "ka", .mod_rev = 15 },
+							{ .key = "kb", .mod_rev = 14 } };
 	static const struct watch_event ahead[] = { { .key = "ka", .mod_rev = 30 } };
 	struct heard			heard = { "" };
 	struct vd_watch_observer	observer = { hear, &heard };
@@ -236,14 +250,20 @@ static void an_observer_hears_of_each_fault_of_the_server(void **state)
 
 	(void) state;
 	watch_reader_open_request(&world, &reader,
-				  (struct vd_etcd_watch_request) { .key = vd_bytes_of("k"), .range_end = vd_bytes_of("l"), .revision = 6, .previous = true, .observer = &observer });
+				  (struct vd_etcd_watch_request) { .key = vd_bytes_of("k"),
+								   .range_end = vd_bytes_of("l"),
+								   .revision = 6,
+								   .previous = true,
+								   .observer = &observer });
 	stream = watch_world_stream(&world);
 	watch_created(stream, 0, 9);
 	watch_answer(stream, &(struct watch_answer) { .revision = 9, .events = first, .event_count = 2 });
 	watch_progress(stream, 0, 9);
 	watch_progress(stream, 0, 9);
 	expect_heard("");
-	watch_answer(stream, &(struct watch_answer) { .revision = 9, .events = first, .event_count = 2 }); /* the same message again */
+	watch_answer(stream, &(struct watch_answer) { .revision = 9,
+						      .events = first,
+						      .event_count = 2 }); /* the same message again */
 	expect_heard("repeated 7 ka; repeated 8 kb");
 	watch_progress(stream, 0, 8);
 	expect_heard("progress 8 ");
@@ -256,7 +276,8 @@ static void an_observer_hears_of_each_fault_of_the_server(void **state)
 	watch_progress(stream, -1, 13);
 	watch_progress(stream, -1, 12);
 	expect_heard("progress 12 ");
-	watch_answer(stream, &(struct watch_answer) { .revision = 15, .events = unordered, .event_count = 2 });
+	watch_answer(stream,
+		     &(struct watch_answer) { .revision = 15, .events = unordered, .event_count = 2 });
 	expect_heard("order 14 kb");
 	watch_answer(stream, &(struct watch_answer) { .revision = 20, .events = ahead, .event_count = 1 });
 	expect_heard("protocol 30 ka");
@@ -276,7 +297,9 @@ static void a_new_connection_may_be_behind(void **state)
 	struct rpc_script_call	*stream;
 
 	(void) state;
-	watch_reader_open_request(&world, &reader, (struct vd_etcd_watch_request) { .key = vd_bytes_of("k"), .revision = 6, .observer = &observer });
+	watch_reader_open_request(&world, &reader,
+				  (struct vd_etcd_watch_request) {
+					  .key = vd_bytes_of("k"), .revision = 6, .observer = &observer });
 	stream = watch_world_stream(&world);
 	watch_created(stream, 0, 9);
 	watch_put(stream, 0, "k", 9);
@@ -301,7 +324,9 @@ static void e241_the_creation_is_told_once_when_asked_for(void **state)
 	struct watch_reader	told, untold;
 	struct rpc_script_call *stream;
 
-	watch_reader_open_request(&world, &told, (struct vd_etcd_watch_request) { .key = vd_bytes_of("a"), .created_notify = true });
+	watch_reader_open_request(
+		&world, &told,
+		(struct vd_etcd_watch_request) { .key = vd_bytes_of("a"), .created_notify = true });
 	watch_reader_open(&world, &untold, "b", 0);
 	stream = watch_world_stream(&world);
 	watch_created(stream, 0, 5);
@@ -364,13 +389,25 @@ static void e234_ends_by_precedence(void **state)
 		enum vd_etcd_code   code;
 		const char	   *message;
 	} table[] = {
-		{ { .canceled = true, .compact_revision = 20, .reason = "x" }, VD_EXPIRED, VD_ETCD_COMPACTED,
+		{ { .canceled = true, .compact_revision = 20, .reason = "x" },
+		  VD_EXPIRED,
+		  VD_ETCD_COMPACTED,
 		  "etcdserver: mvcc: required revision has been compacted" },
-		{ { .compact_revision = 20 }, VD_EXPIRED, VD_ETCD_COMPACTED, "etcdserver: mvcc: required revision has been compacted" },
-		{ { .canceled = true, .revision = 6, .reason = "because" }, VD_CANCELED, VD_ETCD_OTHER, NULL },
-		{ { .canceled = true, .revision = 6, .reason = "etcdserver: permission denied" }, VD_FORBIDDEN, VD_ETCD_PERMISSION_DENIED,
+		{ { .compact_revision = 20 },
+		  VD_EXPIRED,
+		  VD_ETCD_COMPACTED,
+		  "etcdserver: mvcc: required revision has been compacted" },
+		{ { .canceled = true, .revision = 6, .reason = "because" },
+		  VD_CANCELED,
+		  VD_ETCD_OTHER,
+		  NULL },
+		{ { .canceled = true, .revision = 6, .reason = "etcdserver: permission denied" },
+		  VD_FORBIDDEN,
+		  VD_ETCD_PERMISSION_DENIED,
 		  "etcdserver: permission denied" },
-		{ { .canceled = true, .revision = 6 }, VD_TOO_LARGE_REVISION, VD_ETCD_FUTURE_REVISION,
+		{ { .canceled = true, .revision = 6 },
+		  VD_TOO_LARGE_REVISION,
+		  VD_ETCD_FUTURE_REVISION,
 		  "etcdserver: mvcc: required revision is a future revision" },
 	};
 
@@ -452,12 +489,14 @@ static void e239_e274_a_halt_error_is_kept_until_read_behind_the_events(void **s
 	watch_created(stream, 0, 5);
 	for (vd_rev revision = 6; revision < 9; revision++)
 		watch_put(stream, 0, "k", revision);
-	rpc_script_end(stream, VDI_RPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (3 vs. 2)");
+	rpc_script_end(stream, VDI_RPC_RESOURCE_EXHAUSTED,
+		       "grpc: received message larger than max (3 vs. 2)");
 	vdi_sim_advance(world.env, VD_SECONDS(600));
 	watch_reader_expect(&world, &reader, "6 7 8 !too_big");
 	error = watch_reader_end(&world, &reader);
 	assert_int_equal(error.grpc_code, VDI_RPC_RESOURCE_EXHAUSTED);
-	assert_string_equal(error.error.message, "rpc error: code = ResourceExhausted desc = grpc: received message larger than max (3 vs. 2)");
+	assert_string_equal(error.error.message, "rpc error: code = ResourceExhausted desc = grpc: received "
+						 "message larger than max (3 vs. 2)");
 	assert_string_equal(error.endpoint, "peer:2379");
 	watch_reader_close(&reader);
 	watch_world_no_stream(&world);
@@ -503,7 +542,8 @@ static void e244_e253_progress_without_watches_opens_a_stream_that_stays(void **
 	watch_created(stream, 0, 5);
 	watch_reader_expect(&world, &reader, "");
 	watch_reader_close(&reader);
-	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id, 0); /* it is not the last: the stream stays */
+	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id,
+			 0); /* it is not the last: the stream stays */
 	watch_world_run(&world);
 	assert_false(rpc_script_call_is_over(stream));
 	/* Lost, it comes back, and what was asked meanwhile goes out there. */
@@ -554,7 +594,8 @@ static void put_large(struct rpc_script_call *stream, int64_t id, vd_rev revisio
 {
 	struct watch_event event = { .key = "k", .mod_rev = revision, .value_size = size };
 
-	watch_answer(stream, &(struct watch_answer) { .id = id, .revision = revision, .events = &event, .event_count = 1 });
+	watch_answer(stream, &(struct watch_answer) {
+				     .id = id, .revision = revision, .events = &event, .event_count = 1 });
 }
 
 /* rules: E-1010 */
@@ -578,7 +619,8 @@ static void e232_a_full_buffer_parks_the_watch_and_no_one_else(void **state)
 	watch_put(stream, 1, "s", 30);
 	watch_reader_expect(&world, &sibling, "30");
 	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id, 0);
-	assert_true(slow.watch->buffered_bytes > BUFFER_BYTES && slow.watch->buffered_bytes < BUFFER_BYTES + 2000);
+	assert_true(slow.watch->buffered_bytes > BUFFER_BYTES &&
+		    slow.watch->buffered_bytes < BUFFER_BYTES + 2000);
 	watch_canceled(stream, 0, 30, NULL);
 	watch_expect_nothing(&world, stream);
 	/* Read half of it. */
@@ -603,7 +645,8 @@ static void e232_a_full_buffer_parks_the_watch_and_no_one_else(void **state)
 
 static void a_response_larger_than_the_buffer_is_whole(void **state)
 {
-	static const struct watch_event events[] = { { .key = "a", .mod_rev = 6, .value_size = 9000 }, { .key = "b", .mod_rev = 6, .value_size = 9000 } };
+	static const struct watch_event events[] = { { .key = "a", .mod_rev = 6, .value_size = 9000 },
+						     { .key = "b", .mod_rev = 6, .value_size = 9000 } };
 	struct watch_world		world = watch_world_new(17, BUFFER_BYTES);
 	struct watch_reader		reader;
 	struct rpc_script_call	       *stream;
@@ -633,9 +676,13 @@ static void fragments_beyond_the_buffer_are_delivered_by_whole_revisions(void **
 	for (vd_rev i = 0; i < 20; i++) {
 		struct watch_event event = { .key = "k", .mod_rev = 1 + i / 2, .value_size = 1000 };
 
-		watch_answer(stream, &(struct watch_answer) { .revision = 50, .fragment = i < 19, .events = &event, .event_count = 1 });
+		watch_answer(stream, &(struct watch_answer) { .revision = 50,
+							      .fragment = i < 19,
+							      .events = &event,
+							      .event_count = 1 });
 	}
-	/* Ten events are too many to gather: four revisions are complete. With ten more the buffer itself is full. The read makes room, so the rest comes anew. */
+	/* Ten events are too many to gather: four revisions are complete. With ten more the buffer itself is
+	 * full. The read makes room, so the rest comes anew. */
 	watch_reader_expect(&world, &reader, "1,1,2,2,3,3,4,4 5,5,6,6,7,7,8,8");
 	assert_int_equal(watch_expect(stream, WATCH_CANCEL).watch_id, 0);
 	assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 9);
@@ -646,7 +693,8 @@ static void fragments_beyond_the_buffer_are_delivered_by_whole_revisions(void **
 #define PIECES 30
 
 /* Piece by piece, all of one revision, and together twice as much as the buffer takes. */
-static void send_pieces(struct watch_world *world, struct watch_reader *reader, struct rpc_script_call *stream, int64_t id, vd_rev revision)
+static void send_pieces(struct watch_world *world, struct watch_reader *reader,
+			struct rpc_script_call *stream, int64_t id, vd_rev revision)
 {
 	for (int i = 0; i < PIECES; i++) {
 		char		   key[16];
@@ -654,7 +702,11 @@ static void send_pieces(struct watch_world *world, struct watch_reader *reader, 
 
 		snprintf(key, sizeof key, "k%02d", i);
 		watch_reader_expect(world, reader, ""); /* nothing of it before all of it is there */
-		watch_answer(stream, &(struct watch_answer) { .id = id, .revision = 50, .fragment = i + 1 < PIECES, .events = &event, .event_count = 1 });
+		watch_answer(stream, &(struct watch_answer) { .id = id,
+							      .revision = 50,
+							      .fragment = i + 1 < PIECES,
+							      .events = &event,
+							      .event_count = 1 });
 	}
 	watch_world_run(world);
 }
@@ -675,7 +727,9 @@ static void expect_pieces(struct watch_reader *reader, vd_rev revision)
 	}
 }
 
-/* A transaction is whole or not there, however large it is: by itself, and behind revisions that are delivered before it is complete. rules: E-275, E-276 */
+/* A transaction is whole or not there, however large it is: by itself, and behind revisions that are
+ * delivered before it is complete.
+ * rules: E-275, E-276 */
 static void e345_a_fragmented_transaction_beyond_the_buffer_is_whole(void **state)
 {
 	static const struct watch_event small = { .key = "k", .mod_rev = 6, .value_size = 10 };
@@ -695,11 +749,17 @@ static void e345_a_fragmented_transaction_beyond_the_buffer_is_whole(void **stat
 	assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 6);
 	watch_created(stream, 1, 50);
 	/* In one response with a small one: that one need not wait, the other must. */
-	watch_answer(stream, &(struct watch_answer) { .id = 1, .revision = 50, .fragment = true, .events = &small, .event_count = 1 });
+	watch_answer(stream,
+		     &(struct watch_answer) {
+			     .id = 1, .revision = 50, .fragment = true, .events = &small, .event_count = 1 });
 	for (int i = 0; i < PIECES; i++) {
 		struct watch_event event = { .key = "k", .mod_rev = 7, .value_size = 1000 };
 
-		watch_answer(stream, &(struct watch_answer) { .id = 1, .revision = 50, .fragment = true, .events = &event, .event_count = 1 });
+		watch_answer(stream, &(struct watch_answer) { .id = 1,
+							      .revision = 50,
+							      .fragment = true,
+							      .events = &event,
+							      .event_count = 1 });
 	}
 	watch_reader_expect(&world, &reader, "6");
 	rpc_script_cut(world.script, 0);
@@ -762,15 +822,19 @@ static void a_parked_watch_survives_the_loss_of_its_stream(void **state)
 
 static void an_idle_watch_takes_less_than_512_bytes(void **state)
 {
-	/* With its place in the table of ids (12 bytes a slot, at least 3/8 in use) and what the allocator adds. */
+	/* With its place in the table of ids (12 bytes a slot, at least 3/8 in use) and what the allocator
+	 * adds. */
 	assert_true(sizeof(struct vd_etcd_watch) + 32 + 16 <= 512);
 }
 
-/* One life with everything in it; answers whether an allocation failed. Nothing may be lost, whichever it was. */
+/* One life with everything in it; answers whether an allocation failed. Nothing may be lost, whichever it
+ * was. */
 static bool live_through(uint64_t nth)
 {
 	struct watch_world	     world = watch_world_new(21, 4000);
-	struct vd_etcd_watch_request request = { .key = vd_bytes_of("k"), .created_notify = true, .ready = ignore };
+	struct vd_etcd_watch_request request = { .key = vd_bytes_of("k"),
+						 .created_notify = true,
+						 .ready = ignore };
 	struct vd_etcd_pair	     pair = { "tenant", vd_bytes_of("one") };
 	struct vd_etcd_watch	    *watch = NULL;
 	struct vd_error		     error;
@@ -793,7 +857,8 @@ static bool live_through(uint64_t nth)
 		struct vd_bytes		message;
 
 		vdi_sim_advance(world.env, VD_SECONDS(1));
-		/* A server that knows revisions up to 40, three events at a time, every second response in two fragments. */
+		/* A server that knows revisions up to 40, three events at a time, every second response in
+		 * two fragments. */
 		for (size_t i = 0; i < rpc_script_call_count(world.script); i++) {
 			stream = rpc_script_call_at(world.script, i);
 			if (rpc_script_call_is_over(stream))
@@ -811,12 +876,28 @@ static bool live_through(uint64_t nth)
 					struct watch_event events[3];
 
 					for (int e = 0; e < 3; e++)
-						events[e] = (struct watch_event) { .key = "k", .mod_rev = from + e, .value_size = 300, .has_previous = true };
+						events[e] = (struct watch_event) { .key = "k",
+										   .mod_rev = from + e,
+										   .value_size = 300,
+										   .has_previous = true };
 					if (from % 2) {
-						watch_answer(stream, &(struct watch_answer) { .id = id, .revision = 40, .fragment = true, .events = events, .event_count = 1 });
-						watch_answer(stream, &(struct watch_answer) { .id = id, .revision = 40, .events = events + 1, .event_count = 2 });
+						watch_answer(stream,
+							     &(struct watch_answer) { .id = id,
+										      .revision = 40,
+										      .fragment = true,
+										      .events = events,
+										      .event_count = 1 });
+						watch_answer(stream,
+							     &(struct watch_answer) { .id = id,
+										      .revision = 40,
+										      .events = events + 1,
+										      .event_count = 2 });
 					} else {
-						watch_answer(stream, &(struct watch_answer) { .id = id, .revision = 40, .events = events, .event_count = 3 });
+						watch_answer(stream,
+							     &(struct watch_answer) { .id = id,
+										      .revision = 40,
+										      .events = events,
+										      .event_count = 3 });
 					}
 				}
 			}

@@ -1,12 +1,13 @@
-/* A client with watches is closed while they are, with real threads and a transport that never gets anywhere: no server is needed for what may go wrong here. */
+/* A client with watches is closed while they are, with real threads and a transport that never gets anywhere:
+ * no server is needed for what may go wrong here. */
 #include <vedette/etcd.h>
 
 #include "lock.h"
 #include "vdtest.h"
 #include "rpc_etcd_options.h"
 
-#define STALL	8 /* one release in so many */
-#define ROUNDS	200
+#define STALL 8 /* one release in so many */
+#define ROUNDS 200
 #define WATCHES 3
 
 static void ignore(void *arg)
@@ -16,12 +17,12 @@ static void ignore(void *arg)
 
 static void close_amid_opening(const struct vd_env *env)
 {
-	static const char *const    endpoints[] = { "127.0.0.1:1" };
-	struct vd_etcd_options	    options = etcd_options_under_test();
+	static const char *const     endpoints[] = { "127.0.0.1:1" };
+	struct vd_etcd_options	     options = etcd_options_under_test();
 	struct vd_etcd_watch_request request = { .key = vd_bytes_of("k"), .ready = ignore };
-	struct vd_etcd_watch	   *watches[WATCHES];
-	struct vd_etcd		   *client;
-	struct vd_error		    error = { 0 };
+	struct vd_etcd_watch	    *watches[WATCHES];
+	struct vd_etcd		    *client;
+	struct vd_error		     error = { 0 };
 
 	options.endpoints = endpoints;
 	options.endpoint_count = 1;
@@ -33,7 +34,8 @@ static void close_amid_opening(const struct vd_env *env)
 	(void) vd_etcd_close_wait(client);
 }
 
-/* Threads stand still where they let go of a lock: the set of watches must not be needed by those who told it to close. */
+/* Threads stand still where they let go of a lock: the set of watches must not be needed by those who told it
+ * to close. */
 static void e231_client_and_watches_closed_at_once(void **state)
 {
 	struct vd_env *env;

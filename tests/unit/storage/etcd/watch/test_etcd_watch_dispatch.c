@@ -1,4 +1,5 @@
-/* Answers in every order, odd ones too: failed creates, cancels, unknown ids, fragments, and where a watch is resumed after each. */
+/* Answers in every order, odd ones too: failed creates, cancels, unknown ids, fragments, and where a watch is
+ * resumed after each. */
 #include "vdtest.h"
 
 #include "actor_sim.h"
@@ -7,7 +8,8 @@
 
 #include <rpc.pb-c.h>
 
-/* A watch on "k" from revision, established as id 0 at h5, with a second one (id 1) beside it that keeps the stream alive. */
+/* A watch on "k" from revision, established as id 0 at h5, with a second one (id 1) beside it that keeps the
+ * stream alive. */
 struct table {
 	struct watch_world	world;
 	struct watch_reader	reader, sibling;
@@ -35,7 +37,8 @@ static void teardown(struct table *t)
 	watch_world_free(&t->world);
 }
 
-/* The connection goes; answers the start revision with which the watch on "k" comes back. Both are established again. */
+/* The connection goes; answers the start revision with which the watch on "k" comes back. Both are
+ * established again. */
 static vd_rev resume(struct table *t)
 {
 	vd_rev start = -1;
@@ -58,7 +61,10 @@ static void fragment(struct table *t, int64_t id, vd_rev header, vd_rev mod_rev,
 {
 	struct watch_event event = { .key = "k", .mod_rev = mod_rev };
 
-	watch_answer(t->stream, &(struct watch_answer) { .id = id, .revision = header, .fragment = more, .events = &event, .event_count = 1 });
+	watch_answer(
+		t->stream,
+		&(struct watch_answer) {
+			.id = id, .revision = header, .fragment = more, .events = &event, .event_count = 1 });
 }
 
 /* ---- Created ---- */
@@ -82,10 +88,12 @@ static void e264_a_failed_create_ends_its_watch_alone(void **state)
 		vd_status	  status;
 		enum vd_etcd_code code;
 	} cases[] = {
-		{ "rpc error: code = PermissionDenied desc = etcdserver: permission denied", VD_FORBIDDEN, VD_ETCD_PERMISSION_DENIED },
+		{ "rpc error: code = PermissionDenied desc = etcdserver: permission denied", VD_FORBIDDEN,
+		  VD_ETCD_PERMISSION_DENIED },
 		{ "etcdserver: mvcc: required revision has been compacted", VD_EXPIRED, VD_ETCD_COMPACTED },
 		{ "mvcc: watcher range is empty", VD_CANCELED, VD_ETCD_OTHER },
-		{ "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token", VD_FORBIDDEN, VD_ETCD_INVALID_AUTH_TOKEN },
+		{ "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token", VD_FORBIDDEN,
+		  VD_ETCD_INVALID_AUTH_TOKEN },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
@@ -96,14 +104,19 @@ static void e264_a_failed_create_ends_its_watch_alone(void **state)
 		setup(&t, 0);
 		watch_reader_open(&t.world, &failing, "f", 0);
 		watch_expect(t.stream, WATCH_CREATE);
-		watch_answer(t.stream, &(struct watch_answer) { .id = -1, .revision = 6, .created = true, .canceled = true, .reason = cases[i].reason });
+		watch_answer(t.stream, &(struct watch_answer) { .id = -1,
+								.revision = 6,
+								.created = true,
+								.canceled = true,
+								.reason = cases[i].reason });
 		error = watch_reader_end(&t.world, &failing);
 		assert_status(error.error.code, cases[i].status);
 		assert_int_equal(error.code, cases[i].code);
 		assert_string_equal(error.endpoint, "peer:2379"); /* who has said so */
 		watch_reader_close(&failing);
 		watch_expect_nothing(&t.world, t.stream);
-		/* The error is not its siblings' (upstream's leak, E-264): one that is canceled later has its own. */
+		/* The error is not its siblings' (upstream's leak, E-264): one that is canceled later has its
+		 * own. */
 		watch_canceled(t.stream, 0, 7, "later");
 		error = watch_reader_end(&t.world, &t.reader);
 		assert_status(error.error.code, VD_CANCELED);
@@ -122,7 +135,8 @@ static struct rpc_script_call *stream_with_token(struct watch_world *world, cons
 
 	answer.token = (char *) (uintptr_t) token;
 	vdi_sim_advance(world->env, VD_SECONDS(1));
-	rpc_script_answer(rpc_script_expect_call(world->script, "/etcdserverpb.Auth/Authenticate"), etcd_pack(&answer));
+	rpc_script_answer(rpc_script_expect_call(world->script, "/etcdserverpb.Auth/Authenticate"),
+			  etcd_pack(&answer));
 	stream = watch_world_stream(world);
 	assert_true(vd_bytes_equal(rpc_script_call_metadata(stream, "token"), vd_bytes_of(token)));
 	return stream;
@@ -130,14 +144,20 @@ static struct rpc_script_call *stream_with_token(struct watch_world *world, cons
 
 static void refuse(struct rpc_script_call *stream, const char *reason)
 {
-	watch_answer(stream, &(struct watch_answer) { .id = -1, .revision = 6, .created = true, .canceled = true, .reason = reason });
+	watch_answer(stream,
+		     &(struct watch_answer) {
+			     .id = -1, .revision = 6, .created = true, .canceled = true, .reason = reason });
 }
 
-/* A server looks at the token of a stream again with every watch that is created on it, and the stream may be older than tokens become. */
+/* A server looks at the token of a stream again with every watch that is created on it, and the stream may be
+ * older than tokens become. */
 static void e209_a_stream_older_than_its_token_is_opened_anew(void **state)
 {
-	static const char *const reasons[] = { "etcdserver: invalid auth token", "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token",
-					       "etcdserver: revision of auth store is old", "etcdserver: user name is empty" };
+	static const char *const reasons[] = {
+		"etcdserver: invalid auth token",
+		"rpc error: code = Unauthenticated desc = etcdserver: invalid auth token",
+		"etcdserver: revision of auth store is old", "etcdserver: user name is empty"
+	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(reasons); i++) {
 		struct watch_world	world = watch_world_new_for(1, 0, "alice", "secret");
@@ -199,8 +219,13 @@ static void e264_created_and_canceled_with_an_id(void **state)
 	watch_reader_open(&t.world, &silent, "g", 0);
 	watch_expect(t.stream, WATCH_CREATE);
 	watch_expect(t.stream, WATCH_CREATE);
-	watch_answer(t.stream, &(struct watch_answer) { .id = 2, .revision = 6, .created = true, .canceled = true, .reason = "as servers up to 3.3 do" });
-	watch_answer(t.stream, &(struct watch_answer) { .id = 3, .revision = 6, .created = true, .canceled = true });
+	watch_answer(t.stream, &(struct watch_answer) { .id = 2,
+							.revision = 6,
+							.created = true,
+							.canceled = true,
+							.reason = "as servers up to 3.3 do" });
+	watch_answer(t.stream,
+		     &(struct watch_answer) { .id = 3, .revision = 6, .created = true, .canceled = true });
 	watch_reader_expect(&t.world, &old, "!canceled");
 	watch_reader_expect(&t.world, &silent, "!too_large_revision");
 	watch_put(t.stream, 0, "k", 7);
@@ -218,14 +243,16 @@ static void e264_created_and_compacted_at_once(void **state)
 	setup(&t, 0);
 	watch_reader_open(&t.world, &old, "f", 2);
 	watch_expect(t.stream, WATCH_CREATE);
-	watch_answer(t.stream, &(struct watch_answer) { .id = 2, .created = true, .canceled = true, .compact_revision = 9 });
+	watch_answer(t.stream, &(struct watch_answer) {
+				       .id = 2, .created = true, .canceled = true, .compact_revision = 9 });
 	watch_reader_expect(&t.world, &old, "!expired");
 	assert_int_equal(watch_reader_end(&t.world, &old).error.compacted, 9);
 	watch_reader_close(&old);
 	teardown(&t);
 }
 
-/* etcd answers failures in their turn, and its header has a revision; a proxy answers them at once, without. */
+/* etcd answers failures in their turn, and its header has a revision; a proxy answers them at once,
+ * without. */
 static void e264_a_failure_among_several_creates(void **state)
 {
 	for (vd_rev header = 0; header <= 6; header += 6) {
@@ -237,7 +264,11 @@ static void e264_a_failure_among_several_creates(void **state)
 		watch_reader_open(&t.world, &second, "b", 0);
 		watch_expect(t.stream, WATCH_CREATE);
 		watch_expect(t.stream, WATCH_CREATE);
-		watch_answer(t.stream, &(struct watch_answer) { .id = -1, .revision = header, .created = true, .canceled = true, .reason = "no" });
+		watch_answer(t.stream, &(struct watch_answer) { .id = -1,
+								.revision = header,
+								.created = true,
+								.canceled = true,
+								.reason = "no" });
 		if (header) {
 			watch_reader_expect(&t.world, &first, "!canceled");
 			watch_created(t.stream, 2, 6);
@@ -250,7 +281,10 @@ static void e264_a_failure_among_several_creates(void **state)
 
 				watch_expect_nothing(&t.world, t.stream);
 				if (strcmp(request.key, "a") == 0)
-					watch_answer(t.stream, &(struct watch_answer) { .id = -1, .created = true, .canceled = true, .reason = "no" });
+					watch_answer(t.stream, &(struct watch_answer) { .id = -1,
+											.created = true,
+											.canceled = true,
+											.reason = "no" });
 				else
 					watch_created(t.stream, id, 6);
 				if (strcmp(request.key, "b") == 0)
@@ -274,7 +308,9 @@ static void created_that_nobody_asked_for_is_canceled(void **state)
 	watch_created(t.stream, 9, 6);
 	assert_int_equal(watch_expect(t.stream, WATCH_CANCEL).watch_id, 9);
 	watch_created(t.stream, 0, 6); /* of an established watch: a repetition */
-	watch_answer(t.stream, &(struct watch_answer) { .id = -1, .revision = 6, .created = true, .canceled = true, .reason = "x" });
+	watch_answer(t.stream,
+		     &(struct watch_answer) {
+			     .id = -1, .revision = 6, .created = true, .canceled = true, .reason = "x" });
 	watch_expect_nothing(&t.world, t.stream);
 	watch_put(t.stream, 0, "k", 7);
 	watch_reader_expect(&t.world, &t.reader, "7");
@@ -423,7 +459,8 @@ static void e275_fragments_become_one_response(void **state)
 	assert_status(vd_etcd_watch_next(t.reader.watch, &response, NULL), VD_OK);
 	assert_int_equal(response.header.revision, 8); /* the first one's */
 	assert_int_equal(response.event_count, 3);
-	assert_true(response.events[0].kv->sub == 0 && response.events[1].kv->sub == 1 && response.events[2].kv->sub == 0);
+	assert_true(response.events[0].kv->sub == 0 && response.events[1].kv->sub == 1 &&
+		    response.events[2].kv->sub == 0);
 	assert_int_equal(response.events[2].kv->mod_rev, 7);
 	watch_reader_expect(&t.world, &t.reader, "");
 	teardown(&t);
@@ -508,7 +545,8 @@ static void e282_events_win_over_the_header(void **state)
 	struct table	   t;
 
 	setup(&t, 3);
-	watch_answer(t.stream, &(struct watch_answer) { .id = 0, .revision = 40, .events = &event, .event_count = 1 });
+	watch_answer(t.stream,
+		     &(struct watch_answer) { .id = 0, .revision = 40, .events = &event, .event_count = 1 });
 	assert_int_equal(resume(&t), 8);
 	teardown(&t);
 }
@@ -543,7 +581,9 @@ static void e284_a_compacted_position_ends_the_watch(void **state)
 
 static void e285_what_was_delivered_is_not_delivered_again(void **state)
 {
-	static const struct watch_event again[] = { { .key = "k", .mod_rev = 6 }, { .key = "k", .mod_rev = 7 }, { .key = "k", .mod_rev = 8 } };
+	static const struct watch_event again[] = { { .key = "k", .mod_rev = 6 },
+						    { .key = "k", .mod_rev = 7 },
+						    { .key = "k", .mod_rev = 8 } };
 	struct table			t;
 
 	setup(&t, 3);
@@ -552,7 +592,8 @@ static void e285_what_was_delivered_is_not_delivered_again(void **state)
 	watch_put(t.stream, 0, "k", 6);
 	assert_int_equal(resume(&t), 7);
 	/* A server that goes by older positions. */
-	watch_answer(t.stream, &(struct watch_answer) { .id = 0, .revision = 9, .events = again, .event_count = 3 });
+	watch_answer(t.stream,
+		     &(struct watch_answer) { .id = 0, .revision = 9, .events = again, .event_count = 3 });
 	watch_reader_expect(&t.world, &t.reader, "6 7,8");
 	teardown(&t);
 }
@@ -568,7 +609,8 @@ static void e285_progress_ahead_of_its_events_loses_none_of_them(void **state)
 	teardown(&t);
 }
 
-/* Progress was asked for, and then a watch on "l" was opened from revision: created as id 2 at h10, before the answer came. */
+/* Progress was asked for, and then a watch on "l" was opened from revision: created as id 2 at h10, before
+ * the answer came. */
 static void open_late(struct table *t, struct watch_reader *late, vd_rev revision, vd_rev header)
 {
 	setup(t, 3);
@@ -720,7 +762,8 @@ static void an_empty_answer_is_nothing(void **state)
 	struct table t;
 
 	setup(&t, 0);
-	rpc_script_send(t.stream, VD_BYTES_NONE); /* id 0, no header, no events: says nothing about any revision */
+	rpc_script_send(t.stream,
+			VD_BYTES_NONE); /* id 0, no header, no events: says nothing about any revision */
 	watch_put(t.stream, 0, "k", 6);
 	watch_reader_expect(&t.world, &t.reader, "6");
 	teardown(&t);
@@ -747,7 +790,8 @@ static void e1101_golden_3_ends_for_good(void **state)
 		int	    code;
 		const char *text, *contains;
 	} cases[] = { { VDI_RPC_OK, "", "EOF" },
-		      { VDI_RPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (9 vs. 8)", "code = ResourceExhausted" },
+		      { VDI_RPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (9 vs. 8)",
+			"code = ResourceExhausted" },
 		      { VDI_RPC_UNAVAILABLE, "etcdserver: no leader", "etcdserver: no leader" } };
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
@@ -755,10 +799,12 @@ static void e1101_golden_3_ends_for_good(void **state)
 		struct table	   t;
 
 		setup(&t, 0);
-		watch_answer(t.stream, &(struct watch_answer) { .id = 0, .revision = 9, .events = &event, .event_count = 1 });
+		watch_answer(t.stream, &(struct watch_answer) {
+					       .id = 0, .revision = 9, .events = &event, .event_count = 1 });
 		rpc_script_end(t.stream, cases[i].code, cases[i].text);
 		assert_memory_equal(watch_reader_text(&t.world, &t.reader), "7 !", 3);
-		assert_non_null(strstr(watch_reader_end(&t.world, &t.reader).error.message, cases[i].contains));
+		assert_non_null(
+			strstr(watch_reader_end(&t.world, &t.reader).error.message, cases[i].contains));
 		watch_world_no_stream(&t.world);
 		teardown(&t);
 	}
@@ -766,15 +812,18 @@ static void e1101_golden_3_ends_for_good(void **state)
 
 static void e1101_golden_4_reconnects(void **state)
 {
-	struct watch_event  event = { .key = "k", .mod_rev = 7 };
-	struct watch_world  world = watch_world_new(1, 0);
-	struct watch_reader reader;
+	struct watch_event	event = { .key = "k", .mod_rev = 7 };
+	struct watch_world	world = watch_world_new(1, 0);
+	struct watch_reader	reader;
 	struct rpc_script_call *stream;
 
-	watch_reader_open_request(&world, &reader, (struct vd_etcd_watch_request) { .key = vd_bytes_of("k"), .created_notify = true });
+	watch_reader_open_request(
+		&world, &reader,
+		(struct vd_etcd_watch_request) { .key = vd_bytes_of("k"), .created_notify = true });
 	stream = watch_world_stream(&world);
 	watch_created(stream, 0, 5);
-	watch_answer(stream, &(struct watch_answer) { .id = 0, .revision = 9, .events = &event, .event_count = 1 });
+	watch_answer(stream,
+		     &(struct watch_answer) { .id = 0, .revision = 9, .events = &event, .event_count = 1 });
 	rpc_script_end(stream, VDI_RPC_INTERNAL, "x");
 	stream = watch_world_stream(&world);
 	assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 8);
@@ -826,7 +875,9 @@ static void e1101_golden_8_progress_without_watches_then_a_leader_stream(void **
 	assert_status(vd_etcd_request_progress(world.client, NULL, NULL), VD_OK);
 	plain = watch_world_stream(&world);
 	watch_expect(plain, WATCH_PROGRESS);
-	watch_reader_open_request(&world, &reader, (struct vd_etcd_watch_request) { .key = vd_bytes_of("k"), .require_leader = true });
+	watch_reader_open_request(
+		&world, &reader,
+		(struct vd_etcd_watch_request) { .key = vd_bytes_of("k"), .require_leader = true });
 	leader = watch_world_stream(&world);
 	assert_non_null(rpc_script_call_metadata(leader, "hasleader").data);
 	assert_null(rpc_script_call_metadata(plain, "hasleader").data);

@@ -1,8 +1,10 @@
-/* The watcher against a model of etcd, by seeds: a history of revisions, a server that catches up in batches and fragments, cuts in every place,
- * restarts, compaction, slow readers with small buffers, watches opened and closed at any time.
+/* The watcher against a model of etcd, by seeds: a history of revisions, a server that catches up in batches
+ * and fragments, cuts in every place, restarts, compaction, slow readers with small buffers, watches opened
+ * and closed at any time.
  *
- * What is checked, of every watch: each event that matches, from its start, once, in order, whole revisions together; progress only when all
- * before it was delivered; an end only by a compaction that passed it; bounded memory. After the faults everyone catches up.
+ * What is checked, of every watch: each event that matches, from its start, once, in order, whole revisions
+ * together; progress only when all before it was delivered; an end only by a compaction that passed it;
+ * bounded memory. After the faults everyone catches up.
  *
  * A watch's key says which keys it wants and which watch it is: "<mask>:<number>".
  */
@@ -30,21 +32,23 @@ struct event {
 
 /* One watcher at the server. */
 struct watcher {
-	bool	in_use;
-	int64_t id;
-	int	number;
+	bool	 in_use;
+	int64_t	 id;
+	int	 number;
 	unsigned mask;
-	vd_rev	next;
-	bool	fragment;
-	bool	compacted;
+	vd_rev	 next;
+	bool	 fragment;
+	bool	 compacted;
 };
 
 struct server_stream {
 	struct watcher watchers[SERVER_WATCHERS_MAX];
-	vd_rev	       held[HELD_MAX]; /* answers about progress, which stand behind the events of their time; what answers a create may overtake them */
-	size_t	       held_count;
-	int64_t	       next_id;
-	unsigned       fragments_left; /* of a response that is being sent: nothing else may come between */
+	/* answers about progress, which stand behind the events of their time; what answers a create may
+	 * overtake them */
+	vd_rev	 held[HELD_MAX];
+	size_t	 held_count;
+	int64_t	 next_id;
+	unsigned fragments_left; /* of a response that is being sent: nothing else may come between */
 };
 
 /* One watch at the client, and what it must see. */
@@ -58,7 +62,7 @@ struct client_watch {
 	vd_rev		    base_last;	/* of the last creation with start 0 */
 	vd_rev		    delivered;	/* revision of the last event */
 	vd_rev		    progressed; /* of the last progress */
-	vd_rev		    base;	/* start 0: events up to it need not be seen; known with the first event */
+	vd_rev		    base; /* start 0: events up to it need not be seen; known with the first event */
 	bool		    has_first;
 	vd_rev		    created_start; /* of the last create request */
 };
@@ -80,7 +84,8 @@ struct model {
 
 /* What happened over all seeds. */
 static struct {
-	unsigned parks, resumes, fragments, fragments_cut, expirations, progress, held, streams, events, closed, reopened, down;
+	unsigned parks, resumes, fragments, fragments_cut, expirations, progress, held, streams, events,
+		closed, reopened, down;
 } marks;
 
 /* ---- The server ---- */
@@ -103,7 +108,8 @@ static bool matches(const struct event *event, unsigned mask)
 	return mask & (1u << event->key);
 }
 
-static void on_create(struct model *m, struct rpc_script_call *call, struct server_stream *stream, const struct watch_request *request)
+static void on_create(struct model *m, struct rpc_script_call *call, struct server_stream *stream,
+		      const struct watch_request *request)
 {
 	struct client_watch *watch;
 	struct watcher	    *free = NULL;
@@ -165,8 +171,8 @@ static void on_progress(struct model *m, struct rpc_script_call *call, struct se
 
 static void on_message(void *arg, struct rpc_script_call *call, struct vd_bytes message)
 {
-	struct model	    *m = arg;
-	struct watch_request request = watch_request_read(message);
+	struct model	     *m = arg;
+	struct watch_request  request = watch_request_read(message);
 	struct server_stream *stream = rpc_script_call_data(call);
 
 	if (request.kind == WATCH_CREATE)
@@ -188,13 +194,14 @@ static void on_opened(void *arg, struct rpc_script_call *call)
 	marks.streams++;
 }
 
-/* One response with what is next for the watcher: whole revisions, in one or several messages. The connection may break between them. */
+/* One response with what is next for the watcher: whole revisions, in one or several messages. The connection
+ * may break between them. */
 static void serve(struct model *m, struct rpc_script_call *call, struct watcher *watcher)
 {
 	struct watch_event events[256];
 	size_t		   count = 0, sent = 0;
-	unsigned	   revisions = 0, revisions_max = 1 + (unsigned) vdi_rand_below(&m->rand, m->batch_max);
-	vd_rev		   last = 0;
+	unsigned revisions = 0, revisions_max = 1 + (unsigned) vdi_rand_below(&m->rand, m->batch_max);
+	vd_rev	 last = 0;
 
 	if (watcher->next > m->current || watcher->compacted)
 		return;
@@ -213,14 +220,23 @@ static void serve(struct model *m, struct rpc_script_call *call, struct watcher 
 		if (count + 8 > VDI_ARRAY_SIZE(events) && event->rev != last)
 			break;
 		last = event->rev;
-		events[count++] = (struct watch_event) { .key = keys[event->key], .mod_rev = event->rev, .is_delete = event->is_delete, .value_size = VALUE_SIZE };
+		events[count++] = (struct watch_event) { .key = keys[event->key],
+							 .mod_rev = event->rev,
+							 .is_delete = event->is_delete,
+							 .value_size = VALUE_SIZE };
 	}
-	watcher->next = revisions > revisions_max || count + 8 > VDI_ARRAY_SIZE(events) ? last + 1 : m->current + 1;
+	watcher->next =
+		revisions > revisions_max || count + 8 > VDI_ARRAY_SIZE(events) ? last + 1 : m->current + 1;
 	while (sent < count) {
-		size_t part = watcher->fragment && count - sent > 1 && chance(m, 2) ? 1 + vdi_rand_below(&m->rand, count - sent - 1) : count - sent;
+		size_t part = watcher->fragment && count - sent > 1 && chance(m, 2) ?
+				      1 + vdi_rand_below(&m->rand, count - sent - 1) :
+				      count - sent;
 
-		watch_answer(call, &(struct watch_answer) { .id = watcher->id, .revision = m->current, .fragment = sent + part < count,
-							    .events = events + sent, .event_count = part });
+		watch_answer(call, &(struct watch_answer) { .id = watcher->id,
+							    .revision = m->current,
+							    .fragment = sent + part < count,
+							    .events = events + sent,
+							    .event_count = part });
 		marks.fragments += sent + part < count;
 		if (sent + part < count && chance(m, 8)) {
 			/* The messages so far arrive, the rest never. */
@@ -251,7 +267,8 @@ static void serve_stream(struct model *m, struct rpc_script_call *call, unsigned
 			watch_progress(call, watcher->id, m->current);
 	}
 	if (chance(m, 60) && in > 1)
-		watch_put(call, 1000000 + (int64_t) vdi_rand_below(&m->rand, 3), "z", m->current); /* an id that nobody has */
+		watch_put(call, 1000000 + (int64_t) vdi_rand_below(&m->rand, 3), "z",
+			  m->current); /* an id that nobody has */
 }
 
 static void serve_all(struct model *m, unsigned in)
@@ -268,7 +285,8 @@ static void transact(struct model *m)
 		return;
 	m->current++;
 	for (unsigned i = 0; i < count; i++)
-		m->events[m->event_count++] = (struct event) { m->current, (int) vdi_rand_below(&m->rand, KEYS), chance(m, 4) };
+		m->events[m->event_count++] =
+			(struct event) { m->current, (int) vdi_rand_below(&m->rand, KEYS), chance(m, 4) };
 }
 
 static void compact(struct model *m, vd_rev revision)
@@ -280,13 +298,21 @@ static void compact(struct model *m, vd_rev revision)
 
 static void open_watch(struct model *m, struct client_watch *watch)
 {
-	struct vd_etcd_watch_request request = { .fragment = chance(m, 2), .require_leader = chance(m, 4), .progress = true };
+	struct vd_etcd_watch_request request = { .fragment = chance(m, 2),
+						 .require_leader = chance(m, 4),
+						 .progress = true };
 	char			     key[32];
 	unsigned		     mask = 1 + (unsigned) vdi_rand_below(&m->rand, (1u << KEYS) - 1);
 	int			     number = m->next_number++;
-	vd_rev			     start = chance(m, 2) ? 0 : VDI_MAX(m->compacted, 1) + (vd_rev) vdi_rand_below(&m->rand, (uint64_t) (m->current - m->compacted + 3));
+	vd_rev			     start =
+		      chance(m, 2) ?
+					      0 :
+					      VDI_MAX(m->compacted, 1) +
+				      (vd_rev) vdi_rand_below(&m->rand, (uint64_t) (m->current - m->compacted + 3));
 
-	*watch = (struct client_watch) { .is_open = true, .number = number, .mask = mask, .start = start, .opened_at = m->current };
+	*watch = (struct client_watch) {
+		.is_open = true, .number = number, .mask = mask, .start = start, .opened_at = m->current
+	};
 	snprintf(key, sizeof key, "%x:%d", mask, number);
 	request.key = vd_bytes_of(key);
 	request.revision = start;
@@ -302,7 +328,8 @@ static void close_watch(struct client_watch *watch)
 }
 
 /* The first event that the watch must still see; NULL when none. */
-static const struct event *next_expected(const struct model *m, const struct client_watch *watch, vd_rev above, size_t skip)
+static const struct event *next_expected(const struct model *m, const struct client_watch *watch,
+					 vd_rev above, size_t skip)
 {
 	for (size_t i = 0; i < m->event_count; i++)
 		if (m->events[i].rev > above && matches(&m->events[i], watch->mask) && skip-- == 0)
@@ -310,12 +337,16 @@ static const struct event *next_expected(const struct model *m, const struct cli
 	return NULL;
 }
 
-static void check_events(struct model *m, struct client_watch *watch, const struct vd_etcd_watch_response *response)
+static void check_events(struct model *m, struct client_watch *watch,
+			 const struct vd_etcd_watch_response *response)
 {
-	vd_rev		    above = watch->has_first ? watch->delivered : watch->start ? watch->start - 1 : response->events[0].kv->mod_rev - 1;
+	vd_rev		    above = watch->has_first ? watch->delivered :
+				    watch->start     ? watch->start - 1 :
+						       response->events[0].kv->mod_rev - 1;
 	const struct event *after;
 
-	if (!watch->has_first && watch->start == 0) /* E-281: the revision of the creation itself may come, nothing older */
+	if (!watch->has_first &&
+	    watch->start == 0) /* E-281: the revision of the creation itself may come, nothing older */
 		assert_true(above + 1 >= watch->opened_at);
 	if (!watch->has_first && watch->start == 0) {
 		const struct event *missed = next_expected(m, watch, watch->base_last, 0);
@@ -342,7 +373,9 @@ static void check_events(struct model *m, struct client_watch *watch, const stru
 
 static void check_progress(struct model *m, struct client_watch *watch, vd_rev revision)
 {
-	vd_rev		    above = watch->has_first ? watch->delivered : watch->start ? watch->start - 1 : watch->base_last;
+	vd_rev		    above = watch->has_first ? watch->delivered :
+				    watch->start     ? watch->start - 1 :
+						       watch->base_last;
 	const struct event *missing = next_expected(m, watch, above, 0);
 
 	assert_true(revision >= watch->progressed);
@@ -361,14 +394,16 @@ static void read_watch(struct model *m, struct client_watch *watch, unsigned res
 	while (responses--) {
 		struct vd_etcd_watch_response response;
 		struct vd_etcd_error	      error;
-		vd_status		      status = vd_etcd_watch_next(watch->reader.watch, &response, &error);
+		vd_status status = vd_etcd_watch_next(watch->reader.watch, &response, &error);
 
 		if (status == VD_AGAIN)
 			return;
 		if (status != VD_OK) {
 			assert_status(status, VD_EXPIRED);
 			assert_true(error.error.compacted <= m->compacted);
-			assert_true(error.error.compacted > VDI_MAX(watch->delivered + 1, watch->start)); /* it has really lost something */
+			assert_true(error.error.compacted >
+				    VDI_MAX(watch->delivered + 1,
+					    watch->start)); /* it has really lost something */
 			watch->is_ended = true;
 			marks.expirations++;
 			return;
@@ -420,26 +455,21 @@ static void act(struct model *m, bool *is_up)
 		if (chance(m, 2)) /* else hardly ever all of them stand where they can be told */
 			serve_all(m, 1);
 		if (watch->is_open)
-			(void) vd_etcd_watch_progress(watch->reader.watch); /* of one that has ended it says so */
+			(void) vd_etcd_watch_progress(
+				watch->reader.watch); /* of one that has ended it says so */
 		break;
 	case 7:
 	case 8:
 	case 9:
-	case 10:
-		read_watch(m, watch, 1 + (unsigned) vdi_rand_below(&m->rand, 10));
-		break;
+	case 10: read_watch(m, watch, 1 + (unsigned) vdi_rand_below(&m->rand, 10)); break;
 	case 11:
 	case 12:
 	case 13:
 	case 14:
-	case 15:
-		serve_all(m, 3);
-		break;
+	case 15: serve_all(m, 3); break;
 	case 16:
 	case 17:
-	case 18:
-		vdi_sim_advance(m->world.env, VD_MS((int64_t) vdi_rand_below(&m->rand, 30)));
-		break;
+	case 18: vdi_sim_advance(m->world.env, VD_MS((int64_t) vdi_rand_below(&m->rand, 30))); break;
 	default:
 		for (uint64_t i = vdi_rand_below(&m->rand, 5); i; i--)
 			transact(m);
@@ -461,7 +491,9 @@ static void catch_up(struct model *m)
 	}
 	for (int i = 0; i < WATCHES; i++) {
 		struct client_watch *watch = &m->watches[i];
-		vd_rev		     above = watch->has_first ? watch->delivered : watch->start ? watch->start - 1 : watch->base_last;
+		vd_rev		     above = watch->has_first ? watch->delivered :
+					     watch->start     ? watch->start - 1 :
+								watch->base_last;
 
 		if (watch->is_open && !watch->is_ended)
 			assert_null(next_expected(m, watch, above, 0));
@@ -483,7 +515,8 @@ static void live(uint64_t seed)
 	m.cuts = !chance(&m, 4);
 	m.buffer_bytes = 1000 + vdi_rand_below(&m.rand, 20000);
 	m.world = watch_world_new(seed, m.buffer_bytes);
-	rpc_script_set_peer(m.world.script, &(struct rpc_script_peer) { .opened = on_opened, .message = on_message, .arg = &m });
+	rpc_script_set_peer(m.world.script, &(struct rpc_script_peer) {
+						    .opened = on_opened, .message = on_message, .arg = &m });
 	rpc_script_set_delay(m.world.script, VD_MS((int64_t) vdi_rand_below(&m.rand, 12)));
 	for (int i = 0; i < 50; i++)
 		transact(&m);
@@ -512,13 +545,17 @@ static void e285_nothing_is_lost_doubled_or_out_of_order(void **state)
 		print_message("seed %lu\r", seed);
 		live(seed);
 	}
-	print_message("parks %u resumes %u fragments %u cut %u expired %u progress %u held %u streams %u events %u closed %u reopened %u down %u\n", marks.parks,
-		      marks.resumes, marks.fragments, marks.fragments_cut, marks.expirations, marks.progress, marks.held, marks.streams, marks.events, marks.closed,
-		      marks.reopened, marks.down);
+	print_message("parks %u resumes %u fragments %u cut %u expired %u progress %u held %u streams %u "
+		      "events %u closed %u reopened %u down %u\n",
+		      marks.parks, marks.resumes, marks.fragments, marks.fragments_cut, marks.expirations,
+		      marks.progress, marks.held, marks.streams, marks.events, marks.closed, marks.reopened,
+		      marks.down);
 	if (asked)
 		return;
-	assert_true(marks.parks > 100 && marks.resumes > 100 && marks.fragments > 1000 && marks.fragments_cut > 50 && marks.expirations > 20);
-	assert_true(marks.progress > 100 && marks.held > 50 && marks.streams > 300 && marks.events > 10000 && marks.closed && marks.reopened && marks.down);
+	assert_true(marks.parks > 100 && marks.resumes > 100 && marks.fragments > 1000 &&
+		    marks.fragments_cut > 50 && marks.expirations > 20);
+	assert_true(marks.progress > 100 && marks.held > 50 && marks.streams > 300 && marks.events > 10000 &&
+		    marks.closed && marks.reopened && marks.down);
 }
 
 int main(void)

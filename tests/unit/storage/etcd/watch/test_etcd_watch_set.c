@@ -7,8 +7,8 @@
 #include "etcd_watch_stream.h"
 #include "rand.h"
 
-static void assert_key_equal(bool expected, bool leader_a, const struct vd_etcd_pair *a, size_t a_count, bool leader_b, const struct vd_etcd_pair *b,
-			     size_t b_count)
+static void assert_key_equal(bool expected, bool leader_a, const struct vd_etcd_pair *a, size_t a_count,
+			     bool leader_b, const struct vd_etcd_pair *b, size_t b_count)
 {
 	struct vdi_buffer key_a, key_b;
 
@@ -25,9 +25,15 @@ static void e250_the_key_is_the_metadata_sorted(void **state)
 {
 	const struct vd_etcd_pair ab[] = { { "a", vd_bytes_of("1") }, { "b", vd_bytes_of("2") } };
 	const struct vd_etcd_pair ba[] = { { "b", vd_bytes_of("2") }, { "a", vd_bytes_of("1") } };
-	const struct vd_etcd_pair aab[] = { { "a", vd_bytes_of("1") }, { "b", vd_bytes_of("2") }, { "a", vd_bytes_of("3") } };
-	const struct vd_etcd_pair aba[] = { { "b", vd_bytes_of("2") }, { "a", vd_bytes_of("1") }, { "a", vd_bytes_of("3") } };
-	const struct vd_etcd_pair a3a1[] = { { "a", vd_bytes_of("3") }, { "a", vd_bytes_of("1") }, { "b", vd_bytes_of("2") } };
+	const struct vd_etcd_pair aab[] = { { "a", vd_bytes_of("1") },
+					    { "b", vd_bytes_of("2") },
+					    { "a", vd_bytes_of("3") } };
+	const struct vd_etcd_pair aba[] = { { "b", vd_bytes_of("2") },
+					    { "a", vd_bytes_of("1") },
+					    { "a", vd_bytes_of("3") } };
+	const struct vd_etcd_pair a3a1[] = { { "a", vd_bytes_of("3") },
+					     { "a", vd_bytes_of("1") },
+					     { "b", vd_bytes_of("2") } };
 	const struct vd_etcd_pair joined[] = { { "a", vd_bytes_of("1b2") } };
 	const struct vd_etcd_pair leader[] = { { "hasleader", vd_bytes_of("true") } };
 	const struct vd_etcd_pair no_leader[] = { { "hasleader", vd_bytes_of("no") } };
@@ -46,10 +52,10 @@ static void e250_the_key_is_the_metadata_sorted(void **state)
 
 static void e250_e251_one_stream_for_each_metadata(void **state)
 {
-	struct watch_world	    world = watch_world_new(1, 0);
-	const struct vd_etcd_pair   pair = { "tenant", vd_bytes_of("one") };
-	struct watch_reader	    plain, again, leader, tenant;
-	struct rpc_script_call	   *stream;
+	struct watch_world	     world = watch_world_new(1, 0);
+	const struct vd_etcd_pair    pair = { "tenant", vd_bytes_of("one") };
+	struct watch_reader	     plain, again, leader, tenant;
+	struct rpc_script_call	    *stream;
 	struct vd_etcd_watch_request request = { .key = vd_bytes_of("k") };
 
 	watch_reader_open_request(&world, &plain, request);
@@ -183,8 +189,10 @@ static void e273_close_at_any_moment(void **state)
 		if (vdi_rand_once_in(&rand, 4))
 			rpc_script_set_up(world.script, 0, false);
 		for (int i = 0; i < 8; i++)
-			watch_reader_open_request(&world, &readers[i],
-						  (struct vd_etcd_watch_request) { .key = vd_bytes_of("k"), .require_leader = i % 3 == 0 });
+			watch_reader_open_request(
+				&world, &readers[i],
+				(struct vd_etcd_watch_request) { .key = vd_bytes_of("k"),
+								 .require_leader = i % 3 == 0 });
 		for (uint64_t steps = vdi_rand_below(&rand, 60); steps; steps--) {
 			if (!vdi_sim_step(world.env))
 				vdi_sim_advance(world.env, VD_MS(1));
@@ -257,7 +265,8 @@ static int64_t metric_of(const struct watch_world *world, enum vdi_metric_id id)
 static void metrics_move(void **state)
 {
 	struct watch_world	world = watch_world_new(7, 1000);
-	struct watch_event	events[] = { { .key = "k", .mod_rev = 6 }, { .key = "k", .mod_rev = 7, .value_size = 2000 } };
+	struct watch_event	events[] = { { .key = "k", .mod_rev = 6 },
+					     { .key = "k", .mod_rev = 7, .value_size = 2000 } };
 	struct watch_reader	a, b;
 	struct rpc_script_call *stream;
 
@@ -268,7 +277,8 @@ static void metrics_move(void **state)
 	watch_world_run(&world);
 	assert_int_equal(metric_of(&world, VDI_METRIC_ETCD_WATCHES), 2);
 	assert_int_equal(metric_of(&world, VDI_METRIC_ETCD_WATCH_CONNECTIONS_TOTAL), 1);
-	watch_answer(stream, &(struct watch_answer) { .id = 0, .revision = 7, .events = events, .event_count = 2 });
+	watch_answer(stream,
+		     &(struct watch_answer) { .id = 0, .revision = 7, .events = events, .event_count = 2 });
 	watch_world_run(&world);
 	assert_int_equal(metric_of(&world, VDI_METRIC_ETCD_WATCH_EVENTS_TOTAL), 2);
 	assert_int_equal(metric_of(&world, VDI_METRIC_ETCD_WATCH_PARKED_TOTAL), 1);
@@ -314,7 +324,8 @@ static vd_status noting_new(void *runner, const struct vd_actor_options *options
 	return VD_OK;
 }
 
-/* The actor may be running already, see the close and be gone, and the set with it, before a close that has let go of the lock comes to wake it. */
+/* The actor may be running already, see the close and be gone, and the set with it, before a close that has
+ * let go of the lock comes to wake it. */
 static void e273_close_wakes_the_set_while_it_cannot_go(void **state)
 {
 	static const struct vd_runner_ops ops = { .actor_new = noting_new };

@@ -1,4 +1,5 @@
-/* The life of a stream: which ends are for good, back-off, the order of creates and how many are on their way, cancels, back-pressure. */
+/* The life of a stream: which ends are for good, back-off, the order of creates and how many are on their
+ * way, cancels, back-pressure. */
 #include "vdtest.h"
 
 #include "actor_sim.h"
@@ -20,7 +21,8 @@ static void e254_e255_e256_which_ends_are_for_good(void **state)
 		{ VDI_RPC_UNKNOWN, "?", true, VD_INTERNAL },
 		{ VDI_RPC_INVALID_ARGUMENT, "?", true, VD_INVALID_ARGUMENT },
 		{ VDI_RPC_PERMISSION_DENIED, "etcdserver: permission denied", true, VD_FORBIDDEN },
-		{ VDI_RPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (2 vs. 1)", true, VD_TOO_BIG },
+		{ VDI_RPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (2 vs. 1)", true,
+		  VD_TOO_BIG },
 		{ VDI_RPC_OUT_OF_RANGE, "?", true, VD_INVALID_ARGUMENT },
 		{ VDI_RPC_UNIMPLEMENTED, "?", true, VD_UNSUPPORTED },
 		{ VDI_RPC_DATA_LOSS, "etcdserver: corrupt cluster", true, VD_CORRUPT },
@@ -50,7 +52,8 @@ static void e254_e255_e256_which_ends_are_for_good(void **state)
 		} else {
 			watch_reader_expect(&world, &reader, "6");
 			stream = watch_world_stream(&world);
-			assert_string_equal(watch_expect(stream, WATCH_CREATE).key, "q"); /* E-272: it was waiting before */
+			assert_string_equal(watch_expect(stream, WATCH_CREATE).key,
+					    "q"); /* E-272: it was waiting before */
 			watch_created(stream, 0, 6);
 			assert_int_equal(watch_expect(stream, WATCH_CREATE).start_revision, 7);
 		}
@@ -79,7 +82,8 @@ static void a_watch_opened_while_its_stream_halts_lives_on(void **state)
 		assert_status(watch_reader_end(&world, &old).error.code, VD_INVALID_ARGUMENT);
 		/* Either it was one of those that ended, or it is created on another connection. */
 		if (strcmp(watch_reader_text(&world, &new), "") == 0)
-			assert_string_equal(watch_expect(watch_world_stream(&world), WATCH_CREATE).key, "new");
+			assert_string_equal(watch_expect(watch_world_stream(&world), WATCH_CREATE).key,
+					    "new");
 		else
 			assert_status(watch_reader_end(&world, &new).error.code, VD_INVALID_ARGUMENT);
 		watch_reader_close(&old);
@@ -116,7 +120,8 @@ static void e257_back_off_for_unavailable_and_internal(void **state)
 			rpc_script_end(stream, code, "away");
 			wait_us = wait_for_stream_us(&world, &stream);
 			expected_us = VDI_MIN(expected_us * 1.25, 100000);
-			assert_true(wait_us >= (int64_t) expected_us - 2 && wait_us <= (int64_t) expected_us + 2);
+			assert_true(wait_us >= (int64_t) expected_us - 2 &&
+				    wait_us <= (int64_t) expected_us + 2);
 		}
 		/* After a healthy time it does (E-1012). */
 		vdi_sim_advance(world.env, VD_SECONDS(6));
@@ -132,7 +137,8 @@ static void note_closed(void *arg)
 	*(bool *) arg = true;
 }
 
-/* A stream that backs off waits with a timer: a watch is canceled and the client closed at the same instant. */
+/* A stream that backs off waits with a timer: a watch is canceled and the client closed at the same
+ * instant. */
 static void e1012_nothing_waits_for_a_stream_that_backs_off(void **state)
 {
 	struct watch_world	world = watch_world_new(4, 0);
@@ -239,7 +245,7 @@ static void close_many(struct watch_reader *readers, size_t count)
 static void e261_creates_go_alone_until_the_server_answered_then_in_a_window(void **state)
 {
 	static struct watch_reader readers[MANY];
-	struct watch_world	world = watch_world_new(4, 0);
+	struct watch_world	   world = watch_world_new(4, 0);
 	struct rpc_script_call	  *stream;
 	size_t			   on_their_way, answered = 0;
 
@@ -371,14 +377,16 @@ static void e260_the_states_of_a_watch(void **state)
 	watch_world_run(&world);
 	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "established");
 	assert_string_equal(vdi_sm_state_name(&second.watch->sm), "creating");
-	watch_answer(stream, &(struct watch_answer) { .id = 0, .revision = 6, .events = &event, .event_count = 1 });
+	watch_answer(stream,
+		     &(struct watch_answer) { .id = 0, .revision = 6, .events = &event, .event_count = 1 });
 	watch_created(stream, 1, 5);
 	watch_world_run(&world);
 	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "parked");
 	rpc_script_set_up(world.script, 0, false);
 	vdi_sim_advance(world.env, VD_SECONDS(1));
 	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "parked");
-	assert_string_equal(vdi_sm_state_name(&second.watch->sm), "creating"); /* its request waits for a connection */
+	assert_string_equal(vdi_sm_state_name(&second.watch->sm),
+			    "creating"); /* its request waits for a connection */
 	watch_reader_expect(&world, &first, "6");
 	assert_string_equal(vdi_sm_state_name(&first.watch->sm), "waiting");
 	vd_etcd_close(world.client, NULL, NULL);
@@ -444,8 +452,12 @@ static void e272_the_queue_comes_back_in_order_with_all_its_options(void **state
 	struct watch_request	request;
 
 	watch_reader_open_request(&world, &full,
-				  (struct vd_etcd_watch_request) { .key = vd_bytes_of("f"), .range_end = vd_bytes_of("g"), .previous = true, .progress = true,
-								   .fragment = true, .no_put = true });
+				  (struct vd_etcd_watch_request) { .key = vd_bytes_of("f"),
+								   .range_end = vd_bytes_of("g"),
+								   .previous = true,
+								   .progress = true,
+								   .fragment = true,
+								   .no_put = true });
 	open_many(&world, readers, 3);
 	stream = watch_world_stream(&world);
 	watch_created(stream, 0, 5);
@@ -462,7 +474,8 @@ static void e272_the_queue_comes_back_in_order_with_all_its_options(void **state
 	assert_string_equal(request.key, "f");
 	assert_string_equal(request.range_end, "g");
 	assert_int_equal(request.start_revision, 10);
-	assert_true(request.previous && request.progress && request.fragment && request.no_put && !request.no_delete);
+	assert_true(request.previous && request.progress && request.fragment && request.no_put &&
+		    !request.no_delete);
 	assert_string_equal(watch_expect(stream, WATCH_CREATE).key, "k0");
 	watch_reader_close(&full);
 	close_many(readers, 3);
@@ -522,7 +535,8 @@ static void progress_waits_until_all_watches_stand_at_the_server(void **state)
 	watch_world_free(&world);
 }
 
-/* What was asked on a connection that was lost counts for nothing on the next: its first answer speaks for the watches that stood there before the request. */
+/* What was asked on a connection that was lost counts for nothing on the next: its first answer speaks for
+ * the watches that stood there before the request. */
 static void what_a_lost_connection_was_asked_is_forgotten(void **state)
 {
 	struct watch_world	world = watch_world_new(17, 0);
@@ -549,7 +563,8 @@ static void what_a_lost_connection_was_asked_is_forgotten(void **state)
 	watch_world_free(&world);
 }
 
-/* Progress that was not asked for is not the answer to a later request: that answer still says nothing of a watch that came in between. */
+/* Progress that was not asked for is not the answer to a later request: that answer still says nothing of a
+ * watch that came in between. */
 static void progress_that_was_not_asked_for_answers_nothing(void **state)
 {
 	struct watch_world	world = watch_world_new(18, 0);
@@ -600,7 +615,8 @@ static void progress_does_not_wait_for_ever(void **state)
 				asked_at = created;
 		watch_created(stream, (int64_t) created++, 5);
 	}
-	assert_true(asked_at >= VDI_ETCD_WATCH_PROGRESS_DELAY_MAX && asked_at < VDI_ETCD_WATCH_PROGRESS_DELAY_MAX + 10);
+	assert_true(asked_at >= VDI_ETCD_WATCH_PROGRESS_DELAY_MAX &&
+		    asked_at < VDI_ETCD_WATCH_PROGRESS_DELAY_MAX + 10);
 	close_many(readers, 2 * MANY);
 	watch_world_free(&world);
 }
@@ -619,7 +635,8 @@ static void the_stream_stops_asking_when_too_much_waits(void **state)
 	watch_created(stream, 0, 5);
 	watch_world_run(&world);
 	for (event.mod_rev = 1; event.mod_rev <= 10; event.mod_rev++)
-		watch_answer(stream, &(struct watch_answer) { .revision = 50, .events = &event, .event_count = 1 });
+		watch_answer(stream,
+			     &(struct watch_answer) { .revision = 50, .events = &event, .event_count = 1 });
 	inside = reader.watch->stream;
 	assert_true(vdi_sim_step(world.env)); /* the transport's actor: nobody else is awake */
 	assert_true(inside->is_paused);

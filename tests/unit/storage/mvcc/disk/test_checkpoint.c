@@ -1,4 +1,5 @@
-/* Unit tests of storage/mvcc/disk/checkpoint.c, checkpoint_verify.c and checkpointer.c: real files, simulated time and actors. */
+/* Unit tests of storage/mvcc/disk/checkpoint.c, checkpoint_verify.c and checkpointer.c: real files, simulated
+ * time and actors. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -98,7 +99,8 @@ static vd_status world_open(struct world *world)
 {
 	struct model_loaded	loaded;
 	struct vdi_persist_sink sink = model_sink(&loaded);
-	vd_status status = vdi_persist_open_tuned(world->env, &world->options, &world->tuning, &sink, &world->persist, &world->error);
+	vd_status status = vdi_persist_open_tuned(world->env, &world->options, &world->tuning, &sink,
+						  &world->persist, &world->error);
 
 	if (status == VD_OK)
 		model_cut(&world->model, model_match(&world->model, &loaded));
@@ -113,7 +115,8 @@ static void world_write(struct world *world, unsigned groups)
 			struct model_draft draft;
 
 			model_draft(&world->model, &draft);
-			assert_status(vdi_persist_append(world->persist, &draft.commit, &world->error), VD_OK);
+			assert_status(vdi_persist_append(world->persist, &draft.commit, &world->error),
+				      VD_OK);
 			model_keep(&world->model, &draft);
 		}
 		assert_status(vdi_persist_sync(world->persist, &world->error), VD_OK);
@@ -129,7 +132,7 @@ static void settle(struct world *world)
 }
 
 static unsigned journal_count;
-static void count_journals(const char *path)
+static void	count_journals(const char *path)
 {
 	journal_count += strstr(path, ".vdj") != NULL;
 }
@@ -156,7 +159,7 @@ static void e406_checkpoint_and_journal_give_back_what_compaction_keeps(void **s
 }
 
 static unsigned private_count;
-static void expect_private(const char *path)
+static void	expect_private(const char *path)
 {
 	struct stat facts;
 
@@ -257,7 +260,8 @@ static void e1018_a_lot_is_checkpointed_at_once(void **state)
 	world_fini(&world);
 }
 
-/* Before a group is written there is room for twice its bytes, in the file too; a small group after it needs nothing. */
+/* Before a group is written there is room for twice its bytes, in the file too; a small group after it needs
+ * nothing. */
 static void room_is_made_for_what_is_announced(void **state)
 {
 	static const uint8_t   store_id[VDI_STORE_ID_SIZE] = { 1 };
@@ -291,11 +295,11 @@ static void room_is_made_for_what_is_announced(void **state)
 /* KiB of the mapped checkpoint that count as memory of this process. */
 static long resident_kib(const char *path)
 {
-	FILE *file = fopen("/proc/self/smaps", "r");
-	char  line[512];
-	bool  is_here = false;
+	FILE	     *file = fopen("/proc/self/smaps", "r");
+	char	      line[512];
+	bool	      is_here = false;
 	unsigned long from, to;
-	long  kib = 0, part;
+	long	      kib = 0, part;
 
 	assert_non_null(file);
 	while (fgets(line, sizeof line, file)) {
@@ -378,7 +382,8 @@ static void write_and_settle(struct world *world, uint64_t seed)
 	world_close(world);
 }
 
-/* Whatever byte is turned: an error, or every commit as it was (the byte meant nothing). Never something else, never a crash. */
+/* Whatever byte is turned: an error, or every commit as it was (the byte meant nothing). Never something
+ * else, never a crash. */
 static void damage_of_any_page_byte_is_found_or_means_nothing(void **state)
 {
 	struct world world;
@@ -427,7 +432,8 @@ static void a_node_at_an_odd_place_is_named(void **state)
 	snprintf(path, sizeof path, "%s/%s", world.path, VDI_CHECKPOINT_NAME);
 	fd = open(path, O_RDONLY);
 	assert_true(fd >= 0);
-	for (int64_t page = 2; pread(fd, header, sizeof header, page * 4096) == (ssize_t) sizeof header; page++) {
+	for (int64_t page = 2; pread(fd, header, sizeof header, page * 4096) == (ssize_t) sizeof header;
+	     page++) {
 		if (header[0] != page % 256 || header[1] != page / 256 || header[10] != 2 || header[11] != 0)
 			continue; /* no leaf */
 		flip(path, page * 4096 + 16, 1);
@@ -482,14 +488,15 @@ static void out_of_memory_at_any_allocation_of_a_start(void **state)
 	(void) state;
 	write_and_settle(&world, 7);
 	for (uint64_t nth = 1;; nth++) {
-		int64_t	  live = vdi_alloc_live();
-		bool	  was_hit;
+		int64_t			live = vdi_alloc_live();
+		bool			was_hit;
 		struct model_loaded	loaded;
 		struct vdi_persist_sink sink = model_sink(&loaded);
 		vd_status		status;
 
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, &world.error);
+		status = vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink,
+						&world.persist, &world.error);
 		was_hit = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		model_loaded_fini(&loaded);
@@ -588,7 +595,8 @@ int mdb_cursor_open(MDB_txn *txn, MDB_dbi dbi, MDB_cursor **cursor)
 	return refuses() ? ENOMEM : next(txn, dbi, cursor);
 }
 
-/* Each call of a start, and of the work behind it, is refused once: the start says so, or the work is done later; nothing is lost either way. */
+/* Each call of a start, and of the work behind it, is refused once: the start says so, or the work is done
+ * later; nothing is lost either way. */
 static void what_lmdb_refuses_is_told_or_tried_again(void **state)
 {
 	struct world world;
@@ -638,10 +646,11 @@ struct visited {
 	int64_t counts[PARTS];
 	char	first[PARTS][12];
 	char	last[PARTS][12];
-	bool	 has_failed; /* an allocation */
+	bool	has_failed; /* an allocation */
 };
 
-static vd_status visit_entry(void *arg, unsigned part, struct vd_bytes table, struct vd_bytes key, struct vd_bytes value, struct vd_error *reterr)
+static vd_status visit_entry(void *arg, unsigned part, struct vd_bytes table, struct vd_bytes key,
+			     struct vd_bytes value, struct vd_error *reterr)
 {
 	struct visited *visited = arg;
 
@@ -661,9 +670,11 @@ static vd_status visit_entry(void *arg, unsigned part, struct vd_bytes table, st
 }
 
 /* nth: the allocation that fails; 0: none. env: of threads, or the simulated one. */
-static vd_status visit_in_parts(struct world *world, const struct vd_env *env, unsigned part_count, uint64_t nth, struct visited *ret_visited)
+static vd_status visit_in_parts(struct world *world, const struct vd_env *env, unsigned part_count,
+				uint64_t nth, struct visited *ret_visited)
 {
-	struct vdi_checkpoint_visitor visitor = { env, vd_bytes_of("records"), part_count, visit_entry, ret_visited };
+	struct vdi_checkpoint_visitor visitor = { env, vd_bytes_of("records"), part_count, visit_entry,
+						  ret_visited };
 	struct vdi_dir		     *dir;
 	struct vdi_file		     *file;
 	vd_status		      status;
@@ -678,7 +689,8 @@ static vd_status visit_in_parts(struct world *world, const struct vd_env *env, u
 	vdi_alloc_fail_nth(0, 0);
 	vdi_file_close(file);
 	vdi_dir_close(dir);
-	assert_status(world->error.code, status == VD_OK ? VD_FULL : status); /* left alone unless there is one */
+	assert_status(world->error.code,
+		      status == VD_OK ? VD_FULL : status); /* left alone unless there is one */
 	return status;
 }
 
@@ -706,7 +718,8 @@ static void parts_together_are_the_whole_in_order(void **state)
 	assert_status(visit_in_parts(&world, world.env, PARTS, 0, &parts), VD_OK);
 	assert_true(parts.counts[0] && parts.counts[1] && parts.counts[2]);
 	assert_int_equal(parts.counts[0] + parts.counts[1] + parts.counts[2], one.counts[0]);
-	assert_true(memcmp(parts.last[0], parts.first[1], 12) < 0 && memcmp(parts.last[1], parts.first[2], 12) < 0);
+	assert_true(memcmp(parts.last[0], parts.first[1], 12) < 0 &&
+		    memcmp(parts.last[1], parts.first[2], 12) < 0);
 	assert_memory_equal(parts.first[0], one.first[0], 12);
 	assert_memory_equal(parts.last[2], one.last[0], 12);
 	assert_status(vd_env_new_threads(NULL, &threads), VD_OK);
@@ -728,7 +741,8 @@ static int64_t used_size_of(const char *path)
 	assert_true(fd >= 0);
 	do
 		size -= (int64_t) sizeof page;
-	while (size > 0 && pread(fd, page, sizeof page, size) == (ssize_t) sizeof page && memcmp(page, zeros, sizeof page) == 0);
+	while (size > 0 && pread(fd, page, sizeof page, size) == (ssize_t) sizeof page &&
+	       memcmp(page, zeros, sizeof page) == 0);
 	close(fd);
 	return size;
 }
@@ -813,7 +827,8 @@ static vd_status ignore_lease(void *arg, int64_t id, int64_t ttl_s, vd_wall dead
 }
 
 /* A commit that puts (size), deletes (size 0) or compacts (no key). */
-static vd_status commit_one(struct world *world, vd_rev revision, const char *key, vd_rev previous, size_t size)
+static vd_status commit_one(struct world *world, vd_rev revision, const char *key, vd_rev previous,
+			    size_t size)
 {
 	static const char value[30000];
 	struct vdi_change change = { .is_delete = size == 0 };
@@ -823,7 +838,8 @@ static vd_status commit_one(struct world *world, vd_rev revision, const char *ke
 
 	if (key == NULL)
 		commit = (struct vdi_commit) { .compact = revision };
-	assert_status(vd_kv_new(vd_bytes_of(key ? key : "/"), (struct vd_bytes) { value, size }, &change.kv), VD_OK);
+	assert_status(vd_kv_new(vd_bytes_of(key ? key : "/"), (struct vd_bytes) { value, size }, &change.kv),
+		      VD_OK);
 	change.kv->mod_rev = revision;
 	if (size) {
 		change.kv->create_rev = revision;
@@ -864,8 +880,9 @@ static vd_rev put_until_full(struct world *world, vd_rev revision)
 	return revision;
 }
 
-/* No file may be larger than 17 MiB, so the checkpoint cannot grow. Puts are refused before it has to; deletes and compactions go on and make room for others, as
- * often as one likes; a larger disk makes room at once. */
+/* No file may be larger than 17 MiB, so the checkpoint cannot grow. Puts are refused before it has to;
+ * deletes and compactions go on and make room for others, as often as one likes; a larger disk makes room at
+ * once. */
 static void e466_a_full_disk_refuses_puts_until_deletes_and_compaction_make_room(void **state)
 {
 	struct rlimit		before, limited;
@@ -882,7 +899,9 @@ static void e466_a_full_disk_refuses_puts_until_deletes_and_compaction_make_room
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	limited = before;
 	limited.rlim_cur = 17 << 20;
-	assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL), VD_OK);
+	assert_status(
+		vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL),
+		VD_OK);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
 	for (int round = 0; round < 6; round++) {
 		to = put_until_full(&world, from);
@@ -894,7 +913,9 @@ static void e466_a_full_disk_refuses_puts_until_deletes_and_compaction_make_room
 		/* The next start finds a full disk too. */
 		if (round % 2) {
 			world_close(&world);
-			assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL), VD_OK);
+			assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink,
+							     &world.persist, NULL),
+				      VD_OK);
 		}
 		from = 2 * to - from;
 		assert_status(commit_one(&world, from - 1, NULL, 0, 0), VD_OK);
@@ -908,7 +929,9 @@ static void e466_a_full_disk_refuses_puts_until_deletes_and_compaction_make_room
 	}
 	count = 0;
 	world_close(&world);
-	assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL), VD_OK);
+	assert_status(
+		vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL),
+		VD_OK);
 	assert_in_range(count, to - from, to - from + 1);
 	world_fini(&world);
 }
@@ -923,7 +946,9 @@ static void e1018_one_large_write_is_checkpointed_at_once(void **state)
 	(void) state;
 	world_init(&world, 96);
 	world.tuning.segment_size = 65536;
-	assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL), VD_OK);
+	assert_status(
+		vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, NULL),
+		VD_OK);
 	put_sized(world.persist, 2, 10);
 	vdi_sim_run_until_idle(world.env);
 	assert_int_equal(vdi_persist_checkpointed(world.persist), 0);
@@ -933,7 +958,8 @@ static void e1018_one_large_write_is_checkpointed_at_once(void **state)
 	world_fini(&world);
 }
 
-/* What comes while a group is taken waits until it is enough for one, or for its time: each group waits for the disk. */
+/* What comes while a group is taken waits until it is enough for one, or for its time: each group waits for
+ * the disk. */
 static void e1018_a_steady_stream_is_taken_in_large_groups(void **state)
 {
 	struct world		world;
@@ -949,7 +975,9 @@ static void e1018_a_steady_stream_is_taken_in_large_groups(void **state)
 	assert_status(vd_env_new_threads(NULL, &threads), VD_OK);
 	world.tuning.checkpoint_bytes = 64 << 10;
 	world.tuning.checkpoint_interval = VD_SECONDS(3600);
-	assert_status(vdi_persist_open_tuned(threads, &world.options, &world.tuning, &sink, &world.persist, &world.error), VD_OK);
+	assert_status(vdi_persist_open_tuned(threads, &world.options, &world.tuning, &sink, &world.persist,
+					     &world.error),
+		      VD_OK);
 	/* 10,000 bytes a write: seven are enough for a group, of which the last may not be on disk yet. */
 	for (vd_rev revision = 2; revision < 302; revision++) {
 		put_sized(world.persist, revision, 10000);
@@ -983,7 +1011,9 @@ static void writer_and_actor_run_side_by_side(void **state)
 		struct vdi_wait		wait;
 
 		world.tuning.checkpoint_interval = VD_MS(1);
-		assert_status(vdi_persist_open_tuned(threads, &world.options, &world.tuning, &sink, &world.persist, &world.error), VD_OK);
+		assert_status(vdi_persist_open_tuned(threads, &world.options, &world.tuning, &sink,
+						     &world.persist, &world.error),
+			      VD_OK);
 		assert_int_equal(model_match(&world.model, &loaded), world.model.commit_count);
 		model_loaded_fini(&loaded);
 		for (int i = 0; i < 150; i++) {

@@ -1,4 +1,5 @@
-/* Unit tests of storage/mvcc/disk/checkpoint_verify.c: one field of a page at a time has a wrong value, and the damage is named for what it is. */
+/* Unit tests of storage/mvcc/disk/checkpoint_verify.c: one field of a page at a time has a wrong value, and
+ * the damage is named for what it is. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,21 +12,22 @@
 #define RECORD_COUNT 3000
 #define NO_PAGE UINT64_MAX
 
-#define WRONG_PAGE  "this is not the page it should be"
-#define OUTSIDE	    "a node leads outside its page"
-#define TOO_FEW	    "a page has too few nodes"
-#define WRONG_NODE  "a node makes no sense"
-#define ORDER	    "keys are out of order"
-#define WRONG_BIG   "this is not the overflow page it should be"
-#define WRONG_FREE  "a list of free pages makes no sense"
-#define WRONG_TREE  "a tree makes no sense"
+#define WRONG_PAGE "this is not the page it should be"
+#define OUTSIDE "a node leads outside its page"
+#define TOO_FEW "a page has too few nodes"
+#define WRONG_NODE "a node makes no sense"
+#define ORDER "keys are out of order"
+#define WRONG_BIG "this is not the overflow page it should be"
+#define WRONG_FREE "a list of free pages makes no sense"
+#define WRONG_TREE "a tree makes no sense"
 #define WRONG_DEPTH "a tree has an impossible depth"
-#define LOST	    "a tree has lost entries"
-#define NO_ROOT	    "a tree without pages has entries"
-#define TWICE	    "a page is in two places"
-#define NO_NUMBER   "a page number leads outside"
+#define LOST "a tree has lost entries"
+#define NO_ROOT "a tree without pages has entries"
+#define TWICE "a page is in two places"
+#define NO_NUMBER "a page number leads outside"
 
-/* A checkpoint of small and large records, two leases, and free pages. bytes is what the file held before anything was changed. */
+/* A checkpoint of small and large records, two leases, and free pages. bytes is what the file held before
+ * anything was changed. */
 struct world {
 	char		 path[64];
 	char		 file_path[128];
@@ -44,7 +46,9 @@ struct world {
 
 static void apply(struct vdi_checkpoint *checkpoint, const struct vdi_commit *commit)
 {
-	struct vdi_segment_record record = { .kind = VDI_SEGMENT_COMMIT, .index = vdi_checkpoint_meta(checkpoint)->covered + 1, .revision = commit->revision };
+	struct vdi_segment_record record = { .kind = VDI_SEGMENT_COMMIT,
+					     .index = vdi_checkpoint_meta(checkpoint)->covered + 1,
+					     .revision = commit->revision };
 	size_t			  size = vdi_commit_size(commit);
 	void			 *payload = malloc(size);
 
@@ -66,7 +70,10 @@ static void apply_puts(struct vdi_checkpoint *checkpoint, vd_rev revision, unsig
 
 	for (unsigned i = 0; i < count; i++) {
 		snprintf(key, sizeof key, "/key/%lld/%06u", (long long) revision, i);
-		assert_status(vd_kv_new(vd_bytes_of(key), (struct vd_bytes) { value, i % 50 ? 60 : 3000 + i % 6000 }, &changes[i].kv), VD_OK);
+		assert_status(vd_kv_new(vd_bytes_of(key),
+					(struct vd_bytes) { value, i % 50 ? 60 : 3000 + i % 6000 },
+					&changes[i].kv),
+			      VD_OK);
 		changes[i].kv->mod_rev = changes[i].kv->create_rev = revision;
 		changes[i].kv->sub = i;
 		changes[i].kv->version = 1;
@@ -122,7 +129,8 @@ static void world_init(struct world *world)
 	world->bytes = malloc((size_t) world->size);
 	assert_int_equal(pread(fd, world->bytes, (size_t) world->size, 0), world->size);
 	close(fd);
-	assert_status(vdi_file_open(world->dir, VDI_CHECKPOINT_NAME, VDI_FILE_READ, &world->file, NULL), VD_OK);
+	assert_status(vdi_file_open(world->dir, VDI_CHECKPOINT_NAME, VDI_FILE_READ, &world->file, NULL),
+		      VD_OK);
 	world->meta = u64_in(world, PAGE + META_TRANSACTION) > u64_in(world, META_TRANSACTION) ? PAGE : 0;
 	world->last_page = u64_in(world, world->meta + META_LAST_PAGE);
 	assert_true(world->last_page > 50);
@@ -139,7 +147,8 @@ static void world_fini(struct world *world)
 	free(world->bytes);
 }
 
-static vd_status count_entry(void *arg, unsigned part, struct vd_bytes table, struct vd_bytes key, struct vd_bytes value, struct vd_error *reterr)
+static vd_status count_entry(void *arg, unsigned part, struct vd_bytes table, struct vd_bytes key,
+			     struct vd_bytes value, struct vd_error *reterr)
 {
 	struct world *world = arg;
 
@@ -187,7 +196,8 @@ static void expect(struct world *world, int64_t offset, uint64_t number, size_t 
 	vd_status status = verify_with(world, offset, number, size);
 
 	if (why ? status != VD_CORRUPT || strstr(world->error.message, why) == NULL : status != VD_OK)
-		fail_msg("%llu in %zu bytes at page %lld + %lld: expected \"%s\", got \"%s\"", (unsigned long long) number, size, (long long) (offset / PAGE),
+		fail_msg("%llu in %zu bytes at page %lld + %lld: expected \"%s\", got \"%s\"",
+			 (unsigned long long) number, size, (long long) (offset / PAGE),
 			 (long long) (offset % PAGE), why ? why : "ok", world->error.message);
 }
 
@@ -199,7 +209,8 @@ static enum page_kind kind_of(struct world *world, uint64_t page)
 {
 	unsigned flags = u16_in(world, (int64_t) page * PAGE + 10);
 
-	if (u64_in(world, (int64_t) page * PAGE) != page || flags == 0 || verify_with(world, (int64_t) page * PAGE, NO_PAGE, 8) == VD_OK)
+	if (u64_in(world, (int64_t) page * PAGE) != page || flags == 0 ||
+	    verify_with(world, (int64_t) page * PAGE, NO_PAGE, 8) == VD_OK)
 		return PAGE_UNUSED;
 	return flags == 1 ? PAGE_BRANCH : flags == 2 ? PAGE_LEAF : PAGE_BIG;
 }
@@ -221,7 +232,8 @@ static void a_sound_file_is_seen_whole(void **state)
 
 static void check_header(struct world *world, int64_t at, enum page_kind kind)
 {
-	unsigned flags = u16_in(world, at + 10), lower = u16_in(world, at + 12), upper = u16_in(world, at + 14);
+	unsigned flags = u16_in(world, at + 10), lower = u16_in(world, at + 12),
+		 upper = u16_in(world, at + 14);
 
 	for (unsigned bit = 1; bit <= 16; bit *= 2)
 		expect(world, at + 10, flags ^ bit, 2, WRONG_PAGE);
@@ -234,7 +246,8 @@ static void check_header(struct world *world, int64_t at, enum page_kind kind)
 	expect(world, at + 12, lower + 1, 2, WRONG_PAGE);
 	expect(world, at + 12, upper + 2, 2, WRONG_PAGE);
 	if (upper > lower)
-		expect(world, at + 12, upper, 2, OUTSIDE); /* the header may be, but the nodes behind the last one are none */
+		expect(world, at + 12, upper, 2,
+		       OUTSIDE); /* the header may be, but the nodes behind the last one are none */
 	expect(world, at + 14, lower - 2, 2, WRONG_PAGE);
 	expect(world, at + 14, (uint64_t) PAGE + 2, 2, WRONG_PAGE);
 	expect(world, at + 14, (uint64_t) PAGE, 2, OUTSIDE);
@@ -257,9 +270,11 @@ static void check_nodes(struct world *world, int64_t at, enum page_kind kind)
 		expect(world, at + place + 6, UINT16_MAX, 2, OUTSIDE);
 		if (kind == PAGE_LEAF) { /* unknown flags; more data than there is */
 			for (unsigned bit = 2; bit <= 16; bit *= 2)
-				expect(world, at + place + 4, u16_in(world, at + place + 4) ^ bit, 2, WRONG_NODE);
+				expect(world, at + place + 4, u16_in(world, at + place + 4) ^ bit, 2,
+				       WRONG_NODE);
 			if (u16_in(world, at + place + 4) == 0) {
-				expect(world, at + place, (uint64_t) PAGE - place - 8 - key_size + 1, 4, WRONG_NODE);
+				expect(world, at + place, (uint64_t) PAGE - place - 8 - key_size + 1, 4,
+				       WRONG_NODE);
 				expect(world, at + place, UINT32_MAX, 4, WRONG_NODE);
 			}
 		}
@@ -300,7 +315,8 @@ static void each_field_of_a_page_header_is_checked(void **state)
 			check_nodes(&world, at, kind);
 		}
 	}
-	assert_true(counts[PAGE_BRANCH] >= 1 && counts[PAGE_LEAF] > 5 && counts[PAGE_BIG] > 5 && counts[PAGE_UNUSED] > 3);
+	assert_true(counts[PAGE_BRANCH] >= 1 && counts[PAGE_LEAF] > 5 && counts[PAGE_BIG] > 5 &&
+		    counts[PAGE_UNUSED] > 3);
 	assert_status(verify(&world, true), VD_OK);
 	world_fini(&world);
 }
@@ -420,7 +436,8 @@ static void free_pages_are_checked(void **state)
 		expect(&world, node, 0, 4, WRONG_FREE);
 		expect(&world, node + 6, 7, 2, WRONG_NODE);
 		if (i > 0)
-			expect(&world, node + 8, u64_in(&world, at + u16_in(&world, at + 14 + 2 * i) + 8), 8, ORDER);
+			expect(&world, node + 8, u64_in(&world, at + u16_in(&world, at + 14 + 2 * i) + 8), 8,
+			       ORDER);
 	}
 	world_fini(&world);
 }

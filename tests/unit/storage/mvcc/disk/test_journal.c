@@ -1,4 +1,5 @@
-/* Unit tests of storage/mvcc/disk/journal.c and journal_segment.c: damage, recycling, formats, growth. The crash tests are in test_persist.c. */
+/* Unit tests of storage/mvcc/disk/journal.c and journal_segment.c: damage, recycling, formats, growth. The
+ * crash tests are in test_persist.c. */
 #include "disk_sim.h"
 #include "journal.h"
 #include "persist_model.h"
@@ -42,7 +43,9 @@ static void world_close(struct world *world)
 
 static vd_status world_open(struct world *world)
 {
-	struct vdi_journal_options options = { .seed = vdi_disk_sim_operations(world->disk) + 1, .segment_size = world->segment_size, .covered = world->covered };
+	struct vdi_journal_options options = { .seed = vdi_disk_sim_operations(world->disk) + 1,
+					       .segment_size = world->segment_size,
+					       .covered = world->covered };
 	vd_status		   status;
 
 	world->seen_first = world->seen_last = 0;
@@ -69,12 +72,18 @@ static vd_status write_group(struct world *world, unsigned count, size_t value_s
 
 	for (unsigned i = 0; i < count; i++) {
 		struct vdi_change change = { false, NULL, NULL };
-		struct vdi_commit commit = { .revision = world->revision + 1, .changes = &change, .change_count = 1 };
+		struct vdi_commit commit = { .revision = world->revision + 1,
+					     .changes = &change,
+					     .change_count = 1 };
 
-		assert_status(vd_kv_new(vd_bytes_of("/k"), (struct vd_bytes) { value, value_size }, &change.kv), VD_OK);
+		assert_status(
+			vd_kv_new(vd_bytes_of("/k"), (struct vd_bytes) { value, value_size }, &change.kv),
+			VD_OK);
 		change.kv->mod_rev = change.kv->create_rev = commit.revision;
 		change.kv->version = 1;
-		assert_status(vdi_journal_append(world->journal, &commit, VDI_JOURNAL_NO_RESERVE, &world->error), VD_OK);
+		assert_status(
+			vdi_journal_append(world->journal, &commit, VDI_JOURNAL_NO_RESERVE, &world->error),
+			VD_OK);
 		vd_kv_unref(change.kv);
 		world->revision++;
 	}
@@ -89,7 +98,8 @@ static const char *segment_name(uint64_t sequence)
 	return name;
 }
 
-/* Every byte of every record and header in turn: closed cleanly, so there is always something valid behind it. */
+/* Every byte of every record and header in turn: closed cleanly, so there is always something valid behind
+ * it. */
 static void any_turned_bit_is_found_and_named(void **state)
 {
 	struct world world;
@@ -101,9 +111,10 @@ static void any_turned_bit_is_found_and_named(void **state)
 	for (int i = 0; i < 20; i++)
 		assert_status(write_group(&world, 1 + i % 3, 150), VD_OK);
 	world_close(&world);
-	for (uint64_t sequence = 1; vdi_disk_sim_content(world.disk, segment_name(sequence), &size); sequence++) {
+	for (uint64_t sequence = 1; vdi_disk_sim_content(world.disk, segment_name(sequence), &size);
+	     sequence++) {
 		const uint8_t *content = vdi_disk_sim_content(world.disk, segment_name(sequence), &size);
-		bool	       is_last = vdi_disk_sim_content(world.disk, segment_name(sequence + 1), &end) == NULL;
+		bool is_last = vdi_disk_sim_content(world.disk, segment_name(sequence + 1), &end) == NULL;
 
 		content = vdi_disk_sim_content(world.disk, segment_name(sequence), &size);
 		for (end = size; end > VDI_SEGMENT_HEADER_SIZE && content[end - 1] == 0; end--)
@@ -115,11 +126,14 @@ static void any_turned_bit_is_found_and_named(void **state)
 		for (int64_t offset = 0; offset < end; offset++) {
 			uint64_t operations = vdi_disk_sim_operations(world.disk);
 
-			vdi_disk_sim_flip(world.disk, segment_name(sequence), offset, (uint8_t) (1u << (offset % 8)));
+			vdi_disk_sim_flip(world.disk, segment_name(sequence), offset,
+					  (uint8_t) (1u << (offset % 8)));
 			assert_status(world_open(&world), VD_CORRUPT);
 			assert_non_null(strstr(world.error.message, "journal-"));
-			assert_int_equal(vdi_disk_sim_operations(world.disk), operations); /* nothing was changed */
-			vdi_disk_sim_flip(world.disk, segment_name(sequence), offset, (uint8_t) (1u << (offset % 8)));
+			assert_int_equal(vdi_disk_sim_operations(world.disk),
+					 operations); /* nothing was changed */
+			vdi_disk_sim_flip(world.disk, segment_name(sequence), offset,
+					  (uint8_t) (1u << (offset % 8)));
 		}
 	}
 	assert_status(world_open(&world), VD_OK);
@@ -185,7 +199,12 @@ static void an_empty_last_file_is_a_leftover(void **state)
 /* The local history of an etcd and an embedded store do not share a directory. */
 static void a_directory_of_another_kind_is_refused(void **state)
 {
-	struct vdi_segment_header header = { .family = VDI_SEGMENT_HISTORY, .sequence = 1, .first_index = 1, .nonce = 1, .size = VDI_SEGMENT_HEADER_SIZE, .revision = 4 };
+	struct vdi_segment_header header = { .family = VDI_SEGMENT_HISTORY,
+					     .sequence = 1,
+					     .first_index = 1,
+					     .nonce = 1,
+					     .size = VDI_SEGMENT_HEADER_SIZE,
+					     .revision = 4 };
 	struct vdi_file		 *file;
 	struct world		  world;
 
@@ -209,7 +228,8 @@ static void a_newer_format_is_refused_by_name(void **state)
 	(void) state;
 	world_init(&world, 4);
 	assert_status(vdi_dir_open(world.disk, "data", &world.dir, NULL), VD_OK);
-	assert_status(vdi_segment_create_format(world.dir, &header, VDI_SEGMENT_FORMAT + 1, &file, NULL), VD_OK);
+	assert_status(vdi_segment_create_format(world.dir, &header, VDI_SEGMENT_FORMAT + 1, &file, NULL),
+		      VD_OK);
 	vdi_file_close(file);
 	world.dir = vdi_dir_close(world.dir);
 	assert_status(world_open(&world), VD_NEWER_FORMAT);
@@ -231,10 +251,12 @@ static void recycled_files_never_show_their_past(void **state)
 			uint64_t before = vdi_journal_writing_sequence(world.journal);
 			uint64_t durable = vdi_journal_durable_index(world.journal);
 
-			assert_status(write_group(&world, 1 + i % 4, 250), VD_OK); /* equal sizes: old records lie where new ones will */
+			assert_status(write_group(&world, 1 + i % 4, 250),
+				      VD_OK); /* equal sizes: old records lie where new ones will */
 			if (vdi_journal_writing_sequence(world.journal) != before) {
 				world.covered = durable;
-				vdi_journal_release(world.journal, vdi_journal_writing_sequence(world.journal));
+				vdi_journal_release(world.journal,
+						    vdi_journal_writing_sequence(world.journal));
 			}
 		}
 		last = vdi_journal_durable_index(world.journal);
@@ -252,7 +274,8 @@ static void recycled_files_never_show_their_past(void **state)
 	}
 }
 
-/* A refused group of two, then its first commit alone with the very same content: the second one, which still lies behind it, must not fit. */
+/* A refused group of two, then its first commit alone with the very same content: the second one, which still
+ * lies behind it, must not fit. */
 static void what_was_refused_does_not_join_a_later_group(void **state)
 {
 	(void) state;
@@ -274,7 +297,8 @@ static void what_was_refused_does_not_join_a_later_group(void **state)
 	}
 }
 
-/* Answered with VD_NO_SPACE means gone, even when the process dies next: whole records of the group may have been written before room ran out. */
+/* Answered with VD_NO_SPACE means gone, even when the process dies next: whole records of the group may have
+ * been written before room ran out. */
 static void what_was_refused_is_undone_on_disk(void **state)
 {
 	(void) state;
@@ -296,7 +320,8 @@ static void what_was_refused_is_undone_on_disk(void **state)
 	}
 }
 
-/* Two whole groups, the second of which is not the one that followed the first: the order of an earlier life of the same file. */
+/* Two whole groups, the second of which is not the one that followed the first: the order of an earlier life
+ * of the same file. */
 static void records_that_do_not_follow_are_not_read(void **state)
 {
 	struct vdi_segment_header header = { .sequence = 1, .first_index = 1, .size = 8192, .nonce = 5 };
@@ -313,8 +338,10 @@ static void records_that_do_not_follow_are_not_read(void **state)
 		vdi_segment_record_prepare(bytes, VDI_SEGMENT_COMMIT, 0, 0);
 		vdi_segment_record_prepare(bytes + VDI_SEGMENT_RECORD_HEADER_SIZE, VDI_SEGMENT_COMMIT, 0, 0);
 		vdi_segment_record_seal(bytes, 1, header.nonce, header.checksum, 0, 0, &checksum);
-		vdi_segment_record_seal(bytes + VDI_SEGMENT_RECORD_HEADER_SIZE, 2, header.nonce, is_chained ? checksum : checksum + 1, 1, 0, &checksum);
-		assert_status(vdi_file_write(file, VDI_SEGMENT_HEADER_SIZE, bytes, sizeof bytes, NULL), VD_OK);
+		vdi_segment_record_seal(bytes + VDI_SEGMENT_RECORD_HEADER_SIZE, 2, header.nonce,
+					is_chained ? checksum : checksum + 1, 1, 0, &checksum);
+		assert_status(vdi_file_write(file, VDI_SEGMENT_HEADER_SIZE, bytes, sizeof bytes, NULL),
+			      VD_OK);
 		vdi_file_close(file);
 		world.dir = vdi_dir_close(world.dir);
 		assert_status(world_open(&world), VD_OK);
@@ -323,7 +350,8 @@ static void records_that_do_not_follow_are_not_read(void **state)
 	}
 }
 
-/* A record that says it is further in its group than the journal is long is none, whatever its checksum says. */
+/* A record that says it is further in its group than the journal is long is none, whatever its checksum
+ * says. */
 static void a_record_of_no_group_is_not_read(void **state)
 {
 	struct vdi_segment_header header = { .sequence = 1, .first_index = 1, .size = 8192, .nonce = 5 };
@@ -341,10 +369,14 @@ static void a_record_of_no_group_is_not_read(void **state)
 		assert_status(vdi_segment_create(world.dir, &header, NULL, &file, NULL), VD_OK);
 		vdi_segment_record_prepare(bytes, VDI_SEGMENT_COMMIT, 0, 0);
 		vdi_segment_record_seal(bytes, 1, header.nonce, header.checksum, place, 0, &checksum);
-		assert_status(vdi_file_write(file, VDI_SEGMENT_HEADER_SIZE, bytes, sizeof bytes, NULL), VD_OK);
+		assert_status(vdi_file_write(file, VDI_SEGMENT_HEADER_SIZE, bytes, sizeof bytes, NULL),
+			      VD_OK);
 		vdi_file_close(file);
-		assert_status(vdi_segment_reader_open(&reader, world.dir, VDI_SEGMENT_JOURNAL, 1, &world.error), VD_OK);
-		assert_status(vdi_segment_reader_next(&reader, &record, &world.error), place == 0 ? VD_OK : VD_NOT_FOUND);
+		assert_status(
+			vdi_segment_reader_open(&reader, world.dir, VDI_SEGMENT_JOURNAL, 1, &world.error),
+			VD_OK);
+		assert_status(vdi_segment_reader_next(&reader, &record, &world.error),
+			      place == 0 ? VD_OK : VD_NOT_FOUND);
 		vdi_segment_reader_fini(&reader);
 		world.dir = vdi_dir_close(world.dir);
 		world_fini(&world);

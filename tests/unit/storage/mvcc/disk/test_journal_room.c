@@ -1,4 +1,5 @@
-/* Unit tests of storage/mvcc/disk/journal_room.c: sizes of the next file and of the reserve, what a full disk leaves, and what old files become. */
+/* Unit tests of storage/mvcc/disk/journal_room.c: sizes of the next file and of the reserve, what a full disk
+ * leaves, and what old files become. */
 #include "journal_room.h"
 
 #include "disk_sim.h"
@@ -95,7 +96,8 @@ static void sizes_follow_the_store(void **state)
 	world_fini(&w);
 }
 
-/* A start makes the reserve, which survives the loss of power, and removes the spare file of an earlier process. */
+/* A start makes the reserve, which survives the loss of power, and removes the spare file of an earlier
+ * process. */
 static void a_start_makes_the_reserve(void **state)
 {
 	struct world w;
@@ -116,14 +118,19 @@ static void a_start_makes_the_reserve(void **state)
 	world_fini(&w);
 }
 
-/* A reserve that is there is adopted: cut when it is more than twice what is wanted, made longer when the disk has room. */
+/* A reserve that is there is adopted: cut when it is more than twice what is wanted, made longer when the
+ * disk has room. */
 static void a_start_adopts_the_reserve(void **state)
 {
 	static const struct {
 		int64_t there, wanted, more_room, size;
 	} rows[] = {
-		{ 2 * MIB, 2 * MIB, INT64_MAX, 2 * MIB }, { 4 * MIB, 2 * MIB, INT64_MAX, 4 * MIB }, { 4 * MIB + 4096, 2 * MIB, INT64_MAX, 2 * MIB },
-		{ MIB, 2 * MIB, INT64_MAX, 2 * MIB },	  { MIB, 2 * MIB, 4096, MIB },		    { 4096, 2 * MIB, MIB - 4096, MIB },
+		{ 2 * MIB, 2 * MIB, INT64_MAX, 2 * MIB },
+		{ 4 * MIB, 2 * MIB, INT64_MAX, 4 * MIB },
+		{ 4 * MIB + 4096, 2 * MIB, INT64_MAX, 2 * MIB },
+		{ MIB, 2 * MIB, INT64_MAX, 2 * MIB },
+		{ MIB, 2 * MIB, 4096, MIB },
+		{ 4096, 2 * MIB, MIB - 4096, MIB },
 		{ 4096, 2 * MIB, 0, 0 },
 	};
 
@@ -150,7 +157,9 @@ static void a_reserve_is_as_large_as_fits(void **state)
 {
 	static const struct {
 		int64_t capacity, size;
-	} rows[] = { { 16 * MIB, 16 * MIB }, { 16 * MIB - 1, 4 * MIB }, { 4 * MIB - 1, MIB }, { MIB, MIB }, { MIB - 1, 0 }, { 0, 0 } };
+	} rows[] = { { 16 * MIB, 16 * MIB }, { 16 * MIB - 1, 4 * MIB },
+		     { 4 * MIB - 1, MIB },   { MIB, MIB },
+		     { MIB - 1, 0 },	     { 0, 0 } };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -163,7 +172,8 @@ static void a_reserve_is_as_large_as_fits(void **state)
 		assert_status(vdi_journal_room_start(&w.room, NULL), VD_OK); /* none is no error */
 		assert_int_equal(reserve(&w), rows[i].size);
 		assert_int_equal(size_of(&w, VDI_SEGMENT_RESERVE), rows[i].size ? rows[i].size : -1);
-		assert_status(vdi_journal_room_fill_reserve(&w.room, &error), rows[i].size ? VD_OK : VD_NO_SPACE);
+		assert_status(vdi_journal_room_fill_reserve(&w.room, &error),
+			      rows[i].size ? VD_OK : VD_NO_SPACE);
 		vdi_disk_sim_set_capacity(w.disk, INT64_MAX);
 		assert_status(vdi_journal_room_fill_reserve(&w.room, NULL), VD_OK);
 		assert_int_equal(reserve(&w), rows[i].size ? rows[i].size : 16 * MIB);
@@ -174,7 +184,7 @@ static void a_reserve_is_as_large_as_fits(void **state)
 /* The reserve matters more than the spare file, which is given up for it. */
 static void the_spare_file_makes_room_for_the_reserve(void **state)
 {
-	const char *made;
+	const char  *made;
 	struct world w;
 
 	(void) state;
@@ -206,7 +216,8 @@ static void the_next_file_is_prepared_once(void **state)
 	assert_status(vdi_journal_room_prepare(&w.room, 4 * MIB, VDI_JOURNAL_NO_RESERVE, &made, NULL), VD_OK);
 	assert_int_equal(vdi_disk_sim_operations(w.disk), operations);
 	/* A larger one takes its place. */
-	assert_status(vdi_journal_room_prepare(&w.room, 4 * MIB + 1, VDI_JOURNAL_NO_RESERVE, &made, NULL), VD_OK);
+	assert_status(vdi_journal_room_prepare(&w.room, 4 * MIB + 1, VDI_JOURNAL_NO_RESERVE, &made, NULL),
+		      VD_OK);
 	assert_int_equal(size_of(&w, VDI_SEGMENT_SPARE), 4 * MIB + 1);
 	assert_int_equal(vdi_journal_room_take(&w.room, made), 4 * MIB + 1);
 	vdi_journal_room_taken(&w.room, made);
@@ -235,8 +246,11 @@ static void a_full_disk_has_the_reserve(void **state)
 		enum vdi_journal_use use;
 		int64_t		     size_min;
 		bool		     gets_it;
-	} rows[] = { { VDI_JOURNAL_NO_RESERVE, 4096, false }, { VDI_JOURNAL_BORROWS, 4096, true }, { VDI_JOURNAL_FREES, 4096, true },
-		     { VDI_JOURNAL_FREES, MIB, true },	      { VDI_JOURNAL_FREES, MIB + 1, false } };
+	} rows[] = { { VDI_JOURNAL_NO_RESERVE, 4096, false },
+		     { VDI_JOURNAL_BORROWS, 4096, true },
+		     { VDI_JOURNAL_FREES, 4096, true },
+		     { VDI_JOURNAL_FREES, MIB, true },
+		     { VDI_JOURNAL_FREES, MIB + 1, false } };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -247,7 +261,8 @@ static void a_full_disk_has_the_reserve(void **state)
 		world_init(&w, 0);
 		assert_status(vdi_journal_room_start(&w.room, NULL), VD_OK);
 		vdi_disk_sim_set_capacity(w.disk, MIB);
-		assert_status(vdi_journal_room_prepare(&w.room, rows[i].size_min, rows[i].use, &made, &error), rows[i].gets_it ? VD_OK : VD_NO_SPACE);
+		assert_status(vdi_journal_room_prepare(&w.room, rows[i].size_min, rows[i].use, &made, &error),
+			      rows[i].gets_it ? VD_OK : VD_NO_SPACE);
 		assert_int_equal(size_of(&w, VDI_SEGMENT_SPARE), -1);
 		if (rows[i].gets_it) {
 			assert_string_equal(made, VDI_SEGMENT_RESERVE);
@@ -296,7 +311,8 @@ static void old_files_become_what_is_missing(void **state)
 	world_fini(&w);
 }
 
-/* An old file whose new name may not survive the loss of power is not counted on; one that cannot be renamed is removed. */
+/* An old file whose new name may not survive the loss of power is not counted on; one that cannot be renamed
+ * is removed. */
 static void failing_to_keep_an_old_file_does_no_harm(void **state)
 {
 	(void) state;

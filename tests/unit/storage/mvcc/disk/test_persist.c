@@ -1,4 +1,5 @@
-/* Unit tests of storage/mvcc/disk/persist.c on the simulated disk (journal only): crashes at every operation, damage, full and failing disks. */
+/* Unit tests of storage/mvcc/disk/persist.c on the simulated disk (journal only): crashes at every operation,
+ * damage, full and failing disks. */
 #include "actor_sim.h"
 #include "disk_sim.h"
 #include "env.h"
@@ -6,13 +7,13 @@
 #include "persist_tuning.h"
 
 struct world {
-	struct vd_env		  *env;
-	struct vdi_disk		  *disk;
-	struct vdi_persist_tuning  tuning;
-	struct vd_mvcc_options	   options;
-	struct vdi_persist	  *persist;
-	struct model		   model;
-	struct vd_error		   error;
+	struct vd_env		 *env;
+	struct vdi_disk		 *disk;
+	struct vdi_persist_tuning tuning;
+	struct vd_mvcc_options	  options;
+	struct vdi_persist	 *persist;
+	struct model		  model;
+	struct vd_error		  error;
 };
 
 static void world_init(struct world *world, uint64_t seed)
@@ -49,7 +50,8 @@ static vd_status world_open(struct world *world)
 	struct vdi_persist_sink sink = model_sink(&loaded);
 	vd_status		status;
 
-	status = vdi_persist_open_tuned(world->env, &world->options, &world->tuning, &sink, &world->persist, &world->error);
+	status = vdi_persist_open_tuned(world->env, &world->options, &world->tuning, &sink, &world->persist,
+					&world->error);
 	if (status == VD_OK)
 		model_cut(&world->model, model_match(&world->model, &loaded));
 	else
@@ -107,7 +109,8 @@ static void e469_reopening_gives_back_every_commit(void **state)
 	}
 }
 
-/* Crashes at operation `at`, then `again` operations into the recovery (0: not again); false when the work ended before the crash. */
+/* Crashes at operation `at`, then `again` operations into the recovery (0: not again); false when the work
+ * ended before the crash. */
 static bool crash_once(uint64_t seed, uint64_t at, uint64_t again)
 {
 	struct world world;
@@ -153,7 +156,8 @@ static void e469_a_second_crash_during_recovery_neither(void **state)
 				;
 }
 
-/* What the answer to a compaction promises is on the disk with it; what was to be removed is removed at the next start, however far that had come. */
+/* What the answer to a compaction promises is on the disk with it; what was to be removed is removed at the
+ * next start, however far that had come. */
 static void e408_a_compaction_that_was_answered_survives_a_crash(void **state)
 {
 	(void) state;
@@ -175,7 +179,9 @@ static void e408_a_compaction_that_was_answered_survives_a_crash(void **state)
 			assert_status(vdi_persist_sync(world.persist, NULL), VD_OK);
 		world_close(&world);
 		vdi_disk_sim_crash(world.disk);
-		assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, &world.error), VD_OK);
+		assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink,
+						     &world.persist, &world.error),
+			      VD_OK);
 		if (loaded.compacted == compaction.compact)
 			last->compacted = compaction.compact;
 		assert_true(seed % 2 == 0 || loaded.compacted == compaction.compact);
@@ -257,7 +263,8 @@ static vd_status fill_disk(struct world *world)
 	return status;
 }
 
-/* The reserve is one file. It is for commits that free something, and no others are taken before there is one again. */
+/* The reserve is one file. It is for commits that free something, and no others are taken before there is one
+ * again. */
 static void e466_a_full_disk_has_a_reserve_for_what_frees(void **state)
 {
 	(void) state;
@@ -327,7 +334,8 @@ static void e469_a_crash_at_any_operation_on_a_full_disk_starts_again_there(void
 			;
 }
 
-/* One fault at each operation in turn; what follows is a crash. What was refused for lack of room must stay away. */
+/* One fault at each operation in turn; what follows is a crash. What was refused for lack of room must stay
+ * away. */
 static void fail_at_each_operation(enum vdi_disk_sim_fault fault, vd_status expected)
 {
 	for (uint64_t seed = 0; seed < 10; seed++) {
@@ -341,7 +349,8 @@ static void fail_at_each_operation(enum vdi_disk_sim_fault fault, vd_status expe
 			vdi_disk_sim_fail_nth(world.disk, at, fault);
 			status = world_run(&world, 14);
 			was_hit = vdi_disk_sim_failed(world.disk);
-			/* A file that cannot be made as large as wanted is made smaller, and one that frees something has a reserve. */
+			/* A file that cannot be made as large as wanted is made smaller, and one that frees
+			 * something has a reserve. */
 			assert_true(was_hit || status == VD_OK);
 			assert_true(!was_hit || status != VD_OK || expected == VD_NO_SPACE);
 			if (status == VD_NO_SPACE) {
@@ -445,7 +454,9 @@ static void second_opener_is_refused(void **state)
 	(void) state;
 	world_init(&world, 1);
 	assert_status(world_open(&world), VD_OK);
-	assert_status(vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &second, &error), VD_LOCKED);
+	assert_status(
+		vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &second, &error),
+		VD_LOCKED);
 	assert_non_null(strstr(error.message, "process"));
 	assert_null(second);
 	world_fini(&world);
@@ -469,7 +480,8 @@ static void out_of_memory_at_any_allocation_changes_nothing(void **state)
 		bool			was_hit;
 
 		vdi_alloc_fail_nth(nth, 1);
-		status = vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink, &world.persist, &world.error);
+		status = vdi_persist_open_tuned(world.env, &world.options, &world.tuning, &sink,
+						&world.persist, &world.error);
 		was_hit = vdi_alloc_failed();
 		vdi_alloc_fail_nth(0, 0);
 		model_loaded_fini(&loaded);

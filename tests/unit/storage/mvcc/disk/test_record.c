@@ -19,7 +19,9 @@ static void commits_come_back_as_they_went_in(void **state)
 		size = vdi_commit_size(&draft.commit);
 		bytes = vdi_alloc(size);
 		vdi_commit_encode(&draft.commit, bytes);
-		assert_status(vdi_commit_reader_init(&reader, draft.commit.revision, (struct vd_bytes) { bytes, size }), VD_OK);
+		assert_status(vdi_commit_reader_init(&reader, draft.commit.revision,
+						     (struct vd_bytes) { bytes, size }),
+			      VD_OK);
 		assert_int_equal(reader.change_count, draft.commit.change_count);
 		assert_int_equal(reader.lease_count, draft.commit.lease_count);
 		assert_int_equal(reader.compact, draft.commit.compact);
@@ -27,7 +29,8 @@ static void commits_come_back_as_they_went_in(void **state)
 			const struct vd_kv *previous = draft.changes[j].previous;
 			struct vdi_record   record, again;
 			struct vd_bytes	    body;
-			struct model_record got = { NULL, false, 0 }, expected = { draft.changes[j].kv, draft.changes[j].is_delete, 0 };
+			struct model_record got = { NULL, false, 0 },
+					    expected = { draft.changes[j].kv, draft.changes[j].is_delete, 0 };
 
 			assert_status(vdi_commit_reader_record(&reader, &record, &body), VD_OK);
 			assert_int_equal(record.previous_rev, previous ? previous->mod_rev : 0);
@@ -44,7 +47,8 @@ static void commits_come_back_as_they_went_in(void **state)
 			assert_status(vdi_commit_reader_lease(&reader, &lease), VD_OK);
 			assert_int_equal(lease.id, draft.leases[j].id);
 			assert_int_equal(lease.kind, draft.leases[j].kind);
-			assert_true(lease.kind == VDI_LEASE_REVOKED || lease.deadline.ns == draft.leases[j].deadline.ns);
+			assert_true(lease.kind == VDI_LEASE_REVOKED ||
+				    lease.deadline.ns == draft.leases[j].deadline.ns);
 		}
 		assert_status(vdi_commit_reader_end(&reader), VD_OK);
 		vdi_free(bytes);
@@ -56,7 +60,11 @@ static void commits_come_back_as_they_went_in(void **state)
 /* Most records are creates: of them two numbers are not written, and of them only. */
 static void what_a_create_does_not_say_is_not_written(void **state)
 {
-	static const struct { vd_rev create_rev; int64_t version; size_t more; } rows[] = { { 5, 1, 0 }, { 5, 2, 2 }, { 4, 1, 2 }, { 4, 2, 2 } };
+	static const struct {
+		vd_rev	create_rev;
+		int64_t version;
+		size_t	more;
+	} rows[] = { { 5, 1, 0 }, { 5, 2, 2 }, { 4, 1, 2 }, { 4, 2, 2 } };
 	size_t least = 0;
 
 	(void) state;
@@ -77,10 +85,18 @@ static void what_a_create_does_not_say_is_not_written(void **state)
 		assert_int_equal(vdi_commit_size(&commit), least + rows[i].more);
 		bytes = vdi_alloc(vdi_commit_size(&commit));
 		vdi_commit_encode(&commit, bytes);
-		assert_status(vdi_commit_reader_init(&reader, -1, (struct vd_bytes) { bytes, vdi_commit_size(&commit) }), VD_CORRUPT);
-		assert_status(vdi_commit_reader_init(&reader, 0, (struct vd_bytes) { bytes, vdi_commit_size(&commit) }), VD_CORRUPT);
-		assert_status(vdi_commit_reader_init(&reader, 1, (struct vd_bytes) { bytes, vdi_commit_size(&commit) }), VD_OK);
-		assert_status(vdi_commit_reader_init(&reader, 5, (struct vd_bytes) { bytes, vdi_commit_size(&commit) }), VD_OK);
+		assert_status(vdi_commit_reader_init(&reader, -1,
+						     (struct vd_bytes) { bytes, vdi_commit_size(&commit) }),
+			      VD_CORRUPT);
+		assert_status(vdi_commit_reader_init(&reader, 0,
+						     (struct vd_bytes) { bytes, vdi_commit_size(&commit) }),
+			      VD_CORRUPT);
+		assert_status(vdi_commit_reader_init(&reader, 1,
+						     (struct vd_bytes) { bytes, vdi_commit_size(&commit) }),
+			      VD_OK);
+		assert_status(vdi_commit_reader_init(&reader, 5,
+						     (struct vd_bytes) { bytes, vdi_commit_size(&commit) }),
+			      VD_OK);
 		assert_status(vdi_commit_reader_record(&reader, &record, NULL), VD_OK);
 		assert_int_equal(record.create_rev, rows[i].create_rev);
 		assert_int_equal(record.version, rows[i].version);
@@ -137,15 +153,19 @@ static void senseless_bytes_are_refused_within_bounds(void **state)
 /* A commit is exactly as long as its size says, whichever change of a lease is its last. */
 static void e508_changes_of_leases_come_back_as_they_went_in(void **state)
 {
-	static const struct vdi_lease_change changes[] = { { VDI_LEASE_GRANTED, 7, 60, { 1000 } },
-							   { VDI_LEASE_RENEWED, -7, 0, { -2 } },
-							   { VDI_LEASE_REVOKED, INT64_MAX, 0, { 0 } },
-							   { VDI_LEASE_GRANTED, INT64_MIN, INT64_MAX, { INT64_MAX } } };
+	static const struct vdi_lease_change changes[] = {
+		{ VDI_LEASE_GRANTED, 7, 60, { 1000 } },
+		{ VDI_LEASE_RENEWED, -7, 0, { -2 } },
+		{ VDI_LEASE_REVOKED, INT64_MAX, 0, { 0 } },
+		{ VDI_LEASE_GRANTED, INT64_MIN, INT64_MAX, { INT64_MAX } }
+	};
 
 	(void) state;
 	for (size_t first = 0; first < VDI_ARRAY_SIZE(changes); first++)
 		for (size_t count = 1; first + count <= VDI_ARRAY_SIZE(changes); count++) {
-			struct vdi_commit	 commit = { .leases = changes + first, .lease_count = count, .compact = 3 };
+			struct vdi_commit	 commit = { .leases = changes + first,
+							    .lease_count = count,
+							    .compact = 3 };
 			size_t			 size = vdi_commit_size(&commit);
 			uint8_t			 bytes[128];
 			struct vdi_commit_reader reader;
@@ -156,7 +176,8 @@ static void e508_changes_of_leases_come_back_as_they_went_in(void **state)
 			vdi_commit_encode(&commit, bytes);
 			for (size_t i = size; i < size + 16; i++)
 				assert_int_equal(bytes[i], 0xEE);
-			assert_status(vdi_commit_reader_init(&reader, 0, (struct vd_bytes) { bytes, size }), VD_OK);
+			assert_status(vdi_commit_reader_init(&reader, 0, (struct vd_bytes) { bytes, size }),
+				      VD_OK);
 			assert_int_equal(reader.lease_count, count);
 			assert_int_equal(reader.compact, 3);
 			for (size_t i = 0; i < count; i++) {
@@ -168,7 +189,8 @@ static void e508_changes_of_leases_come_back_as_they_went_in(void **state)
 			}
 			assert_status(vdi_commit_reader_end(&reader), VD_OK);
 			for (size_t cut = 0; cut < size; cut++) {
-				vd_status status = vdi_commit_reader_init(&reader, 0, (struct vd_bytes) { bytes, cut });
+				vd_status status =
+					vdi_commit_reader_init(&reader, 0, (struct vd_bytes) { bytes, cut });
 
 				while (status == VD_OK && reader.lease_count)
 					status = vdi_commit_reader_lease(&reader, &change);
@@ -205,7 +227,9 @@ static void e508_lease_table_keeps_what_lives(void **state)
 	assert_int_equal(alive, 1000 - 333);
 	vdi_lease_table_fini(&table);
 	vdi_alloc_fail_nth(1, 1);
-	assert_status(vdi_lease_table_apply(&table, &(struct vdi_lease_change) { VDI_LEASE_GRANTED, 1, 1, { 1 } }), VD_NOMEM);
+	assert_status(
+		vdi_lease_table_apply(&table, &(struct vdi_lease_change) { VDI_LEASE_GRANTED, 1, 1, { 1 } }),
+		VD_NOMEM);
 	vdi_alloc_fail_nth(0, 0);
 	assert_int_equal(vdi_alloc_live(), live);
 }

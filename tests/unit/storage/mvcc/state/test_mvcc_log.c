@@ -1,4 +1,5 @@
-/* The history as a structure, against naive models: what the keys of a chunk have in common, and where a revision begins. */
+/* The history as a structure, against naive models: what the keys of a chunk have in common, and where a
+ * revision begins. */
 #include "vdtest.h"
 
 #include "mvcc_log.h"
@@ -34,7 +35,8 @@ static void world_close(struct world *world)
 	assert_int_equal(vdi_alloc_live(), world->live);
 }
 
-/* Of few letters, so that keys often begin alike, and of any length from 1 on, so that keys often are the beginning of others. */
+/* Of few letters, so that keys often begin alike, and of any length from 1 on, so that keys often are the
+ * beginning of others. */
 static struct vd_kv *random_record(struct world *world, const char *root, vd_rev revision)
 {
 	char	      key[64];
@@ -58,7 +60,8 @@ static size_t random_events(struct world *world, const char *root, struct vd_sto
 	for (uint64_t revisions = 1 + vdi_rand_below(&world->rand, 4); revisions > 0; revisions--) {
 		world->revision++;
 		for (uint64_t n = 1 + vdi_rand_below(&world->rand, 3); n > 0; n--)
-			events[count++] = (struct vd_store_event) { .kv = random_record(world, root, world->revision) };
+			events[count++] =
+				(struct vd_store_event) { .kv = random_record(world, root, world->revision) };
 	}
 	return count;
 }
@@ -66,7 +69,8 @@ static size_t random_events(struct world *world, const char *root, struct vd_sto
 static bool all_begin_with(const struct vdi_mvcc_log_chunk *chunk, uint32_t size)
 {
 	for (uint32_t i = 0; i < chunk->count; i++)
-		if (chunk->events[i].kv->key_size < size || memcmp(chunk->events[i].kv->data, chunk->events[0].kv->data, size) != 0)
+		if (chunk->events[i].kv->key_size < size ||
+		    memcmp(chunk->events[i].kv->data, chunk->events[0].kv->data, size) != 0)
 			return false;
 	return true;
 }
@@ -75,7 +79,7 @@ static void check_prefixes(const struct vdi_mvcc_log *log, bool is_exact)
 {
 	for (size_t i = 0; i < log->chunk_count; i++) {
 		const struct vdi_mvcc_log_chunk *chunk = log->chunks[log->chunk_first + i];
-		uint32_t			 size = atomic_load(&((struct vdi_mvcc_log_chunk *) (uintptr_t) chunk)->prefix_size);
+		uint32_t size = atomic_load(&((struct vdi_mvcc_log_chunk *) (uintptr_t) chunk)->prefix_size);
 
 		assert_true(all_begin_with(chunk, size));
 		if (is_exact)
@@ -83,7 +87,8 @@ static void check_prefixes(const struct vdi_mvcc_log *log, bool is_exact)
 	}
 }
 
-/* After every commit; and with groups in between that did not become durable, whose keys may have shortened it. */
+/* After every commit; and with groups in between that did not become durable, whose keys may have shortened
+ * it. */
 static void a_chunk_knows_what_its_keys_begin_with(void **state)
 {
 	static const char *const roots[] = { "", "/registry/pods/", "x" };
@@ -98,7 +103,8 @@ static void a_chunk_knows_what_its_keys_begin_with(void **state)
 			struct vd_store_event events[16];
 			size_t		      count = random_events(&world, root, events);
 
-			assert_status(vdi_mvcc_log_prepare(&world.log, events, count, 1, (vd_mono) { 0 }), VD_OK);
+			assert_status(vdi_mvcc_log_prepare(&world.log, events, count, 1, (vd_mono) { 0 }),
+				      VD_OK);
 			if (aborts && vdi_rand_once_in(&world.rand, 3)) {
 				vdi_mvcc_log_abort(&world.log);
 				for (size_t i = 0; i < count; i++)
@@ -114,14 +120,15 @@ static void a_chunk_knows_what_its_keys_begin_with(void **state)
 	}
 }
 
-/* Seeking any revision, then walking to the end, shows every event of that and later revisions, in order; every run begins with its prefix. */
+/* Seeking any revision, then walking to the end, shows every event of that and later revisions, in order;
+ * every run begins with its prefix. */
 static void e331_a_cursor_meets_every_event_from_its_revision_on(void **state)
 {
 	for (uint64_t seed = 1; seed <= 10; seed++) {
-		struct world			  world;
-		struct vdi_mvcc_log_cursor	  cursor = { 0 };
-		struct vdi_mvcc_log_chunk	 *dropped, *next;
-		vd_rev				  compacted;
+		struct world		   world;
+		struct vdi_mvcc_log_cursor cursor = { 0 };
+		struct vdi_mvcc_log_chunk *dropped, *next;
+		vd_rev			   compacted;
 
 		world_open(&world, seed, 20000);
 		while (world.count < 500) {
@@ -130,7 +137,8 @@ static void e331_a_cursor_meets_every_event_from_its_revision_on(void **state)
 
 			for (size_t i = 0; i < count; i++)
 				world.revisions[world.count++] = events[i].kv->mod_rev;
-			assert_status(vdi_mvcc_log_prepare(&world.log, events, count, 1, (vd_mono) { 0 }), VD_OK);
+			assert_status(vdi_mvcc_log_prepare(&world.log, events, count, 1, (vd_mono) { 0 }),
+				      VD_OK);
 			vdi_mvcc_log_commit(&world.log, world.state);
 		}
 		compacted = 1 + (vd_rev) vdi_rand_below(&world.rand, (uint64_t) world.revision);
@@ -168,8 +176,8 @@ static void e331_a_cursor_meets_every_event_from_its_revision_on(void **state)
 static void write_and_trim(struct world *world, size_t count, vd_dur window, int64_t bytes_max)
 {
 	while (count--) {
-		struct vd_store_event	   event = { .previous = random_record(world, "before", world->revision) };
-		vd_mono			   now, due;
+		struct vd_store_event event = { .previous = random_record(world, "before", world->revision) };
+		vd_mono		      now, due;
 		struct vdi_mvcc_log_chunk *dropped, *next;
 		vd_rev			   target;
 
@@ -204,14 +212,16 @@ static void trimming_makes_no_small_chunks(void **state)
 		write_and_trim(&world, 2000, bounds[i].window, bounds[i].bytes_max);
 		for (int pass = 0; pass < 50; pass++) {
 			write_and_trim(&world, 1000, bounds[i].window, bounds[i].bytes_max);
-			/* An eighth of the window is in each, or a thirty-second of the bytes; more for the open one, and the one that is leaving. */
+			/* An eighth of the window is in each, or a thirty-second of the bytes; more for the
+			 * open one, and the one that is leaving. */
 			assert_in_range(world.log.chunk_count, 6, bounds[i].bytes_max ? 34 : 10);
 		}
 		world_close(&world);
 	}
 }
 
-/* The event of the compacted revision shows no previous record, so a watch that is about to take the newest ones must not find them compacted (E-343). */
+/* The event of the compacted revision shows no previous record, so a watch that is about to take the newest
+ * ones must not find them compacted (E-343). */
 static void e343_trimming_by_bytes_leaves_the_newest_events_whole(void **state)
 {
 	struct world world;
@@ -241,7 +251,8 @@ static void e1017_a_compaction_takes_no_memory(void **state)
 	while (world.count < 5000) {
 		size_t count = random_events(&world, "k", events);
 
-		assert_status(vdi_mvcc_log_prepare(&world.log, events, count, world.count, (vd_mono) { 0 }), VD_OK);
+		assert_status(vdi_mvcc_log_prepare(&world.log, events, count, world.count, (vd_mono) { 0 }),
+			      VD_OK);
 		vdi_mvcc_log_commit(&world.log, world.state);
 		world.count += count;
 	}

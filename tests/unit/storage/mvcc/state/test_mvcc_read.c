@@ -7,7 +7,14 @@ static void a_refusal_names_the_revisions(void **state)
 	static const struct {
 		vd_rev	  revision;
 		vd_status status;
-	} rows[] = { { -1, VD_OK }, { 0, VD_OK }, { 1, VD_EXPIRED }, { 4, VD_EXPIRED }, { 5, VD_OK }, { 10, VD_OK }, { 11, VD_TOO_LARGE_REVISION }, { INT64_MAX, VD_TOO_LARGE_REVISION } };
+	} rows[] = { { -1, VD_OK },
+		     { 0, VD_OK },
+		     { 1, VD_EXPIRED },
+		     { 4, VD_EXPIRED },
+		     { 5, VD_OK },
+		     { 10, VD_OK },
+		     { 11, VD_TOO_LARGE_REVISION },
+		     { INT64_MAX, VD_TOO_LARGE_REVISION } };
 	const struct vdi_view view = { .revision = 10, .compacted = 5 };
 
 	(void) state;

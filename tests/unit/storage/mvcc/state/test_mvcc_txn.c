@@ -23,10 +23,11 @@ struct fixture {
 struct answer {
 	int	  count;
 	vd_status status;
-	char	  message[sizeof ((struct vd_error *) NULL)->message];
+	char	  message[sizeof((struct vd_error *) NULL)->message];
 };
 
-static void got_txn(void *arg, vd_status status, const struct vd_txn_result *result, const struct vd_error *error)
+static void got_txn(void *arg, vd_status status, const struct vd_txn_result *result,
+		    const struct vd_error *error)
 {
 	struct answer *answer = arg;
 
@@ -80,7 +81,10 @@ static vd_rev revision_of(struct fixture *f)
 
 static void assert_done(struct fixture *f, size_t compare_count, size_t op_count)
 {
-	struct vd_txn_request request = { .compares = f->compares, .compare_count = compare_count, .success = f->ops, .success_count = op_count };
+	struct vd_txn_request request = { .compares = f->compares,
+					  .compare_count = compare_count,
+					  .success = f->ops,
+					  .success_count = op_count };
 	struct answer	      answer = { 0 };
 
 	assert_status(vd_store_txn(f->store, &request, got_txn, &answer), VD_OK);
@@ -91,7 +95,10 @@ static void assert_done(struct fixture *f, size_t compare_count, size_t op_count
 
 static void assert_refused(struct fixture *f, size_t compare_count, size_t op_count)
 {
-	struct vd_txn_request request = { .compares = f->compares, .compare_count = compare_count, .success = f->ops, .success_count = op_count };
+	struct vd_txn_request request = { .compares = f->compares,
+					  .compare_count = compare_count,
+					  .success = f->ops,
+					  .success_count = op_count };
 	struct vd_op	      other = { .kind = VD_OP_PUT, .key = K("other"), .value = K("1") };
 	struct vd_txn_request write = { .success = &other, .success_count = 1 };
 	struct answer	      answer = { 0 }, others[2] = { 0 };
@@ -163,7 +170,8 @@ static void ranges_of_old_revisions_count_their_changes(void **state)
 	}
 	assert_done(f, 0, OPS_MAX);
 	for (size_t i = 1; i < OPS_MAX; i++)
-		f->ops[i].range = (struct vd_range_request) { .key = ALL, .range_end = ALL, .revision = KEYS };
+		f->ops[i].range =
+			(struct vd_range_request) { .key = ALL, .range_end = ALL, .revision = KEYS };
 	assert_refused(f, 0, 90);
 	assert_done(f, 0, 80);
 }
