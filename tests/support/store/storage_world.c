@@ -7,7 +7,7 @@ struct storage_world storage_world_new(uint64_t seed)
 {
 	struct vd_mvcc_options	   store_options = VD_MVCC_OPTIONS_INIT;
 	struct vdi_storage_options options = { .resource = "pods", .key_prefix = "/registry/pods/" };
-	struct storage_world		   world = { 0 };
+	struct storage_world	   world = { 0 };
 
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world.env), VD_OK);
 	assert_status(vd_store_open_mvcc(world.env, &store_options, &world.store, NULL), VD_OK);
@@ -26,10 +26,10 @@ void storage_world_free(struct storage_world *world)
 }
 
 void storage_on_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
-		      const struct vd_error *error)
+		       const struct vd_error *error)
 {
-	struct storage_answer  *answer = arg;
-	struct vd_bytes value;
+	struct storage_answer *answer = arg;
+	struct vd_bytes	       value;
 
 	answer->done = true;
 	answer->calls++;
@@ -64,9 +64,9 @@ struct storage_answer storage_create(struct storage_world *world, const char *va
 {
 	struct storage_answer answer = { 0 };
 
-	assert_status(
-		vdi_storage_create(world->storage, storage_key_a, vd_bytes_of(value), ttl_s, storage_on_object, &answer),
-		VD_OK);
+	assert_status(vdi_storage_create(world->storage, storage_key_a, vd_bytes_of(value), ttl_s,
+					 storage_on_object, &answer),
+		      VD_OK);
 	storage_settle(world, &answer);
 	return answer;
 }
@@ -75,7 +75,8 @@ struct storage_answer storage_get(struct storage_world *world, vd_rev minimum)
 {
 	struct storage_answer answer = { 0 };
 
-	assert_status(vdi_storage_get(world->storage, storage_key_a, minimum, storage_on_object, &answer), VD_OK);
+	assert_status(vdi_storage_get(world->storage, storage_key_a, minimum, storage_on_object, &answer),
+		      VD_OK);
 	storage_settle(world, &answer);
 	return answer;
 }
@@ -90,7 +91,7 @@ static void ignore_txn(void *arg, vd_status status, const struct vd_txn_result *
 }
 
 vd_status storage_on_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
-			   int64_t *ret_ttl_s, struct vd_error *reterr)
+			    int64_t *ret_ttl_s, struct vd_error *reterr)
 {
 	struct storage_change *change = arg;
 
@@ -99,7 +100,9 @@ vd_status storage_on_update(void *arg, struct vd_object *current, struct vd_byte
 	if (change->calls <= change->fail_below_call)
 		return vd_error_set(reterr, change->fail_with, "no");
 	if (change->interfere) {
-		struct vd_op op = { .kind = VD_OP_PUT, .key = storage_key_a, .value = vd_bytes_of(STORAGE_VALUE("u", 99)) };
+		struct vd_op	      op = { .kind = VD_OP_PUT,
+					     .key = storage_key_a,
+					     .value = vd_bytes_of(STORAGE_VALUE("u", 99)) };
 		struct vd_txn_request txn = { .success = &op, .success_count = 1 };
 
 		change->interfere--;
@@ -111,13 +114,13 @@ vd_status storage_on_update(void *arg, struct vd_object *current, struct vd_byte
 }
 
 void storage_update(struct storage_world *world, struct storage_change *change, bool create_missing,
-		   const struct vd_preconditions *preconditions, struct vd_object *suggestion)
+		    const struct vd_preconditions *preconditions, struct vd_object *suggestion)
 {
 	memset(&change->answer, 0, sizeof change->answer);
 	change->world = world;
 	change->calls = 0;
-	assert_status(vdi_storage_update(world->storage, storage_key_a, create_missing, preconditions, suggestion,
-					 storage_on_update, storage_on_object, change),
+	assert_status(vdi_storage_update(world->storage, storage_key_a, create_missing, preconditions,
+					 suggestion, storage_on_update, storage_on_object, change),
 		      VD_OK);
 	storage_settle(world, &change->answer);
 }

@@ -24,36 +24,36 @@ struct storage_answer {
 };
 
 struct storage_world storage_world_new(uint64_t seed);
-void storage_world_free(struct storage_world *world);
-void storage_on_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
-		      const struct vd_error *error);
-void storage_settle(struct storage_world *world, struct storage_answer *answer);
+void		     storage_world_free(struct storage_world *world);
+void		     storage_on_object(void *arg, vd_status status, struct vd_object *object, vd_rev revision,
+				       const struct vd_error *error);
+void		     storage_settle(struct storage_world *world, struct storage_answer *answer);
 
 static const struct vd_bytes storage_key_a = { "/registry/pods/ns/a", 19 };
 
 struct storage_answer storage_create(struct storage_world *world, const char *value, int64_t ttl_s);
 struct storage_answer storage_get(struct storage_world *world, vd_rev minimum);
 
-#define STORAGE_NAMED(name, uid, x)                                                                                  \
+#define STORAGE_NAMED(name, uid, x)                                                                          \
 	"{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":\"" uid "\"},\"x\":" #x "}"
 #define STORAGE_VALUE(uid, x) STORAGE_NAMED("a", uid, x)
 
 struct storage_change {
 	struct storage_answer answer; /* first: arg of both callbacks */
 	struct storage_world *world;
-	const char   *value;
-	int64_t	      ttl_s;
-	unsigned      calls;
-	bool	      saw_missing;
-	unsigned      fail_below_call;
-	vd_status     fail_with;
-	unsigned      interfere; /* calls during which somebody else writes first */
+	const char	     *value;
+	int64_t		      ttl_s;
+	unsigned	      calls;
+	bool		      saw_missing;
+	unsigned	      fail_below_call;
+	vd_status	      fail_with;
+	unsigned	      interfere; /* calls during which somebody else writes first */
 };
 
 vd_status storage_on_update(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
-			   int64_t *ret_ttl_s, struct vd_error *reterr);
-void storage_update(struct storage_world *world, struct storage_change *change, bool create_missing,
-		   const struct vd_preconditions *preconditions, struct vd_object *suggestion);
+			    int64_t *ret_ttl_s, struct vd_error *reterr);
+void	  storage_update(struct storage_world *world, struct storage_change *change, bool create_missing,
+			 const struct vd_preconditions *preconditions, struct vd_object *suggestion);
 /* The present state as an object of our own. */
 struct vd_object *storage_look(struct storage_world *world);
 

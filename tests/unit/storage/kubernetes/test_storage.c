@@ -35,11 +35,11 @@ static void r128_create(void **state)
 /* An object whose names are not those of its key is refused; of long names people see a part. */
 static void an_object_of_another_key_is_refused(void **state)
 {
-	static const char long_form[] = "metadata.namespace \"%.63s\" and metadata.name \"%.100s\" of the "
-					"object do not belong to its key /registry/pods/ns/a";
-	struct storage_world	  world = storage_world_new(16);
-	char		  names[301], value[1024], expected[512];
-	struct storage_answer	  answer;
+	static const char    long_form[] = "metadata.namespace \"%.63s\" and metadata.name \"%.100s\" of the "
+					   "object do not belong to its key /registry/pods/ns/a";
+	struct storage_world world = storage_world_new(16);
+	char		     names[301], value[1024], expected[512];
+	struct storage_answer answer;
 
 	(void) state;
 	answer = storage_create(&world, STORAGE_NAMED("b", "u", 1), 0);
@@ -63,14 +63,15 @@ static void an_object_of_another_key_is_refused(void **state)
 static void r128_create_beside_a_guard(void **state)
 {
 	static const struct vd_bytes guard_key = { "/registry/pods/ns/guard", 23 };
-	struct storage_world		     world = storage_world_new(1);
+	struct storage_world	     world = storage_world_new(1);
 	struct vd_kv		    *kv = NULL;
 	struct vd_object	    *guard = NULL;
-	struct storage_answer		     answer = { 0 };
+	struct storage_answer	     answer = { 0 };
 
 	(void) state;
-	assert_status(vdi_storage_create(world.storage, guard_key, vd_bytes_of(STORAGE_NAMED("guard", "g", 1)), 0,
-					 storage_on_object, &answer),
+	assert_status(vdi_storage_create(world.storage, guard_key,
+					 vd_bytes_of(STORAGE_NAMED("guard", "g", 1)), 0, storage_on_object,
+					 &answer),
 		      VD_OK);
 	storage_settle(&world, &answer);
 	assert_status(vd_kv_new(guard_key, vd_bytes_of(STORAGE_NAMED("guard", "g", 1)), &kv), VD_OK);
@@ -89,14 +90,15 @@ static void r128_create_beside_a_guard(void **state)
 		}
 		if (round == 3) {
 			memset(&answer, 0, sizeof answer);
-			assert_status(vdi_storage_delete(world.storage, storage_key_a, NULL, NULL, NULL, storage_on_object,
-							 &answer),
+			assert_status(vdi_storage_delete(world.storage, storage_key_a, NULL, NULL, NULL,
+							 storage_on_object, &answer),
 				      VD_OK);
 			storage_settle(&world, &answer);
 		}
 		memset(&answer, 0, sizeof answer);
 		assert_status(vdi_storage_create_beside(world.storage, guard, storage_key_a,
-							vd_bytes_of(STORAGE_VALUE("u", 1)), 0, storage_on_object, &answer),
+							vd_bytes_of(STORAGE_VALUE("u", 1)), 0,
+							storage_on_object, &answer),
 			      VD_OK);
 		storage_settle(&world, &answer);
 		assert_status(answer.status, expected[round]);
@@ -135,8 +137,8 @@ static void r127_get(void **state)
 static void r127_the_order_of_a_gets_checks(void **state)
 {
 	const struct chaos_options refuse = { .refuse = 1000 };
-	struct storage_world		   world = storage_world_new(13);
-	struct storage_answer		   answer;
+	struct storage_world	   world = storage_world_new(13);
+	struct storage_answer	   answer;
 
 	(void) state;
 	answer = storage_get(&world, 0);
@@ -154,7 +156,8 @@ static void r127_the_order_of_a_gets_checks(void **state)
 	assert_int_equal(answer.object_revision, 2);
 	assert_int_equal(answer.revision, 3);
 	/* Bytes that are no object: decoded last. */
-	assert_status(vd_store_put_wait(world.store, storage_key_a, vd_bytes_of("no object"), NULL, NULL), VD_OK);
+	assert_status(vd_store_put_wait(world.store, storage_key_a, vd_bytes_of("no object"), NULL, NULL),
+		      VD_OK);
 	answer = storage_get(&world, 5);
 	assert_status(answer.status, VD_TOO_LARGE_REVISION);
 	answer = storage_get(&world, 4);
@@ -180,7 +183,7 @@ static void r127_the_order_of_a_gets_checks(void **state)
 
 struct removal {
 	struct storage_answer answer;
-	unsigned      calls, refuse_below_call;
+	unsigned	      calls, refuse_below_call;
 };
 
 static vd_status on_validate(void *arg, struct vd_object *current, struct vd_error *reterr)
@@ -198,8 +201,8 @@ static void remove_key(struct storage_world *world, struct removal *removal,
 {
 	memset(&removal->answer, 0, sizeof removal->answer);
 	removal->calls = 0;
-	assert_status(vdi_storage_delete(world->storage, storage_key_a, preconditions, suggestion, on_validate,
-					 storage_on_object, removal),
+	assert_status(vdi_storage_delete(world->storage, storage_key_a, preconditions, suggestion,
+					 on_validate, storage_on_object, removal),
 		      VD_OK);
 	storage_settle(world, &removal->answer);
 }
@@ -207,9 +210,9 @@ static void remove_key(struct storage_world *world, struct removal *removal,
 /* rules: R-130, T-005, T-006, T-008, T-010, T-011 */
 static void r129_delete(void **state)
 {
-	struct storage_world		world = storage_world_new(9);
+	struct storage_world	world = storage_world_new(9);
 	struct removal		removal = { 0 };
-	struct storage_change		change = { .value = STORAGE_VALUE("u", 2) };
+	struct storage_change	change = { .value = STORAGE_VALUE("u", 2) };
 	struct vd_preconditions wrong = { .uid = { "other", 5 } };
 	struct vd_object       *suggestion;
 
@@ -257,7 +260,7 @@ static void r107_keys(void **state)
 		{ "ns", "..a", "/registry/pods/ns/..a" },
 	};
 	static const char *const bad_prefixes[] = { "", "/", "registry/", "/registry" };
-	struct storage_world		 world = storage_world_new(10);
+	struct storage_world	 world = storage_world_new(10);
 	char			 buffer[VDI_STORAGE_KEY_MAX];
 	struct vd_bytes		 key;
 
@@ -341,11 +344,11 @@ static void on_count(void *arg, vd_status status, int64_t count, const struct vd
 /* rules */
 static void r138_pages_counts_and_the_current_revision(void **state)
 {
-	struct storage_world	   world = storage_world_new(11);
-	struct vd_bytes	   prefix = vd_bytes_of("/registry/pods/");
-	struct page_answer page = { 0 };
-	vd_rev		   revision = 0;
-	int64_t		   count = 0;
+	struct storage_world world = storage_world_new(11);
+	struct vd_bytes	     prefix = vd_bytes_of("/registry/pods/");
+	struct page_answer   page = { 0 };
+	vd_rev		     revision = 0;
+	int64_t		     count = 0;
 
 	(void) state;
 	for (int i = 0; i < 5; i++) {
@@ -417,13 +420,13 @@ static void every_failed_allocation_is_reported(void **state)
 	for (uint64_t nth = 1;; nth++) {
 		struct storage_world  world = storage_world_new(12);
 		struct storage_change change = { .value = STORAGE_VALUE("u", 2), .ttl_s = 5 };
-		bool	      failed;
+		bool		      failed;
 
 		storage_create(&world, STORAGE_VALUE("u", 1), 0);
 		change.world = &world;
 		vdi_alloc_fail_nth(nth, 1);
-		vd_status status = vdi_storage_update(world.storage, storage_key_a, false, NULL, NULL, storage_on_update,
-						      storage_on_object, &change);
+		vd_status status = vdi_storage_update(world.storage, storage_key_a, false, NULL, NULL,
+						      storage_on_update, storage_on_object, &change);
 		if (status == VD_OK)
 			storage_settle(&world, &change.answer);
 		failed = vdi_alloc_failed();
@@ -431,7 +434,8 @@ static void every_failed_allocation_is_reported(void **state)
 		if (status == VD_OK)
 			status = change.answer.status;
 		assert_true(status == VD_OK || (failed && status == VD_NOMEM));
-		assert_string_equal(storage_get(&world, 0).value, status == VD_OK ? STORAGE_VALUE("u", 2) : STORAGE_VALUE("u", 1));
+		assert_string_equal(storage_get(&world, 0).value,
+				    status == VD_OK ? STORAGE_VALUE("u", 2) : STORAGE_VALUE("u", 1));
 		storage_world_free(&world);
 		assert_int_equal(vdi_alloc_live(), live);
 		if (!failed)

@@ -35,10 +35,10 @@ static void r133_an_update_without_ttl_removes_the_lease(void **state)
 /* The lease under which an object was created that lives for ttl_s. */
 static int64_t lease_of_new(struct storage_world *world, const char *name, int64_t ttl_s)
 {
-	char	      key[64], value[128];
+	char		      key[64], value[128];
 	struct storage_answer answer = { 0 };
-	struct vd_kv *kv = NULL;
-	int64_t	      lease;
+	struct vd_kv	     *kv = NULL;
+	int64_t		      lease;
 
 	snprintf(key, sizeof key, "/registry/pods/ns/%s", name);
 	snprintf(value, sizeof value, STORAGE_NAMED("%s", "u", 1), name);
@@ -75,8 +75,8 @@ static int64_t lease_ttl(struct storage_world *world, int64_t lease)
 static void r146_a_lease_serves_a_thousand_objects_of_one_age(void **state)
 {
 	struct storage_world world = storage_world_new(21);
-	int64_t	     first = lease_of_new(&world, "a", 1000), second, short_lived;
-	char	     name[16];
+	int64_t		     first = lease_of_new(&world, "a", 1000), second, short_lived;
+	char		     name[16];
 
 	assert_int_equal(lease_of_new(&world, "b", 1000), first);
 	vdi_sim_advance(world.env, VD_SECONDS(49));
@@ -107,7 +107,7 @@ static void r146_a_lease_serves_a_thousand_objects_of_one_age(void **state)
 static void r146_a_jump_of_the_wall_clock_changes_nothing(void **state)
 {
 	struct storage_world world = storage_world_new(22);
-	int64_t	     first = lease_of_new(&world, "a", 1000);
+	int64_t		     first = lease_of_new(&world, "a", 1000);
 
 	vdi_sim_jump_wall(world.env, VD_SECONDS(-3600));
 	assert_int_equal(lease_of_new(&world, "b", 1000), first);
@@ -121,8 +121,8 @@ static void r146_many_at_once_ask_for_one_lease(void **state)
 {
 	struct storage_world  world = storage_world_new(23);
 	struct storage_answer answers[20] = { 0 };
-	int64_t	      lease = 0;
-	char	      key[64], value[128];
+	int64_t		      lease = 0;
+	char		      key[64], value[128];
 
 	for (int i = 0; i < 20; i++) {
 		snprintf(key, sizeof key, "/registry/pods/ns/%d", i);
@@ -153,8 +153,8 @@ static void on_revoked(void *arg, vd_status status, vd_rev revision, const struc
 static void r146_a_lease_that_is_gone_is_replaced(void **state)
 {
 	struct storage_world world = storage_world_new(24);
-	int64_t	     lease = lease_of_new(&world, "a", 1000);
-	bool	     is_revoked = false;
+	int64_t		     lease = lease_of_new(&world, "a", 1000);
+	bool		     is_revoked = false;
 
 	assert_status(vd_store_lease_revoke(world.store, lease, on_revoked, &is_revoked), VD_OK);
 	assert_true(vdi_sim_run_until(world.env, is_true, &is_revoked, VD_SECONDS(1)));

@@ -55,9 +55,9 @@ static void r134_a_missing_key_is_created_once(void **state)
 /* rules: R-106, T-031, T-033 */
 static void r135_equal_bytes_write_nothing(void **state)
 {
-	struct storage_world	  world = storage_world_new(4);
-	struct storage_change	  change = { .value = STORAGE_VALUE("u", 1) };
-	struct vd_object *suggestion;
+	struct storage_world  world = storage_world_new(4);
+	struct storage_change change = { .value = STORAGE_VALUE("u", 1) };
+	struct vd_object     *suggestion;
 
 	(void) state;
 	storage_create(&world, STORAGE_VALUE("u", 1), 0);
@@ -100,8 +100,8 @@ static void r135_a_stale_value_is_written_again(void **state)
 	(void) state;
 	for (unsigned suggests = 0; suggests < 2; suggests++) {
 		struct vdi_storage_options options = { .resource = "pods", .key_prefix = "/registry/pods/" };
-		struct storage_world		   world = storage_world_new(14);
-		struct storage_change		   change = { .value = STORAGE_VALUE("u", 1) };
+		struct storage_world	   world = storage_world_new(14);
+		struct storage_change	   change = { .value = STORAGE_VALUE("u", 1) };
 		struct vd_object	  *suggestion;
 
 		storage_create(&world, STORAGE_VALUE("u", 1), 0);
@@ -141,8 +141,9 @@ static void r136_conflict_is_tried_again(void **state)
 static vd_status add_one(void *arg, struct vd_object *current, struct vd_bytes *ret_value, int64_t *ret_ttl_s,
 			 struct vd_error *reterr)
 {
-	static const char *const values[] = { STORAGE_VALUE("u", 1), STORAGE_VALUE("u", 2), STORAGE_VALUE("u", 3) };
-	struct storage_change		*change = arg;
+	static const char *const values[] = { STORAGE_VALUE("u", 1), STORAGE_VALUE("u", 2),
+					      STORAGE_VALUE("u", 3) };
+	struct storage_change	*change = arg;
 	struct vd_bytes		 value = vd_kv_value(vd_object_kv(current));
 	size_t			 next = (size_t) (((const char *) value.data)[value.size - 2] - '0');
 
@@ -165,8 +166,8 @@ static void t034_both_of_two_updates_take_effect(void **state)
 		(void) state;
 		storage_create(&world, STORAGE_VALUE("u", 1), 0);
 		for (size_t i = 0; i < 2; i++)
-			assert_status(vdi_storage_update(world.storage, storage_key_a, false, NULL, NULL, add_one,
-							 storage_on_object, &changes[i]),
+			assert_status(vdi_storage_update(world.storage, storage_key_a, false, NULL, NULL,
+							 add_one, storage_on_object, &changes[i]),
 				      VD_OK);
 		for (size_t i = 0; i < 2; i++) {
 			storage_settle(&world, &changes[i].answer);
@@ -181,8 +182,10 @@ static void t034_both_of_two_updates_take_effect(void **state)
 /* rules: T-035 */
 static void r131_verdict_on_a_stale_suggestion_is_not_final(void **state)
 {
-	struct storage_world  world = storage_world_new(6);
-	struct storage_change change = { .value = STORAGE_VALUE("u", 3), .fail_below_call = 1, .fail_with = VD_INVALID };
+	struct storage_world	world = storage_world_new(6);
+	struct storage_change	change = { .value = STORAGE_VALUE("u", 3),
+					   .fail_below_call = 1,
+					   .fail_with = VD_INVALID };
 	struct vd_preconditions before = { .revision = { "2", 1 } }, now = { .revision = { "4", 1 } };
 	struct vd_object       *suggestion;
 
@@ -219,8 +222,8 @@ static void r131_verdict_on_a_stale_suggestion_is_not_final(void **state)
 /* rules: T-031 */
 static void r126_preconditions(void **state)
 {
-	struct storage_world		world = storage_world_new(7);
-	struct storage_change		change = { .value = STORAGE_VALUE("u", 2) };
+	struct storage_world	world = storage_world_new(7);
+	struct storage_change	change = { .value = STORAGE_VALUE("u", 2) };
 	struct vd_preconditions wrong_uid = { .uid = { "other", 5 } },
 				right = { .uid = { "u", 1 }, .revision = { "2", 1 } };
 	struct vd_preconditions wrong_revision = { .revision = { "02", 2 } };
@@ -252,7 +255,7 @@ static void updates_survive_a_bad_line(void **state)
 {
 	(void) state;
 	for (uint64_t seed = 1; seed <= 30; seed++) {
-		struct storage_world	     world = storage_world_new(seed);
+		struct storage_world world = storage_world_new(seed);
 		struct chaos_options options = {
 			.delay = 300, .delay_max = VD_MS(50), .refuse = 100, .lose_answer = 100
 		};
@@ -261,7 +264,7 @@ static void updates_survive_a_bad_line(void **state)
 							       .key_prefix = "/registry/pods/",
 							       .codec = world.codec };
 		struct vdi_storage	  *calm = world.storage;
-		struct storage_change		   change = { .value = STORAGE_VALUE("u", 2), .interfere = 1 };
+		struct storage_change	   change = { .value = STORAGE_VALUE("u", 2), .interfere = 1 };
 
 		assert_status(vdi_storage_new(world.env, chaos, &storage_options, &world.storage, NULL),
 			      VD_OK);
