@@ -73,7 +73,6 @@ static bool name_peer(struct vdi_h2_server_connection *connection)
 	struct vdi_h2_peer *peer;
 	char		    name[256];
 
-	connection->has_peer_name = true;
 	vdi_h2_connection_common_name(connection->connection, name, sizeof name);
 	if (name[0] == 0)
 		return true;
@@ -97,7 +96,7 @@ static void on_ready(void *arg)
 	struct vdi_h2_server_connection *connection = arg;
 
 	connection->is_ready = true;
-	if (!connection->has_peer_name && !name_peer(connection))
+	if (!name_peer(connection))
 		vdi_h2_connection_abort(connection->connection, "out of memory");
 	else if (connection->loop->is_drained)
 		vdi_h2_server_connection_drain(connection);

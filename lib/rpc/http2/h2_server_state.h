@@ -83,8 +83,7 @@ struct vdi_h2_server_connection {
 	unsigned			 reset_next;
 	bool				 is_tls;
 	bool				 is_ready;
-	bool				 has_peer_name; /* peer is complete */
-	bool				 is_drained;	/* the peer was told of the last stream that counts */
+	bool				 is_drained; /* the peer was told of the last stream that counts */
 	bool				 is_closing;
 };
 

@@ -1,78 +1,7 @@
 /* One connection on a loop of the test's own, over a pair of sockets. */
 #include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <event2/event.h>
-
-#include "h2_connection.h"
-#include "vdtest.h"
-
-static const uint8_t settings[] = { 0, 0, 0, NGHTTP2_SETTINGS, 0, 0, 0, 0, 0 };
-
-struct fixture {
-	struct vd_env		 *env;
-	struct vdi_loop		 *loop;
-	struct vdi_h2_hub	 *hub;
-	struct vdi_h2_connection *connection;
-	int			  fds[2];
-	unsigned		  ready;
-	unsigned		  ended;
-	char			  why[300];
-	bool			  closes_when_ready;
-};
-
-static void on_ready(void *arg)
-{
-	struct fixture *f = arg;
-
-	f->ready++;
-	if (f->closes_when_ready)
-		vdi_h2_connection_close(f->connection, (vd_dur) { 0 });
-}
-
-static void on_ended(void *arg, const char *why)
-{
-	struct fixture *f = arg;
-
-	f->ended++;
-	(void) snprintf(f->why, sizeof f->why, "%s", why);
-	f->connection = vdi_h2_connection_free(f->connection);
-	vdi_loop_stop(f->loop);
-}
-
-static const struct vdi_h2_side side = { .ready = on_ready, .ended = on_ended };
-
-static void set_up(struct fixture *f)
-{
-	const struct vdi_h2_hub_options options = { .turn = NULL };
-
-	*f = (struct fixture) { 0 };
-	assert_status(vd_env_new_threads(NULL, &f->env), VD_OK);
-	assert_status(vdi_loop_new(f->env, &f->loop), VD_OK);
-	assert_status(vdi_h2_hub_new(f->env, f->loop, &options, &f->hub), VD_OK);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, f->fds), 0);
-}
-
-static void tear_down(struct fixture *f)
-{
-	close(f->fds[1]);
-	f->hub = vdi_h2_hub_free(f->hub);
-	f->loop = vdi_loop_free(f->loop);
-	f->env = vd_env_free(f->env);
-}
-
-static vd_status connect_client(struct fixture *f, struct vdi_h2_connection_options options)
-{
-	options.side = &side;
-	options.arg = f;
-	return vdi_h2_connection_new(f->hub, f->fds[0], &options, &f->connection);
-}
-
-static void say(struct fixture *f, const void *bytes, size_t size)
-{
-	assert_int_equal(write(f->fds[1], bytes, size), (ssize_t) size);
-}
+#include "h2_pair.h"
 
 static void expect_end(struct fixture *f, const char *why)
 {
@@ -186,68 +115,6 @@ static void without_memory_the_socket_stays_the_callers(void **state)
 }
 
 /* ---- What is said, frame by frame ---- */
-
-/* Everything that can be done now is done: sockets of one machine are as fast as the calls. */
-static void settle(struct fixture *f)
-{
-	for (unsigned i = 0; i < 20; i++)
-		(void) event_base_loop(vdi_loop_base(f->loop), EVLOOP_NONBLOCK);
-}
-
-struct told {
-	uint8_t bytes[1 << 16];
-	ssize_t size;
-	ssize_t at; /* behind the preface of a client */
-};
-
-/* What the connection has written since the last time. */
-static void hear(struct fixture *f, struct told *told)
-{
-	told->size = recv(f->fds[1], told->bytes, sizeof told->bytes, MSG_DONTWAIT);
-	told->at = told->size >= 24 && memcmp(told->bytes, "PRI * HTTP/2.0", 14) == 0 ? 24 : 0;
-}
-
-/* The payload of the next frame of this type (acknowledgements apart); NULL: there is none. */
-static const uint8_t *next_of(struct told *told, uint8_t type, uint8_t flags, size_t *ret_size)
-{
-	while (told->at + 9 <= told->size) {
-		const uint8_t *head = told->bytes + told->at;
-
-		*ret_size = (size_t) head[0] << 16 | (size_t) head[1] << 8 | head[2];
-		told->at += 9 + (ssize_t) *ret_size;
-		if (head[3] == type && head[4] == flags)
-			return head + 9;
-	}
-	return NULL;
-}
-
-/* The value of a setting, -1: it was not said. */
-static int64_t setting_of(const uint8_t *payload, size_t size, uint16_t id)
-{
-	for (size_t i = 0; i + 6 <= size; i += 6)
-		if ((payload[i] << 8 | payload[i + 1]) == id)
-			return (int64_t) payload[i + 2] << 24 | payload[i + 3] << 16 | payload[i + 4] << 8 |
-			       payload[i + 5];
-	return -1;
-}
-
-static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-static void say_ping(struct fixture *f, uint8_t flags, uint8_t number)
-{
-	const uint8_t ping[] = { 0, 0, 8, NGHTTP2_PING, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number };
-
-	say(f, ping, sizeof ping);
-}
-
-static void end_test(struct fixture *f)
-{
-	if (f->connection)
-		vdi_h2_connection_abort(f->connection, "the test is over");
-	settle(f);
-	assert_int_equal(f->ended, 1);
-	tear_down(f);
-}
 
 /* What each side offers is what it was told to, and nothing else. */
 static void each_side_says_its_settings_first(void **state)
@@ -422,8 +289,8 @@ static void a_close_before_it_began_says_nothing(void **state)
 	end_test(&f);
 }
 
-/* Twice too soon is forgiven; a peer that was sent something may begin anew, and without an interval there is
- * nothing to forgive. */
+/* Twice too soon is forgiven; a peer that was sent something may begin anew, and without an interval there
+ * is nothing to forgive. */
 static void a_peer_that_pings_too_often_is_told_so(void **state)
 {
 	for (int has_interval = 0; has_interval < 2; has_interval++) {
@@ -503,8 +370,8 @@ static void pings_go_on_as_long_as_they_are_answered(void **state)
 	end_test(&f);
 }
 
-/* Who asks without reading is not read from any more, and goes on when it reads: every question is answered,
- * once and in order. */
+/* Who asks without reading is not read from any more, and goes on when it reads: every question is
+ * answered, once and in order. */
 static void a_peer_that_does_not_read_is_not_read_from(void **state)
 {
 	struct fixture f;
