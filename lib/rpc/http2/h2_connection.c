@@ -16,64 +16,12 @@
 #include <sys/socket.h>
 
 #include "env.h"
-#include "h2_connection.h"
-#include "h2_hub_state.h"
-#include "h2_message.h"
+#include "h2_connection_state.h"
 
 #define READ_SIZE_MAX ((size_t) 4 * VDI_H2_SCRATCH_SIZE) /* in one turn */
 #define WRITE_SIZE_MAX ((size_t) 4 * VDI_H2_SCRATCH_SIZE)
-#define DATA_SIZE_MAX ((size_t) 16384)
 #define KEEPALIVE_TIMEOUT VD_SECONDS(20)
-#define PING_STRIKES_MAX 2
 #define UNSENT_FRAMES_MAX 1000 /* of a peer that does not read; then nothing is read from it either */
-#define RESETS_BURST 20000     /* a client that ends all its watches at once */
-#define RESETS_PER_SECOND 5000
-#define WHY_SIZE 256
-
-struct vdi_h2_connection {
-	struct vdi_h2_hub	 *hub;
-	const struct vdi_h2_side *side;
-	void			 *arg;
-	nghttp2_session		 *session;
-	struct vdi_h2_link	 *link; /* NULL: plain text */
-	int			  fd;
-	bool			  is_server;
-	vd_dur			  keepalive_time;
-	vd_dur			  keepalive_timeout;
-	bool			  keepalive_without_streams;
-	vd_dur			  ping_interval_min;
-
-	struct event	    read_event;
-	struct event	    write_event;
-	struct vdi_h2_dirty dirty;
-	struct vdi_h2_timer timer; /* settling, then keepalive, then closing */
-
-	bool	 is_connecting;
-	bool	 is_shaking;
-	bool	 is_ready;
-	bool	 is_receiving; /* inside nghttp2_session_mem_recv */
-	bool	 is_paused;    /* nothing is read before something is written */
-	bool	 is_closing;
-	bool	 is_deaf;      /* it closes, and what the peer says is of no interest any more */
-	bool	 is_lingering; /* all is written and said; waits for the peer's end */
-	bool	 is_over;
-	bool	 has_goaway; /* either side's */
-	vd_dur	 close_timeout;
-	char	 why[WHY_SIZE];
-	char	 hint[WHY_SIZE]; /* what may have been the cause, should it end */
-	char	*kept;		 /* the socket did not take it */
-	size_t	 kept_size;
-	size_t	 kept_used;
-	size_t	 output_size; /* while the hub's output is being filled */
-	bool	 is_full;     /* the output has no room for a frame of DATA */
-	size_t	 headers_size;
-	unsigned streams;
-	int32_t	 not_sent_id;
-	bool	 has_pinged;
-	vd_mono	 received_at;
-	vd_mono	 pinged_at; /* by the peer */
-	unsigned strikes;
-};
 
 /* ---- The end ---- */
 
@@ -89,7 +37,7 @@ static void note_end(struct vdi_h2_connection *connection, const char *why)
 /* "Connection refused" in the middle of a sentence. */
 static void note_error(struct vdi_h2_connection *connection, int error)
 {
-	char text[WHY_SIZE];
+	char text[VDI_H2_WHY_SIZE];
 
 	(void) snprintf(text, sizeof text, "%s", strerror(error));
 	if (text[0] && islower((unsigned char) text[1]))
@@ -135,7 +83,7 @@ static void note_if_done(struct vdi_h2_connection *connection)
 
 /* ---- Timers ---- */
 
-static void arm_keepalive(struct vdi_h2_connection *connection)
+void vdi_h2_connection_arm_keepalive(struct vdi_h2_connection *connection)
 {
 	vd_mono due = VD_NEVER;
 
@@ -151,7 +99,7 @@ static void look_after(struct vdi_h2_connection *connection, vd_mono now)
 		return;
 	}
 	if (vd_mono_since(now, connection->received_at).ns < connection->keepalive_time.ns) {
-		arm_keepalive(connection);
+		vdi_h2_connection_arm_keepalive(connection);
 		return;
 	}
 	if (connection->streams == 0 && !connection->keepalive_without_streams) {
@@ -184,202 +132,6 @@ static void fire(struct vdi_h2_timer *timer)
 			 connection->is_server ?
 				 "no HTTP/2 settings came" :
 				 "no HTTP/2 settings came (not an HTTP/2 server, or TLS is expected)");
-}
-
-/* ---- What nghttp2 calls ---- */
-
-static void *allocate(size_t size, void *arg)
-{
-	(void) arg;
-	return vdi_alloc(size);
-}
-
-static void release(void *memory, void *arg)
-{
-	(void) arg;
-	vdi_free(memory);
-}
-
-static void *allocate_zeroed(size_t count, size_t size, void *arg)
-{
-	(void) arg;
-	return vdi_calloc(count, size);
-}
-
-static void *reallocate(void *memory, size_t size, void *arg)
-{
-	(void) arg;
-	return vdi_realloc(memory, size);
-}
-
-/* For a frame of DATA, which nghttp2 makes no larger. */
-static bool has_room(const struct vdi_h2_connection *connection)
-{
-	return connection->output_size + 9 + DATA_SIZE_MAX <= VDI_H2_SCRATCH_SIZE;
-}
-
-static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t size,
-		     nghttp2_data_source *source, void *user_data)
-{
-	struct vdi_h2_connection *connection = user_data;
-	char			 *output = vdi_h2_hub_output(connection->hub) + connection->output_size;
-
-	(void) session;
-	VDI_CHECK(frame->data.padlen == 0); /* nobody asks for padding */
-	VDI_CHECK(size <= DATA_SIZE_MAX && connection->output_size + 9 + size <= VDI_H2_SCRATCH_SIZE);
-	memcpy(output, head, 9);
-	if (size)
-		vdi_h2_outbox_write(source->ptr, output + 9, size);
-	connection->output_size += 9 + size;
-	if (has_room(connection))
-		return 0;
-	/* It is sent, and nghttp2 is to stop. To say that it could not be sent would leave a frame announced
-	 * whose stream may be gone, and what it reads from with it, when there is room. */
-	connection->is_full = true;
-	return NGHTTP2_ERR_PAUSE;
-}
-
-static void note_goaway(struct vdi_h2_connection *connection, const nghttp2_goaway *goaway)
-{
-	connection->has_goaway = true;
-	if (goaway->error_code != NGHTTP2_NO_ERROR && connection->hint[0] == 0)
-		(void) snprintf(
-			connection->hint, sizeof connection->hint, "the peer ended the connection: %s%s%.*s",
-			nghttp2_http2_strerror(goaway->error_code), goaway->opaque_data_len ? ", " : "",
-			(int) VDI_MIN(goaway->opaque_data_len, 100), (const char *) goaway->opaque_data);
-}
-
-/* As grpc-go's enforcement; what was sent forgives everything. */
-static void judge_ping(struct vdi_h2_connection *connection)
-{
-	static const char words[] = "too_many_pings";
-	vd_mono		  now = connection->received_at;
-
-	if (connection->ping_interval_min.ns == 0)
-		return;
-	if (connection->pinged_at.ns &&
-	    vd_mono_since(now, connection->pinged_at).ns < connection->ping_interval_min.ns &&
-	    ++connection->strikes > PING_STRIKES_MAX) {
-		(void) nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE,
-					     nghttp2_session_get_last_proc_stream_id(connection->session),
-					     NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *) words,
-					     sizeof words - 1);
-		(void) snprintf(connection->hint, sizeof connection->hint, "%s", words);
-		vdi_h2_connection_close(connection, VD_SECONDS(1));
-	}
-	connection->pinged_at = now;
-}
-
-static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
-{
-	struct vdi_h2_connection *connection = user_data;
-
-	if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0 &&
-	    !connection->is_ready) {
-		connection->is_ready = true;
-		if (!connection->is_closing)
-			arm_keepalive(connection);
-		if (connection->side->ready && !connection->is_closing)
-			connection->side->ready(connection->arg);
-	} else if (frame->hd.type == NGHTTP2_PING && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0)
-		judge_ping(connection);
-	else if (frame->hd.type == NGHTTP2_GOAWAY)
-		note_goaway(connection, &frame->goaway);
-	return connection->side->frame ? connection->side->frame(session, frame, user_data) : 0;
-}
-
-static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *head, void *user_data)
-{
-	struct vdi_h2_connection *connection = user_data;
-
-	return connection->side->frame_begin ? connection->side->frame_begin(session, head, user_data) : 0;
-}
-
-static int on_headers_begin(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
-{
-	struct vdi_h2_connection *connection = user_data;
-
-	connection->headers_size = 0;
-	if (connection->is_server && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
-		connection->streams++;
-	return connection->side->headers_begin ? connection->side->headers_begin(session, frame, user_data) :
-						 0;
-}
-
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
-		     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
-		     void *user_data)
-{
-	struct vdi_h2_connection *connection = user_data;
-
-	connection->headers_size += name_size + value_size + 32;
-	if (connection->headers_size > VDI_H2_HEADERS_SIZE_MAX)
-		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-	return connection->side->header ? connection->side->header(session, frame, name, name_size, value,
-								   value_size, flags, user_data) :
-					  0;
-}
-
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data,
-		   size_t size, void *user_data)
-{
-	struct vdi_h2_connection *connection = user_data;
-
-	if (nghttp2_session_consume_connection(session, size) != 0)
-		return NGHTTP2_ERR_CALLBACK_FAILURE;
-	return connection->side->data ?
-		       connection->side->data(session, flags, stream_id, data, size, user_data) :
-		       0;
-}
-
-static int on_stream_closed(nghttp2_session *session, int32_t stream_id, uint32_t error_code, void *user_data)
-{
-	struct vdi_h2_connection *connection = user_data;
-
-	if (stream_id == connection->not_sent_id)
-		connection->not_sent_id = 0;
-	else if (connection->streams)
-		connection->streams--;
-	return connection->side->stream_closed ?
-		       connection->side->stream_closed(session, stream_id, error_code, user_data) :
-		       0;
-}
-
-static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
-{
-	struct vdi_h2_connection *connection = user_data;
-
-	if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) {
-		connection->strikes = 0;
-		connection->pinged_at.ns = 0;
-		if (!connection->is_server && frame->hd.type == NGHTTP2_HEADERS &&
-		    frame->headers.cat == NGHTTP2_HCAT_REQUEST)
-			connection->streams++;
-	} else if (frame->hd.type == NGHTTP2_GOAWAY)
-		connection->has_goaway = true;
-	return connection->side->frame_sent ? connection->side->frame_sent(session, frame, user_data) : 0;
-}
-
-static int on_frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, int error, void *user_data)
-{
-	struct vdi_h2_connection *connection = user_data;
-
-	if (!connection->is_server && frame->hd.type == NGHTTP2_HEADERS &&
-	    frame->headers.cat == NGHTTP2_HCAT_REQUEST)
-		connection->not_sent_id = frame->hd.stream_id;
-	return connection->side->frame_not_sent ?
-		       connection->side->frame_not_sent(session, frame, error, user_data) :
-		       0;
-}
-
-static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error, void *user_data)
-{
-	struct vdi_h2_connection *connection = user_data;
-
-	(void) session;
-	(void) frame;
-	(void) snprintf(connection->hint, sizeof connection->hint, "%s", nghttp2_strerror(error));
-	return 0;
 }
 
 /* ---- Writing ---- */
@@ -442,7 +194,7 @@ static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 	connection->output_size = 0;
 	connection->is_full = false;
 	*ret_is_all = false;
-	while (has_room(connection)) {
+	while (vdi_h2_session_has_room(connection)) {
 		const uint8_t *bytes;
 		ssize_t	       size = nghttp2_session_mem_send(connection->session, &bytes);
 
@@ -673,7 +425,7 @@ static bool read_some(struct vdi_h2_connection *connection)
 	if (connection->has_pinged) {
 		connection->has_pinged = false;
 		if (!connection->is_closing)
-			arm_keepalive(connection);
+			vdi_h2_connection_arm_keepalive(connection);
 	}
 	if (connection->is_deaf || connection->is_lingering)
 		return true;
@@ -731,95 +483,6 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
 /* ---- Life ---- */
 
-static vd_status new_callbacks(nghttp2_session_callbacks **ret_callbacks)
-{
-	nghttp2_session_callbacks *callbacks;
-
-	if (nghttp2_session_callbacks_new(&callbacks) != 0)
-		return VD_NOMEM;
-	nghttp2_session_callbacks_set_send_data_callback(callbacks, send_data);
-	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
-	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
-	nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_frame_begin);
-	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_headers_begin);
-	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
-	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_closed);
-	nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
-	nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, on_frame_not_sent);
-	*ret_callbacks = callbacks;
-	return VD_OK;
-}
-
-static vd_status new_options(nghttp2_option **ret_option)
-{
-	nghttp2_option *option;
-
-	if (nghttp2_option_new(&option) != 0)
-		return VD_NOMEM;
-	nghttp2_option_set_no_auto_window_update(option, 1);
-	nghttp2_option_set_no_closed_streams(option, 1);
-	nghttp2_option_set_max_reserved_remote_streams(option, 0);
-	nghttp2_option_set_max_send_header_block_length(option, VDI_H2_HEADERS_SIZE_MAX);
-	nghttp2_option_set_stream_reset_rate_limit(option, RESETS_BURST, RESETS_PER_SECOND);
-#ifdef VDI_H2_HAS_GLITCH_LIMIT
-	/* DATA that was on its way when its stream was reset counts, too: as much as a connection's window
-	 * holds, and more. */
-	nghttp2_option_set_glitch_rate_limit(option, RESETS_BURST, RESETS_PER_SECOND);
-#endif
-	*ret_option = option;
-	return VD_OK;
-}
-
-static vd_status make_session(struct vdi_h2_connection *connection)
-{
-	nghttp2_mem		   memory = { NULL, allocate, release, allocate_zeroed, reallocate };
-	nghttp2_session_callbacks *callbacks;
-	nghttp2_option		  *option;
-	int			   error;
-
-	VDI_TRY(new_callbacks(&callbacks));
-	if (new_options(&option) != VD_OK) {
-		nghttp2_session_callbacks_del(callbacks);
-		return VD_NOMEM;
-	}
-	error = connection->is_server ? nghttp2_session_server_new3(&connection->session, callbacks,
-								    connection, option, &memory) :
-					nghttp2_session_client_new3(&connection->session, callbacks,
-								    connection, option, &memory);
-	nghttp2_option_del(option);
-	nghttp2_session_callbacks_del(callbacks);
-	if (error)
-		connection->session = NULL;
-	return error ? VD_NOMEM : VD_OK;
-}
-
-/* What we tell the peer of ourselves, first of all. */
-static vd_status introduce(struct vdi_h2_connection		  *connection,
-			   const struct vdi_h2_connection_options *options)
-{
-	nghttp2_settings_entry settings[4];
-	size_t		       count = 0;
-
-	settings[count++] =
-		(nghttp2_settings_entry) { NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, VDI_H2_HEADERS_SIZE_MAX };
-	if (!options->is_server)
-		settings[count++] = (nghttp2_settings_entry) { NGHTTP2_SETTINGS_ENABLE_PUSH, 0 };
-	if (options->stream_window)
-		settings[count++] = (nghttp2_settings_entry) { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE,
-							       options->stream_window };
-	if (options->is_server && options->streams_max)
-		settings[count++] = (nghttp2_settings_entry) { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
-							       options->streams_max };
-	if (nghttp2_submit_settings(connection->session, NGHTTP2_FLAG_NONE, settings, count) != 0)
-		return VD_NOMEM;
-	if (options->connection_window &&
-	    nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0,
-						  (int32_t) options->connection_window) != 0)
-		return VD_NOMEM;
-	return VD_OK;
-}
-
 static vd_status listen_to_socket(struct vdi_h2_connection *connection)
 {
 	struct event_base *base = vdi_loop_base(vdi_h2_hub_loop(connection->hub));
@@ -864,13 +527,13 @@ vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd,
 	connection->dirty.work = work;
 	connection->timer.fire = fire;
 	connection->received_at = vd_env_now(vdi_h2_hub_env(hub));
-	status = make_session(connection);
+	status = vdi_h2_session_new(connection);
 	if (status == VD_OK && options->has_preface &&
 	    nghttp2_session_mem_recv(connection->session, (const uint8_t *) NGHTTP2_CLIENT_MAGIC,
 				     NGHTTP2_CLIENT_MAGIC_LEN) < 0)
 		status = VD_NOMEM;
 	if (status == VD_OK)
-		status = introduce(connection, options);
+		status = vdi_h2_session_introduce(connection, options);
 	if (status == VD_OK && options->tls)
 		status = vdi_h2_link_new(options->tls, fd, options->name, &connection->link);
 	if (status == VD_OK)
