@@ -1,90 +1,22 @@
 /* Informers: handlers see what is and what changes, once, in order; after a loss of history they see the
  * difference. */
-#include "cacher_fixture.h"
-
 #include <poll.h>
+
 #include <vedette/informer.h>
 #include <vedette/poller.h>
 
 #include "cacher.h"
+#include "cacher_fixture.h"
 #include "env.h"
 #include "feed_store.h"
-
-struct seen {
-	char		    text[4096];
-	unsigned	    synced;
-	bool		    is_closed;
-	struct vd_informer *informer; /* whose store is asked in the handlers; NULL: not */
-};
-
-/* A handler is told of a change that the store has already, or of an older one. */
-static void check_store(const struct seen *seen, const struct vd_object *object, bool is_gone)
-{
-	struct vd_object *kept;
-
-	if (seen->informer == NULL)
-		return;
-	kept = vd_informer_get(seen->informer, vd_object_namespace(object), vd_object_name(object));
-	if (is_gone)
-		assert_null(kept);
-	else
-		assert_true(kept && vd_object_revision(kept) >= vd_object_revision(object));
-	vd_object_unref(kept);
-}
-
-static void note(struct seen *seen, char what, const struct vd_object *object)
-{
-	size_t size = strlen(seen->text);
-
-	assert_false(seen->is_closed);
-	snprintf(seen->text + size, sizeof seen->text - size, "%c%.*s ", what,
-		 (int) vd_object_name(object).size, (const char *) vd_object_name(object).data);
-}
-
-static void on_add(void *arg, struct vd_object *object, bool initial)
-{
-	check_store(arg, object, false);
-	note(arg, initial ? '*' : '+', object);
-}
-
-static void on_update(void *arg, struct vd_object *old_object, struct vd_object *object)
-{
-	if (old_object == object) {
-		note(arg, '=', object);
-		return;
-	}
-	assert_true(vd_object_revision(old_object) < vd_object_revision(object));
-	check_store(arg, object, false);
-	note(arg, '~', object);
-}
-
-static void on_remove(void *arg, struct vd_object *last_state, bool unknown_final_state)
-{
-	check_store(arg, last_state, true);
-	note(arg, unknown_final_state ? '?' : '-', last_state);
-}
-
-static void on_synced(void *arg)
-{
-	((struct seen *) arg)->synced++;
-}
-
-static struct vd_informer_handler handler_of(struct seen *seen)
-{
-	return (struct vd_informer_handler) { on_add, on_update, on_remove, on_synced, seen, { 0 } };
-}
-
-static void on_closed(void *arg)
-{
-	*(bool *) arg = true;
-}
+#include "informer_notes.h"
 
 static void r350_r352_handlers_see_every_change_in_order(void **state)
 {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		struct cacher_fixture	   f;
-		struct seen		   seen = { 0 };
-		struct vd_informer_handler handler = handler_of(&seen);
+		struct informer_notes	   seen = { 0 };
+		struct vd_informer_handler handler = informer_noting(&seen);
 		struct vd_informer	  *informer;
 		struct vd_object	  *object;
 		struct vd_error		   error;
@@ -134,8 +66,8 @@ static void r351_a_relist_tells_the_difference(void **state)
 {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		struct cacher_fixture	   f;
-		struct seen		   seen = { 0 };
-		struct vd_informer_handler handler = handler_of(&seen);
+		struct informer_notes	   seen = { 0 };
+		struct vd_informer_handler handler = informer_noting(&seen);
 		struct vd_informer	  *informer;
 		struct vd_store		  *feed;
 		struct vd_error		   error;
@@ -170,7 +102,7 @@ static void r351_a_relist_tells_the_difference(void **state)
 
 static bool is_synced(void *arg)
 {
-	return ((struct seen *) arg)->synced > 0;
+	return ((struct informer_notes *) arg)->synced > 0;
 }
 
 /* One that is there before its cache is does not sit out the second after which a watch is opened again; nor
@@ -179,8 +111,8 @@ static void an_informer_of_a_cache_that_fills(void **state)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct cacher_fixture	   f;
-		struct seen		   seen = { 0 };
-		struct vd_informer_handler handler = handler_of(&seen);
+		struct informer_notes	   seen = { 0 };
+		struct vd_informer_handler handler = informer_noting(&seen);
 		struct vd_informer	  *informer;
 		struct vd_error		   error;
 
@@ -199,7 +131,7 @@ static void an_informer_of_a_cache_that_fills(void **state)
 	}
 }
 
-static const char *taken(struct seen *seen)
+static const char *taken(struct informer_notes *seen)
 {
 	static char text[4096];
 
@@ -213,11 +145,11 @@ static const char *taken(struct seen *seen)
 static void r354_handlers_added_late(void **state)
 {
 	for (uint64_t seed = 1; seed <= 10; seed++) {
-		struct cacher_fixture		 f;
-		struct seen			 first = { 0 }, second = { 0 }, third = { 0 };
-		struct vd_informer_handler	 handlers[] = { handler_of(&first), handler_of(&second),
-								handler_of(&third) };
-		struct vd_informer_options	 options = VD_INFORMER_OPTIONS_INIT;
+		struct cacher_fixture	   f;
+		struct informer_notes	   first = { 0 }, second = { 0 }, third = { 0 };
+		struct vd_informer_handler handlers[] = { informer_noting(&first), informer_noting(&second),
+							  informer_noting(&third) };
+		struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
 		struct vd_informer_registration *registration;
 		struct vd_informer		*informer;
 		struct vd_error			 error;
@@ -252,7 +184,7 @@ static void r354_handlers_added_late(void **state)
 		assert_string_equal(taken(&first), "~b +d ");
 		assert_string_equal(taken(&second), "~b +d ");
 		/* One goes; the others stay. */
-		vd_informer_remove_handler(informer, registration, on_synced, &second);
+		vd_informer_remove_handler(informer, registration, informer_note_synced, &second);
 		cacher_fixture_settle(&f);
 		assert_int_equal(second.synced, 2); /* done was called */
 		second.is_closed = true;
@@ -320,8 +252,8 @@ static void r354_a_handler_may_remove_itself(void **state)
 static void r353_r355_resync(void **state)
 {
 	struct cacher_fixture	   f;
-	struct seen		   plain = { 0 }, periodic = { 0 };
-	struct vd_informer_handler handlers[] = { handler_of(&plain), handler_of(&periodic) };
+	struct informer_notes	   plain = { 0 }, periodic = { 0 };
+	struct vd_informer_handler handlers[] = { informer_noting(&plain), informer_noting(&periodic) };
 	struct vd_informer	  *informer;
 	struct vd_error		   error;
 
@@ -409,8 +341,8 @@ static void r355_synced_is_behind_the_first_state(void **state)
 static void r356_bookmarks_move_the_place(void **state)
 {
 	struct cacher_fixture	   f;
-	struct seen		   seen = { 0 };
-	struct vd_informer_handler handler = handler_of(&seen);
+	struct informer_notes	   seen = { 0 };
+	struct vd_informer_handler handler = informer_noting(&seen);
 	struct vd_informer	  *informer;
 	struct vd_store		  *feed;
 	struct vd_error		   error;
@@ -443,400 +375,6 @@ static void r356_bookmarks_move_the_place(void **state)
 	feed_store_free(feed);
 	cacher_fixture_teardown(&f);
 }
-
-/* ---- Indexes ---- */
-
-static void by_node(void *arg, const struct vd_object *object, vd_index_emit_fn emit, void *emit_arg)
-{
-	emit(emit_arg, vd_object_field(object, 0));
-}
-
-/* Several values: each letter of the app. */
-static void by_letter(void *arg, const struct vd_object *object, vd_index_emit_fn emit, void *emit_arg)
-{
-	struct vd_bytes app;
-
-	if (!vd_object_label_get(object, vd_bytes_of("app"), &app))
-		return;
-	for (size_t i = 0; i < app.size; i++)
-		emit(emit_arg, (struct vd_bytes) { (const char *) app.data + i, 1 });
-}
-
-static bool note_visited(void *arg, struct vd_object *object)
-{
-	note(arg, ' ', object);
-	return strlen(((struct seen *) arg)->text) < 12;
-}
-
-static const char *indexed(struct vd_informer *informer, const char *index, const char *value)
-{
-	static struct seen seen;
-
-	seen = (struct seen) { 0 };
-	(void) vd_informer_visit_index(informer, index, vd_bytes_of(value), note_visited, &seen);
-	return seen.text;
-}
-
-static void r441_indexes_of_an_informer(void **state)
-{
-	struct cacher_fixture	   f;
-	struct vd_informer_index   indexes[] = { { "node", by_node, NULL }, { "letter", by_letter, NULL } };
-	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
-	struct vd_informer	  *informer;
-	struct vd_error		   error;
-	struct seen		   all = { 0 };
-
-	cacher_fixture_setup(&f, 6);
-	options.indexes = indexes;
-	options.index_count = 2;
-	indexes[1].name = "node";
-	assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_INVALID_ARGUMENT);
-	indexes[1].name = "letter";
-	put_pod(&f, "ns", "c", "ab", "n1");
-	put_pod(&f, "ns", "a", "b", "n1");
-	put_pod(&f, "ns", "b", NULL, "n2");
-	cacher_fixture_settle(&f);
-	assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_OK);
-	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
-	assert_string_equal(indexed(informer, "node", "n1"), " a  c ");
-	assert_string_equal(indexed(informer, "node", "n2"), " b ");
-	assert_string_equal(indexed(informer, "node", ""), "");
-	assert_string_equal(indexed(informer, "node", "n"), "");
-	assert_string_equal(indexed(informer, "letter", "b"), " a  c ");
-	assert_string_equal(indexed(informer, "letter", "a"), " c ");
-	assert_string_equal(indexed(informer, "nothing", "a"), "");
-	put_pod(&f, "ns", "a", "a", "n2"); /* moves in both */
-	delete_pod(&f, "ns", "c");
-	put_pod(&f, "ns", "d", "a", NULL);
-	cacher_fixture_settle(&f);
-	assert_string_equal(indexed(informer, "node", "n1"), "");
-	assert_string_equal(indexed(informer, "node", "n2"), " a  b ");
-	assert_string_equal(indexed(informer, "node", ""), " d ");
-	assert_string_equal(indexed(informer, "letter", "b"), "");
-	assert_string_equal(indexed(informer, "letter", "a"), " a  d ");
-	assert_int_equal(vd_informer_visit(informer, note_visited, &all), 3);
-	assert_string_equal(all.text, " a  b  d ");
-	vd_informer_close_wait(informer);
-	cacher_fixture_teardown(&f);
-}
-
-/* app, as often as the name says; and one that is always too long. */
-static void by_length(void *arg, const struct vd_object *object, vd_index_emit_fn emit, void *emit_arg)
-{
-	struct vd_bytes name = vd_object_name(object);
-	char		value[VD_INDEX_VALUE_MAX + 1];
-
-	memset(value, 'v', sizeof value);
-	emit(emit_arg, (struct vd_bytes) { value, sizeof value });
-	if (*(const char *) name.data == 'a')
-		emit(emit_arg, (struct vd_bytes) { value, VD_INDEX_VALUE_MAX });
-}
-
-/* The longest is indexed; what is longer is left out, and nobody finds it. */
-static void r441_values_are_bounded(void **state)
-{
-	struct cacher_fixture	   f;
-	struct vd_informer_index   index = { "length", by_length, NULL };
-	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
-	struct vd_informer	  *informer;
-	char			   value[VD_INDEX_VALUE_MAX + 2];
-
-	cacher_fixture_setup(&f, 6);
-	options.indexes = &index;
-	options.index_count = 1;
-	put_pod(&f, "ns", "a", NULL, NULL);
-	put_pod(&f, "ns", "b", NULL, NULL);
-	cacher_fixture_settle(&f);
-	assert_status(vd_informer_open(f.cacher, &options, &informer, NULL), VD_OK);
-	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
-	memset(value, 'v', sizeof value);
-	value[VD_INDEX_VALUE_MAX + 1] = 0;
-	assert_string_equal(indexed(informer, "length", value), "");
-	value[VD_INDEX_VALUE_MAX] = 0;
-	assert_string_equal(indexed(informer, "length", value), " a ");
-	vd_informer_close_wait(informer);
-	cacher_fixture_teardown(&f);
-}
-
-/* More than its queue takes at once: the watch waits and nothing is lost. */
-static void a_flood_passes_in_order(void **state)
-{
-	struct cacher_fixture	   f;
-	struct seen		  *seen = calloc(1, sizeof *seen);
-	struct vd_informer_handler handler = { .synced = on_synced, .arg = seen };
-	struct vd_informer	  *informer;
-	struct vd_error		   error;
-	char			   name[16];
-
-	cacher_fixture_setup(&f, 7);
-	for (unsigned i = 0; i < 1000; i++) {
-		snprintf(name, sizeof name, "p%u", i);
-		put_pod(&f, "ns", name, "a", NULL);
-	}
-	cacher_fixture_settle(&f);
-	assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
-				      &informer, &error),
-		      VD_OK);
-	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
-	assert_int_equal(vd_informer_count(informer), 1000);
-	for (unsigned i = 0; i < 1000; i++) {
-		snprintf(name, sizeof name, "p%u", i);
-		if (i % 2)
-			delete_pod(&f, "ns", name);
-		else
-			put_pod(&f, "ns", name, "b", NULL);
-	}
-	cacher_fixture_settle(&f);
-	assert_int_equal(vd_informer_count(informer), 500);
-	assert_int_equal(vd_informer_revision(informer), vd_cacher_revision(f.cacher));
-	vd_informer_close_wait(informer);
-	cacher_fixture_teardown(&f);
-	free(seen);
-}
-
-/* Before and after its life: what is asked of one that closes, of keys and indexes that do not exist, of
- * visits that end early. */
-static void what_an_informer_cannot_tell(void **state)
-{
-	static char		   long_name[8192];
-	struct cacher_fixture	   f;
-	struct seen		   seen = { 0 };
-	struct vd_informer_handler handler = handler_of(&seen);
-	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
-	struct vd_informer	  *informer;
-	struct vd_error		   error = { 0 };
-	bool			   closed = false;
-
-	cacher_fixture_setup(&f, 7);
-	put_pod(&f, "ns", "a", NULL, NULL);
-	put_pod(&f, "ns", "b", NULL, NULL);
-	cacher_fixture_settle(&f);
-	assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_OK);
-	assert_int_equal(vd_informer_count(informer), 0);
-	assert_int_equal(vd_informer_revision(informer), 0);
-	assert_status(vd_informer_synced_wait(informer, (vd_dur) { -1 }), VD_OK);
-	assert_status(vd_informer_synced_wait(informer, VD_MS(0)), VD_OK);
-	assert_int_equal(vd_informer_count(informer), 2);
-	assert_int_equal(vd_informer_revision(informer), vd_cacher_revision(f.cacher));
-	memset(long_name, 'x', sizeof long_name - 1);
-	assert_null(vd_informer_get(informer, vd_bytes_of("ns"), vd_bytes_of(long_name)));
-	assert_null(vd_informer_get(informer, vd_bytes_of("ns"), VD_BYTES_NONE));
-	assert_null(vd_informer_get(informer, VD_BYTES_NONE, vd_bytes_of("a")));
-	assert_null(vd_informer_get(informer, vd_bytes_of("ns"), vd_bytes_of("c")));
-	assert_int_equal(vd_informer_visit(informer, NULL, NULL), 0);
-	assert_int_equal(vd_informer_visit_index(informer, "none", VD_BYTES_NONE, note_visited, &seen), 0);
-	assert_int_equal(vd_informer_visit_index(informer, NULL, VD_BYTES_NONE, note_visited, &seen), 0);
-	memset(seen.text, '#', 12); /* full: the first visit is the last */
-	assert_int_equal(vd_informer_visit(informer, note_visited, &seen), 1);
-	seen.text[0] = 0;
-	assert_string_equal(error.message, "");
-	vd_informer_close(informer, on_closed, &closed);
-	assert_status(vd_informer_add_handler(informer, &handler, NULL, &error), VD_CLOSED);
-	assert_string_equal(error.message, "the informer is closed");
-	vdi_sim_run_until_idle(f.env);
-	assert_true(closed);
-	closed = false;
-	vd_informer_close(NULL, on_closed, &closed);
-	assert_true(closed);
-	vd_informer_close(NULL, NULL, NULL);
-	assert_null(vd_informer_close_wait(NULL));
-	assert_string_equal(seen.text, "");
-	cacher_fixture_teardown(&f);
-}
-
-static unsigned wait_ended;
-
-static void end_informer(void *arg)
-{
-	wait_ended++;
-	vd_informer_close(arg, NULL, NULL);
-}
-
-/* A wait for an informer that never fills ends with it. */
-static void r352_a_wait_ends_with_the_informer(void **state)
-{
-	struct vd_actor_options	   later = { .name = "later", .run = end_informer };
-	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
-	struct cacher_fixture	   f;
-	struct vd_informer	  *informer;
-	struct vd_actor		  *actor;
-	vd_mono			   before;
-
-	cacher_fixture_setup(&f, 8);
-	vdi_ready_set_pending(&f.cacher->ready, "never");
-	assert_status(vd_informer_open(f.cacher, &options, &informer, NULL), VD_OK);
-	before = vd_env_now(f.env);
-	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(2)), VD_TIMEOUT);
-	assert_int_equal(vd_mono_since(vd_env_now(f.env), before).ns, VD_SECONDS(2).ns);
-	later.arg = informer;
-	assert_status(vd_actor_new(f.env, &later, &actor), VD_OK);
-	before = vd_env_now(f.env);
-	vd_actor_set_timer(actor, vd_mono_add(before, VD_SECONDS(3)));
-	wait_ended = 0;
-	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(60)), VD_CLOSED);
-	assert_int_equal(vd_mono_since(vd_env_now(f.env), before).ns, VD_SECONDS(3).ns);
-	assert_int_equal(wait_ended, 1);
-	vd_actor_close(actor, NULL, NULL);
-	vdi_sim_run_until_idle(f.env);
-	cacher_fixture_teardown(&f);
-}
-
-/* Closing at any step of a busy life. */
-static void closing_at_any_moment(void **state)
-{
-	for (uint64_t seed = 0; seed < 60; seed++) {
-		struct cacher_fixture	   f;
-		struct seen		   seen = { 0 };
-		struct vd_informer_handler handler = handler_of(&seen);
-		struct vd_informer	  *informer;
-		struct vd_error		   error;
-
-		cacher_fixture_setup(&f, seed);
-		put_pod(&f, "ns", "a", NULL, NULL);
-		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
-					      &informer, &error),
-			      VD_OK);
-		for (uint64_t step = 0; step < seed; step++) {
-			if (step % 9 == 0)
-				put_pod(&f, "ns", "a", NULL, NULL);
-			(void) vdi_sim_step(f.env);
-		}
-		vd_informer_close_wait(informer);
-		seen.is_closed = true;
-		put_pod(&f, "ns", "b", NULL, NULL);
-		cacher_fixture_settle(&f);
-		cacher_fixture_teardown(&f);
-	}
-}
-
-/* Without memory now and then the picture is late, never wrong, and so are its indexes. */
-static void torture_the_picture_is_late_but_right(void **state)
-{
-	for (unsigned nth = 1; nth < 120; nth++) {
-		struct cacher_fixture	   f;
-		struct vd_informer_index   index = { "node", by_node, NULL };
-		struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
-		struct vd_informer	  *informer;
-		struct vd_error		   error;
-
-		cacher_fixture_setup(&f, nth);
-		options.indexes = &index;
-		options.index_count = 1;
-		put_pod(&f, "ns", "a", NULL, "n1");
-		put_pod(&f, "ns", "b", NULL, "n1");
-		cacher_fixture_settle(&f);
-		assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_OK);
-		if (nth % 2)
-			assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
-		(void) vdi_alloc_fail_nth(nth, 1);
-		cacher_fixture_settle(&f);
-		(void) vdi_alloc_fail_nth(0, 0);
-		put_pod(&f, "ns", "a", NULL, "n2");
-		(void) vdi_alloc_fail_nth(nth / 2 + 1, 1);
-		cacher_fixture_settle(&f);
-		(void) vdi_alloc_fail_nth(0, 0);
-		delete_pod(&f, "ns", "b");
-		vdi_sim_advance(f.env, VD_SECONDS(20));
-		assert_int_equal(vd_informer_count(informer), 1);
-		assert_string_equal(indexed(informer, "node", "n2"), " a ");
-		assert_string_equal(indexed(informer, "node", "n1"), "");
-		vd_informer_close_wait(informer);
-		cacher_fixture_teardown(&f);
-	}
-}
-
-/* Memory is missing in the middle of the first state, and what was seen of it is gone before the second. */
-static void r351_torture_a_state_that_was_seen_half(void **state)
-{
-	for (unsigned nth = 1; nth < 150; nth++) {
-		struct cacher_fixture	   f;
-		struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
-		struct vd_informer	  *informer;
-		struct vd_error		   error;
-
-		cacher_fixture_setup(&f, nth);
-		put_pod(&f, "ns", "a", NULL, "n1");
-		put_pod(&f, "ns", "b", NULL, "n1");
-		put_pod(&f, "ns", "c", NULL, "n1");
-		cacher_fixture_settle(&f);
-		assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_OK);
-		(void) vdi_alloc_fail_nth(nth, 1);
-		vdi_sim_run_until_idle(f.env);
-		(void) vdi_alloc_fail_nth(0, 0);
-		delete_pod(&f, "ns", "a");
-		vdi_sim_advance(f.env, VD_SECONDS(20));
-		assert_int_equal(vd_informer_count(informer), 2);
-		vd_informer_close_wait(informer);
-		cacher_fixture_teardown(&f);
-	}
-}
-
-static void there_are_at_most_64_indexes(void **state)
-{
-	struct cacher_fixture	   f;
-	struct vd_informer_index   indexes[65];
-	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
-	struct vd_informer	  *informer;
-	struct vd_error		   error;
-	char			   names[65][8];
-
-	for (unsigned i = 0; i < 65; i++) {
-		snprintf(names[i], sizeof names[i], "i%u", i);
-		indexes[i] = (struct vd_informer_index) { names[i], by_node, NULL };
-	}
-	cacher_fixture_setup(&f, 8);
-	options.indexes = indexes;
-	options.index_count = 65;
-	assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_INVALID_ARGUMENT);
-	options.index_count = 64;
-	put_pod(&f, "ns", "a", NULL, "n1");
-	assert_status(vd_informer_open(f.cacher, &options, &informer, &error), VD_OK);
-	assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
-	assert_string_equal(indexed(informer, "i63", "n1"), " a ");
-	vd_informer_close_wait(informer);
-	cacher_fixture_teardown(&f);
-}
-
-static void torture_opening_an_informer(void **state)
-{
-	struct cacher_fixture	   f;
-	struct vd_informer_index   indexes[] = { { "node", by_node, NULL }, { "letter", by_letter, NULL } };
-	struct vd_informer_options options = VD_INFORMER_OPTIONS_INIT;
-	struct seen		   seen = { 0 };
-	struct vd_informer_handler handler = handler_of(&seen);
-	struct vd_informer	  *informer;
-
-	options.indexes = indexes;
-	options.index_count = 2;
-	options.namespace_name = vd_bytes_of("ns");
-	for (unsigned kind = 0; kind < 2; kind++) {
-		bool failed = true;
-
-		for (unsigned nth = 1; failed; nth++) {
-			int64_t	  live;
-			vd_status status;
-
-			informer = NULL;
-			cacher_fixture_setup(&f, 9);
-			live = vdi_alloc_live();
-			(void) vdi_alloc_fail_nth(nth, 1);
-			status = kind ? vd_informer_open(f.cacher, &options, &informer, NULL) :
-					vd_informer_new(f.cacher, VD_BYTES_NONE, vd_bytes_of("app=web"),
-							VD_BYTES_NONE, &handler, &informer, NULL);
-			failed = vdi_alloc_failed();
-			(void) vdi_alloc_fail_nth(0, 0);
-			assert_status(status, failed ? VD_NOMEM : VD_OK);
-			assert_int_equal(informer == NULL, failed);
-			/* nothing is left but perhaps the actor, which never ran and which its env frees */
-			if (failed)
-				assert_true(vdi_alloc_live() - live <= 1);
-			vd_informer_close_wait(informer);
-			cacher_fixture_teardown(&f);
-		}
-	}
-}
-
-/* ---- On a loop of one's own ---- */
 
 struct owner {
 	pthread_t	 thread;
@@ -970,16 +508,6 @@ int main(void)
 		cmocka_unit_test(r353_r355_resync),
 		cmocka_unit_test(r355_synced_is_behind_the_first_state),
 		cmocka_unit_test(r356_bookmarks_move_the_place),
-		cmocka_unit_test(r441_indexes_of_an_informer),
-		cmocka_unit_test(r441_values_are_bounded),
-		cmocka_unit_test(a_flood_passes_in_order),
-		cmocka_unit_test(what_an_informer_cannot_tell),
-		cmocka_unit_test(r352_a_wait_ends_with_the_informer),
-		cmocka_unit_test(closing_at_any_moment),
-		cmocka_unit_test(torture_the_picture_is_late_but_right),
-		cmocka_unit_test(r351_torture_a_state_that_was_seen_half),
-		cmocka_unit_test(there_are_at_most_64_indexes),
-		cmocka_unit_test(torture_opening_an_informer),
 		cmocka_unit_test(an_informer_on_the_callers_own_loop),
 	};
 
