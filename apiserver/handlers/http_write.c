@@ -14,6 +14,7 @@
 #include "http_write.h"
 #include "http_handlers.h"
 #include "json_number.h"
+#include "object_scale.h"
 #include "protobuf.h"
 #include "stored_version.h"
 #include "trail.h"
@@ -264,7 +265,7 @@ static void reply(struct vdi_request *request, int code, struct vd_bytes text)
 		return;
 	}
 	vdi_out_reset(&write->edited.text);
-	if (vdi_edit_scale_of(&write->edit, text, &write->edited.text) != VD_OK)
+	if (vdi_scale_of(write->edit.resource, text, &write->edited.text) != VD_OK)
 		vdi_request_fail_nomem(request);
 	else
 		vdi_request_reply_text(request, code, vdi_out_slice(&write->edited.text));

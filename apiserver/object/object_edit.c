@@ -14,6 +14,7 @@
 #include "field_check.h"
 #include "json_number.h"
 #include "k8s_time.h"
+#include "object_scale.h"
 #include "object_schema.h"
 #include "omit_empty.h"
 #include "strategic_patch.h"
@@ -705,71 +706,6 @@ static vd_status replace_status(struct edit_state *state, struct vdi_node *sent,
 	return keep(state, target, sent, "status");
 }
 
-/* The member at a path such as .spec.group.replicas; what is missing on the way becomes an object. */
-static vd_status set_at(struct edit_state *state, struct vdi_node *root, const char *path,
-			const struct vdi_node *value)
-{
-	const char *dot;
-	char	    name[256];
-
-	for (path++; (dot = strchr(path, '.')) != NULL; path = dot + 1) {
-		(void) snprintf(name, sizeof name, "%.*s",
-				(int) VDI_MIN((size_t) (dot - path), sizeof name - 1), path);
-		root = vdi_tree_object_at(state->tree, root, name);
-		if (root == NULL)
-			return no_memory(state);
-	}
-	return vdi_tree_set(state->tree, root, key(path), vdi_tree_copy(state->tree, value)) ?
-		       VD_OK :
-		       no_memory(state);
-}
-
-static vd_status bad_scale(struct edit_state *state, const char *why)
-{
-	vdi_http_status_set(state->status, 400, "BadRequest",
-			    "Scale in version \"v1\" cannot be handled as a Scale: %s", why);
-	return VD_INVALID;
-}
-
-/* Refuses what a typed decoder would refuse. An absent number is 0, because Go's encoder omits a zero:
- * `kubectl scale --replicas=0` sends {"spec":{}}. */
-static vd_status check_scale(struct edit_state *state, struct vdi_node *sent, struct vdi_node **ret_replicas)
-{
-	const struct vdi_node *spec = vdi_tree_get(state->tree, sent, key("spec"));
-	struct vdi_node	      *replicas = vdi_tree_find(state->tree, sent, "spec.replicas");
-	struct vd_bytes kind = text_at(state, sent, "kind"), version = text_at(state, sent, "apiVersion");
-	int64_t		number;
-
-	if (replicas == NULL || replicas->kind == VDI_NODE_NULL)
-		replicas = vdi_tree_new_int(state->tree, 0);
-	if (replicas == NULL)
-		return no_memory(state);
-	number = vdi_tree_int_of(replicas, INT64_MIN);
-
-	if ((kind.size && !vd_bytes_equal(kind, key("Scale"))) ||
-	    (version.size && !vd_bytes_equal(version, key("autoscaling/v1")))) {
-		vdi_http_status_set(state->status, 400, "BadRequest",
-				    "%.*s in version \"%.*s\" cannot be handled as a Scale",
-				    (int) VDI_MIN(kind.size, (size_t) 200),
-				    kind.size ? (const char *) kind.data : "",
-				    (int) VDI_MIN(version.size, (size_t) 200),
-				    version.size ? (const char *) version.data : "");
-		return VD_INVALID;
-	}
-	if (spec && spec->kind != VDI_NODE_OBJECT && spec->kind != VDI_NODE_NULL)
-		return bad_scale(state, "spec must be an object");
-	*ret_replicas = replicas;
-	if (number < INT32_MIN || number > INT32_MAX)
-		return bad_scale(state, "spec.replicas must be an integer of 32 bits");
-	if (number >= 0)
-		return VD_OK;
-	vdi_http_status_set(state->status, 422, "Invalid", "%s", "");
-	vdi_http_status_cause(state->status, "FieldValueInvalid", "spec.replicas",
-			      "Invalid value: %lld: must be greater than or equal to 0", (long long) number);
-	vdi_http_status_invalid(state->status, "autoscaling", "Scale", state->edit->name);
-	return VD_INVALID;
-}
-
 static vd_status replace_scale(struct edit_state *state, struct vdi_node *sent, struct vdi_node *target,
 			       const struct vdi_node *old_root)
 {
@@ -777,74 +713,12 @@ static vd_status replace_scale(struct edit_state *state, struct vdi_node *sent, 
 
 	VDI_TRY(take_metadata(state, sent, &metadata));
 	VDI_TRY(check_identity(state, metadata, vdi_tree_get(state->tree, target, key("metadata"))));
-	VDI_TRY(check_scale(state, sent, &replicas));
-	VDI_TRY(set_at(state, target,
-		       state->edit->resource->scale_spec_path ? state->edit->resource->scale_spec_path :
-								".spec.replicas",
-		       replicas));
+	VDI_TRY(vdi_scale_check(state->tree, sent, state->edit->name, state->status, &replicas));
+	if (!vdi_scale_set(state->tree, target, state->edit->resource, replicas))
+		return no_memory(state);
 	metadata = vdi_tree_get(state->tree, target, key("metadata"));
 	return follow_generation(state, target, metadata, old_root,
 				 vdi_tree_get(state->tree, old_root, key("metadata")));
-}
-
-static const struct vdi_node *number_at(struct edit_state *state, const struct vdi_node *root,
-					const char *path, const char *usual)
-{
-	return vdi_tree_path(state->tree, root, path ? path : usual);
-}
-
-static void write_scale(struct edit_state *state, const struct vdi_node *root, struct vdi_out *out)
-{
-	static const char *const   names[] = { "name", "namespace", "uid", "resourceVersion",
-					       "creationTimestamp" };
-	const struct vdi_node	  *metadata = vdi_tree_get(state->tree, root, key("metadata"));
-	const struct vdi_node	  *labels = vdi_tree_find(state->tree, root, "spec.selector.matchLabels");
-	const struct vdi_resource *resource = state->edit->resource;
-	struct vdi_out		   selector = VDI_OUT_INIT;
-
-	vdi_out_raw(out, "{\"kind\":\"Scale\",\"apiVersion\":\"autoscaling/v1\",\"metadata\":{");
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
-		vdi_out_member(out, names[i], text_at(state, metadata, names[i]));
-	vdi_out_printf(out, "},\"spec\":{\"replicas\":%lld},\"status\":{\"replicas\":%lld",
-		       (long long) vdi_tree_int_of(
-			       number_at(state, root, resource->scale_spec_path, ".spec.replicas"), 0),
-		       (long long) vdi_tree_int_of(
-			       number_at(state, root, resource->scale_status_path, ".status.replicas"), 0));
-	if (resource->is_custom) {
-		if (*resource->scale_selector_path)
-			vdi_out_member(out, "selector",
-				       vdi_tree_string_of(vdi_tree_path(state->tree, root,
-									resource->scale_selector_path)));
-		vdi_out_raw(out, "}}");
-		return;
-	}
-	for (const struct vdi_node *label = vdi_tree_is(labels, VDI_NODE_OBJECT) ? labels->first : NULL;
-	     label; label = label->next) {
-		if (selector.size)
-			vdi_out_raw(&selector, ",");
-		vdi_out_bytes(&selector, label->key);
-		vdi_out_raw(&selector, "=");
-		vdi_out_bytes(&selector, label->text);
-	}
-	vdi_out_member(out, "selector", vdi_out_slice(&selector));
-	vdi_out_raw(out, "}}");
-	out->failed |= selector.failed;
-	vdi_out_fini(&selector);
-}
-
-vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current, struct vdi_out *out)
-{
-	struct vdi_tree	  tree = VDI_TREE_INIT;
-	struct edit_state state = { edit, NULL, &tree, NULL, VD_BYTES_NONE };
-	struct vdi_node	 *root;
-	vd_status	  status = vdi_tree_parse_shown(&tree, current, &root, NULL);
-
-	if (status == VD_OK) {
-		write_scale(&state, root, out);
-		status = out->failed ? VD_NOMEM : VD_OK;
-	}
-	vdi_tree_fini(&tree);
-	return status;
 }
 
 /* What there is, with the defaults that its schema has by now: upstream sets them when it reads from its
@@ -877,7 +751,7 @@ static vd_status apply(struct edit_state *state, struct vd_bytes current, const 
 	}
 	/* The tree points into the Scale's text, so it lives as long as this function. */
 	scale = &(struct vdi_out) VDI_OUT_INIT;
-	write_scale(state, old_root, scale);
+	vdi_scale_write(state->tree, old_root, state->edit->resource, scale);
 	status = scale->failed ? no_memory(state) : wanted(state, vdi_out_slice(scale), &sent);
 	if (status == VD_OK)
 		status = present(state, current, ret_root);

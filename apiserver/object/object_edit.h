@@ -52,8 +52,4 @@ VDI_MUST_USE vd_status vdi_edit_create(const struct vdi_edit *edit, struct vdi_e
 /* current: the complete JSON with its resourceVersion. */
 VDI_MUST_USE vd_status vdi_edit_update(const struct vdi_edit *edit, struct vd_bytes current,
 				       struct vdi_edited *edited, struct vdi_http_status *status);
-/* The autoscaling/v1 Scale of an object. */
-VDI_MUST_USE vd_status vdi_edit_scale_of(const struct vdi_edit *edit, struct vd_bytes current,
-					 struct vdi_out *out);
-
 #endif

@@ -3,6 +3,7 @@
 #include "vdtest.h"
 
 #include "object_edit.h"
+#include "object_scale.h"
 
 static const struct vdi_resource maps = { .group = "",
 					  .version = "v1",
@@ -806,7 +807,7 @@ static void h347_the_scale_of_an_object(void **state)
 		struct vdi_edit scale_edit = { .resource = scales[i].resource, .part = VDI_EDIT_SCALE };
 		struct vdi_out	out = VDI_OUT_INIT;
 
-		assert_status(vdi_edit_scale_of(&scale_edit, vd_bytes_of(scales[i].object), &out), VD_OK);
+		assert_status(vdi_scale_of(scale_edit.resource, vd_bytes_of(scales[i].object), &out), VD_OK);
 		if (!vd_bytes_equal(vdi_out_slice(&out), vd_bytes_of(scales[i].scale)))
 			fail_msg("%.*s", (int) out.size, out.data);
 		vdi_out_fini(&out);
