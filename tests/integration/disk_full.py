@@ -208,7 +208,6 @@ def leases(program, directory):
         for lease, ttl_s in ((client.KEPT, client.LONG_S), (client.REVOKED, client.LONG_S), (client.SHORT, client.SHORT_S)):
             expect(f'grant {lease}', client.grant(lease, ttl_s) is not None)
             client.attach(lease)
-        fill_rest(directory, (4 if turn else 12) << 20)  # what writes come back to at the end
         count = 0
         for size in (30000, 3000, 300):
             while client.put(b'fill/%d' % count, size) is not None:

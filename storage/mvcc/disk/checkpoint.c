@@ -13,18 +13,20 @@
  * Compaction needs no map of keys: each record names the one it supersedes. With everything before
  * compact_next done, the dead at or before C are the predecessors of the records in [compact_next, C], and
  * the tombstones there that are older than C. The walk stops with compact_next = C, because a tombstone at C
- * itself is dropped only by the next compaction.
+ * itself is dropped only by the next compaction. So compact_next = C does not say whether C itself has been
+ * walked: only is_swept says so, and an open walks C again. A step may end inside a revision (compact_sub);
+ * an open begins that revision again.
  */
 #include <errno.h>
 #include <lmdb.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "checkpoint.h"
 #include "checkpoint_verify.h"
+#include "free_pages.h"
 
 #define KEY_SIZE 12
 #define MAP_MIN ((int64_t) 1 << 20)
@@ -42,13 +44,15 @@ struct vdi_checkpoint {
 	MDB_dbi		leases;
 	MDB_dbi		meta_dbi;
 
-	struct vdi_checkpoint_meta meta; /* on disk */
-	struct vdi_checkpoint_meta next; /* of the group under way */
-	MDB_txn			  *txn;	 /* the group under way */
-	int64_t			   map_size;
-	int64_t			   size_bytes;
-	uint8_t			  *scratch;
-	size_t			   scratch_capacity;
+	struct vdi_checkpoint_meta meta;     /* on disk */
+	struct vdi_checkpoint_meta next;     /* of the group under way */
+	MDB_txn			  *txn;	     /* the group under way */
+	bool			   is_swept; /* no record is left that meta.compacted makes dead */
+	uint32_t compact_sub; /* compaction continues at this record of revision meta.compact_next */
+	int64_t	 map_size;
+	int64_t	 size_bytes;
+	uint8_t *scratch;
+	size_t	 scratch_capacity;
 };
 
 /* ---- Small things ---- */
@@ -463,8 +467,8 @@ int64_t vdi_checkpoint_size_bytes(const struct vdi_checkpoint *checkpoint)
 
 /* ---- Reading ---- */
 
-static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, vd_rev from, vd_rev to,
-			      vdi_checkpoint_each_fn each, void *arg, struct vd_error *reterr)
+static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, vd_rev from, uint32_t from_sub,
+			      vd_rev to, vdi_checkpoint_each_fn each, void *arg, struct vd_error *reterr)
 {
 	uint8_t		  first[KEY_SIZE];
 	MDB_val		  key = { KEY_SIZE, first };
@@ -477,7 +481,7 @@ static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, v
 
 	if (error)
 		return lmdb_fail(checkpoint, error, "read", reterr);
-	encode_key(VDI_MAX(from, 0), 0, first);
+	encode_key(VDI_MAX(from, 0), from_sub, first);
 	for (error = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); error == 0 && status == VD_OK;
 	     error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
 		status = read_record(checkpoint, (struct vd_bytes) { key.mv_data, key.mv_size },
@@ -495,8 +499,8 @@ static vd_status walk_records(struct vdi_checkpoint *checkpoint, MDB_txn *txn, v
 	return status;
 }
 
-vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd_rev to,
-			      vdi_checkpoint_each_fn each, void *arg, struct vd_error *reterr)
+static vd_status walk_from(struct vdi_checkpoint *checkpoint, vd_rev from, uint32_t from_sub, vd_rev to,
+			   vdi_checkpoint_each_fn each, void *arg, struct vd_error *reterr)
 {
 	MDB_txn	 *txn;
 	vd_status status;
@@ -504,10 +508,16 @@ vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd
 
 	if (error)
 		return lmdb_fail(checkpoint, error, "read", reterr);
-	status = walk_records(checkpoint, txn, from, to, each, arg, reterr);
+	status = walk_records(checkpoint, txn, from, from_sub, to, each, arg, reterr);
 	mdb_txn_abort(txn);
 	forget_pages(checkpoint);
 	return status;
+}
+
+vd_status vdi_checkpoint_walk(struct vdi_checkpoint *checkpoint, vd_rev from, vd_rev to,
+			      vdi_checkpoint_each_fn each, void *arg, struct vd_error *reterr)
+{
+	return walk_from(checkpoint, from, 0, to, each, arg, reterr);
 }
 
 /* ---- Room ---- */
@@ -543,90 +553,14 @@ vd_status vdi_checkpoint_file_size(struct vdi_dir *dir, int64_t *ret_size, struc
 	return size_of(dir, VDI_CHECKPOINT_NAME, ret_size, reterr);
 }
 
-struct free_pages {
-	uint64_t *numbers;
-	size_t	  count;
-	size_t	  capacity;
-};
-
-/* The list of free pages: transaction -> count, then numbers. The next group may use those that were free
- * before the last group. */
-static vd_status read_free_pages(struct vdi_checkpoint *checkpoint, MDB_txn *txn, uint64_t last_txn,
-				 struct free_pages *pages, bool *ret_later, struct vd_error *reterr)
-{
-	MDB_cursor *cursor;
-	MDB_val	    key, value;
-	vd_status   status = VD_OK;
-	uint64_t    freed_by;
-	size_t	    count;
-	int	    error = mdb_cursor_open(txn, 0, &cursor);
-
-	if (error)
-		return lmdb_fail(checkpoint, error, "read", reterr);
-	for (error = mdb_cursor_get(cursor, &key, &value, MDB_FIRST); error == 0 && status == VD_OK;
-	     error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-		memcpy(&freed_by, key.mv_data, sizeof freed_by);
-		if (freed_by >= last_txn) {
-			*ret_later = true;
-			break;
-		}
-		memcpy(&count, value.mv_data, sizeof count);
-		if (vdi_grow((void **) &pages->numbers, &pages->capacity, pages->count + count + 1,
-			     sizeof *pages->numbers))
-			memcpy(pages->numbers + pages->count, (const uint8_t *) value.mv_data + 8, count * 8);
-		else
-			status = vd_error_set(reterr, VD_NOMEM, "out of memory");
-		pages->count += count;
-	}
-	mdb_cursor_close(cursor);
-	if (status == VD_OK && error != 0 && error != MDB_NOTFOUND)
-		status = lmdb_fail(checkpoint, error, "read", reterr);
-	return status;
-}
-
-static int order_pages(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *) a, right = *(const uint64_t *) b;
-
-	return VDI_ORDER(left, right);
-}
-
-static void add_run(struct vdi_checkpoint_room *room, int64_t length)
-{
-	for (unsigned i = 0; i < VDI_CHECKPOINT_ROOM_CLASSES; i++)
-		room->free_bytes[i] += (length >> i << i) * VDI_CHECKPOINT_PAGE_SIZE;
-}
-
 vd_status vdi_checkpoint_measure_room(struct vdi_checkpoint *checkpoint, bool is_exact,
 				      struct vdi_checkpoint_room *ret_room, struct vd_error *reterr)
 {
-	struct free_pages pages = { 0 };
-	MDB_envinfo	  info;
-	MDB_txn		 *txn;
-	vd_status	  status;
-	size_t		  from = 0;
-	int		  error;
+	int error;
 
 	*ret_room = (struct vdi_checkpoint_room) { .end_bytes = end_of_pages(checkpoint) };
-	if (!is_exact)
-		return VD_OK;
-	error = mdb_txn_begin(checkpoint->env, NULL, MDB_RDONLY, &txn);
-	if (error)
-		return lmdb_fail(checkpoint, error, "read", reterr);
-	mdb_env_info(checkpoint->env, &info);
-	status = read_free_pages(checkpoint, txn, info.me_last_txnid, &pages, &ret_room->has_later, reterr);
-	mdb_txn_abort(txn);
-	if (status == VD_OK && pages.count) {
-		qsort(pages.numbers, pages.count, sizeof *pages.numbers, order_pages);
-		for (size_t i = 1; i <= pages.count; i++) {
-			if (i < pages.count && pages.numbers[i] == pages.numbers[i - 1] + 1)
-				continue;
-			add_run(ret_room, (int64_t) (i - from));
-			from = i;
-		}
-	}
-	vdi_free(pages.numbers);
-	return status;
+	error = is_exact ? vdi_free_pages_measure(checkpoint->env, ret_room) : 0;
+	return error ? lmdb_fail(checkpoint, error, "read", reterr) : VD_OK;
 }
 
 /* ---- Writing ---- */
@@ -843,6 +777,11 @@ vd_status vdi_checkpoint_commit(struct vdi_checkpoint *checkpoint, struct vd_err
 	checkpoint->txn = NULL;
 	if (error)
 		return give_up(checkpoint, error, reterr);
+	if (checkpoint->next.compacted != checkpoint->meta.compacted) {
+		checkpoint->is_swept = false;
+		checkpoint->compact_sub =
+			0; /* tombstones of the revision that was the compacted one are dead now */
+	}
 	checkpoint->meta = checkpoint->next;
 	forget_pages(checkpoint);
 	return VD_OK;
@@ -852,18 +791,19 @@ vd_status vdi_checkpoint_commit(struct vdi_checkpoint *checkpoint, struct vd_err
 
 bool vdi_checkpoint_compact_pending(const struct vdi_checkpoint *checkpoint)
 {
-	return checkpoint->meta.compact_next < checkpoint->meta.compacted;
+	return checkpoint->meta.compacted > 0 && !checkpoint->is_swept;
 }
 
-/* Keys of dead records seen in one step; its walk ends at the border of a revision. */
+/* Keys of dead records seen in one step, and the record that the next step begins with. */
 struct sweep {
 	uint8_t (*keys)[KEY_SIZE];
-	size_t count;
-	size_t capacity;
-	size_t looked_at;
-	size_t looked_at_max;
-	vd_rev compacted;
-	vd_rev last; /* revision of the record before */
+	size_t	 count;
+	size_t	 capacity;
+	size_t	 looked_at;
+	size_t	 looked_at_max;
+	vd_rev	 compacted;
+	vd_rev	 next_revision;
+	uint32_t next_sub;
 };
 
 static bool sweep_add(struct sweep *sweep, vd_rev revision, uint32_t sub)
@@ -878,10 +818,12 @@ static vd_status sweep_record(void *arg, const struct vdi_record *record)
 {
 	struct sweep *sweep = arg;
 
-	if (sweep->looked_at >= sweep->looked_at_max && record->mod_rev != sweep->last)
+	if (sweep->looked_at >= sweep->looked_at_max) {
+		sweep->next_revision = record->mod_rev;
+		sweep->next_sub = record->sub;
 		return VD_AGAIN;
+	}
 	sweep->looked_at++;
-	sweep->last = record->mod_rev;
 	if (record->previous_rev && !sweep_add(sweep, record->previous_rev, record->previous_sub))
 		return VD_NOMEM;
 	if (record->is_delete && record->mod_rev < sweep->compacted &&
@@ -901,23 +843,34 @@ static vd_status remove_swept(struct vdi_checkpoint *checkpoint, const struct sw
 	return VD_OK;
 }
 
+static vd_status commit_sweep(struct vdi_checkpoint *checkpoint, const struct sweep *sweep,
+			      struct vd_error *reterr)
+{
+	VDI_TRY(vdi_checkpoint_begin(checkpoint, (int64_t) sweep->count * 64, reterr));
+	VDI_TRY(remove_swept(checkpoint, sweep, reterr));
+	checkpoint->next.compact_next = sweep->next_revision;
+	/* An open that walks the compacted revision again finds nothing, and writes nothing. */
+	if (memcmp(&checkpoint->next, &checkpoint->meta, sizeof checkpoint->next) != 0)
+		return vdi_checkpoint_commit(checkpoint, reterr);
+	vdi_checkpoint_abort(checkpoint);
+	return VD_OK;
+}
+
 vd_status vdi_checkpoint_compact_step(struct vdi_checkpoint *checkpoint, size_t record_count_max,
 				      struct vd_error *reterr)
 {
-	struct sweep sweep = { .looked_at_max = record_count_max, .compacted = checkpoint->meta.compacted };
-	vd_status    status;
-	bool	     is_last;
+	struct sweep sweep = { .looked_at_max = record_count_max,
+			       .compacted = checkpoint->meta.compacted,
+			       .next_revision = checkpoint->meta.compacted };
+	vd_status    status = walk_from(checkpoint, checkpoint->meta.compact_next, checkpoint->compact_sub,
+					sweep.compacted, sweep_record, &sweep, reterr);
+	bool	     is_last = status != VD_AGAIN;
 
-	status = vdi_checkpoint_walk(checkpoint, checkpoint->meta.compact_next, sweep.compacted, sweep_record,
-				     &sweep, reterr);
-	is_last = status != VD_AGAIN;
 	if (status == VD_OK || status == VD_AGAIN)
-		status = vdi_checkpoint_begin(checkpoint, (int64_t) sweep.count * 64, reterr);
-	if (status == VD_OK)
-		status = remove_swept(checkpoint, &sweep, reterr);
+		status = commit_sweep(checkpoint, &sweep, reterr);
 	if (status == VD_OK) {
-		checkpoint->next.compact_next = is_last ? sweep.compacted : sweep.last + 1;
-		status = vdi_checkpoint_commit(checkpoint, reterr);
+		checkpoint->is_swept = is_last;
+		checkpoint->compact_sub = sweep.next_sub;
 	}
 	vdi_free(sweep.keys);
 	return status;

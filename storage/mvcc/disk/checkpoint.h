@@ -29,7 +29,7 @@ struct vdi_checkpoint_meta {
 	uint64_t covered;      /* index of the last journal record that is in */
 	vd_rev	 revision;     /* newest one seen */
 	vd_rev	 compacted;    /* -1: never */
-	vd_rev	 compact_next; /* removing dead records goes on here; behind it none is left */
+	vd_rev	 compact_next; /* compaction continues at this revision; before it no dead record is left */
 	int64_t	 record_count;
 	int64_t	 lease_count;
 	/* sum of the checksums of all records and leases: one that is missing or stale shows */
@@ -83,7 +83,6 @@ int64_t vdi_checkpoint_size_bytes(const struct vdi_checkpoint *checkpoint);
 struct vdi_checkpoint_room {
 	int64_t end_bytes;
 	int64_t free_bytes[VDI_CHECKPOINT_ROOM_CLASSES];
-	bool	has_later; /* pages that only the group after the next one may use */
 };
 
 /* Not inside a group. is_exact: looks at the list of free pages, in time proportional to their number; else
@@ -120,10 +119,11 @@ VDI_MUST_USE vd_status vdi_checkpoint_apply(struct vdi_checkpoint	    *checkpoin
 VDI_MUST_USE vd_status vdi_checkpoint_commit(struct vdi_checkpoint *checkpoint, struct vd_error *reterr);
 void		       vdi_checkpoint_abort(struct vdi_checkpoint *checkpoint);
 
-/* Whether compaction has records to look at. */
+/* Whether compaction has records to look at; after an open also if only the compacted revision itself is to
+ * be looked at again. */
 bool vdi_checkpoint_compact_pending(const struct vdi_checkpoint *checkpoint);
-/* One group of its own: looks at about record_count_max records at or before meta.compacted, and removes what
- * E-406 drops. */
+/* One group of its own: looks at up to record_count_max records at or before meta.compacted, and removes the
+ * records that E-406 drops: two for each at most. */
 VDI_MUST_USE vd_status vdi_checkpoint_compact_step(struct vdi_checkpoint *checkpoint, size_t record_count_max,
 						   struct vd_error *reterr);
 

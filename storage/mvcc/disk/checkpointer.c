@@ -13,7 +13,8 @@
  * On a full disk (is_pressed) records are taken at once, so that journal files become free; free pages of the
  * file are counted; and a group or a step that does not fit is tried again in smaller parts, because a small
  * one needs only a few pages. Pages that a group frees can be used by the group after the next one, so two
- * empty groups follow the last one.
+ * empty groups follow when a commit is refused, after the last group, and when not even the smallest group
+ * fits.
  */
 #include <stdatomic.h>
 
@@ -23,8 +24,12 @@
 
 #define COMPACT_RECORDS ((size_t) 1000)
 #define SETTLE_GROUPS 2
-/* Bytes of the file for each byte of a journal record. Records lie in pages that are at least half full. */
+/* Bytes of the file for each byte of a journal record, at least. Records lie in pages that are at least half
+ * full. */
 #define ROOM_FACTOR 2
+/* Bytes of the file for each change, beside those that the journal has too: node, key, checksum. More than
+ * the change itself if its key is short. */
+#define CHANGE_BYTES 40
 /* Kept for compaction alone. */
 #define COMPACT_RESERVE ((int64_t) 512 << 10)
 /* Kept for commits that free something: a 32nd of the store within these bounds. */
@@ -70,13 +75,16 @@ struct vdi_checkpointer {
 	/* The journal's writer. */
 	int64_t file_size;   /* of the checkpoint, at least */
 	int64_t value_pages; /* of the largest record that is not in the checkpoint yet */
+	/* of the commit with the shortest changes that is not in the checkpoint yet; ROOM_FACTOR or more */
+	int64_t room_factor;
 
 	/* Any thread. */
 	atomic_bool	 is_stopped;
-	atomic_bool	 is_failing; /* the last attempt failed */
-	atomic_bool	 is_pressed; /* a commit was refused because the disk is full */
-	atomic_bool	 has_more;   /* work is under way */
-	_Atomic int64_t	 end_bytes;  /* struct vdi_checkpoint_room; 0: there is no checkpoint */
+	atomic_bool	 is_failing;	  /* the last attempt failed */
+	atomic_bool	 is_pressed;	  /* a commit was refused because the disk is full */
+	atomic_bool	 is_settling_due; /* since is_pressed was set no empty group was planned */
+	atomic_bool	 has_more;	  /* work is under way */
+	_Atomic int64_t	 end_bytes;	  /* struct vdi_checkpoint_room; 0: there is no checkpoint */
 	_Atomic int64_t	 free_bytes[VDI_CHECKPOINT_ROOM_CLASSES];
 	atomic_bool	 is_armed;
 	atomic_bool	 is_urgent;
@@ -285,9 +293,9 @@ static vd_status try_compaction(struct vdi_checkpointer *checkpointer, struct vd
 
 static vd_status settle(struct vdi_checkpointer *checkpointer, struct vd_error *reterr)
 {
-	checkpointer->settle_groups--;
 	VDI_TRY(vdi_checkpoint_begin(checkpointer->checkpoint, 0, reterr));
 	VDI_TRY(vdi_checkpoint_commit(checkpointer->checkpoint, reterr));
+	checkpointer->settle_groups -= checkpointer->settle_groups > 0;
 	publish(checkpointer);
 	return VD_OK;
 }
@@ -312,6 +320,9 @@ static vd_status work(struct vdi_checkpointer *checkpointer, vd_mono now, struct
 		checkpointer->settle_groups = atomic_load(&checkpointer->is_pressed) ? SETTLE_GROUPS : 0;
 	else if (status == VD_NOT_FOUND && checkpointer->settle_groups)
 		status = settle(checkpointer, reterr);
+	/* The next attempt may need what the last groups freed. */
+	for (unsigned i = 0; i < SETTLE_GROUPS && status == VD_NO_SPACE; i++)
+		(void) !settle(checkpointer, NULL);
 	return status;
 }
 
@@ -379,6 +390,8 @@ static void run(void *arg)
 		return;
 	if (checkpointer->checkpoint && atomic_load(&checkpointer->is_pressed))
 		publish(checkpointer);
+	if (atomic_exchange(&checkpointer->is_settling_due, false))
+		checkpointer->settle_groups = SETTLE_GROUPS;
 	status = work(checkpointer, now, &error);
 	if (status == VD_FULL) {
 		/* There is more room now: again. */
@@ -406,6 +419,22 @@ void vdi_checkpointer_notify(struct vdi_checkpointer *checkpointer)
 static int64_t reserve_of(const struct vdi_checkpointer *checkpointer)
 {
 	return VDI_MAX(RESERVE_MIN, VDI_MIN(vdi_checkpointer_size_bytes(checkpointer) / 32, RESERVE_MAX));
+}
+
+/* Takes a commit of so many bytes into account. Returns the bytes of the file that everything not in the
+ * checkpoint yet may need. */
+static int64_t weigh(struct vdi_checkpointer *checkpointer, size_t size, size_t change_count)
+{
+	int64_t waiting =
+		vdi_journal_bytes(checkpointer->journal) - atomic_load(&checkpointer->covered_bytes);
+
+	if (waiting == 0) {
+		checkpointer->value_pages = 1;
+		checkpointer->room_factor = ROOM_FACTOR;
+	}
+	checkpointer->room_factor = VDI_MAX(checkpointer->room_factor,
+					    (int64_t) ((2 * size - 1 + change_count * CHANGE_BYTES) / size));
+	return checkpointer->room_factor * (waiting + (int64_t) size);
 }
 
 /* Room for values of so many pages and less. */
@@ -453,17 +482,17 @@ static vd_status grow_file(struct vdi_checkpointer *checkpointer, int64_t size, 
 
 static void press(struct vdi_checkpointer *checkpointer)
 {
-	if (!atomic_exchange(&checkpointer->is_pressed, true))
+	if (!atomic_exchange(&checkpointer->is_pressed, true)) {
+		atomic_store(&checkpointer->is_settling_due, true);
 		atomic_store(&checkpointer->has_more, true); /* free pages are to be counted */
+	}
 	vd_actor_wake(checkpointer->actor);
 }
 
-vd_status vdi_checkpointer_make_room(struct vdi_checkpointer *checkpointer, size_t size, bool is_freeing,
-				     struct vd_error *reterr)
+vd_status vdi_checkpointer_make_room(struct vdi_checkpointer *checkpointer, size_t size, size_t change_count,
+				     bool is_freeing, struct vd_error *reterr)
 {
-	int64_t waiting =
-		vdi_journal_bytes(checkpointer->journal) - atomic_load(&checkpointer->covered_bytes);
-	int64_t needed = ROOM_FACTOR * (waiting + (int64_t) size) + COMPACT_RESERVE +
+	int64_t needed = weigh(checkpointer, size, change_count) + COMPACT_RESERVE +
 			 (is_freeing ? 0 : reserve_of(checkpointer));
 	int64_t	  pages = 1;
 	vd_status status;
@@ -475,8 +504,6 @@ vd_status vdi_checkpointer_make_room(struct vdi_checkpointer *checkpointer, size
 			       VD_OK :
 			       vd_error_set(reterr, VD_NO_SPACE, "there is no room for %s/%s",
 					    checkpointer->dir->path, VDI_CHECKPOINT_NAME);
-	if (waiting == 0)
-		checkpointer->value_pages = 1;
 	if (!is_freeing)
 		pages = checkpointer->value_pages =
 			VDI_MAX(checkpointer->value_pages, (int64_t) size / VDI_CHECKPOINT_PAGE_SIZE + 1);
@@ -524,6 +551,7 @@ vd_status vdi_checkpointer_new(const struct vdi_checkpointer_options *options,
 	checkpointer->bytes = checkpointer->group_bytes = options->bytes;
 	checkpointer->step_records = COMPACT_RECORDS;
 	checkpointer->value_pages = 1;
+	checkpointer->room_factor = ROOM_FACTOR;
 	checkpointer->interval = options->interval;
 	checkpointer->no_sync = options->no_sync;
 	checkpointer->checkpoint = options->checkpoint;

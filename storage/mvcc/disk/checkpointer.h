@@ -32,10 +32,11 @@ VDI_MUST_USE vd_status vdi_checkpointer_new(const struct vdi_checkpointer_option
 					    struct vd_error			  *reterr);
 /* The journal has something new on disk. The journal's writer; cheap. */
 void vdi_checkpointer_notify(struct vdi_checkpointer *checkpointer);
-/* Makes sure that a commit of so many bytes fits into the checkpoint; is_freeing: from the reserve, if there
- * is no other room. VD_NO_SPACE: the disk is full. The journal's writer. */
+/* Makes sure that a commit of so many bytes and changes fits into the checkpoint; is_freeing: from the
+ * reserve, if there is no other room. VD_NO_SPACE: the disk is full. The journal's writer. */
 VDI_MUST_USE vd_status vdi_checkpointer_make_room(struct vdi_checkpointer *checkpointer, size_t size,
-						  bool is_freeing, struct vd_error *reterr);
+						  size_t change_count, bool is_freeing,
+						  struct vd_error *reterr);
 /* Whether work is under way that may make room: a commit that was refused may fit soon. Any thread. */
 bool vdi_checkpointer_may_make_room(const struct vdi_checkpointer *checkpointer);
 /* Bytes in the file that commits which free nothing cannot use. Any thread. */

@@ -375,7 +375,10 @@ vd_status vdi_journal_start(struct vdi_journal *journal, struct vd_error *reterr
 	}
 	journal->released_sequence = journal->lowest_sequence;
 	journal->buffer_revision = journal->revision;
-	return vdi_journal_room_start(&journal->room, reterr);
+	VDI_TRY(vdi_journal_room_start(&journal->room, reterr));
+	/* A full disk may lack the reserve until one of these takes its place. */
+	vdi_journal_release(journal, journal->first_sequence);
+	return VD_OK;
 }
 
 bool vdi_journal_is_new(const struct vdi_journal *journal)

@@ -280,7 +280,8 @@ static vd_status append(struct vdi_persist *persist, const struct vdi_commit *co
 
 	if (persist->checkpointer && !is_compaction)
 		do
-			status = vdi_checkpointer_make_room(persist->checkpointer, size, frees, reterr);
+			status = vdi_checkpointer_make_room(persist->checkpointer, size, commit->change_count,
+							    frees, reterr);
 		while (status == VD_NO_SPACE &&
 		       vdi_journal_room_drop_spare(vdi_journal_room(persist->journal)));
 	return status == VD_OK ? vdi_journal_append(persist->journal, commit, use, reterr) : status;

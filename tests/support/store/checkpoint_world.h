@@ -14,6 +14,7 @@ struct checkpoint_world {
 	struct vdi_persist	 *persist;
 	struct model		  model;
 	struct vd_error		  error;
+	bool			  may_fit; /* a commit that was refused may fit soon */
 };
 
 void	  checkpoint_each_file(struct checkpoint_world *world, void (*visit)(const char *path));

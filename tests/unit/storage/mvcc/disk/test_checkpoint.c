@@ -1,5 +1,5 @@
 /* Unit tests of storage/mvcc/disk/checkpoint.c, checkpoint_verify.c and checkpointer.c: real files, simulated
- * time and actors. */
+ * time and actors. Compaction: test_checkpoint_compact.c. */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -349,6 +349,7 @@ static vd_status commit_one(struct checkpoint_world *world, vd_rev revision, con
 		change.previous = superseded;
 	}
 	status = vdi_persist_append(world->persist, &commit, &world->error);
+	world->may_fit = status != VD_OK && vdi_persist_may_make_room(world->persist);
 	vd_kv_unref(change.kv);
 	vd_kv_unref(superseded);
 	if (status == VD_OK)
@@ -363,13 +364,11 @@ static vd_rev put_until_full(struct checkpoint_world *world, vd_rev revision)
 {
 	char	  key[32];
 	vd_status status = VD_OK;
-	bool	  may_fit = true;
 
-	while (status == VD_OK || may_fit) {
+	while (status == VD_OK || world->may_fit) {
 		snprintf(key, sizeof key, "/%lld", (long long) revision);
 		status = commit_one(world, revision, key, 0, 30000);
 		revision += status == VD_OK;
-		may_fit = vdi_persist_may_make_room(world->persist);
 		vdi_sim_advance(world->env, VD_MS(50));
 	}
 	assert_status(status, VD_NO_SPACE);

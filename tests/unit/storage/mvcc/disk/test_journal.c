@@ -416,6 +416,36 @@ static void a_journal_that_ends_before_the_checkpoint_is_damage(void **state)
 	world_fini(&world);
 }
 
+/* A process that died on a full disk before it released them, when one of its files had become the next one:
+ * without them there is no room for another reserve, and without a reserve no commit is taken. */
+static void e466_a_start_releases_files_that_the_checkpoint_covers(void **state)
+{
+	struct world world;
+	int64_t	     size, used = 0;
+
+	(void) state;
+	world_init(&world, 21);
+	assert_status(world_open(&world), VD_OK);
+	while (vdi_journal_writing_sequence(world.journal) < 3)
+		assert_status(write_group(&world, 1, 2000), VD_OK);
+	assert_status(vdi_dir_unlink(world.dir, VDI_SEGMENT_RESERVE, NULL), VD_OK);
+	world_close(&world);
+	for (uint64_t sequence = 1; vdi_disk_sim_content(world.disk, segment_name(sequence), &size);
+	     sequence++)
+		used += size;
+	vdi_disk_sim_set_capacity(world.disk, used);
+	world.covered = (uint64_t) world.revision - 1;
+	assert_status(world_open(&world), VD_OK);
+	assert_null(vdi_disk_sim_content(world.disk, segment_name(1), &size));
+	assert_null(vdi_disk_sim_content(world.disk, segment_name(2), &size));
+	assert_non_null(vdi_disk_sim_content(world.disk, segment_name(3), &size));
+	for (int i = 0; i < 20; i++) {
+		assert_status(write_group(&world, 1, 2000), VD_OK);
+		vdi_journal_release(world.journal, vdi_journal_writing_sequence(world.journal));
+	}
+	world_fini(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,6 +461,7 @@ int main(void)
 		cmocka_unit_test(a_record_of_no_group_is_not_read),
 		cmocka_unit_test(a_group_larger_than_a_file_gets_one_of_its_own),
 		cmocka_unit_test(a_journal_that_ends_before_the_checkpoint_is_damage),
+		cmocka_unit_test(e466_a_start_releases_files_that_the_checkpoint_covers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
