@@ -3,8 +3,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-struct vd_env *env;
-static int64_t live_before;
+struct vd_env  *env;
+struct rpc_echo echo;
+static int64_t	live_before;
 
 const struct vdi_rpc_request echo_request = { .method = "/test.Echo/Echo",
 					      .message = { "x", 1 },

@@ -8,6 +8,8 @@
 
 /* From start to stop. */
 extern struct vd_env *env;
+/* The service that the tests of a program call; each test starts and stops it. */
+extern struct rpc_echo echo;
 
 /* cmocka's setup and teardown; stop checks that nothing leaked. */
 int rpc_fixture_start(void **state);

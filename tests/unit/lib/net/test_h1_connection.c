@@ -7,14 +7,10 @@
 #include "h2_peer.h"
 #include "lock.h"
 #include "rpc_certs.h"
-#include "rpc_echo.h"
+#include "rpc_fixture.h"
 #include "wait.h"
 
-static struct vd_env  *env;
-static struct rpc_echo echo;
-static int64_t	       live_before;
-
-/* ---- The service ----
+/* The service:
  *
  * /hello   says what was asked for
  * /big     as many bytes as the query says
@@ -22,12 +18,14 @@ static int64_t	       live_before;
  * /close   ends the connection
  * else 404
  */
-static struct {
+struct service {
 	struct vdi_lock	     lock;
 	struct vdi_rpc_http *held;
 	_Atomic uint64_t     holds;
 	_Atomic uint64_t     requests;
-} service;
+};
+
+static struct service service;
 
 static const char *const methods[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "OTHER" };
 
@@ -82,8 +80,7 @@ static void release(void)
 
 static void start_with(struct vdi_rpc_server_options options)
 {
-	live_before = vdi_alloc_live();
-	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
+	rpc_fixture_start(NULL);
 	memset(&service, 0, sizeof service);
 	vdi_lock_init(&service.lock, VDI_LOCK_QUEUE);
 	options.http = serve;
@@ -115,13 +112,10 @@ static int start_poor(void **state)
 
 static int stop(void **state)
 {
-	(void) state;
 	rpc_echo_stop(&echo, env);
 	assert_int_equal(echo.accepted, echo.ended);
 	vdi_lock_fini(&service.lock);
-	env = vd_env_free(env);
-	assert_int_equal(vdi_alloc_live(), live_before);
-	return 0;
+	return rpc_fixture_stop(state);
 }
 
 /* ---- A client ---- */
@@ -412,8 +406,7 @@ static void without_a_service_requests_are_cut(void **state)
 	struct client client;
 
 	(void) state;
-	live_before = vdi_alloc_live();
-	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
+	rpc_fixture_start(NULL);
 	vdi_lock_init(&service.lock, VDI_LOCK_QUEUE);
 	assert_status(rpc_echo_start(&echo, env, NULL, NULL, NULL), VD_OK);
 	join(&client);

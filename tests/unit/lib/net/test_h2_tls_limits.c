@@ -32,17 +32,17 @@ static struct vdi_rpc_server_tls server_tls(void)
 					     .require_client_cert = true };
 }
 
-static void start(struct rpc_echo *echo, const struct vdi_rpc_server_tls *tls)
+static void start(const struct vdi_rpc_server_tls *tls)
 {
 	struct vdi_rpc_server_options options = { .tls = tls };
 	struct vd_error		      error = { 0 };
 
-	if (rpc_echo_start(echo, env, NULL, &options, &error) != VD_OK)
+	if (rpc_echo_start(&echo, env, NULL, &options, &error) != VD_OK)
 		fail_msg("%s", error.message);
 }
 
 /* A client that shows NAME's certificate gets its answer, or none. */
-static void expect(struct rpc_echo *echo, const char *name, bool is_served)
+static void expect(const char *name, bool is_served)
 {
 	char		       cert[32], key[32], address[128];
 	const char	      *endpoint = address;
@@ -54,7 +54,7 @@ static void expect(struct rpc_echo *echo, const char *name, bool is_served)
 	snprintf(key, sizeof key, "%s.key", name);
 	tls.cert_path = rpc_certs_path(&certs, cert);
 	tls.key_path = rpc_certs_path(&certs, key);
-	snprintf(address, sizeof address, "https://127.0.0.1%s", strrchr(rpc_echo_address(echo), ':'));
+	snprintf(address, sizeof address, "https://127.0.0.1%s", strrchr(rpc_echo_address(&echo), ':'));
 	client = rpc_connect(env, &endpoint, 1, &tls);
 	if (!is_served)
 		(void) rpc_wait_for_cause(client, 0);
@@ -69,7 +69,6 @@ static void expect(struct rpc_echo *echo, const char *name, bool is_served)
 static void expect_refused(const struct vdi_rpc_server_tls *tls, const char *why)
 {
 	struct vdi_rpc_server_options options = { .tls = tls };
-	struct rpc_echo		      echo;
 	struct vd_error		      error = { 0 };
 
 	assert_status(rpc_echo_start(&echo, env, NULL, &options, &error), VD_INVALID_ARGUMENT);
@@ -89,12 +88,11 @@ static void suites_are_chosen_by_their_names(void **state)
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
 		struct vdi_rpc_server_tls tls = server_tls();
-		struct rpc_echo		  echo;
 
 		tls.max_version = "TLS1.2";
 		tls.cipher_suites = cases[i].names;
-		start(&echo, &tls);
-		expect(&echo, "client", cases[i].is_served);
+		start(&tls);
+		expect("client", cases[i].is_served);
 		rpc_echo_stop(&echo, env);
 	}
 }
@@ -123,31 +121,29 @@ static void what_cannot_be_is_refused(void **state)
 static void only_one_version(void **state)
 {
 	struct vdi_rpc_server_tls tls = server_tls();
-	struct rpc_echo		  echo;
 
 	(void) state;
 	tls.min_version = "TLS1.3";
-	start(&echo, &tls);
-	expect(&echo, "client", true);
+	start(&tls);
+	expect("client", true);
 	rpc_echo_stop(&echo, env);
 }
 
 static void only_clients_of_these_names(void **state)
 {
 	struct vdi_rpc_server_tls tls = server_tls();
-	struct rpc_echo		  echo;
 
 	(void) state;
 	tls.allowed_hostnames = "other.example,elsewhere.example";
-	start(&echo, &tls);
-	expect(&echo, "elsewhere", true);
-	expect(&echo, "client", false);
+	start(&tls);
+	expect("elsewhere", true);
+	expect("client", false);
 	rpc_echo_stop(&echo, env);
 	/* The common name is no host name. */
 	tls = server_tls();
 	tls.allowed_hostnames = "alice";
-	start(&echo, &tls);
-	expect(&echo, "client", false);
+	start(&tls);
+	expect("client", false);
 	rpc_echo_stop(&echo, env);
 }
 
@@ -155,25 +151,24 @@ static void only_clients_of_these_names(void **state)
 static void a_revoked_certificate_is_refused(void **state)
 {
 	struct vdi_rpc_server_tls tls = server_tls();
-	struct rpc_echo		  echo;
 	char			  path[128], command[1024];
 
 	(void) state;
 	assert_true(rpc_certs_revoke(&certs, NULL, "crl.pem"));
 	snprintf(path, sizeof path, "%s", rpc_certs_path(&certs, "crl.pem"));
 	tls.crl_path = path;
-	start(&echo, &tls);
-	expect(&echo, "client", true);
+	start(&tls);
+	expect("client", true);
 	assert_true(rpc_certs_revoke(&certs, "client.pem", "crl.pem"));
-	expect(&echo, "client", false);
-	expect(&echo, "elsewhere", true);
+	expect("client", false);
+	expect("elsewhere", true);
 	snprintf(command, sizeof command, "openssl crl -in %s -outform DER -out %s.der && mv %s.der %s", path,
 		 path, path, path);
 	assert_int_equal(system(command), 0);
-	expect(&echo, "client", false);
-	expect(&echo, "elsewhere", true);
+	expect("client", false);
+	expect("elsewhere", true);
 	assert_int_equal(truncate(path, 10), 0);
-	expect(&echo, "elsewhere", false);
+	expect("elsewhere", false);
 	rpc_echo_stop(&echo, env);
 }
 

@@ -46,7 +46,6 @@ static struct rpc_answer ask(const struct vdi_rpc_server_tls *server, const stru
 	struct vdi_rpc_server_options options = { .tls = server };
 	struct vdi_rpc_client	     *client;
 	struct rpc_answer	      answer;
-	struct rpc_echo		      echo;
 	struct vd_error		      error = { 0 };
 	char			      address[128];
 	const char		     *endpoint = address;
@@ -190,7 +189,6 @@ static void files_that_are_no_certificates_are_named(void **state)
 {
 	struct vdi_rpc_server_tls     server = server_tls("nobody", false);
 	struct vdi_rpc_server_options options = { .tls = &server };
-	struct rpc_echo		      echo;
 	struct vd_error		      error = { 0 };
 
 	(void) state;
@@ -224,7 +222,6 @@ static void a_key_that_fits_no_certificate(void **state)
 	struct vdi_rpc_tls	      tls = { .ca_path = rpc_certs_path(&certs, "ca.pem"),
 					      .cert_path = rpc_certs_path(&certs, "client.pem"),
 					      .key_path = rpc_certs_path(&certs, "server.key") };
-	struct rpc_echo		      echo;
 	struct vd_error		      error = { 0 };
 	const char		     *endpoint = "https://127.0.0.1:1";
 	struct vdi_rpc_client_options client_options = { .endpoints = &endpoint,

@@ -7,7 +7,6 @@
 #include "wait.h"
 #include "rpc_under_test.h"
 
-static struct rpc_echo echo;
 static struct rpc_echo other;
 
 static int start_server(void **state)

@@ -8,7 +8,6 @@
 #include "wait.h"
 #include "rpc_under_test.h"
 
-static struct rpc_echo	      echo;
 static struct vdi_rpc_client *client;
 
 static int start_both(void **state)

@@ -4,8 +4,6 @@
 #include "grpc_client_state.h"
 #include "rpc_fixture.h"
 
-static struct rpc_echo echo;
-
 /* A connection may go between our choice and core's start. Here it never was: the client is made to believe
  * that its only channel is ready. */
 static void believe_ready(struct vdi_rpc_client *base)

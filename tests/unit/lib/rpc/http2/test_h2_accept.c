@@ -9,7 +9,6 @@
 #include "rpc_fixture.h"
 
 static struct vdi_clock_sim clock_sim;
-static struct rpc_echo	    echo;
 static struct peer	    first; /* it was there before */
 
 /* What the next calls answer instead; and how many there were of either kind. */

@@ -7,8 +7,7 @@
 #include "rpc_fixture.h"
 #include "wait.h"
 
-static struct rpc_echo echo;
-static struct peer     peer;
+static struct peer peer;
 
 static int start_with(const struct vdi_rpc_server_options *options)
 {

@@ -5,8 +5,7 @@
 #include "rpc_fixture.h"
 #include "wait.h"
 
-static struct rpc_echo echo;
-static struct peer     peer;
+static struct peer peer;
 
 static int start(void **state)
 {

@@ -13,7 +13,6 @@
 #define AN_INSTANT ((vd_dur) { 1 })
 
 static struct vdi_clock_sim clock_sim;
-static struct rpc_echo	    echo;
 static struct peer	    other; /* ready from the start: what it hears comes after all that was due */
 
 /* The request that waits for its answer: of /hold. */
