@@ -235,7 +235,6 @@ static void run(void *arg)
 	vdi_lock_acquire(&informer->lock);
 	is_closed = informer->is_closed;
 	vdi_lock_release(&informer->lock);
-	vdi_informer_drop_removed(informer);
 	vdi_informer_take_arrivals(informer);
 	if (is_closed)
 		close_watch(informer); /* also what came since the last time */

@@ -46,8 +46,6 @@ static vd_status change(struct vd_informer *informer, struct vd_bytes key, struc
 
 	/* Only this actor changes the trees. */
 	old = vdi_btree_snapshot_get(vdi_btree_view(&informer->objects), key);
-	if (old == NULL && object == NULL)
-		return VD_NOT_FOUND;
 	VDI_TRY(vdi_index_change_prepare(&old_entries, informer->indexes, informer->index_count, old));
 	status = vdi_index_change_prepare(&entries, informer->indexes, informer->index_count, object);
 	if (status != VD_OK) {

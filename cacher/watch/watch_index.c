@@ -35,9 +35,6 @@ void vdi_watch_index_fini(struct vdi_watch_index *index)
 	VDI_CHECK(index->group_count == 0);
 	vdi_free(index->buckets);
 	vdi_free(index->equals);
-	index->buckets = NULL;
-	index->equals = NULL;
-	index->bucket_count = 0;
 }
 
 struct vdi_watch_group *vdi_watch_index_find(const struct vdi_watch_index *index,

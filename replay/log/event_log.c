@@ -429,8 +429,6 @@ static vd_status add_line(struct vdi_event_log *log, const struct vdi_log_record
 	struct vd_bytes summed;
 	uint64_t	sum;
 
-	if (is_change && !log->is_sealed)
-		return VD_OK;
 	if (is_change || !split_sum(log->last, &summed, &sum)) {
 		if (!log->is_sealed)
 			return VD_OK;

@@ -183,7 +183,7 @@ static bool is_segment(struct vd_bytes name)
 vd_status vdi_kube_object_kv(const struct vdi_kube_object *object, const char *prefix, bool is_delete,
 			     struct vd_kv **ret_kv, struct vd_error *reterr)
 {
-	char	  key[VD_KEY_SIZE_MAX];
+	char	  key[VD_KEY_SIZE_MAX + 1];
 	int	  size;
 	vd_status status;
 

@@ -48,7 +48,7 @@ void vdi_store_page_keep(struct vdi_store_page *page, vd_status status, const st
 	if (page->status != VD_OK)
 		return;
 	if (!vdi_grow((void **) &page->kvs, &page->capacity, result->kv_count, sizeof *page->kvs)) {
-		page->status = VD_NOMEM;
+		page->status = vd_error_set(&page->error, VD_NOMEM, "%s", vd_status_sentence(VD_NOMEM));
 		return;
 	}
 	for (size_t i = 0; i < result->kv_count; i++)

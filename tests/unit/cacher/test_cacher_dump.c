@@ -129,6 +129,46 @@ static void the_dump_sorts_by_what_is_held(void **state)
 	free(dump);
 }
 
+/* Of more watchers than are shown, those that lag least are left out, whichever came first. */
+static void the_dump_shows_those_who_lag_most(void **state)
+{
+	enum { count = VDI_DUMP_WATCHERS_MAX + 5 };
+	static struct recorder recorders[count];
+
+	for (int newest_lags = 0; newest_lags < 2; newest_lags++) {
+		struct cacher_fixture f;
+		struct dumped	     *dump = malloc(sizeof *dump);
+		char		      app[16], text[64];
+
+		cacher_fixture_setup(&f, 9);
+		for (unsigned i = 0; i < count; i++) {
+			(void) snprintf(text, sizeof text, "app=a%u", i);
+			open_blocked(&f, &recorders[i], text);
+		}
+		cacher_fixture_settle(&f);
+		for (unsigned i = 0; i < count; i++) {
+			bool lags = newest_lags ? i >= 5 : i < count - 5;
+
+			(void) snprintf(app, sizeof app, "a%u", i);
+			for (int n = 0; n < (lags ? 4 : 3); n++)
+				put_pod(&f, "a", app, app, NULL);
+		}
+		cacher_fixture_settle(&f);
+		dump_of(&f, dump);
+		for (unsigned i = 0; i < count; i++) {
+			bool lags = newest_lags ? i >= 5 : i < count - 5;
+
+			(void) snprintf(text, sizeof text, "\"labelSelector\":\"app=a%u\"", i);
+			if ((strstr(dump->text, text) != NULL) != lags)
+				fail_msg("%s", text);
+		}
+		for (size_t i = 0; i < count; i++)
+			recorder_close(&f, &recorders[i]);
+		cacher_fixture_teardown(&f);
+		free(dump);
+	}
+}
+
 static void o20_undecodable_keys_are_listed_until_they_are_readable(void **state)
 {
 	struct cacher_fixture f;
@@ -243,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_dump_names_who_lags),
 		cmocka_unit_test(the_dump_sorts_by_what_is_held),
+		cmocka_unit_test(the_dump_shows_those_who_lag_most),
 		cmocka_unit_test(o20_undecodable_keys_are_listed_until_they_are_readable),
 		cmocka_unit_test(o20_undecodable_keys_leave_one_by_one),
 		cmocka_unit_test(r717_stages_and_r703_returned_objects_are_counted),

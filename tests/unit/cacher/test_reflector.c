@@ -247,6 +247,49 @@ static void t181_r317_very_short_watches(void **state)
 	world_close(&world);
 }
 
+/* To the nanosecond. */
+static void r317_a_watch_of_one_second_is_not_short(void **state)
+{
+	for (int early = 0; early < 2; early++) {
+		struct world world;
+		uint64_t     watches;
+		vd_mono	     end;
+
+		world_open(&world, 4, false);
+		end = vd_mono_add(world.f.cacher->reflector.opened, (vd_dur) { VD_SECONDS(1).ns - early });
+		vdi_sim_advance(world.f.env, vd_mono_since(end, vd_env_now(world.f.env)));
+		watches = feed_watches(world.feed);
+		feed_break(world.feed, VD_CLOSED);
+		vdi_sim_run_until_idle(world.f.env);
+		assert_int_equal(feed_watches(world.feed), watches + !early);
+		world_close(&world);
+	}
+}
+
+/* The second wait in a row is longer, unless two minutes have passed since the first began. */
+static void r318_the_back_off_is_reset_after_two_minutes(void **state)
+{
+	for (int later = 0; later < 2; later++) {
+		struct world world;
+		uint64_t     watches;
+		vd_mono	     end;
+
+		world_open(&world, 4, false);
+		vdi_sim_advance(world.f.env,
+				VD_SECONDS(200)); /* from the start on, no time has passed before */
+		feed_break(world.feed, VD_UNAVAILABLE);
+		vdi_sim_run_until_idle(world.f.env);
+		end = vd_mono_add(world.f.cacher->reflector.last_backoff,
+				  (vd_dur) { VDI_BACKOFF_RESET.ns + later });
+		vdi_sim_advance(world.f.env, vd_mono_since(end, vd_env_now(world.f.env)));
+		watches = feed_watches(world.feed);
+		feed_break(world.feed, VD_UNAVAILABLE);
+		vdi_sim_advance(world.f.env, (vd_dur) { 2 * VDI_BACKOFF_FIRST.ns - 1 });
+		assert_int_equal(feed_watches(world.feed), watches + later);
+		world_close(&world);
+	}
+}
+
 struct refusals {
 	struct vd_store *chaos;
 	uint64_t	 seen;
@@ -553,6 +596,8 @@ int main(void)
 		cmocka_unit_test(a_list_without_order),
 		cmocka_unit_test(r512_words_say_why_it_is_not_ready),
 		cmocka_unit_test(t181_r317_very_short_watches),
+		cmocka_unit_test(r317_a_watch_of_one_second_is_not_short),
+		cmocka_unit_test(r318_the_back_off_is_reset_after_two_minutes),
 		cmocka_unit_test(t184_back_off_numbers),
 		cmocka_unit_test(t117_r514_a_start_that_fails_hangs_nobody),
 		cmocka_unit_test(t191_r221_an_undecodable_object_starts_over_until_it_is_gone),

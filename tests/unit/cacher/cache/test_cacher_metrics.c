@@ -103,6 +103,33 @@ static void r701_r702_r703_r721_r722_lists_by_the_index_they_walk(void **state)
 	cacher_fixture_teardown(&f);
 }
 
+#define QUEUE(name, queue) "vedette_queue_" name "{queue=\"watchchan_" queue "\",resource=\"pods\"}"
+
+/* Looked at after each step of each actor: what waits between them is shown, and the most that ever did. */
+static void r717_queues_show_what_waits_in_them(void **state)
+{
+	struct vdi_watchchan_stats stats, most = { 0 };
+	struct cacher_fixture	   f;
+
+	cacher_fixture_setup(&f, 13);
+	for (unsigned i = 0; i < 20; i++) {
+		char name[8];
+
+		snprintf(name, sizeof name, "p%u", i);
+		put_pod(&f, "a", name, NULL, NULL);
+		do {
+			vdi_watchchan_stats_get(f.cacher->reflector.watchchan, &stats);
+			most.result_len = VDI_MAX(most.result_len, stats.result_len);
+			assert_shown(&f, QUEUE("depth", "raw"), (double) stats.raw_len);
+			assert_shown(&f, QUEUE("depth", "result"), (double) stats.result_len);
+			assert_shown(&f, QUEUE("depth_max", "raw"), (double) stats.raw_high);
+			assert_shown(&f, QUEUE("depth_max", "result"), (double) stats.result_high);
+		} while (i % 5 == 4 && vdi_sim_step(f.env));
+	}
+	assert_true(most.result_len > 0 && stats.raw_high > 0);
+	cacher_fixture_teardown(&f);
+}
+
 /* R-442, R-443: whatever field a resource declares, lists by it look at the objects that have the value once
  * they come again, and the absent value is one too. */
 static void r443_every_declared_field_has_a_list_index_when_lists_ask_for_it(void **state)
@@ -791,6 +818,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r701_r702_r703_r721_r722_lists_by_the_index_they_walk),
+		cmocka_unit_test(r717_queues_show_what_waits_in_them),
 		cmocka_unit_test(r443_every_declared_field_has_a_list_index_when_lists_ask_for_it),
 		cmocka_unit_test(t082_r162_r721_r732_lists_of_the_store),
 		cmocka_unit_test(r704_r705_r706_r708_r711_r728_r729_what_comes_in),

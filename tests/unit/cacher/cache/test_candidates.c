@@ -201,6 +201,37 @@ static uint64_t look(struct vdi_watch_cache *cache, const struct vd_codec *pods,
 	return count;
 }
 
+/* An index that leads to all objects saves nothing. */
+static void r443_an_index_of_everything_is_not_taken(void **state)
+{
+	static const char *const labels[] = { "app", NULL };
+	struct vdi_watch_cache	 cache;
+	struct vd_env		*env;
+	struct vd_codec		*pods = pod_codec_new();
+
+	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
+	assert_status(vdi_watch_cache_init(&cache, env, 1 << 20, VD_SECONDS(75), 0, labels), VD_OK);
+	for (unsigned i = 0; i <= 30; i++) {
+		struct vd_object *object, *old;
+		uint64_t	  found;
+		size_t		  index;
+		char		  name[8];
+
+		snprintf(name, sizeof name, "p%02u", i);
+		object = pod_new(pods, "ns", name, i < 30 ? "all" : "other", NULL, i + 1);
+		assert_status(vdi_object_store_change(&cache.store, vd_object_key(object), object, &old),
+			      VD_OK);
+		assert_null(old);
+		vd_object_unref(object);
+		assert_int_equal(look(&cache, pods, "app=all", "", &found, &index), i < 30 ? i + 1 : 30);
+		assert_int_equal(found, i < 30 ? i + 1 : 30);
+		assert_int_equal(index != 0, i == 30);
+	}
+	vdi_watch_cache_fini(&cache);
+	vd_codec_free(pods);
+	vd_env_free(env);
+}
+
 /* What is looked at shrinks with the second list; what is found never changes. */
 static void r443_labels_and_fields_are_indexed_when_lists_ask(void **state)
 {
@@ -340,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r525_the_key_of_a_scope),
 		cmocka_unit_test(r443_r444_no_candidate_is_missed_and_the_shortest_way_is_taken),
+		cmocka_unit_test(r443_an_index_of_everything_is_not_taken),
 		cmocka_unit_test(r443_labels_and_fields_are_indexed_when_lists_ask),
 		cmocka_unit_test(r443_few_objects_are_never_indexed),
 		cmocka_unit_test(nothing_is_indexed_that_nobody_asks_for),

@@ -5,6 +5,21 @@
 
 static struct vd_codec *codec;
 
+/* As a scan counts them. */
+static void check_bytes(const struct vdi_object_store *store)
+{
+	struct vdi_key_range	everything = VDI_KEY_RANGE_ALL;
+	struct vdi_btree_cursor cursor;
+	struct vd_object       *object;
+	int64_t			bytes = 0;
+
+	vdi_btree_cursor_init(&cursor, vdi_btree_view(&store->objects));
+	(void) vdi_btree_cursor_range(&cursor, &everything);
+	while ((object = vdi_btree_cursor_range_next(&cursor)))
+		bytes += vdi_object_store_size_of(object);
+	assert_int_equal(store->bytes, bytes);
+}
+
 static void put(struct vdi_object_store *store, const char *name, const char *app, vd_rev revision)
 {
 	struct vd_object *object = pod_new(codec, "ns", name, app, app, revision);
@@ -14,6 +29,7 @@ static void put(struct vdi_object_store *store, const char *name, const char *ap
 	assert_ptr_equal(old, there);
 	vd_object_unref(old);
 	vd_object_unref(object);
+	check_bytes(store);
 }
 
 static void drop(struct vdi_object_store *store, const char *name)
@@ -26,6 +42,7 @@ static void drop(struct vdi_object_store *store, const char *name)
 	assert_status(vdi_object_store_change(store, vd_bytes_of(key), NULL, &old), VD_OK);
 	assert_ptr_equal(old, there);
 	vd_object_unref(old);
+	check_bytes(store);
 }
 
 static const char *indexed(const struct vdi_object_store *store, size_t index, const char *value)

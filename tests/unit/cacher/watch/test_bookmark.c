@@ -142,6 +142,9 @@ static void r558_a_watch_of_two_seconds(void **state)
 			for (unsigned i = 0; i < COUNT; i++)
 				assert_int_equal(r[i].ended, i <= due);
 		}
+		assert_int_equal(r[0].count,
+				 0); /* of exactly two seconds: there is no time before the deadline's two */
+		assert_int_equal(r[COUNT - 1].count, 1);
 		for (unsigned i = 0; i < COUNT; i++)
 			recorder_close(&f, &r[i]);
 		cacher_fixture_teardown(&f);

@@ -224,6 +224,46 @@ static void t128_who_is_stuck_in_its_state_ends_too(void **state)
 	assert_int_equal(ended_after[1], 11);
 }
 
+/* A watch whose place the history has lost ends with that error, although it does not take the error at once
+ * and lags ever further. */
+static void an_error_that_waits_stays_the_reason(void **state)
+{
+	struct cacher_fixture	f;
+	struct recorder	       *stuck = calloc(1, sizeof *stuck);
+	struct vd_watch_options options;
+
+	cacher_fixture_init(&f, 6);
+	f.options.history_bytes = 6000;
+	cacher_fixture_open(&f, NULL);
+	options = of_app(&f, "app=one");
+	options.lag_events_max = 100;
+	stuck->room = 1;
+	assert_status(recorder_open(&f, stuck, &options, NULL), VD_OK);
+	for (unsigned i = 0; i < 60; i++) {
+		put_pod(&f, "ns", "x", "one", NULL);
+		cacher_fixture_settle(&f);
+	}
+	assert_int_equal(stuck->count, 1);
+	assert_int_equal(stuck->ended, 0);
+	vd_watcher_resume(stuck->watcher); /* it takes nothing, not even the error */
+	cacher_fixture_settle(&f);
+	assert_int_equal(stuck->count, 1);
+	for (unsigned i = 0; i < 150; i++)
+		put_pod(&f, "ns", "x", "one", NULL);
+	cacher_fixture_settle(&f);
+	assert_int_equal(stuck->ended, 0);
+	stuck->room = 100;
+	vd_watcher_resume(stuck->watcher);
+	cacher_fixture_settle(&f);
+	assert_int_equal(stuck->count, 2);
+	assert_int_equal(stuck->events[1].type, VD_WATCH_ERROR);
+	assert_status(stuck->events[1].code, VD_EXPIRED);
+	assert_int_equal(stuck->ended, 1);
+	assert_status(stuck->reason, VD_EXPIRED);
+	close_recorder(&f, stuck);
+	cacher_fixture_teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +272,7 @@ int main(void)
 		cmocka_unit_test(torture_one_member_and_a_crowd),
 		cmocka_unit_test(t128_a_stuck_watcher_ends_alone_and_in_a_crowd),
 		cmocka_unit_test(t128_who_is_stuck_in_its_state_ends_too),
+		cmocka_unit_test(an_error_that_waits_stays_the_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

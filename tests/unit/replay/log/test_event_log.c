@@ -114,6 +114,64 @@ static void compressed_logs_read_alike(void **state)
 	vdi_event_log_close(log);
 }
 
+/* Damage in the last frame, and nothing behind it: the reader comes to an end and asks for no frame that is
+ * not there. */
+static void damage_in_the_last_frame_is_a_torn_end(void **state)
+{
+	static const char first[] = "{\"vedetteLog\":1,\"checksums\":\"xxh64\"}\n",
+			  second[] = "{\"rev\":5,\"type\":\"DELETE\",\"key\":\"a\"}\n{\"rev\":5,\"type\":"
+				     "\"DELETE\",\"key\":\"b\"}\n";
+	char   packed[4096];
+	size_t begin = ZSTD_compress(packed, sizeof packed, first, sizeof first - 1, 3);
+	size_t size = ZSTD_compress(packed + begin, sizeof packed - begin, second, sizeof second - 1, 3);
+	struct vdi_event_log *log = NULL;
+	struct vdi_log_record record;
+	vd_status	      status;
+
+	for (size_t at = 4; at < size; at++) {
+		packed[begin + at] ^= 0x55;
+		write_file(packed, begin + size);
+		assert_status(vdi_event_log_open(path, &log, NULL), VD_OK);
+		while ((status = vdi_event_log_next(log, &record, NULL)) == VD_OK)
+			;
+		if (status == VD_BAD_REQUEST)
+			assert_true(vdi_event_log_was_cut_off(log));
+		vdi_event_log_close(log);
+		packed[begin + at] ^= 0x55;
+	}
+}
+
+/* Line ends of another system, blank lines among them, also where the lines have checksums. */
+static void carriage_returns_are_no_part_of_a_line(void **state)
+{
+	static const char *const plain = "{\"vedetteLog\":1}\r\n\r\n{\"rev\":5,\"type\":\"DELETE\",\"key\":"
+					 "\"a\"}\r\n\r\n\r\n{\"commit\":5}\r\n";
+	static const char	 header[] = "{\"vedetteLog\":1,\"checksums\":\"xxh64\"}",
+			  change[] = "{\"rev\":5,\"type\":\"DELETE\",\"key\":\"a\"}";
+	static const char commit[] = "{\"commit\":5,\"records\":1";
+	uint64_t	  sum = 0;
+	char		  sealed[400];
+
+	sum = vdi_event_log_sum_add(sum, vd_bytes_of(header));
+	sum = vdi_event_log_sum_add(sum, vd_bytes_of(change));
+	sum = vdi_event_log_sum_add(sum, vd_bytes_of(commit));
+	(void) snprintf(sealed, sizeof sealed, "%s\r\n%s\r\n%s" VDI_EVENT_LOG_SUM_NAME "%016llx\"}\r\n",
+			header, change, commit, (unsigned long long) sum);
+	for (int is_sealed = 0; is_sealed < 2; is_sealed++) {
+		struct vdi_event_log *log = open_text(is_sealed ? sealed : plain);
+		struct vdi_log_record record;
+		struct vd_error	      error = { 0 };
+
+		if (vdi_event_log_next(log, &record, &error) != VD_OK || record.kind != VDI_LOG_DELETE)
+			fail_msg("%s", error.message);
+		if (vdi_event_log_next(log, &record, &error) != VD_OK || record.kind != VDI_LOG_COMMIT)
+			fail_msg("%s", error.message);
+		assert_status(vdi_event_log_next(log, &record, &error), VD_CLOSED);
+		assert_false(vdi_event_log_is_torn(log));
+		vdi_event_log_close(log);
+	}
+}
+
 static void broken_lines_are_named(void **state)
 {
 	static const struct {
@@ -128,6 +186,14 @@ static void broken_lines_are_named(void **state)
 		  ":2: \"rev\" must be a whole number" },
 		{ "{\"rev\":9223372036854775808,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}",
 		  ":2: \"rev\" must be a whole number" },
+		{ "{\"rev\":10000000000000000000,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}",
+		  ":2: \"rev\" must be a whole number" },
+		{ "{\"rev\":18446744073709551617,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}",
+		  ":2: \"rev\" must be a whole number" },
+		{ "{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"lease\":-9223372036854775809}",
+		  ":2: \"lease\" must be a whole number" },
+		{ "{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"version\":99999999999999999999}",
+		  ":2: \"version\" must be a whole number" },
 		{ "{\"rev\":1,\"type\":\"POST\",\"key\":\"a\",\"value\":1}", ":2: \"type\" must be" },
 		{ "{\"rev\":1,\"type\":\"PUT\",\"key\":\"\",\"value\":1}", ":2: \"key\" must have" },
 		{ "{\"rev\":1,\"type\":\"PUT\",\"key\":5,\"value\":1}", ":2: \"key\" must be a string" },
@@ -310,6 +376,8 @@ int main(void)
 		cmocka_unit_test(compressed_logs_read_alike),
 		cmocka_unit_test(what_closes_records_counts_them),
 		cmocka_unit_test(keys_have_a_largest_size),
+		cmocka_unit_test(damage_in_the_last_frame_is_a_torn_end),
+		cmocka_unit_test(carriage_returns_are_no_part_of_a_line),
 		cmocka_unit_test(broken_lines_are_named),
 		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(long_lines_cross_the_buffer),

@@ -51,6 +51,38 @@ static void r105_items_and_events_are_the_same_record(void **state)
 	vdi_kube_reader_fini(&reader);
 }
 
+/* The largest key that a store takes, and one byte more. */
+static void keys_have_a_largest_size(void **state)
+{
+	static const char prefix[] = "/registry/pods/n/";
+	static char	  json[VD_KEY_SIZE_MAX + 200], name[VD_KEY_SIZE_MAX + 2];
+
+	assert_status(vdi_kube_reader_init(&reader), VD_OK);
+	for (size_t size = VD_KEY_SIZE_MAX - 1; size <= VD_KEY_SIZE_MAX + 1; size++) {
+		struct vdi_kube_object object;
+		struct vd_kv	      *kv;
+		struct vd_error	       error = { 0 };
+
+		memset(name, 'x', size - (sizeof prefix - 1));
+		name[size - (sizeof prefix - 1)] = 0;
+		(void) snprintf(json, sizeof json,
+				"{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\","
+				"\"namespace\":\"n\",\"resourceVersion\":\"5\"}}",
+				name);
+		assert_status(vdi_kube_object_read(&reader, K(json), NULL, NULL, &object, NULL), VD_OK);
+		assert_status(vdi_kube_object_kv(&object, "/registry/pods/", true, &kv, &error),
+			      size > VD_KEY_SIZE_MAX ? VD_BAD_REQUEST : VD_OK);
+		if (size > VD_KEY_SIZE_MAX) {
+			assert_non_null(strstr(error.message, "is too long"));
+			continue;
+		}
+		assert_int_equal(kv->key_size, size);
+		assert_int_equal(kv->data[size - 1], 'x');
+		vd_kv_unref(kv);
+	}
+	vdi_kube_reader_fini(&reader);
+}
+
 static void what_is_no_object_is_refused(void **state)
 {
 	static const char *const bad[] = {
@@ -376,6 +408,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(r105_items_and_events_are_the_same_record),
+		cmocka_unit_test(keys_have_a_largest_size),
 		cmocka_unit_test(what_is_no_object_is_refused),
 		cmocka_unit_test(what_holds_an_object_that_is_to_go),
 		cmocka_unit_test(events_pages_and_statuses),

@@ -271,14 +271,15 @@ static void a_torn_tail_is_dropped(void **state)
 		const char *text;
 		vd_rev	    revision;
 		bool	    was_torn;
+		uint64_t    line;
 	} cases[] = {
-		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(6, "b", "1") PUT(6, "c", "1"), 5, true },
-		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(6, "b", "1") "{\"commit\":6", 5, true },
-		{ HEAD PUT(5, "a", "1") COMMIT(5) "{\"rev\":6", 5, true },
+		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(6, "b", "1") PUT(6, "c", "1"), 5, true, 4 },
+		{ HEAD PUT(5, "a", "1") COMMIT(5) PUT(6, "b", "1") "{\"commit\":6", 5, true, 4 },
+		{ HEAD PUT(5, "a", "1") COMMIT(5) "{\"rev\":6", 5, true, 4 },
 		{ HEAD PUT(5, "a", "1") PUT(6, "b", "1"), 6, false },
-		{ HEAD PUT(5, "a", "1") PUT(6, "b", "1") "{\"rev\":7,\"type", 6, true },
-		{ HEAD PUT(5, "a", "1") PUT(6, "b", "1") "{\"rev\":6,\"type", 5, true },
-		{ HEAD PUT(5, "a", "1") PUT(6, "b", "1") "{\"re", 5, true },
+		{ HEAD PUT(5, "a", "1") PUT(6, "b", "1") "{\"rev\":7,\"type", 6, true, 4 },
+		{ HEAD PUT(5, "a", "1") PUT(6, "b", "1") "{\"rev\":6,\"type", 5, true, 3 },
+		{ HEAD PUT(5, "a", "1") PUT(6, "b", "1") "{\"re", 5, true, 3 },
 		{ HEAD, 1, false },
 		{ HEAD PUT(5, "a", "1"), 5, false },
 	};
@@ -290,6 +291,8 @@ static void a_torn_tail_is_dropped(void **state)
 		world_init(&world, true);
 		assert_loads(&world, cases[i].text);
 		assert_int_equal(world.report.tail.is_torn, cases[i].was_torn);
+		if (cases[i].was_torn)
+			assert_int_equal(world.report.tail.line, cases[i].line);
 		BOTH(&world, assert_stands(&world, cases[i].revision, -1,
 					   cases[i].revision == 1 ? 0 : cases[i].revision - 4));
 		world_fini(&world);
@@ -505,7 +508,7 @@ static void the_loading_is_reported(void **state)
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fprintf(file, HEAD);
-	for (int revision = 2; revision < 102; revision++) {
+	for (int revision = 2; revision < 152; revision++) {
 		for (int key = 0; key < 1000; key++)
 			fprintf(file, "{\"rev\":%d,\"type\":\"PUT\",\"key\":\"k%d\",\"value\":1}\n", revision,
 				key);
@@ -517,11 +520,11 @@ static void the_loading_is_reported(void **state)
 		      VD_OK);
 	assert_int_equal(progress_calls, 1);
 	assert_int_equal(progress_records, 100000);
-	assert_int_equal(world.report.records, 100000);
-	assert_int_equal(world.report.revision, 101);
+	assert_int_equal(world.report.records, 150000);
+	assert_int_equal(world.report.revision, 151);
 	assert_int_equal(written_calls, 1);
 	assert_int_equal(written, 100000);
-	assert_int_equal(to_write, 100000);
+	assert_int_equal(to_write, 150000);
 	world_fini(&world);
 	world_init(&world, true);
 	/* Progress is optional. */

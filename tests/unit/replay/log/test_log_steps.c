@@ -167,7 +167,7 @@ static void every_allocation_may_fail(void **state)
 {
 	(void) state;
 	write_log(HEAD "{\"snapshot\":9}\n" PUT(7, "a") "{\"snapshotEnd\":9}\n" PUT(
-		10, "a") "{\"error\":\"x\"}\n" PUT(11, "b") PUT(12, "c"));
+		10, "a") "{\"error\":\"x\"}\n" PUT(11, "b") PUT(12, "c") PUT(12, "b"));
 	for (uint64_t nth = 1;; nth++) {
 		int64_t		      live = vdi_alloc_live();
 		struct vdi_log_steps *steps = NULL;
@@ -390,7 +390,8 @@ static void every_allocation_may_fail_where_objects_are_made_ahead(void **state)
 static void a_time_that_was_cut_off_is_none(void **state)
 {
 	static const char *const texts[] = { "2024-02-29T12:34:56Z", "2024-02-29T12:34:56.123456789+02:30",
-					     "2024-02-29T12:34:56-00:30" };
+					     "2024-02-29T12:34:56-00:30", "2024-02-29T12:34:56.5Z",
+					     "2024-02-29T12:34:56.25z" };
 
 	(void) state;
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++)

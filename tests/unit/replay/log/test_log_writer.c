@@ -425,6 +425,75 @@ static void a_torn_snapshot_is_begun_again(void **state)
 	unlink(path);
 }
 
+/* The records of a snapshot stay together: none of its lines can say what is on disk, and a log that ends in
+ * one is not closed. */
+static void r105_a_snapshot_is_not_divided(void **state)
+{
+	struct vdi_log_writer *writer;
+	const char	      *text;
+	vd_rev		       last;
+
+	new_path("");
+	writer = open_writer(false, NULL);
+	change(writer, 5, "a", "1");
+	assert_status(vdi_log_writer_commit(writer, 5, NULL), VD_OK);
+	assert_status(vdi_log_writer_snapshot_begin(writer, 9, NULL), VD_OK);
+	for (int part = 0; part < 2; part++) {
+		assert_status(vdi_log_writer_flush(writer, NULL), VD_OK);
+		change(writer, 7, part ? "c" : "b", "1");
+	}
+	assert_status(vdi_log_writer_flush(writer, NULL), VD_OK);
+	text = strstr(file_text(), "{\"snapshot\":9");
+	assert_non_null(text);
+	assert_non_null(strstr(text, "\"key\":\"b\""));
+	assert_null(strstr(text, "synced"));
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	assert_null(strstr(file_text(), "\"end\":true"));
+	writer = open_writer(true, &last);
+	assert_int_equal(last, 5);
+	assert_status(vdi_log_writer_snapshot_begin(writer, 9, NULL), VD_OK);
+	change(writer, 7, "b", "1");
+	assert_status(vdi_log_writer_snapshot_end(writer, 9, NULL), VD_OK);
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	assert_non_null(strstr(file_text(), "\"end\":true"));
+	unlink(path);
+}
+
+/* As a torn header of a log that is not compressed: without one whole frame there is nothing to keep. */
+static void a_torn_first_frame_is_begun_again(void **state)
+{
+	struct vdi_log_writer *writer;
+	char		       bytes[4096];
+	size_t		       size;
+	vd_rev		       last;
+	FILE		      *file;
+
+	new_path(".ndjson.zst");
+	unlink(path);
+	writer = open_writer(false, NULL);
+	change(writer, 5, "a", "1");
+	assert_status(vdi_log_writer_commit(writer, 5, NULL), VD_OK);
+	assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	file = fopen(path, "r");
+	size = ZSTD_findFrameCompressedSize(bytes, fread(bytes, 1, sizeof bytes, file));
+	fclose(file);
+	assert_false(ZSTD_isError(size));
+	for (size_t kept = 1; kept < size; kept++) {
+		file = fopen(path, "w");
+		assert_int_equal(fwrite(bytes, 1, kept, file), kept);
+		fclose(file);
+		writer = open_writer(true, &last);
+		assert_int_equal(last, 0);
+		change(writer, 6, "b", "1");
+		assert_status(vdi_log_writer_commit(writer, 6, NULL), VD_OK);
+		assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+		writer = open_writer(true, &last);
+		assert_int_equal(last, 6);
+		assert_status(vdi_log_writer_close(writer, NULL), VD_OK);
+	}
+	unlink(path);
+}
+
 /* What a power cut left of the first line, zeros behind it or not, is begun anew; anything else is
  * somebody's. */
 static void a_torn_header_is_begun_again(void **state)
@@ -679,6 +748,8 @@ int main(void)
 		cmocka_unit_test(zeros_behind_what_was_synced_are_a_torn_tail),
 		cmocka_unit_test(a_torn_snapshot_is_begun_again),
 		cmocka_unit_test(a_torn_header_is_begun_again),
+		cmocka_unit_test(a_torn_first_frame_is_begun_again),
+		cmocka_unit_test(r105_a_snapshot_is_not_divided),
 		cmocka_unit_test(a_log_says_whether_it_was_closed),
 		cmocka_unit_test(what_is_there_is_not_overwritten),
 		cmocka_unit_test(every_allocation_may_fail),

@@ -41,6 +41,23 @@ static void r157_more_but_no_keys_is_an_error(void **state)
 	vdi_store_page_drop(&page);
 }
 
+static void a_page_without_memory_says_so(void **state)
+{
+	struct vd_kv	      *kv;
+	struct vd_range_result result = { .revision = 7, .kvs = &kv, .kv_count = 1, .count = 1 };
+	struct vdi_store_page  page = { 0 };
+
+	assert_status(vd_kv_new(vd_bytes_of("/a"), vd_bytes_of("1"), &kv), VD_OK);
+	vdi_alloc_fail_nth(1, 1);
+	vdi_store_page_keep(&page, VD_OK, &result, NULL);
+	vdi_alloc_fail_nth(0, 0);
+	assert_status(page.status, VD_NOMEM);
+	assert_status(page.error.code, VD_NOMEM);
+	assert_int_equal(page.count, 0);
+	vdi_store_page_drop(&page);
+	vd_kv_unref(kv);
+}
+
 /* A page that failed keeps what went wrong and no record; its error is that of the store, or its status
  * alone. */
 static void a_page_that_failed_says_why(void **state)
@@ -147,6 +164,7 @@ int main(void)
 		cmocka_unit_test(a_page_is_kept_with_references),
 		cmocka_unit_test(r157_more_but_no_keys_is_an_error),
 		cmocka_unit_test(a_page_that_failed_says_why),
+		cmocka_unit_test(a_page_without_memory_says_so),
 		cmocka_unit_test(what_passes_is_worth_another_try),
 		cmocka_unit_test(waiting_doubles_up_to_its_bound),
 		cmocka_unit_test(a_page_begins_behind_the_one_before),
