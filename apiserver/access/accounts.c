@@ -1,4 +1,4 @@
-/* How: a chained hash table; an account lives while a request or a watch of its client does. */
+/* A chained hash table. An account lives while a request or a watch of its client does. */
 #include "accounts.h"
 
 #include "hash.h"
@@ -99,7 +99,7 @@ void vdi_accounts_each(struct vdi_accounts *accounts,
 	vdi_lock_release(&accounts->lock);
 }
 
-/* ---- Of all clients ---- */
+/* ---- Budgets of all clients ---- */
 
 bool vdi_budget_take(struct vdi_accounts *accounts, struct vdi_account *account, enum vdi_request_kind kind)
 {

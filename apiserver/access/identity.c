@@ -1,4 +1,4 @@
-/* One allocation: the struct, the array of groups, the texts. */
+/* One allocation holds the struct, the array of groups and the strings. */
 #include "identity.h"
 
 static const char *put(char **at, struct vd_bytes text)

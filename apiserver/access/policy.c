@@ -1,5 +1,5 @@
-/* Rules are kept as jansson's arrays of strings: there are few, and each is read as it is written in the
- * file. */
+/* A rule keeps its members as jansson arrays of strings: rules are few, and each is matched in the form in
+ * which the file has it. */
 #include "policy.h"
 
 #include <jansson.h>
@@ -12,7 +12,7 @@ static const char *const member_names[MEMBERS] = { "users",	 "groups",	   "verbs
 						   "namespaces", "nonResourceURLs" };
 
 struct rule {
-	json_t *members[MEMBERS]; /* borrowed of the document; NULL: left out */
+	json_t *members[MEMBERS]; /* borrowed from the document; NULL: absent */
 };
 
 struct vdi_policy {
@@ -31,7 +31,7 @@ struct vdi_policy *vdi_policy_free(struct vdi_policy *policy)
 	return NULL;
 }
 
-/* ---- Reading ---- */
+/* ---- Parsing ---- */
 
 static vd_status read_member(struct rule *rule, size_t index, const char *key, json_t *value,
 			     struct vd_error *reterr)
@@ -79,7 +79,7 @@ static vd_status read_rules(struct vdi_policy *policy, struct vd_error *reterr)
 	const char *key;
 	json_t	   *value;
 
-	if (!json_is_array(rules)) /* also if the document is no object */
+	if (!json_is_array(rules)) /* also if the document is not an object */
 		return vd_error_set(reterr, VD_INVALID, "must be an object with an array \"rules\"");
 	json_object_foreach (policy->document, key, value)
 		if (strcmp(key, "rules") != 0)
@@ -115,7 +115,7 @@ vd_status vdi_policy_parse(struct vd_bytes json, struct vdi_policy **ret_policy,
 	return VD_OK;
 }
 
-/* ---- Asking ---- */
+/* ---- Matching ---- */
 
 static struct vd_bytes text_of(const json_t *item)
 {
@@ -143,8 +143,8 @@ static bool is_for(const struct rule *rule, const struct vdi_identity *identity)
 	return false;
 }
 
-/* "pods", "pods/status", every resource's "*" + "/status", "*". Upstream: component-helpers auth/rbac
- * ResourceMatches. */
+/* Matches "pods", "pods/status", "*" + "/status" (that subresource of every resource), and "*", as upstream's
+ * ResourceMatches (component-helpers auth/rbac). */
 static bool covers_resource(const json_t *array, const struct vdi_access *access)
 {
 	const json_t *item;
@@ -185,8 +185,8 @@ static bool covers_path(const json_t *array, struct vd_bytes path)
 	return false;
 }
 
-/* A dimension that was left out holds everything. Without a namespace or a name only a rule for all of them
- * does. */
+/* An absent member covers every value. A request without a namespace or a name is covered only by a rule
+ * without that member, or with "*". */
 static bool holds_or_open(const json_t *array, struct vd_bytes wanted)
 {
 	return array == NULL || holds(array, wanted);
@@ -204,7 +204,7 @@ static bool allows(const struct rule *rule, const struct vdi_access *access)
 	       holds_or_open(rule->members[RESOURCE_NAMES], access->name);
 }
 
-/* What upstream's role system:public-info-viewer has. */
+/* The paths of upstream's role system:public-info-viewer. */
 static const char *const public_paths[] = { "/healthz", "/livez", "/readyz", "/version" };
 
 static bool is_public(const struct vdi_access *access)
@@ -217,7 +217,7 @@ static bool is_public(const struct vdi_access *access)
 	return false;
 }
 
-/* Nothing needs to name it. */
+/* Returns true if every request is allowed without a rule. */
 static bool may_everything(const struct vdi_policy *policy, const struct vdi_identity *identity)
 {
 	return vdi_identity_is_in(identity, VDI_GROUP_MASTERS) ||
@@ -235,7 +235,7 @@ bool vdi_policy_allows(const struct vdi_policy *policy, const struct vdi_identit
 	return false;
 }
 
-/* ---- Telling ---- */
+/* ---- Writing ---- */
 
 static void write_array(struct vdi_out *out, const char *key, const json_t *array)
 {

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "security.h"
 
 #include <errno.h>
@@ -25,7 +24,7 @@ struct vdi_security *vdi_security_unref(struct vdi_security *security)
 	return NULL;
 }
 
-/* Puts the file's name before what is wrong with its content. */
+/* Prefixes the error of a file's content with the file's name. */
 static vd_status name_file(const char *path, vd_status status, struct vd_error *reterr)
 {
 	struct vd_error inner;
@@ -68,13 +67,15 @@ static vd_status load_file(struct vdi_security *security, const char *path,
 static vd_status check(const struct vdi_security_files *files, struct vd_error *reterr)
 {
 	if ((files->cert == NULL) != (files->key == NULL))
-		return vd_error_set(reterr, VD_INVALID, "a certificate and its key go together");
-	if (files->client_ca && files->cert == NULL)
 		return vd_error_set(reterr, VD_INVALID,
-				    "client certificates need TLS: a certificate and a key of the server");
+				    "the server's certificate and key must be given together");
+	if (files->client_ca && files->cert == NULL)
+		return vd_error_set(
+			reterr, VD_INVALID,
+			"verifying client certificates needs TLS: give the server a certificate and a key");
 	if (files->policy && files->client_ca == NULL && files->tokens == NULL)
 		return vd_error_set(reterr, VD_INVALID,
-				    "a policy needs to know who its clients are: authorities of client "
+				    "a policy needs authenticated clients: give a CA bundle for client "
 				    "certificates, or tokens");
 	return VD_OK;
 }

@@ -1,7 +1,7 @@
-/* What a server knows about its clients: its certificates, their authorities and tokens, the policy.
+/* What a server authenticates and authorizes with: its certificate, the CA bundle for client certificates,
+ * the tokens and the policy.
  *
- * A snapshot of the files, shared by reference and never changed; reading them again makes another one. Any
- * thread.
+ * An immutable, reference-counted snapshot of the files; a reload makes a new one. Any thread.
  */
 #ifndef VDI_SECURITY_H
 #define VDI_SECURITY_H
@@ -12,7 +12,7 @@
 #include "tokens.h"
 
 struct vdi_security_files {
-	const char *cert, *key; /* both or none */
+	const char *cert, *key; /* both or neither */
 	const char *client_ca;	/* or NULL */
 	const char *tokens;	/* or NULL */
 	const char *policy;	/* or NULL */
@@ -20,15 +20,16 @@ struct vdi_security_files {
 
 struct vdi_security {
 	_Atomic uint32_t     users;
-	struct vdi_tls	    *tls;	    /* NULL: plain */
-	struct vdi_tokens   *tokens;	    /* NULL: none */
-	struct vdi_policy   *policy;	    /* NULL: who was authenticated may do everything */
-	struct vdi_identity *anonymous;	    /* who shows nothing */
-	bool		     authenticates; /* by tokens or certificates; else everybody may do everything */
+	struct vdi_tls	    *tls;	/* NULL: plain HTTP */
+	struct vdi_tokens   *tokens;	/* NULL: no tokens */
+	struct vdi_policy   *policy;	/* NULL: every authenticated identity may do everything */
+	struct vdi_identity *anonymous; /* identity of requests without credentials */
+	/* tokens or client certificates are configured; if not, everything is allowed */
+	bool authenticates;
 };
 
-/* Reads everything. VD_INVALID: files that do not go together, or one that is not what it should be; the
- * message names it. VD_NOMEM. Blocks for the disk. */
+/* Reads all files. VD_INVALID: the set of files is inconsistent, or the content of one is invalid; the
+ * message names it. VD_NOMEM. Blocks on the disk. */
 VDI_MUST_USE vd_status vdi_security_load(const struct vdi_security_files *files,
 					 struct vdi_security **ret_security, struct vd_error *reterr);
 /* NULL is fine in both; unref returns NULL. */

@@ -1,8 +1,8 @@
 /* TLS by OpenSSL on non-blocking sockets.
  *
- * OpenSSL wants a record that a full socket refused to be offered again, whole. Callers here may come back
- * with fewer bytes, so such a record is kept and counts as taken; nothing else goes out before it. Sessions
- * are not resumed: clients keep their connections, and a revoked authority should not live on in a ticket.
+ * If the socket is full, OpenSSL requires the same record to be offered again, whole. Callers may return with
+ * fewer bytes, so the link keeps a copy of the record and reports it as sent; nothing else is sent before it.
+ * Sessions are not resumed: clients keep their connections, and a ticket must not outlive a revoked CA.
  */
 #include "tls.h"
 
@@ -23,7 +23,7 @@ struct vdi_tls {
 
 struct vdi_tls_link {
 	SSL   *ssl;
-	char  *held; /* a record that the socket did not take */
+	char  *held; /* record that the socket did not take */
 	size_t held_size;
 	bool   is_up;
 	bool   is_broken;
@@ -31,7 +31,7 @@ struct vdi_tls_link {
 
 /* ---- Contexts ---- */
 
-/* The newest of OpenSSL's reasons, or the system's, which is the oldest; forgets the others. */
+/* Returns OpenSSL's latest error, or, if that is a system error, the earliest; clears the error queue. */
 static const char *reason(void)
 {
 	unsigned long code = ERR_SYSTEM_ERROR(ERR_peek_error()) ? ERR_peek_error() : ERR_peek_last_error();
@@ -39,10 +39,11 @@ static const char *reason(void)
 		  ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
 
 	ERR_clear_error();
-	return text ? text : "not usable";
+	return text ? text : "the file is not usable";
 }
 
-/* Upstream decides after the handshake, so that a token may still say who it is. */
+/* As upstream, certificates are checked after the handshake, so that a token can still authenticate the
+ * client. */
 static int accept_any(int is_fine, X509_STORE_CTX *store)
 {
 	(void) is_fine;
@@ -198,14 +199,14 @@ ssize_t vdi_tls_link_receive(struct vdi_tls_link *link, void *buffer, size_t siz
 		errno = EAGAIN;
 		return -1;
 	}
-	/* Among others a peer that asks for new keys and reads nothing: an answer to it is due first, and
-	 * nobody waits for that. */
+	/* One case is a peer that requests a key update and does not read: OpenSSL must answer first, and
+	 * this thread does not wait for that. */
 	link->is_broken = true;
 	errno = EIO;
 	return -1;
 }
 
-/* One record. VD_OK, VD_AGAIN, VD_IO. */
+/* Writes one record. VD_OK, VD_AGAIN, VD_IO. */
 static vd_status write_record(struct vdi_tls_link *link, const char *data, size_t size)
 {
 	size_t written;
@@ -233,7 +234,8 @@ static vd_status flush_held(struct vdi_tls_link *link)
 	return VD_OK;
 }
 
-/* Up to a record from parts: a pointer into them, or gathered in buffer. Steps on. */
+/* Returns up to one record of parts: a pointer into them, or the bytes gathered in buffer. Advances the
+ * position. */
 static const char *gather(const struct iovec **parts, size_t *count, size_t *offset, char buffer[RECORD],
 			  size_t *ret_size)
 {
@@ -301,13 +303,13 @@ void vdi_tls_link_end(struct vdi_tls_link *link)
 {
 	if (!link->is_up || link->is_broken || link->held)
 		return;
-	link->is_broken = true; /* nothing more is sent */
+	link->is_broken = true; /* send nothing more */
 	ERR_clear_error();
 	(void) SSL_shutdown(link->ssl);
 	ERR_clear_error();
 }
 
-/* ---- Certificates of clients ---- */
+/* ---- Client certificates ---- */
 
 static struct vd_bytes text_of(const X509_NAME_ENTRY *entry)
 {

@@ -1,4 +1,4 @@
-/* CSV with quoted fields, one row a line. */
+/* CSV with quoted fields, one row per line. */
 #include "tokens.h"
 
 #include <openssl/crypto.h>
@@ -43,8 +43,8 @@ static struct vd_bytes trimmed(struct vd_bytes text)
 	return text;
 }
 
-/* The next field of line: up to a comma, or in quotes. False: a quote that is not closed, or something behind
- * it. */
+/* Takes the next field of line: up to a comma, or quoted. Returns false if a quote is not closed or text
+ * follows it. */
 static bool take_field(struct vd_bytes *line, struct vd_bytes *ret_field, bool *ret_more)
 {
 	struct vd_bytes rest = trimmed(*line);
@@ -112,8 +112,8 @@ static vd_status add(struct vdi_tokens *tokens, const struct vd_bytes *fields, s
 	(void) SHA256(fields[0].data, fields[0].size, token.digest);
 	for (size_t i = 0; i < tokens->count; i++)
 		if (memcmp(tokens->items[i].digest, token.digest, sizeof token.digest) == 0)
-			return vd_error_set(reterr, VD_INVALID, "line %zu: the token was there before",
-					    number);
+			return vd_error_set(reterr, VD_INVALID,
+					    "line %zu: an earlier line has the same token", number);
 	if (!vdi_grow((void **) &tokens->items, &tokens->capacity, tokens->count + 1,
 		      sizeof *tokens->items) ||
 	    vdi_identity_new(fields[1], fields[2], groups, count, VDI_GROUP_AUTHENTICATED, &token.identity) !=
@@ -134,16 +134,16 @@ static vd_status parse_line(struct vdi_tokens *tokens, struct vd_bytes line, siz
 	if (line.size == 0 || *(const char *) line.data == '#')
 		return VD_OK;
 	if (memchr(line.data, 0, line.size))
-		return vd_error_set(reterr, VD_INVALID, "line %zu: has a NUL", number);
+		return vd_error_set(reterr, VD_INVALID, "line %zu: contains a NUL byte", number);
 	while (more && count < FIELDS)
 		if (!take_field(&line, &fields[count++], &more))
-			return vd_error_set(reterr, VD_INVALID,
-					    "line %zu: a quote that is not closed, or text behind it",
-					    number);
+			return vd_error_set(
+				reterr, VD_INVALID,
+				"line %zu: a quote is not closed, or text follows a closing quote", number);
 	if (more)
 		return vd_error_set(reterr, VD_INVALID,
-				    "line %zu: more than %d fields; several groups go into quotes", number,
-				    FIELDS);
+				    "line %zu: more than %d fields; put several groups into one quoted field",
+				    number, FIELDS);
 	if (count < 3)
 		return vd_error_set(reterr, VD_INVALID, "line %zu: needs token, user and uid", number);
 	return add(tokens, fields, number, reterr);

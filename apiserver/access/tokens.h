@@ -1,8 +1,8 @@
-/* Bearer tokens out of a file, as kube-apiserver's --token-auth-file has them: lines of
+/* Bearer tokens of a file in the format of kube-apiserver's --token-auth-file: lines of
  * `token,user,uid[,"group1,group2"]`.
  *
- * Kept and compared as digests, all of them for every request, so that the time taken says nothing about a
- * token. Never changed once made: any thread.
+ * Stored as digests. Every lookup compares with all of them, so that its duration reveals nothing about a
+ * token. Immutable once parsed: any thread.
  */
 #ifndef VDI_TOKENS_H
 #define VDI_TOKENS_H
@@ -15,13 +15,13 @@
 
 struct vdi_tokens;
 
-/* Empty lines and those that begin with '#' are skipped. VD_INVALID: what and in which line, never the token
- * itself. VD_NOMEM. */
+/* Skips empty lines and lines that begin with '#'. VD_INVALID: the message names the fault and the line,
+ * never the token. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_tokens_parse(struct vd_bytes text, struct vdi_tokens **ret_tokens,
 					struct vd_error *reterr);
 /* NULL is fine; returns NULL. */
 struct vdi_tokens *vdi_tokens_free(struct vdi_tokens *tokens);
-/* Lent; NULL: nobody has this token. */
+/* Borrowed; NULL: unknown token. */
 struct vdi_identity *vdi_tokens_find(const struct vdi_tokens *tokens, struct vd_bytes token);
 
 #endif

@@ -1,18 +1,17 @@
-/* DeleteOptions. Only what has a meaning here is looked at. Deleting with a precondition that was not
- * understood would be worse than refusing, so malformed bytes are refused.
- */
+/* Parses DeleteOptions. Members that this server does not use are ignored. Malformed members are rejected,
+ * because deleting without a precondition that was not understood would be worse than an error. */
 #include "delete_options.h"
 
 #include "k8s_proto.h"
 #include "tree.h"
 
-/* null and absent are alike. */
+/* null counts as absent. */
 static bool is_given(const struct vdi_node *node)
 {
 	return node && node->kind != VDI_NODE_NULL;
 }
 
-/* Of options that came as protobuf. */
+/* of options decoded from protobuf */
 #define JSON_MAX ((size_t) 8 << 20)
 
 static vd_status bad(struct vdi_http_status *status, const char *what)
@@ -116,8 +115,8 @@ static bool is_text(const struct vdi_node *node)
 	return !is_given(node) || node->kind == VDI_NODE_STRING;
 }
 
-/* What a typed decoder would refuse: a condition or a dry run in a form that is not understood must not
- * become a deletion. */
+/* Rejects what a typed decoder would reject: a precondition or a dry run in a wrong form must not become a
+ * deletion. */
 static vd_status check_types(struct vdi_tree *tree, const struct vdi_node *root,
 			     struct vdi_http_status *status)
 {
@@ -144,8 +143,8 @@ static vd_status check_types(struct vdi_tree *tree, const struct vdi_node *root,
 	return VD_OK;
 }
 
-/* A condition that is given and empty is one that no object meets; the cacher takes empty for none, so it
- * gets a text that nothing has. */
+/* A precondition that is present and empty matches no object. The cacher takes an empty one as absent, so it
+ * gets a text that no object has. */
 static struct vd_bytes condition_of(const struct vdi_node *node)
 {
 	return vdi_tree_is(node, VDI_NODE_STRING) && node->text.size == 0 ? vd_bytes_of(" ") :
@@ -185,7 +184,7 @@ static vd_status parse_tree(struct vdi_tree *tree, struct vd_bytes body, struct 
 		    dry_run && dry_run->count > 0);
 }
 
-/* As JSON, with the same rules. */
+/* Transcodes the body to JSON, then applies the same rules. */
 static vd_status parse_protobuf(struct vdi_tree *tree, struct vd_bytes body,
 				struct vdi_delete_options *options, struct vdi_http_status *status)
 {

@@ -1,5 +1,5 @@
-/* Texts of all faults lie in one growing buffer, fields and messages one after the other; the list itself is
- * offsets. */
+/* One growing buffer holds the texts of all errors, field and message in turn; the list holds offsets into
+ * it. */
 #include "faults.h"
 
 #include <stdlib.h>
@@ -66,7 +66,7 @@ void vdi_faults_write_quoted(struct vdi_out *out, struct vd_bytes text)
 	vdi_out_raw(out, "\"");
 }
 
-/* Cuts what was written behind from, at the start of a character. */
+/* Truncates the text written after from, at a character boundary. */
 static void shorten(struct vdi_out *out, size_t from)
 {
 	size_t to = from + VDI_FAULT_VALUE_SIZE;
@@ -79,7 +79,7 @@ static void shorten(struct vdi_out *out, size_t from)
 	vdi_out_raw(out, "...");
 }
 
-/* False: it is counted only. */
+/* Returns false if the error is only counted. */
 static bool begin(struct vdi_faults *faults, enum vdi_fault_kind kind, struct vd_bytes field)
 {
 	struct vdi_fault *fault;
@@ -206,7 +206,7 @@ struct vd_bytes vdi_faults_text(const struct vdi_faults *faults, size_t i)
 	return message_of(faults, &faults->items[i]);
 }
 
-/* By "<field>: <message>". */
+/* Orders by "<field>: <message>". */
 static int compare(const void *a, const void *b, void *arg)
 {
 	const struct vdi_faults *faults = arg;
@@ -237,7 +237,7 @@ static bool seen_before(const struct vdi_faults *faults, size_t index)
 	return false;
 }
 
-/* Appends; utilerrors.Aggregate names equal texts once, and puts brackets around several. */
+/* Appends the message. As utilerrors.Aggregate, writes equal texts once and puts several in brackets. */
 static void write_message(struct vdi_faults *faults, struct vdi_out *out)
 {
 	size_t from = out->size, written = 0;

@@ -1,5 +1,5 @@
-/* Query parameters. Validation mirrors k8s.io/apimachinery pkg/apis/meta/internalversion/validation, texts
- * included. */
+/* Parses and validates query parameters. Validation and its texts mirror k8s.io/apimachinery
+ * pkg/apis/meta/internalversion/validation. */
 #include "http_params.h"
 #include "http_parser.h"
 
@@ -87,7 +87,7 @@ static void take_pair(struct vdi_params *params, struct vd_bytes name, struct vd
 		return;
 	}
 	if (is(name, "dryRun")) {
-		if (!params->dry_run_other) /* what is refused is named */
+		if (!params->dry_run_other) /* keep the invalid value for the message */
 			params->dry_run = value;
 		params->has_dry_run = true;
 		params->dry_run_other |= !is(value, "All");
@@ -270,7 +270,7 @@ bool vdi_params_validate_delete(const struct vdi_params *params, struct vdi_http
 	return false;
 }
 
-/* Number and unit, several times; the number may have a fraction. */
+/* Parses one or more pairs of number and unit; the number may have a fraction. */
 static bool parse_duration(struct vd_bytes text, double *ret_seconds)
 {
 	static const struct {
@@ -454,5 +454,5 @@ vd_dur vdi_params_watch_time(int64_t timeout_s, const struct vd_env *env)
 {
 	if (timeout_s <= 0)
 		timeout_s = 1800 + (int64_t) vd_env_random_below(env, 1800);
-	return VD_SECONDS(VDI_MIN(timeout_s, (int64_t) 1000000000)); /* far enough, and no overflow */
+	return VD_SECONDS(VDI_MIN(timeout_s, (int64_t) 1000000000)); /* large enough, and no overflow */
 }

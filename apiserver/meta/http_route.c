@@ -1,6 +1,6 @@
-/* Paths. The rule for `namespaces` mirrors kubernetes/apiserver pkg/endpoints/request/requestinfo.go:
- * namespaces/{x}/status and .../finalize are subresources of the namespace, any other third segment is a
- * resource inside it. */
+/* Parses paths. The rule for `namespaces` mirrors kubernetes/apiserver pkg/endpoints/request/requestinfo.go:
+ * namespaces/{x}/status and .../finalize are subresources of the namespace; any other third segment is a
+ * resource in that namespace. */
 #include "http_route.h"
 #include "http_parser.h"
 
@@ -27,8 +27,8 @@ static bool decode_segment(struct vd_bytes raw, struct vdi_route *route, size_t 
 	return true;
 }
 
-/* Splits at '/', one trailing slash allowed. Segments lie in route->text one after the other, each preceded
- * by its '/'. -1: malformed. */
+/* Splits at '/'; one trailing slash is allowed. route->text holds the segments in turn, each preceded by its
+ * '/'. -1: malformed. */
 static int split(struct vd_bytes path, struct vdi_route *route, struct vd_bytes segments[SEGMENTS_MAX])
 {
 	const char *at = path.data;
@@ -59,7 +59,7 @@ static int split(struct vd_bytes path, struct vdi_route *route, struct vd_bytes 
 	return count;
 }
 
-/* What follows the version. */
+/* Parses the segments after the version. */
 static void route_resource(struct vdi_route *route, const struct vd_bytes *segments, int count)
 {
 	route->kind = VDI_ROUTE_RESOURCE;

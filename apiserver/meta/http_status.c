@@ -1,5 +1,6 @@
-/* Status objects. Upstream: k8s.io/apimachinery pkg/api/errors and kubernetes/apiserver
- * pkg/storage/errors/storage.go; the key order is R-679's. */
+/* Writes Status objects. Upstream: k8s.io/apimachinery pkg/api/errors and kubernetes/apiserver
+ * pkg/storage/errors/storage.go. Keys have upstream's order: kind, apiVersion, metadata, status, message,
+ * reason, details, code. */
 #include "http_status.h"
 
 #include <stdarg.h>
@@ -126,7 +127,7 @@ void vdi_http_status_media_type(struct vdi_http_status *status, const char *acce
 		accepted);
 }
 
-/* Upstream's ServerTimeout names the verb where others name the object. */
+/* Upstream's ServerTimeout names the verb where other errors name the object. */
 static void set_server_timeout(struct vdi_http_status *status, const char *verb, const char *group,
 			       const char *plural)
 {

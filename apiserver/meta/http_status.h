@@ -1,7 +1,7 @@
-/* Kubernetes Status objects: every answer that is not 2xx, and the answer to a delete (H-101, H-102, R-680).
+/* Kubernetes Status objects: the body of every response that is not 2xx, and the response to a delete.
  *
- * Built from vd_status and vd_error where the fault came from below, else from the constructors here, whose
- * texts are upstream's.
+ * An error of the cacher or the store is converted from vd_status and vd_error; the constructors here make
+ * the others. All texts are upstream's.
  */
 #ifndef VDI_HTTP_STATUS_H
 #define VDI_HTTP_STATUS_H
@@ -20,18 +20,19 @@ struct vdi_status_cause {
 struct vdi_http_status {
 	int			code;
 	bool			success;
-	const char	       *reason; /* a literal; "" is possible */
+	const char	       *reason; /* a literal; "" for an error without a reason */
 	char			message[VDI_STATUS_MESSAGE_SIZE];
-	char			name[256]; /* details */
+	char			name[256]; /* details.name */
 	char			group[256];
 	char			kind[256]; /* the resource, or the kind of an invalid object */
 	char			uid[64];
 	struct vdi_status_cause causes[VDI_STATUS_CAUSES_MAX];
 	size_t			cause_count;
-	uint32_t		retry_after_s;	/* also a header */
-	struct vd_bytes		continue_token; /* lent; R-125 */
-	struct vd_bytes		long_message;	/* lent; instead of message, where that is too short */
-	struct vd_bytes		causes_text;	/* lent; JSON, instead of causes: `{..},{..}` */
+	uint32_t		retry_after_s; /* also sent as the header Retry-After */
+	/* borrowed; in details of 410 Expired, for continuing the list */
+	struct vd_bytes continue_token;
+	struct vd_bytes long_message; /* borrowed; replaces message if that is too short for it */
+	struct vd_bytes causes_text;  /* borrowed; JSON that replaces causes: `{..},{..}` */
 };
 
 /* Sets code, reason and message and clears everything else. */
@@ -42,7 +43,7 @@ void vdi_http_status_details(struct vdi_http_status *status, struct vd_bytes nam
 void vdi_http_status_cause(struct vdi_http_status *status, const char *reason, const char *field,
 			   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* 404 for a path that leads nowhere. */
+/* 404 for a path that is not served. */
 void vdi_http_status_unknown_path(struct vdi_http_status *status);
 /* 405 */
 void vdi_http_status_method(struct vdi_http_status *status);
@@ -54,22 +55,22 @@ void vdi_http_status_exists(struct vdi_http_status *status, const char *group, c
 /* 409 `Operation cannot be fulfilled on <res> "<name>": <why>`. */
 void vdi_http_status_conflict(struct vdi_http_status *status, const char *group, const char *plural,
 			      struct vd_bytes name, const char *why);
-/* 422 `<Kind>[.<group>] "<name>" is invalid: <field>: <detail>` from the causes already added; call last. */
+/* 422 `<Kind>[.<group>] "<name>" is invalid: <field>: <detail>` from the causes added before; call last. */
 void vdi_http_status_invalid(struct vdi_http_status *status, const char *group, const char *kind,
 			     struct vd_bytes name);
-/* 415 with the accepted types. */
+/* 415 with the accepted media types. */
 void vdi_http_status_media_type(struct vdi_http_status *status, const char *accepted);
 
-/* A failure of the cacher or the store, mapped as upstream does for this verb (R-113..R-125): "get", "list",
- * "create", "update", "delete", "watch". error may be NULL. */
+/* Converts an error of the cacher or the store as upstream does for this verb: "get", "list", "create",
+ * "update", "delete", "watch". error may be NULL. */
 void vdi_http_status_of(struct vdi_http_status *status, const char *verb, const char *group,
 			const char *plural, struct vd_bytes name, vd_status code,
 			const struct vd_error *error);
 
-/* The JSON document, without a newline at its end. */
+/* Writes the JSON document, without a trailing newline. */
 void vdi_http_status_write(struct vdi_out *out, const struct vdi_http_status *status);
 
-/* "Not Found", for the status line. Never NULL. */
+/* Returns the reason phrase of the status line, such as "Not Found". Never NULL. */
 const char *vdi_http_reason_phrase(int code);
 
 #endif

@@ -1,5 +1,5 @@
-/* Accept clauses are read left to right; only a better q replaces an earlier acceptable one, which is the
- * stable sort of upstream. */
+/* Accept clauses are read from left to right; only a higher q replaces an earlier acceptable one, which is
+ * equivalent to upstream's stable sort. */
 #include "negotiate.h"
 
 #include "http_parser.h"
@@ -10,7 +10,7 @@ struct clause {
 	int		q; /* thousandths */
 };
 
-/* Cuts the part before separator off text. */
+/* Removes the part before separator from text and returns it. */
 static struct vd_bytes take(struct vd_bytes *text, char separator)
 {
 	const char     *from = text->data;
@@ -90,7 +90,7 @@ static bool form_of(const struct clause *clause, struct vdi_negotiated *ret)
 	return true;
 }
 
-/* Tables have no protobuf; objects have when their kind's fields are known. */
+/* Tables have no protobuf form; objects have one if their kind has a field table. */
 static bool as_protobuf(enum vdi_form form, unsigned forms)
 {
 	if (form == VDI_FORM_METADATA || form == VDI_FORM_METADATA_LIST)

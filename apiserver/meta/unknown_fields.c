@@ -1,5 +1,5 @@
-/* Paths come from outside and end in a header line and in a sentence, so what could end either is
- * replaced. */
+/* A path comes from the client and is written into a header line and a message, so characters that could end
+ * either are replaced. */
 #include "unknown_fields.h"
 
 #define NAMED_LENGTH_MAX 200
@@ -18,8 +18,8 @@ void vdi_unknown_fields_reset(struct vdi_unknown_fields *fields)
 	fields->count = 0;
 }
 
-/* A path inside of quotes of a header's quoted string, which itself lies inside of quotes: printable, and
- * nothing that ends either. */
+/* Writes a path that is inside two levels of quotes (the message's, and those of the header's quoted string):
+ * printable characters only, and none that ends a quote. */
 static void write_path(struct vdi_out *out, struct vd_bytes path)
 {
 	const char *text = path.data;

@@ -1,11 +1,11 @@
-/* Members of an object that its kind does not have, as fieldValidation wants them told: refused together, or
- * a Warning header each. Zero is an empty one. */
+/* Unknown fields of an object, reported as fieldValidation asks: in one error (Strict), or in a Warning
+ * header each (Warn). Zero is an empty list. */
 #ifndef VDI_UNKNOWN_FIELDS_H
 #define VDI_UNKNOWN_FIELDS_H
 
 #include "out.h"
 
-#define VDI_UNKNOWN_FIELDS_MAX 10 /* that are named */
+#define VDI_UNKNOWN_FIELDS_MAX 10 /* fields that are named; more are only counted */
 
 struct vdi_unknown_fields {
 	struct vdi_out warnings; /* header lines */
@@ -16,7 +16,7 @@ struct vdi_unknown_fields {
 void vdi_unknown_fields_fini(struct vdi_unknown_fields *fields);
 void vdi_unknown_fields_reset(struct vdi_unknown_fields *fields);
 
-/* arg is a struct vdi_unknown_fields. What a member is called: "spec.containers[0].colour". */
+/* Adds the field with this path, such as "spec.containers[0].colour". arg is a struct vdi_unknown_fields. */
 void vdi_unknown_fields_note(void *arg, struct vd_bytes path);
 
 static inline bool vdi_unknown_fields_failed(const struct vdi_unknown_fields *fields)

@@ -1,4 +1,5 @@
-/* Names by hand instead of by regular expression; the sentences quote the expressions as upstream does. */
+/* Validates names by hand instead of by regular expression; the messages quote the expressions, as upstream's
+ * do. */
 #include "validate.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ static bool is_alnum(char c)
 	return is_lower_alnum(c) || (c >= 'A' && c <= 'Z');
 }
 
-/* Letters and digits at both ends, '-' within. */
+/* Letters and digits at both ends, also '-' inside. */
 static bool is_dns_label(const char *at, size_t size)
 {
 	if (size == 0 || !is_lower_alnum(at[0]) || !is_lower_alnum(at[size - 1]))
@@ -209,7 +210,7 @@ static bool is_given(const struct vdi_node *node)
 	return node && node->kind != VDI_NODE_NULL;
 }
 
-/* False: not a map of strings. */
+/* Returns false if map is not a map of strings. */
 static bool check_map(const struct vdi_node *map, const char *field, struct vdi_faults *faults)
 {
 	bool is_map = vdi_tree_is(map, VDI_NODE_OBJECT);
@@ -223,7 +224,8 @@ static bool check_map(const struct vdi_node *map, const char *field, struct vdi_
 	return is_map;
 }
 
-/* What may not own: apimachinery pkg/api/validation/objectmeta.go. */
+/* Validates ownerReferences, including the kinds that cannot be owners (apimachinery
+ * pkg/api/validation/objectmeta.go). */
 static void check_owners(struct vdi_tree *tree, const struct vdi_node *owners, struct vdi_faults *faults)
 {
 	static const char *const members[] = { "apiVersion", "kind", "name", "uid" };
@@ -282,7 +284,7 @@ static void check_finalizers(const struct vdi_node *finalizers, struct vdi_fault
 				    "finalizer orphan and foregroundDeletion cannot be both set");
 }
 
-/* The end of a prefix is hidden as upstream does: the random letters come behind the dash. */
+/* As upstream, a '-' at the end of the prefix is valid, because random letters follow it. */
 static void check_generate_name(enum vdi_name_rule rule, struct vd_bytes prefix, struct vdi_faults *faults)
 {
 	const char *why[VDI_NAME_FAULTS_MAX], *text = prefix.data;
@@ -291,8 +293,8 @@ static void check_generate_name(enum vdi_name_rule rule, struct vd_bytes prefix,
 
 	if (prefix.size == 0)
 		return;
-	if (rule ==
-	    VDI_NAME_PATH_SEGMENT) { /* dots are fine in front of letters, and too long a prefix is cut */
+	/* "." and ".." are valid prefixes, because letters follow; a long prefix is truncated. */
+	if (rule == VDI_NAME_PATH_SEGMENT) {
 		why[0] = prefix.data ? vdi_validate_path_segment(prefix) : NULL;
 		if (why[0] && text[0] != '.')
 			invalid(faults, "metadata.generateName", prefix, why[0]);
@@ -316,7 +318,7 @@ static void check_names(struct vdi_tree *tree, const struct vdi_node *object, en
 	const char     *why[VDI_NAME_FAULTS_MAX];
 	size_t		count;
 
-	/* The bound of a CronJob is checked apart from its prefix. */
+	/* The length bound of a CronJob does not apply to its prefix. */
 	check_generate_name(rule == VDI_NAME_CRON_JOB ? VDI_NAME_SUBDOMAIN : rule,
 			    vdi_tree_string_of(vdi_tree_find(tree, object, "metadata.generateName")), faults);
 	if (name.size == 0) {

@@ -10,7 +10,7 @@ bool vdi_work_is_current(void)
 	return is_working;
 }
 
-/* On a thread of its own: it may go on while there is work. */
+/* Runs on its own thread, so it may continue while there is work. */
 static void run(void *arg)
 {
 	struct vdi_work_queue *queue = arg;
@@ -20,7 +20,7 @@ static void run(void *arg)
 	while (vdi_queue_shared_take(&queue->queue, &work, 1))
 		work->run(work);
 	is_working = false;
-	vdi_alloc_trim(); /* trees take forty times their text */
+	vdi_alloc_trim(); /* parsed trees take about 40 times their text */
 }
 
 vd_status vdi_work_queue_init(struct vdi_work_queue *work, const struct vd_env *env, const char *name)

@@ -1,9 +1,9 @@
-/* Work that would hold an event loop for too long: edits of large objects, schemas, documents, searches
- * through many objects.
+/* Threads for work that would hold an event loop for too long: edits of large objects, schemas, documents,
+ * searches through many objects.
  *
- * A bounded queue that a few threads of their own take from, oldest first. A piece of work belongs to whoever
- * posts it and must stay until its run function has returned; that function computes and says that it has
- * ended in its own way (vdi_request_got_object). It touches nothing that belongs to a loop.
+ * A bounded queue, served by a few threads, oldest first. A piece of work belongs to the poster and must live
+ * until its run function has returned. That function computes and reports completion in its own way
+ * (vdi_request_got_object). It touches nothing that a loop owns.
  */
 #ifndef VDI_WORK_QUEUE_H
 #define VDI_WORK_QUEUE_H
@@ -12,7 +12,7 @@
 
 #define VDI_WORK_THREADS 2
 #define VDI_WORK_COUNT_MAX 256
-/* Bytes of body and present object that a loop edits itself: some milliseconds at most, whatever they are. */
+/* bytes of request body and present object that a loop edits itself: a few milliseconds at most */
 #define VDI_WORK_BYTES_SHORT ((size_t) 16384)
 
 struct vdi_work {
@@ -25,15 +25,15 @@ struct vdi_work_queue {
 	struct vd_actor	       *workers[VDI_WORK_THREADS];
 };
 
-/* name: for metrics and threads, kept. VD_NOMEM, VD_FULL. */
+/* name, for metrics and threads, is kept. VD_NOMEM, VD_FULL. */
 VDI_MUST_USE vd_status vdi_work_queue_init(struct vdi_work_queue *work, const struct vd_env *env,
 					   const char *name);
-/* Everything that was posted must have run. Waits for the threads. All zero is fine. */
+/* All posted work must have run. Waits for the threads. All zero is fine. */
 void vdi_work_queue_fini(struct vdi_work_queue *work);
 
-/* Any thread. VD_FULL: VDI_WORK_COUNT_MAX pieces wait already, and nothing was posted. */
+/* Any thread. VD_FULL: VDI_WORK_COUNT_MAX pieces are queued already; nothing was posted. */
 VDI_MUST_USE vd_status vdi_work_queue_post(struct vdi_work_queue *queue, struct vdi_work *work);
-/* Whether the calling thread is inside a run function of any queue. */
+/* Returns true if the calling thread is inside a run function of any queue. */
 bool vdi_work_is_current(void);
 
 #endif

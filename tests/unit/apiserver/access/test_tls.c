@@ -300,9 +300,9 @@ static void files_that_do_not_fit_are_named(void **state)
 		struct vdi_security_files files;
 		const char		 *says;
 	} rows[] = {
-		{ { .cert = path_of("server.pem") }, "go together" },
-		{ { .client_ca = path_of("ca.pem") }, "need TLS" },
-		{ { .policy = path_of("policy") }, "needs to know who its clients are" },
+		{ { .cert = path_of("server.pem") }, "must be given together" },
+		{ { .client_ca = path_of("ca.pem") }, "needs TLS" },
+		{ { .policy = path_of("policy") }, "needs authenticated clients" },
 		{ { .cert = path_of("absent"), .key = path_of("server.key") }, "/absent: No such file" },
 		{ { .cert = path_of("server.pem"), .key = path_of("ann.key") },
 		  "/ann.key: key values mismatch" },

@@ -93,7 +93,7 @@ static void faults_name_their_line_and_no_token(void **state)
 		{ "hidden,ann,1,dev,ops", "line 1: more than 4 fields" },
 		{ "\"hidden,ann,1", "line 1: a quote" },
 		{ "\"hidden\"x,ann,1", "line 1: a quote" },
-		{ "hidden,ann,1\nhidden,bob,2\n", "line 2: the token was there before" }
+		{ "hidden,ann,1\nhidden,bob,2\n", "line 2: an earlier line has the same token" }
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
