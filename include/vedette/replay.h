@@ -242,11 +242,11 @@ VD_API bool vd_rehearsal_expect_event(struct vd_rehearsal *rehearsal, unsigned w
 /* Expects no such event after the one expected last. */
 VD_API bool vd_rehearsal_expect_no_event(struct vd_rehearsal *rehearsal, unsigned watch, int type,
 					 const char *key);
-/* Expects that the current value of key equals this JSON, regardless of member order and white space;
- * NULL: that the key does not exist. */
+/* Expects that the current value of key equals this JSON, regardless of member order and white space,
+ * numbers by value (1 equals 1.0); NULL: that the key does not exist. */
 VD_API bool vd_rehearsal_expect_state(struct vd_rehearsal *rehearsal, const char *key, const char *json);
-/* Expects that the member at a dotted path (such as ".spec.nodeName") equals this JSON; NULL: that it does
- * not exist. */
+/* Expects that the member at a dotted path (such as ".spec.nodeName"; "\." is a dot in a key) equals this
+ * JSON; NULL: that it does not exist. */
 VD_API bool vd_rehearsal_expect_member(struct vd_rehearsal *rehearsal, const char *key, const char *path,
 				       const char *json);
 /* Expects that count keys have this prefix. */

@@ -2,14 +2,19 @@
  * meets no faults and draws no dice, so looking does not change the run. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "actor_sim.h"
-#include "json_edit.h"
 #include "player.h"
 #include "rehearsal.h"
+#include "tree.h"
 
 /* Events that a failure names. */
 #define SHOWN_MAX 6
+/* Bytes of a value that a failure shows. */
+#define SHOWN_SIZE_MAX 400
+#define PATH_KEY_SIZE_MAX 256 /* of one key of a path */
+#define NUMBER_SIZE_MAX 64
 
 /* ---- Reading ---- */
 
@@ -267,51 +272,120 @@ bool vd_rehearsal_expect_no_event(struct vd_rehearsal *rehearsal, unsigned numbe
 
 /* ---- State ---- */
 
-/* The value of key as a tree; NULL without a message: there is no such key. False: told already. */
-static bool load_value(struct vd_rehearsal *rehearsal, const char *key, json_t **ret_tree,
-		       vd_rev *ret_revision)
+/* A stored value as a tree. kv is NULL when there is no such key. */
+struct state {
+	struct vdi_tree	 tree;
+	struct vd_kv	*kv; /* holds the text that the tree points into */
+	struct vdi_node *root;
+};
+
+static void free_state(struct state *state)
+{
+	vdi_tree_fini(&state->tree);
+	vd_kv_unref(state->kv);
+}
+
+/* Reads the value of key. False: the failure was reported, and state is empty. */
+static bool load_state(struct vd_rehearsal *rehearsal, const char *key, struct state *state)
 {
 	struct vd_error error = { 0 };
 	struct vd_kv  **kvs = NULL;
 	size_t		count = 0;
 	vd_status	status = vdi_rehearsal_read(rehearsal, vd_bytes_of(key), true, &kvs, &count);
 
-	*ret_tree = NULL;
-	*ret_revision = 0;
+	*state = (struct state) { .tree = VDI_TREE_INIT };
 	if (status != VD_OK)
 		return fail(rehearsal, "%s cannot be read: %s", key, vd_status_sentence(status));
 	if (count) {
-		*ret_revision = kvs[0]->mod_rev;
-		status = vdi_json_load(vd_kv_value(kvs[0]), NULL, ret_tree, &error);
+		state->kv = vd_kv_ref(kvs[0]);
+		status = vdi_tree_parse(&state->tree, vd_kv_value(state->kv), &state->root, &error);
 	}
 	vdi_rehearsal_release(kvs, count);
-	return status == VD_OK || fail(rehearsal, "the value of %s is no JSON: %s", key, error.message);
+	if (status == VD_OK)
+		return true;
+	free_state(state);
+	return fail(rehearsal, "the value of %s is no JSON: %s", key, error.message);
 }
 
-/* is and wanted may be NULL: nothing there. */
-static bool check_value(struct vd_rehearsal *rehearsal, const char *what, const json_t *is, vd_rev revision,
-			const char *json)
+/* The member at a dotted path of keys such as .spec.nodeName; `\.` stands for a dot in a key. */
+static const struct vdi_node *member_at(struct vdi_tree *tree, const struct vdi_node *node, const char *path)
 {
-	struct vd_error error = { 0 };
-	json_t	       *wanted = NULL;
-	char	       *text = NULL;
-	size_t		size;
-	bool		same;
+	char key[PATH_KEY_SIZE_MAX];
 
-	if (json && vdi_json_load(vd_bytes_of(json), NULL, &wanted, &error) != VD_OK)
-		return fail(rehearsal, "what is expected of %s is no JSON: %s", what, error.message);
-	same = is && wanted ? vdi_json_same(is, wanted) : !is && !wanted;
-	json_decref(wanted);
-	if (same)
+	for (path += *path == '.'; node && *path; path += *path == '.') {
+		size_t size = 0;
+
+		for (; *path && *path != '.' && size < sizeof key; path++) {
+			path += path[0] == '\\' && path[1];
+			key[size++] = *path;
+		}
+		if (size == sizeof key)
+			return NULL;
+		node = vdi_tree_get(tree, node, (struct vd_bytes) { key, size });
+	}
+	return node;
+}
+
+/* Whether two numbers are equal by value: 1 is 1.0. */
+static bool same_number(struct vd_bytes a, struct vd_bytes b)
+{
+	char	text[2][NUMBER_SIZE_MAX];
+	int64_t whole[2];
+	char   *ends[2];
+
+	if (vd_bytes_equal(a, b))
 		return true;
-	if (is == NULL)
+	if (a.size >= sizeof text[0] || b.size >= sizeof text[1])
+		return false;
+	(void) snprintf(text[0], sizeof text[0], "%.*s", (int) a.size, (const char *) a.data);
+	(void) snprintf(text[1], sizeof text[1], "%.*s", (int) b.size, (const char *) b.data);
+	for (int i = 0; i < 2; i++)
+		whole[i] = strtoll(text[i], &ends[i], 10);
+	if (*ends[0] == 0 && *ends[1] == 0)
+		return whole[0] == whole[1];
+	return strtod(text[0], NULL) == strtod(text[1], NULL);
+}
+
+/* Deep equality, numbers by value. The depth is bounded by the parser (VDI_TREE_DEPTH_MAX). */
+static bool same(struct vdi_tree *tree, const struct vdi_node *a, const struct vdi_node *b)
+{
+	const struct vdi_node *child, *other;
+
+	if (a->kind != b->kind || a->count != b->count)
+		return false;
+	if (a->kind == VDI_NODE_NUMBER)
+		return same_number(a->text, b->text);
+	if (a->kind == VDI_NODE_STRING)
+		return vd_bytes_equal(a->text, b->text);
+	for (child = a->first, other = b->first; child; child = child->next, other = other->next) {
+		const struct vdi_node *match =
+			a->kind == VDI_NODE_OBJECT ? vdi_tree_get(tree, b, child->key) : other;
+
+		if (match == NULL || !same(tree, child, match))
+			return false;
+	}
+	return true;
+}
+
+/* Compares node, which may be NULL, with json; json NULL: nothing is expected there. */
+static bool check_value(struct vd_rehearsal *rehearsal, const char *what, struct state *state,
+			const struct vdi_node *node, const char *json)
+{
+	struct vd_error	 error = { 0 };
+	struct vdi_node *wanted = NULL;
+	struct vdi_out	 text = VDI_OUT_INIT;
+
+	if (json && vdi_tree_parse(&state->tree, vd_bytes_of(json), &wanted, &error) != VD_OK)
+		return fail(rehearsal, "what is expected of %s is no JSON: %s", what, error.message);
+	if (node && wanted ? same(&state->tree, node, wanted) : !node && !wanted)
+		return true;
+	if (node == NULL)
 		return fail(rehearsal, "%s is not there; expected %s", what, json);
-	if (vdi_json_dump(is, &text, &size, NULL) != VD_OK)
-		text = NULL;
-	(void) fail(rehearsal, "%s is %.400s at revision %lld; expected %.300s", what,
-		    text ? text : "something else", (long long) revision,
-		    json ? json : "that it is not there");
-	vdi_free(text);
+	vdi_tree_write_begin(&text, node, SHOWN_SIZE_MAX);
+	(void) fail(rehearsal, "%s is %.*s at revision %lld; expected %.300s", what,
+		    (int) VDI_MIN(text.size, (size_t) SHOWN_SIZE_MAX), text.size ? text.data : "",
+		    (long long) state->kv->mod_rev, json ? json : "that it is not there");
+	vdi_out_fini(&text);
 	return false;
 }
 
@@ -323,19 +397,17 @@ bool vd_rehearsal_expect_state(struct vd_rehearsal *rehearsal, const char *key, 
 bool vd_rehearsal_expect_member(struct vd_rehearsal *rehearsal, const char *key, const char *path,
 				const char *json)
 {
-	json_t *tree;
-	vd_rev	revision;
-	char	what[512];
-	bool	held;
+	struct state state;
+	char	     what[512];
+	bool	     held;
 
 	if (key == NULL || path == NULL)
 		return fail(rehearsal, "an expectation needs a key and a path");
-	if (!load_value(rehearsal, key, &tree, &revision))
+	if (!load_state(rehearsal, key, &state))
 		return false;
 	(void) snprintf(what, sizeof what, "%s%s%s", path, path[0] ? " of " : "", key);
-	held = check_value(rehearsal, what, tree && path[0] ? vdi_json_get(tree, path) : tree, revision,
-			   json);
-	json_decref(tree);
+	held = check_value(rehearsal, what, &state, member_at(&state.tree, state.root, path), json);
+	free_state(&state);
 	return held;
 }
 

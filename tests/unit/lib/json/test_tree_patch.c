@@ -179,6 +179,63 @@ static const struct row operation_rows[] = {
 	{ OPERATIONS, "{\"a\":1}", "{\"op\":\"remove\",\"path\":\"/a\"}", NULL },
 };
 
+/* RFC 6902, appendix A; RFC 7386, appendix A, and merges beside it. */
+static const struct row rfc_rows[] = {
+	{ OPERATIONS, "{\"foo\":\"bar\"}", "[{\"op\":\"add\",\"path\":\"/baz\",\"value\":\"qux\"}]",
+	  "{\"foo\":\"bar\",\"baz\":\"qux\"}" },
+	{ OPERATIONS, "{\"foo\":[\"bar\",\"baz\"]}",
+	  "[{\"op\":\"add\",\"path\":\"/foo/1\",\"value\":\"qux\"}]", "{\"foo\":[\"bar\",\"qux\",\"baz\"]}" },
+	{ OPERATIONS, "{\"baz\":\"qux\",\"foo\":\"bar\"}", "[{\"op\":\"remove\",\"path\":\"/baz\"}]",
+	  "{\"foo\":\"bar\"}" },
+	{ OPERATIONS, "{\"foo\":[\"bar\",\"qux\",\"baz\"]}", "[{\"op\":\"remove\",\"path\":\"/foo/1\"}]",
+	  "{\"foo\":[\"bar\",\"baz\"]}" },
+	{ OPERATIONS, "{\"baz\":\"qux\",\"foo\":\"bar\"}",
+	  "[{\"op\":\"replace\",\"path\":\"/baz\",\"value\":\"boo\"}]", "{\"baz\":\"boo\",\"foo\":\"bar\"}" },
+	{ OPERATIONS, "{\"foo\":{\"bar\":\"baz\",\"waldo\":\"fred\"},\"qux\":{\"corge\":\"grault\"}}",
+	  "[{\"op\":\"move\",\"from\":\"/foo/waldo\",\"path\":\"/qux/thud\"}]",
+	  "{\"foo\":{\"bar\":\"baz\"},\"qux\":{\"corge\":\"grault\",\"thud\":\"fred\"}}" },
+	{ OPERATIONS, "{\"foo\":[\"all\",\"grass\",\"cows\",\"eat\"]}",
+	  "[{\"op\":\"move\",\"from\":\"/foo/1\",\"path\":\"/foo/3\"}]",
+	  "{\"foo\":[\"all\",\"cows\",\"eat\",\"grass\"]}" },
+	{ OPERATIONS, "{\"baz\":\"qux\",\"foo\":[\"a\",2,\"c\"]}",
+	  "[{\"op\":\"test\",\"path\":\"/baz\",\"value\":\"qux\"},{\"op\":\"test\",\"path\":\"/foo/"
+	  "1\",\"value\":2}]",
+	  "{\"baz\":\"qux\",\"foo\":[\"a\",2,\"c\"]}" },
+	{ OPERATIONS, "{\"baz\":\"qux\"}", "[{\"op\":\"test\",\"path\":\"/baz\",\"value\":\"bar\"}]", NULL },
+	{ OPERATIONS, "{\"foo\":\"bar\"}",
+	  "[{\"op\":\"add\",\"path\":\"/child\",\"value\":{\"grandchild\":{}}}]",
+	  "{\"foo\":\"bar\",\"child\":{\"grandchild\":{}}}" },
+	{ OPERATIONS, "{\"foo\":\"bar\"}",
+	  "[{\"op\":\"add\",\"path\":\"/baz\",\"value\":\"qux\",\"xyz\":123}]",
+	  "{\"foo\":\"bar\",\"baz\":\"qux\"}" },
+	{ OPERATIONS, "{\"foo\":\"bar\"}", "[{\"op\":\"add\",\"path\":\"/baz/bat\",\"value\":\"qux\"}]",
+	  NULL },
+	{ OPERATIONS, "{\"/\":9,\"~1\":10}", "[{\"op\":\"test\",\"path\":\"/~01\",\"value\":10}]",
+	  "{\"/\":9,\"~1\":10}" },
+	{ OPERATIONS, "{\"/\":9,\"~1\":10}", "[{\"op\":\"test\",\"path\":\"/~01\",\"value\":\"10\"}]", NULL },
+	{ OPERATIONS, "{\"foo\":[\"bar\"]}",
+	  "[{\"op\":\"add\",\"path\":\"/foo/-\",\"value\":[\"abc\",\"def\"]}]",
+	  "{\"foo\":[\"bar\",[\"abc\",\"def\"]]}" },
+	{ MERGE, "{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },
+	{ MERGE, "{\"a\":\"b\"}", "{\"b\":\"c\"}", "{\"a\":\"b\",\"b\":\"c\"}" },
+	{ MERGE, "{\"a\":\"b\"}", "{\"a\":null}", "{}" },
+	{ MERGE, "{\"a\":\"b\",\"b\":\"c\"}", "{\"a\":null}", "{\"b\":\"c\"}" },
+	{ MERGE, "{\"a\":[\"b\"]}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },
+	{ MERGE, "{\"a\":\"c\"}", "{\"a\":[\"b\"]}", "{\"a\":[\"b\"]}" },
+	{ MERGE, "{\"a\":{\"b\":\"c\"}}", "{\"a\":{\"b\":\"d\",\"c\":null}}", "{\"a\":{\"b\":\"d\"}}" },
+	{ MERGE, "{\"a\":[{\"b\":\"c\"}]}", "{\"a\":[1]}", "{\"a\":[1]}" },
+	{ MERGE, "[\"a\",\"b\"]", "[\"c\",\"d\"]", "[\"c\",\"d\"]" },
+	{ MERGE, "{\"a\":\"b\"}", "[\"c\"]", "[\"c\"]" },
+	{ MERGE, "{\"a\":\"foo\"}", "null", "null" },
+	{ MERGE, "{\"a\":\"foo\"}", "\"bar\"", "\"bar\"" },
+	{ MERGE, "{\"e\":null}", "{\"a\":1}", "{\"e\":null,\"a\":1}" },
+	{ MERGE, "[1,2]", "{\"a\":\"b\",\"c\":null}", "{\"a\":\"b\"}" },
+	{ MERGE, "{}", "{\"a\":{\"bb\":{\"ccc\":null}}}", "{\"a\":{\"bb\":{}}}" },
+	{ MERGE, "{\"z\":1,\"a\":2}", "{\"z\":3}", "{\"z\":3,\"a\":2}" },
+	{ MERGE, "{}", "{\"a\":[null,{\"b\":null}]}", "{\"a\":[null,{\"b\":null}]}" },
+	{ MERGE, "{\"n\":9007199254740993}", "{}", "{\"n\":9007199254740993}" },
+};
+
 static void check_rows(const struct row *checked, size_t count)
 {
 	struct vdi_out out = VDI_OUT_INIT;
@@ -198,6 +255,12 @@ static void check_rows(const struct row *checked, size_t count)
 static void h341_h342_patches_do_what_upstream_does(void **state)
 {
 	check_rows(rows, VDI_ARRAY_SIZE(rows));
+}
+
+/* rules: H-704 */
+static void h341_h342_examples_of_the_rfcs(void **state)
+{
+	check_rows(rfc_rows, VDI_ARRAY_SIZE(rfc_rows));
 }
 
 static void h341_operations_at_borders(void **state)
@@ -425,6 +488,7 @@ static void strict_json_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(h341_h342_examples_of_the_rfcs),
 		cmocka_unit_test(h341_operations_at_borders),
 		cmocka_unit_test(h341_h342_patches_do_what_upstream_does),
 		cmocka_unit_test(out_of_memory_is_an_answer),

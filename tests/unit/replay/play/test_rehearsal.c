@@ -32,7 +32,9 @@ static void write_log(void)
 		fprintf(file, "{\"rev\":%d,\"type\":\"%s\",\"key\":\"/registry/pods/a/p%d\",", revision,
 			revision == 20 ? "DELETE" : "PUT", revision == 20 ? 1 : revision % 5);
 		if (revision != 20)
-			fprintf(file, "\"value\":" POD("p%d", ",\"labels\":{\"odd\":\"%s\"}") ",",
+			fprintf(file,
+				"\"value\":" POD("p%d", ",\"labels\":{\"odd\":\"%s\",\"a.b/"
+							"c\":\"x\"},\"generation\":1.50") ",",
 				revision % 5, revision % 2 ? "yes" : "no");
 		fprintf(file, "\"time\":\"2026-01-01T00:%02d:%02dZ\"}\n{\"commit\":%d}\n", seconds / 60,
 			seconds % 60, revision);
@@ -104,13 +106,18 @@ static void what_holds_is_silent(void **state)
 	assert_true(vd_rehearsal_expect_event(rehearsal, odd, VD_WATCH_DELETED, "/registry/pods/a/p3", 8));
 	assert_true(vd_rehearsal_expect_state(
 		rehearsal, "/registry/pods/a/p1",
-		"{\"metadata\": {\"labels\": {\"odd\":\"yes\"}, \"namespace\":\"a\", \"name\":\"p1\"}, "
+		"{\"metadata\": {\"labels\": {\"a.b/c\":\"x\", \"odd\":\"yes\"}, \"generation\":15e-1, "
+		"\"namespace\":\"a\", \"name\":\"p1\"}, "
 		"\"apiVersion\":\"v1\", \"kind\":\"Pod\"}"));
 	assert_true(vd_rehearsal_expect_state(rehearsal, "/registry/pods/a/p7", NULL));
 	assert_true(vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p1", ".metadata.labels.odd",
 					       "\"yes\""));
 	assert_true(
 		vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p1", ".metadata.labels.even", NULL));
+	assert_true(vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p1", "metadata.labels.a\\.b/c",
+					       "\"x\""));
+	assert_true(
+		vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p1", ".metadata.generation", "1.5"));
 	assert_true(vd_rehearsal_expect_no_violation(rehearsal));
 	assert_null(vd_rehearsal_failure(rehearsal));
 	assert_int_equal(vd_rehearsal_run(rehearsal, 50, NULL), VD_NOT_FOUND);
@@ -153,6 +160,10 @@ static void what_does_not_hold_is_told(void **state)
 		vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p2", ".metadata.name", "\"p3\""));
 	assert_string_equal(told,
 			    ".metadata.name of /registry/pods/a/p2 is \"p2\" at revision 2; expected \"p3\"");
+	assert_false(
+		vd_rehearsal_expect_member(rehearsal, "/registry/pods/a/p2", ".metadata.generation", "1"));
+	assert_string_equal(told,
+			    ".metadata.generation of /registry/pods/a/p2 is 1.50 at revision 2; expected 1");
 	assert_false(vd_rehearsal_expect_state(rehearsal, "/registry/pods/a/p2", "{"));
 	assert_false(vd_rehearsal_expect_event(rehearsal, 1, VD_WATCH_ADDED, NULL, 0));
 	assert_string_equal(told, "there is no watch 1, or no type 0");
