@@ -1,6 +1,10 @@
 /* HTTP/1.x on the port of remote calls, byte by byte, beside calls that go on; and plain HTTP over HTTP/2,
  * where TLS agreed on it. */
+#include <netinet/in.h>
 #include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "env.h"
 #include "h1_connection.h"
@@ -1013,11 +1017,11 @@ static struct heard ask_http2(struct client *client, const char *method, const c
 	size_t		   size;
 
 	peer_attach(&peer, -1);
-	size = put_request(block, path, extra);
+	size = peer_put_request(block, path, extra);
 	assert_true(say(client, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
-	assert_true(say_bytes(client, (char *) room, frame_head(room, NGHTTP2_SETTINGS, 0, 0, 0)));
-	frame_head(room, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | (is_open ? 0 : NGHTTP2_FLAG_END_STREAM),
-		   1, size);
+	assert_true(say_bytes(client, (char *) room, peer_frame_head(room, NGHTTP2_SETTINGS, 0, 0, 0)));
+	peer_frame_head(room, NGHTTP2_HEADERS,
+			NGHTTP2_FLAG_END_HEADERS | (is_open ? 0 : NGHTTP2_FLAG_END_STREAM), 1, size);
 	memcpy(room + 9, block, size);
 	assert_true(say_bytes(client, (char *) room, 9 + size));
 	while (!heard.is_whole) {
@@ -1025,7 +1029,7 @@ static struct heard ask_http2(struct client *client, const char *method, const c
 			room[i] = (uint8_t) hear_byte(client);
 		frame = (struct frame) { .type = room[3],
 					 .flags = room[4],
-					 .stream = number_of(room + 5),
+					 .stream = peer_number_of(room + 5),
 					 .size = (size_t) room[1] << 8 | room[2],
 					 .payload = room };
 		assert_true(frame.size <= sizeof room && !client->is_over);
@@ -1033,7 +1037,7 @@ static struct heard ask_http2(struct client *client, const char *method, const c
 			room[i] = (uint8_t) hear_byte(client);
 		if (frame.stream != 1)
 			continue;
-		hear_frame(&peer, &frame, &heard);
+		peer_hear_frame(&peer, &frame, &heard);
 		heard.is_whole = frame.flags & NGHTTP2_FLAG_END_STREAM &&
 				 (frame.type == NGHTTP2_HEADERS || frame.type == NGHTTP2_DATA);
 	}

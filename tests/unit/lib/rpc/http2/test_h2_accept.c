@@ -2,6 +2,7 @@
  * says so. */
 #include <errno.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "h2_peer.h"

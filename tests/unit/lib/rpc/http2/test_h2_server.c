@@ -1,5 +1,9 @@
 /* The server against a peer that says each frame by itself. */
+#include <errno.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "env.h"
 #include "h2_peer.h"
@@ -202,7 +206,7 @@ static void metadata_reaches_the_service(void **state)
 static void headers_may_come_in_pieces(void **state)
 {
 	uint8_t block[512];
-	size_t	size = put_request(block, "/test.Echo/Echo", NULL);
+	size_t	size = peer_put_request(block, "/test.Echo/Echo", NULL);
 
 	(void) state;
 	assert_true(peer_frame(&peer, NGHTTP2_HEADERS, 0, 1, block, 10));
@@ -216,7 +220,7 @@ static void headers_may_come_in_pieces(void **state)
 static void trailers_of_a_client_say_nothing(void **state)
 {
 	uint8_t block[64];
-	size_t	size = put_header(block, "x-test", "late");
+	size_t	size = peer_put_header(block, "x-test", "late");
 
 	(void) state;
 	assert_true(peer_request(&peer, 1, "/test.Echo/Meta", 0, NULL));
@@ -304,7 +308,7 @@ static void e134_a_message_that_is_too_large_is_refused_at_its_size(void **state
 		assert_true(peer_next(&peer, &frame));
 	while (frame.stream != 1);
 	assert_int_equal(frame.type, NGHTTP2_RST_STREAM);
-	assert_int_equal(number_of(frame.payload), NGHTTP2_NO_ERROR);
+	assert_int_equal(peer_number_of(frame.payload), NGHTTP2_NO_ERROR);
 	assert_true(peer_request(&peer, 3, "/test.Echo/Echo", 0, NULL));
 	assert_true(peer_frame(&peer, NGHTTP2_DATA, 0, 3, huge, sizeof huge));
 	expect(peer_hear(&peer, 3), VDI_RPC_RESOURCE_EXHAUSTED,
@@ -373,7 +377,7 @@ static void a_status_before_the_client_has_ended_comes_with_a_reset(void **state
 		assert_true(peer_next(&peer, &frame));
 	while (frame.stream != 1);
 	assert_int_equal(frame.type, NGHTTP2_RST_STREAM);
-	assert_int_equal(number_of(frame.payload), NGHTTP2_NO_ERROR);
+	assert_int_equal(peer_number_of(frame.payload), NGHTTP2_NO_ERROR);
 	rpc_wait_for(env, &echo.ended, 1);
 	assert_int_equal(echo.cancelled, 0);
 	/* What was on its way is no error. */
@@ -389,8 +393,8 @@ static uint32_t hear_goaway(void)
 	do
 		assert_true(peer_next(&peer, &frame));
 	while (frame.type != NGHTTP2_GOAWAY);
-	assert_int_equal(number_of(frame.payload + 4), NGHTTP2_NO_ERROR);
-	return number_of(frame.payload);
+	assert_int_equal(peer_number_of(frame.payload + 4), NGHTTP2_NO_ERROR);
+	return peer_number_of(frame.payload);
 }
 
 static void draining_lets_finish_what_was_opened_before_it_is_known(void **state)
@@ -455,7 +459,7 @@ static void nobody_reads_a_message_that_nobody_asked_for(void **state)
 	do {
 		assert_true(peer_next(&peer, &frame));
 		if (frame.type == NGHTTP2_WINDOW_UPDATE && frame.stream == 1)
-			given += number_of(frame.payload);
+			given += peer_number_of(frame.payload);
 	} while (!(frame.type == NGHTTP2_PING && frame.flags & NGHTTP2_FLAG_ACK));
 	assert_true(given <= 6);
 	expect(ask_with(3, NULL), 0, "");
@@ -600,7 +604,7 @@ static void what_clients_do_not_read_is_bounded_over_all(void **state)
 	do {
 		assert_true(peer_next(&peer, &frame));
 		if (frame.type == NGHTTP2_RST_STREAM) {
-			assert_int_equal(number_of(frame.payload), NGHTTP2_ENHANCE_YOUR_CALM);
+			assert_int_equal(peer_number_of(frame.payload), NGHTTP2_ENHANCE_YOUR_CALM);
 			cut++;
 		}
 	} while (!(frame.type == NGHTTP2_PING && frame.flags & NGHTTP2_FLAG_ACK));
@@ -712,8 +716,8 @@ static void headers_without_end(void **state)
 	bool	       goes_on = true;
 
 	(void) state;
-	for (size_t at = put_request(block, "/test.Echo/Echo", NULL); at + 64 < sizeof block;)
-		at += put_header(block + at, "x-filler", "nothing but filler");
+	for (size_t at = peer_put_request(block, "/test.Echo/Echo", NULL); at + 64 < sizeof block;)
+		at += peer_put_header(block + at, "x-filler", "nothing but filler");
 	goes_on = peer_frame(&peer, NGHTTP2_HEADERS, 0, 1, block, sizeof block - 64);
 	for (int i = 0; goes_on && i < 100000; i++)
 		goes_on = peer_frame(&peer, NGHTTP2_CONTINUATION, 0, 1, block + 200, 1000);
@@ -725,14 +729,14 @@ static void headers_without_end(void **state)
 static void headers_that_are_too_large(void **state)
 {
 	uint8_t	    *block = malloc(1 << 20);
-	size_t	     size = put_request(block, "/test.Echo/Echo", NULL);
+	size_t	     size = peer_put_request(block, "/test.Echo/Echo", NULL);
 	struct heard heard;
 
 	(void) state;
 	assert_non_null(block);
 	for (int i = 0; i < 2000; i++)
-		size += put_header(block + size, "x-filler",
-				   "fifty bytes and one of nothing in particular, and");
+		size += peer_put_header(block + size, "x-filler",
+					"fifty bytes and one of nothing in particular, and");
 	assert_true(peer_frame(&peer, NGHTTP2_HEADERS, 0, 1, block, 16384));
 	for (size_t at = 16384; at < size; at += 16384)
 		(void) peer_frame(&peer, NGHTTP2_CONTINUATION,

@@ -1,5 +1,7 @@
 /* The states of streams as RFC 9113 has them, against a peer that says each frame by itself: what a breach
  * costs, the stream or the connection, and with which code; and connections that break. */
+#include <sys/socket.h>
+
 #include "env.h"
 #include "h2_peer.h"
 #include "rpc_fixture.h"
@@ -81,7 +83,7 @@ static void prepare(enum before before)
 	case SKIPPED_CLOSED: expect_answer(5); break;
 	case IN_HEADERS:
 		assert_true(peer_frame(&peer, NGHTTP2_HEADERS, 0, 1, block,
-				       put_request(block, "/test.Echo/Echo", NULL)));
+				       peer_put_request(block, "/test.Echo/Echo", NULL)));
 		break;
 	}
 }
@@ -213,9 +215,9 @@ static void a_breach_of_a_stream_ends_no_more_than_its_connection(void **state)
 		send_breach(&breaches[i]);
 		while (code < 0 && peer_next(&peer, &frame)) {
 			if (frame.type == NGHTTP2_RST_STREAM && frame.stream == breaches[i].stream)
-				code = number_of(frame.payload);
+				code = peer_number_of(frame.payload);
 			else if (frame.type == NGHTTP2_GOAWAY)
-				code = number_of(frame.payload + 4);
+				code = peer_number_of(frame.payload + 4);
 		}
 		if (code != breaches[i].code)
 			fail_msg("breach %zu ends with %" PRId64 ", not %" PRId64, i, code, breaches[i].code);
@@ -293,7 +295,7 @@ static void a_connection_that_breaks_ends_all_of_its_calls(void **state)
 			size_t	size;
 
 			block[3] = i ? (uint8_t) (2 * i - 1) : 0; /* the stream before is the parent */
-			size = 5 + put_request(block + 5, paths[i % 3], NULL);
+			size = 5 + peer_put_request(block + 5, paths[i % 3], NULL);
 			assert_true(peer_frame(&peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_PRIORITY | END_HEADERS,
 					       2 * i + 1, block, size));
 			if (i % 2)

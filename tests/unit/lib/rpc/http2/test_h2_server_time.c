@@ -1,7 +1,11 @@
 /* What the server does when time passes: arrivals that say nothing, requests that do not come or are not
  * read, calls with a deadline, clients that do not take what is there. One loop, and time moves when the
  * test says so. */
+#include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "h2_peer.h"
 #include "hand_clock.h"
@@ -321,7 +325,7 @@ static void take_all(struct peer *peer)
 	do {
 		assert_true(peer_next(peer, &frame));
 		if (frame.type == NGHTTP2_RST_STREAM) {
-			assert_int_equal(number_of(frame.payload), NGHTTP2_ENHANCE_YOUR_CALM);
+			assert_int_equal(peer_number_of(frame.payload), NGHTTP2_ENHANCE_YOUR_CALM);
 			taken[frame.stream] = -1;
 		} else if (frame.type == NGHTTP2_DATA)
 			taken[frame.stream] += (int64_t) frame.size;
