@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "h2_peer.h"
 #include "hand_clock.h"
