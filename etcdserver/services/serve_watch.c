@@ -93,7 +93,7 @@ bool vdi_watch_stream_flush_control(struct vdi_watch_stream *stream)
 	return !stream->is_finished;
 }
 
-/* ---- Periodic progress (E-350) ---- */
+/* ---- Periodic progress ---- */
 
 static void tick(struct vdi_watch_stream *stream)
 {

@@ -44,7 +44,7 @@ static void ask_all_progress(struct vdi_watch_stream *stream, struct vdi_serve_w
 			watcher->watch); /* fails when the watch has ended, and then it is retired */
 }
 
-/* ---- Requests: create (E-311..E-315) ---- */
+/* ---- Requests: create ---- */
 
 struct create_request {
 	struct vd_bytes key;
@@ -256,7 +256,7 @@ static void create(struct vdi_watch_stream *stream, struct vd_bytes message)
 					      vd_status_sentence(status));
 }
 
-/* ---- Requests: cancel and progress (E-316, E-317) ---- */
+/* ---- Requests: cancel and progress ---- */
 
 static void cancel(struct vdi_watch_stream *stream, struct vd_bytes message)
 {

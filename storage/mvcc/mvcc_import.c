@@ -1,14 +1,14 @@
-/* How: changes go into the writer's working trees and into the history, as a start does with what the
- * directory holds (mvcc_load.c). When all of it is there, a walk over the history makes one journal record of
- * each revision. The history keeps everything until the end, compacted revisions too, because the journal
- * wants them in order; only then are they dropped. */
+/* How: changes go into the writer's working trees and into the history, as when a store starts from its data
+ * directory (mvcc_load.c). At the end a walk over the history makes one journal record of each revision. The
+ * history keeps compacted revisions until then, because the journal needs all revisions in order. */
 #include "mvcc_import.h"
 
 #include <stdlib.h>
 
 #include "mvcc_load.h"
 
-/* Events gathered before they become history; bytes and changes between two syncs. */
+/* Maximum events gathered before they are moved to the history; maximum bytes and changes between two
+ * syncs. */
 #define GATHER_MAX 4096
 #define SYNC_BYTES ((size_t) 8 << 20)
 #define PROGRESS_CHANGES 100000
@@ -18,7 +18,7 @@ struct vdi_mvcc_import {
 	struct vdi_group	       *group;
 	const struct vdi_mvcc_importer *importer;
 	vd_mono				now;
-	vd_rev				last;	   /* imported so far; 0: nothing */
+	vd_rev				last;	   /* newest imported revision; 0: none */
 	vd_rev				compacted; /* -1: never */
 	uint64_t			change_count;
 };
@@ -33,7 +33,7 @@ static vd_status invalid_key(struct vd_error *reterr, const char *why, const str
 
 static vd_status no_memory(struct vd_error *reterr)
 {
-	return vd_error_set(reterr, VD_NOMEM, "mvcc: no memory for what is imported");
+	return vd_error_set(reterr, VD_NOMEM, "mvcc: out of memory while importing");
 }
 
 /* Takes over previous. */
@@ -48,13 +48,13 @@ static vd_status add_event(struct vdi_group *group, bool is_delete, struct vd_kv
 	return VD_OK;
 }
 
-/* What is not given follows from the live record. */
+/* Fills in the fields that the importer left at 0 from live, the current record of the key (NULL: none). */
 static vd_status stamp(struct vdi_mvcc_import *import, struct vd_kv *kv, const struct vd_kv *live,
 		       uint32_t sub, struct vd_error *reterr)
 {
 	if (!import->importer->is_exact)
 		kv->sub = sub;
-	/* An event log knows no leases, only their numbers. */
+	/* An event log has only the numbers of leases, not the leases. */
 	if (!import->importer->is_exact ||
 	    vdi_lease_find(vdi_btree_view(&import->group->leases), kv->lease) == NULL)
 		kv->lease = 0;
@@ -151,8 +151,8 @@ vd_status vdi_mvcc_import_snapshot(struct vdi_mvcc_import *import, vd_rev revisi
 		VDI_TRY(vdi_mvcc_import_commit(import, changes + first, end - first, reterr));
 	}
 	import->last = VDI_MAX(import->last, revision);
-	/* Nothing is known below the last revision that is here: the store cannot stand at one that it holds
-	 * no record of. */
+	/* The snapshot has no record of older revisions, and a store's revision must be that of one of its
+	 * records. So compaction is set to the newest record's revision. */
 	import->compacted = import->group->revision;
 	return VD_OK;
 }
@@ -172,7 +172,9 @@ vd_status vdi_mvcc_import_lease(struct vdi_mvcc_import *import, int64_t id, int6
 				struct vd_error *reterr)
 {
 	if (id == 0 || ttl_s < 1 || vdi_lease_find(vdi_btree_view(&import->group->leases), id))
-		return vd_error_set(reterr, VD_INVALID, "lease %lld cannot be imported", (long long) id);
+		return vd_error_set(reterr, VD_INVALID,
+				    "lease %lld cannot be imported: id or ttl is invalid, or the id exists",
+				    (long long) id);
 	return vdi_group_lease_grant(import->group, id, ttl_s, import->now, vd_env_wall(import->mvcc->env)) ==
 			       VD_OK ?
 		       VD_OK :
@@ -193,7 +195,7 @@ static vd_status sync_walk(struct journal_walk *walk, struct vd_error *reterr)
 	return vdi_persist_sync(walk->import->mvcc->persist, reterr);
 }
 
-/* The events of one revision as one record. */
+/* Makes one journal record of the events of a revision. */
 static vd_status append_revision(struct journal_walk *walk, const struct vd_store_event *events, size_t count,
 				 struct vd_error *reterr)
 {
@@ -276,7 +278,7 @@ static vd_status check_empty(const struct vdi_group *group, struct vd_error *ret
 	    group->revision <= 1 && group->compacted < 0)
 		return VD_OK;
 	return vd_error_set(reterr, VD_EXISTS,
-			    "the store is not empty: it holds %llu keys and stands at revision %lld",
+			    "the store is not empty: it has %llu keys and is at revision %lld",
 			    (unsigned long long) vdi_btree_count(&group->keys), (long long) group->revision);
 }
 

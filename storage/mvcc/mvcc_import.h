@@ -1,11 +1,11 @@
-/* An empty store filled from outside before anybody sees it: revisions, create revisions and versions as they
- * are given.
+/* Import: fills an empty store from an external source before it is opened, with the given revisions, create
+ * revisions and versions.
  *
- * Runs while the store is being opened, before any actor exists; one thread; blocks. Everything is taken into
- * memory first, so that a mistake in what is imported is found before the first byte is written; then it goes
- * to the journal like any commit and is durable when the open returns. Either all of it is in the store that
- * is opened, or the open fails. A process that dies while writing leaves a directory that says so and is not
- * opened again (VD_CORRUPT; vdi_persist_mark).
+ * Runs while the store is being opened, on one thread, before any actor exists; blocks. Everything is first
+ * gathered in memory, so that invalid input is found before the first byte is written; then it is written to
+ * the journal like commits and is durable when the open returns. The import is all or nothing: if it fails,
+ * the open fails. If the process dies while writing, the directory is marked as incomplete, and opening it
+ * returns VD_CORRUPT (vdi_persist_mark).
  */
 #ifndef VDI_MVCC_IMPORT_H
 #define VDI_MVCC_IMPORT_H
@@ -16,48 +16,48 @@ struct vdi_mvcc_import;
 
 struct vdi_import_change {
 	bool is_delete;
-	/* key; mod_rev; for a put also value and, where known, create_rev and version (0: what follows from
-	 * the record before). Borrowed; not shared with anybody yet. */
+	/* Key and mod_rev; for a put also the value and, if known, create_rev and version (0: derived from
+	 * the key's previous record). Borrowed; must not be shared yet. */
 	struct vd_kv *kv;
 };
 
-/* One transaction. All mod_rev are the same and larger than all before; gaps are fine. VD_INVALID with a
- * sentence (order, a create_rev above mod_rev, a delete of a key that does not exist, one key twice),
- * VD_NOMEM. */
+/* Imports one transaction. All changes have the same mod_rev, which is above all earlier ones; gaps are
+ * allowed. VD_INVALID with a message (wrong order, create_rev above mod_rev, a delete of a key that does not
+ * exist, a key more than once), VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_mvcc_import_commit(struct vdi_mvcc_import	     *import,
 					      const struct vdi_import_change *changes, size_t count,
 					      struct vd_error *reterr);
-/* The state at a revision, as the first thing that is imported: puts in any order, each with its own mod_rev
- * <= revision, each key once. What was before is not known: the store counts as compacted there. Sorts
- * changes. */
+/* Imports the state at a revision; must be the first import. changes are puts in any order, each with its own
+ * mod_rev <= revision, each key once; the call sorts them. The store counts as compacted there, because its
+ * older revisions are unknown. */
 VDI_MUST_USE vd_status vdi_mvcc_import_snapshot(struct vdi_mvcc_import *import, vd_rev revision,
 						struct vdi_import_change *changes, size_t count,
 						struct vd_error *reterr);
-/* Older revisions are compacted. Beyond the last revision: with an exact importer the store then stands at
- * that revision, as an etcd does; else VD_INVALID. */
+/* Compacts revisions below revision. If it is above the last imported revision, an exact importer moves the
+ * store to it, as etcd does; for others it is VD_INVALID. */
 VDI_MUST_USE vd_status vdi_mvcc_import_compact(struct vdi_mvcc_import *import, vd_rev revision,
 					       struct vd_error *reterr);
 
-/* A lease, before the keys that hang on it; its time begins now. For importers that are exact. VD_INVALID:
- * the id is 0 or there already. */
+/* Imports a lease; must come before the keys attached to it. Its TTL starts now. Only for exact importers.
+ * VD_INVALID: the id is 0 or exists, or ttl_s is below 1. */
 VDI_MUST_USE vd_status vdi_mvcc_import_lease(struct vdi_mvcc_import *import, int64_t id, int64_t ttl_s,
 					     struct vd_error *reterr);
 
 struct vdi_mvcc_importer {
-	/* Imports everything; any error ends the open with it. */
+	/* Imports everything; any error fails the open. */
 	vd_status (*run)(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr);
-	/* While the journal is written: changes done of all. May be NULL. */
+	/* Called while the journal is written: changes written so far and in total. May be NULL. */
 	void (*progress)(void *arg, uint64_t done, uint64_t all);
 	void *arg;
-	/* Records of another store of this kind: their places within a transaction (sub) and their leases are
-	 * kept, and one transaction may write a key more than once. */
+	/* The records come from another store of this kind or from etcd: their positions within a transaction
+	 * (sub) and their leases are kept, and a transaction may write a key more than once. */
 	bool is_exact;
-	/* Exact only: up to this revision a delete of a key that does not exist is passed over, because
-	 * compaction may have removed the key's records. */
+	/* Exact only: deletes of a missing key up to this revision are ignored, because compaction may have
+	 * removed the key's records. */
 	vd_rev compacted;
 };
 
-/* Called by the open, after the directory was read. */
+/* Runs the import. Called by the open, after it has read the directory. */
 VDI_MUST_USE vd_status vdi_mvcc_import_run(struct vdi_mvcc *mvcc, const struct vdi_mvcc_importer *importer,
 					   struct vd_error *reterr);
 

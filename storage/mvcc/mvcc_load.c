@@ -1,21 +1,21 @@
-/* How: records come in revision order, first those that compaction kept (at most one a key, at or below the
- * compacted revision), then everything newer. They are only gathered; the trees and the history are built
- * when all are there (mvcc_build.c).
+/* How: records arrive in revision order: first those that compaction kept (at most one per key, at or below
+ * the compacted revision), then all newer ones. They are only gathered; mvcc_build.c makes trees and history
+ * once all are known.
  *
- * Attachments of leases are the lease fields of the live keys (E-508); they are made at the end, when it is
- * known what lives. */
+ * Leases are attached to the live keys whose records name them, as etcd does after a restart. This happens
+ * last, when the live keys are known. */
 #include "mvcc_load.h"
 
 #include "mvcc_build.h"
 
-/* More than that is believed only when it comes. */
+/* Maximum records to allocate room for in advance, because the record count is only an estimate. */
 #define RECORDS_EXPECTED_MAX ((int64_t) 4 << 20)
 
 struct loader {
 	struct vdi_mvcc	     *mvcc;
 	struct vdi_group     *group;
 	struct vdi_mvcc_build build;
-	bool		      has_leases; /* some record names one */
+	bool		      has_leases; /* at least one record names a lease */
 	vd_mono		      now;
 	vd_wall		      wall;
 };
@@ -31,7 +31,6 @@ static vd_status load_begin(void *arg, vd_rev compacted, vd_rev revision_min, in
 		&loader->build, (size_t) VDI_MIN(VDI_MAX(record_count_estimate, 0), RECORDS_EXPECTED_MAX));
 }
 
-/* What an import has gathered becomes history. */
 vd_status vdi_mvcc_load_flush(struct vdi_mvcc *mvcc, vd_mono now)
 {
 	struct vdi_group      *group = &mvcc->writer.group;
@@ -65,7 +64,8 @@ static vd_status load_change(void *arg, struct vd_kv *kv, bool is_delete)
 	return vdi_mvcc_build_add(&loader->build, kv, is_delete);
 }
 
-/* E-508, and better (E-1019): the deadline goes on; but nobody could renew while the store was down. */
+/* Unlike etcd, which starts each lease anew with its full TTL, keeps the deadline across the restart, but
+ * grants time to renew (VDI_LEASE_GRACE_S), because clients could not renew while the store was down. */
 static vd_status load_lease(void *arg, int64_t id, int64_t ttl_s, vd_wall deadline)
 {
 	struct loader	 *loader = arg;
@@ -123,7 +123,7 @@ vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *
 	if (status == VD_OK && loader.has_leases)
 		status = vdi_mvcc_load_attach(mvcc);
 	if (status != VD_OK)
-		return vd_error_set(reterr, status, "mvcc: no memory for what the data directory holds");
+		return vd_error_set(reterr, status, "mvcc: out of memory while loading the data directory");
 	mvcc->size_bytes = vdi_persist_size_bytes(mvcc->persist);
 	return VD_OK;
 }

@@ -1,7 +1,7 @@
-/* What the embedded store tells about itself, under etcd's names where they exist.
+/* Metrics of the embedded store, under etcd's names where those exist.
  *
- * Counters are counted where things happen; gauges are set when someone reads the metrics. Stores on one env
- * share the instances. */
+ * The code that does the work increments the counters; a collector sets the gauges when metrics are read.
+ * Stores of one env share the instances. */
 #ifndef VDI_MVCC_METRICS_H
 #define VDI_MVCC_METRICS_H
 
@@ -28,7 +28,7 @@ struct vdi_mvcc_metrics {
 	struct vdi_metric *disk_full;
 	struct vdi_metric *quota_full;
 	struct vdi_metric *sync_duration;
-	struct vdi_metric *checkpoint_duration; /* counted by the checkpointer */
+	struct vdi_metric *checkpoint_duration; /* observed by the checkpointer */
 	/* Callers' threads. */
 	struct vdi_metric *ranges;
 	struct vdi_metric *events;
@@ -46,10 +46,10 @@ struct vdi_mvcc_metrics {
 	struct vdi_metric *slow_watchers;
 };
 
-/* Registers; nothing is collected before the store is complete, so the last step of opening. VD_NOMEM:
- * undone. */
+/* Registers the collector. The last step of opening, because the collector needs the complete store.
+ * VD_NOMEM: undone. */
 VDI_MUST_USE vd_status vdi_mvcc_metrics_init(struct vdi_mvcc_metrics *metrics, struct vdi_mvcc *mvcc);
-/* The collector does not run any more when it returns. Fine without init. */
+/* After it returns, the collector is not running. May be called without init. */
 void vdi_mvcc_metrics_fini(struct vdi_mvcc_metrics *metrics);
 
 #endif

@@ -1,4 +1,4 @@
-/* How: everything is put together on the caller's thread; the actors start last. */
+/* How: everything is constructed on the caller's thread; the actors start last. */
 #include "mvcc_open.h"
 
 #include "mvcc_load.h"
@@ -17,13 +17,13 @@ static vd_status copy_options(const struct vd_mvcc_options *options, struct vd_m
 	if (copy.in_flight_max == 0 || copy.history_bytes < 0 || copy.history_window.ns < 0 ||
 	    copy.quota_bytes < 0 || copy.progress_interval.ns < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "mvcc: in_flight_max must be above 0, history_bytes, history_window, "
-				    "quota_bytes and progress_interval 0 or more");
+				    "mvcc: in_flight_max must be above 0; history_bytes, history_window, "
+				    "quota_bytes and progress_interval must be 0 or more");
 	*ret_options = copy;
 	return VD_OK;
 }
 
-/* The state before anything was published: what was loaded, or nothing at revision 1. */
+/* Sets the state before the first publication: loaded from the data directory, or empty at revision 1. */
 static vd_status first_state(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning,
 			     const struct vdi_mvcc_importer *importer, struct vd_error *reterr)
 {
@@ -38,7 +38,7 @@ static vd_status first_state(struct vdi_mvcc *mvcc, const struct vdi_persist_tun
 		return status;
 	status = vdi_mvcc_state_new(&state);
 	if (status != VD_OK)
-		return vd_error_set(reterr, status, "mvcc: no memory");
+		return vd_error_set(reterr, status, "mvcc: out of memory");
 	state->revision = mvcc->writer.group.revision;
 	state->compacted = mvcc->writer.group.compacted;
 	state->log_end = mvcc->log.end_index;
@@ -54,7 +54,7 @@ static vd_status first_state(struct vdi_mvcc *mvcc, const struct vdi_persist_tun
 	return VD_OK;
 }
 
-/* Everything but the actors; the writer's actor does not exist yet. */
+/* Undoes everything except the actors; the writer's actor does not exist yet. */
 static void undo_open(struct vdi_mvcc *mvcc)
 {
 	vdi_writer_fini(&mvcc->writer);
@@ -132,7 +132,7 @@ vd_status vdi_mvcc_open_importing(const struct vd_env *env, const struct vd_mvcc
 	VDI_TRY(copy_options(options, &checked, reterr));
 	mvcc = VDI_NEW(struct vdi_mvcc);
 	if (mvcc == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "mvcc: no memory");
+		return vd_error_set(reterr, VD_NOMEM, "mvcc: out of memory");
 	mvcc->store.ops = &vdi_mvcc_ops;
 	mvcc->store.env = env;
 	mvcc->env = env;
@@ -151,12 +151,13 @@ vd_status vdi_mvcc_open_importing(const struct vd_env *env, const struct vd_mvcc
 		if (status == VD_OK)
 			status = start_actors(mvcc);
 		if (status == VD_OK) {
-			vdi_writer_wake(&mvcc->writer); /* deadlines of loaded leases and history */
+			/* The writer computes the deadlines of loaded leases and history. */
+			vdi_writer_wake(&mvcc->writer);
 			*ret_store = &mvcc->store;
 			return VD_OK;
 		}
 		vdi_mvcc_metrics_fini(&mvcc->metrics);
-		(void) vd_error_set(reterr, status, "mvcc: no actor or no memory to be had");
+		(void) vd_error_set(reterr, status, "mvcc: the store's actors or metrics cannot be created");
 	}
 	close_persist(mvcc);
 	undo_open(mvcc);

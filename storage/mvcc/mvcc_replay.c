@@ -1,4 +1,4 @@
-/* See the header: a submission like others; the writer's part is in mvcc_writer.c. */
+/* How: a replayed transaction is a submission like others; mvcc_writer.c executes it. */
 #include "mvcc_replay.h"
 
 #include "mvcc_store.h"

@@ -1,8 +1,9 @@
-/* The public face of the embedded store, and its life.
+/* Operations and lifetime of the embedded store.
  *
- * Ending: close -> the writer answers what is queued, ends the watches, ends itself -> the compactor ends ->
- * the persist ends -> the last call under way leaves (users) -> memory goes, done is called -> the last watch
- * is closed by its owner (references) -> the block itself goes.
+ * The end has these steps: close -> the writer answers queued submissions, ends the watches and itself -> the
+ * compactor ends -> the persistent backend ends -> the last call in progress leaves (users is 0) -> the
+ * store's memory is freed and done is called -> the owner of the last watch closes it (references is 0) ->
+ * the block itself is freed.
  */
 #include "mvcc_store.h"
 
@@ -64,7 +65,7 @@ void vdi_mvcc_unref(struct vdi_mvcc *mvcc)
 
 static void persist_ended(void *arg)
 {
-	vdi_mvcc_leave(arg); /* the writer's use */
+	vdi_mvcc_leave(arg); /* the writer's reference */
 }
 
 static void compactor_ended(void *arg)
@@ -213,7 +214,7 @@ static vd_status mvcc_txn(struct vd_store *store, const struct vd_txn_request *r
 	return status;
 }
 
-/* A submission without a transaction. */
+/* Submits an operation that is not a transaction. */
 static vd_status submit(struct vd_store *store, const struct vdi_submission *filled)
 {
 	struct vdi_mvcc	      *mvcc = vdi_mvcc_of(store);
@@ -325,7 +326,7 @@ static vd_status mvcc_lease_time_to_live(struct vd_store *store, int64_t id, boo
 	return status;
 }
 
-/* The tree of deadlines is in the order that is wanted (E-505). */
+/* Lists leases in the order of their deadlines, as etcd does. */
 static vd_status mvcc_lease_list(struct vd_store *store, vd_lease_list_fn done, void *arg)
 {
 	struct vdi_mvcc	       *mvcc = vdi_mvcc_of(store);

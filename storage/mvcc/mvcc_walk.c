@@ -1,5 +1,5 @@
-/* See the header. Records up to the compacted revision are no longer in the history: they are found as the
- * live keys of an old state, and sorted. */
+/* How: the history no longer contains records at or below the compacted revision. They are found as the live
+ * keys of an old state, and sorted. */
 #include "mvcc_walk.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static vd_status read_alive(const struct vdi_view *view, vd_rev base, struct vdi
 	return vdi_read_range(view, &request, true, read, NULL);
 }
 
-/* What was made up to the compacted revision. */
+/* Adds records that were written at or below the compacted revision. */
 static vd_status add_read(const struct vdi_read *read, vd_rev compacted, struct old_records *old)
 {
 	vd_status status = VD_OK;
@@ -50,7 +50,7 @@ static vd_status add_read(const struct vdi_read *read, vd_rev compacted, struct 
 	return status;
 }
 
-/* And is alive at base. */
+/* Adds those of them that are live at base. */
 static vd_status add_alive(const struct vdi_view *view, vd_rev base, vd_rev compacted,
 			   struct old_records *old)
 {
@@ -63,7 +63,7 @@ static vd_status add_alive(const struct vdi_view *view, vd_rev base, vd_rev comp
 	return status;
 }
 
-/* VD_OK: the transaction of that revision deleted the key. VD_AGAIN: it did not. */
+/* VD_OK: the transaction at that revision deleted the key. VD_AGAIN: it did not. */
 static vd_status find_tombstone(struct vdi_mvcc *mvcc, vd_rev revision, struct vd_bytes key)
 {
 	struct vdi_mvcc_log_cursor   cursor = { 0 };
@@ -86,10 +86,10 @@ static vd_status find_tombstone(struct vdi_mvcc *mvcc, vd_rev revision, struct v
 	return status;
 }
 
-/* What upstream's key_index calls to keep is empty at base: nothing is alive, or all that is was deleted and
- * made again by the transaction of that very revision (keep looks no further than the generation that ended
- * there). VD_OK: empty; VD_AGAIN: not. Such a transaction made every key there is, so they are few: as many
- * as a transaction puts. */
+/* Decides whether the set of records that upstream's key_index keeps is empty at base: VD_OK: empty;
+ * VD_AGAIN: not. It is empty if no key is live, or if the transaction at base itself deleted and recreated
+ * every live key, because keep then looks only at the generation that ended there. Such a transaction wrote
+ * every live key, so they are at most the puts of one transaction. */
 static vd_status keeps_nothing(struct vdi_mvcc *mvcc, const struct vdi_read *read, vd_rev base)
 {
 	vd_status status = VD_OK;
@@ -102,8 +102,8 @@ static vd_status keeps_nothing(struct vdi_mvcc *mvcc, const struct vdi_read *rea
 	return status;
 }
 
-/* Of what was made up to the compacted revision: that which is kept at base; where nothing is kept upstream
- * leaves nothing out. */
+/* Adds records written at or below the compacted revision that upstream keeps at base. If upstream's set of
+ * kept records is empty, its hash skips none. */
 static vd_status add_kept(struct vdi_mvcc *mvcc, const struct vdi_view *view, vd_rev base, vd_rev compacted,
 			  struct old_records *old)
 {
@@ -120,7 +120,8 @@ static vd_status add_kept(struct vdi_mvcc *mvcc, const struct vdi_view *view, vd
 	return status;
 }
 
-/* What was deleted at the compacted revision itself stays (E-406), if the history still knows. */
+/* Adds keys deleted at the compacted revision itself, as etcd's compaction keeps their tombstones, if the
+ * history still contains them. */
 static vd_status add_tombstones(struct vdi_mvcc *mvcc, vd_rev compacted, struct old_records *old)
 {
 	struct vdi_mvcc_log_cursor   cursor = { 0 };
@@ -172,7 +173,7 @@ static vd_status walk_old(struct vdi_mvcc *mvcc, const struct vdi_view *view, en
 	return status;
 }
 
-/* The history behind the compacted revision. */
+/* Walks the history after the compacted revision. */
 static vd_status walk_history(struct vdi_mvcc *mvcc, struct vdi_mvcc_walk *walk)
 {
 	struct vdi_mvcc_log_cursor   cursor = { 0 };

@@ -1,5 +1,5 @@
-/* See the header. What can fail in a turn fails before the sync; after it there is only publish, which
- * allocates nothing. */
+/* How: everything that can fail in an iteration happens before or in the sync. After the sync only publish
+ * remains, which allocates nothing and cannot fail. */
 #include "mvcc_writer.h"
 
 #include "mvcc_store.h"
@@ -9,7 +9,8 @@
 
 static void writer_run(void *arg);
 
-/* Callers' callbacks run here, and what they would wait for comes from here. */
+/* Runs as a handler that must not wait: it calls callers' callbacks, and a callback that waits for this store
+ * would wait for this very thread. */
 static void writer_serve(void *arg)
 {
 	const char *outer = vdi_wait_enter_handler("mvcc writer");
@@ -45,9 +46,9 @@ vd_status vdi_writer_start(struct vdi_writer *writer)
 	return vd_actor_new(writer->mvcc->env, &options, &writer->actor);
 }
 
-/* A run that has seen is_closing takes the actor with it. So wakes happen under the lock under which it is
- * seen, or are announced there: whoever wakes for a submission does so without the lock, for which many
- * others wait. */
+/* After a run that sees is_closing, the actor is freed. So a wake either holds the lock under which the run
+ * reads is_closing, or is announced under it in wakers: a submitting thread wakes without the lock, because
+ * many others wait for it. */
 static void wake_locked(struct vdi_writer *writer)
 {
 	vdi_lock_assert_held(&writer->queue_lock);
@@ -171,13 +172,14 @@ static vd_status execute_lease(struct vdi_submission *submission, vd_mono now)
 		return vdi_group_lease_revoke(group, result->id);
 	default:
 		if (lease == NULL || lease->deadline.ns <= now.ns)
-			return VD_OK; /* ttl 0 (E-503); an expired one is revoked in its own time */
+			/* The answer is TTL 0, as etcd's; an expired lease is revoked when its turn comes. */
+			return VD_OK;
 		result->ttl_s = result->granted_ttl_s = lease->ttl_s;
 		return vdi_group_lease_renew(group, lease, now, vd_env_wall(mvcc->env));
 	}
 }
 
-/* At the recorded revision, or the next one when the store has passed it. */
+/* Executes a recorded transaction at its revision, or at the next one if the store has reached it. */
 static vd_status execute_replay(struct vdi_submission *submission)
 {
 	struct vdi_group *group = &submission->mvcc->writer.group;
@@ -206,7 +208,7 @@ static vd_status execute_replay(struct vdi_submission *submission)
 	return VD_OK;
 }
 
-/* Appends the unit at work to the journal. */
+/* Appends the current unit to the journal. */
 static vd_status append_unit(struct vdi_writer *writer, vd_rev compact, bool *ret_appended)
 {
 	struct vdi_commit commit;
@@ -232,7 +234,7 @@ static bool is_of_lease(enum vdi_submission_kind kind)
 	       kind == VDI_SUBMIT_LEASE_KEEP_ALIVE;
 }
 
-/* VD_OK: executed or rejected. Anything else: the group must be restored. */
+/* VD_OK: executed or rejected. Any other status: the group must be restored. */
 static vd_status execute_submission(struct vdi_writer *writer, struct vdi_submission *submission, vd_mono now,
 				    bool *ret_appended)
 {
@@ -263,8 +265,8 @@ static vd_status execute_submission(struct vdi_writer *writer, struct vdi_submis
 
 /* ---- What the writer does by itself ---- */
 
-/* Revokes what is due, each lease in its own revision (E-502, E-506). Whatever fails is tried again next
- * turn. */
+/* Revokes expired leases, each in a revision of its own, as etcd does. Failed ones are retried in the next
+ * iteration. */
 static vd_status execute_expiry(struct vdi_writer *writer, vd_mono now, bool *ret_appended, bool *ret_more)
 {
 	struct vdi_lease *lease;
@@ -312,7 +314,7 @@ static size_t submission_size_bytes(const struct vdi_submission *submission)
 	return submission->kind == VDI_SUBMIT_TXN ? submission->txn.txn.size_bytes : 0;
 }
 
-/* Returns whether more is waiting. */
+/* Returns true if more submissions are waiting. */
 static bool take_group(struct vdi_writer *writer, bool *ret_closing)
 {
 	size_t count = 0;
@@ -342,8 +344,8 @@ static void restore(struct vdi_writer *writer)
 	vdi_group_restore(&writer->group, writer->group.state);
 }
 
-/* How much a submission is allowed to need: what fits less easily is refused together with what did not
- * fit. */
+/* Space that a submission may use, in ascending order. If one does not fit, all that need as much or more are
+ * refused with it. */
 enum need { NEED_COMPACTION, NEED_RESERVE, NEED_ROOM };
 
 static enum need need_of(const struct vdi_submission *submission)
@@ -357,8 +359,8 @@ static enum need need_of(const struct vdi_submission *submission)
 	return NEED_RESERVE;
 }
 
-/* Without space what needs some is refused with the one that did not fit; deletes, compactions and the like
- * go on (E-466). */
+/* Refuses the submissions after one that did not fit if they need as much space. Deletes and compactions
+ * still run, as under etcd's NOSPACE alarm. */
 static void refuse_rest(struct vdi_submission *submission)
 {
 	enum need need = need_of(submission);
@@ -371,8 +373,8 @@ static void refuse_rest(struct vdi_submission *submission)
 	}
 }
 
-/* What the writer does by itself, without its last `skipped` parts. Compaction comes first: when the disk is
- * full it makes the room that the rest needs. */
+/* Runs the writer's own work, without its last `skipped` parts. Compaction comes first because, when the disk
+ * is full, it frees the space that the rest needs. */
 static vd_status execute_own(struct vdi_writer *writer, vd_mono now, unsigned skipped, bool *ret_appended,
 			     bool *ret_more)
 {
@@ -381,10 +383,10 @@ static vd_status execute_own(struct vdi_writer *writer, vd_mono now, unsigned sk
 	return skipped < 1 ? execute_expiry(writer, now, ret_appended, ret_more) : VD_OK;
 }
 
-/* Executes the whole group on the working state. VD_OK even if single submissions were rejected or given up.
- * *ret_appended: a sync is owed.
- * *ret_own_failed: what the writer wanted to do by itself did not work and must be tried again later; it does not take others with it.
- */
+/* Executes the whole group on the working state. VD_OK even if submissions were rejected or given up.
+ *
+ * *ret_appended: records were appended, so a sync is required. *ret_own_failed: some of the writer's own work
+ * failed and must be retried later; it does not fail the submissions. */
 static vd_status execute_group(struct vdi_writer *writer, vd_mono now, bool *ret_appended, bool *ret_more,
 			       bool *ret_own_failed)
 {
@@ -422,8 +424,8 @@ static vd_status execute_group(struct vdi_writer *writer, vd_mono now, bool *ret
 	}
 }
 
-/* Everything that can fail between execution and answer: memory for the history and the new state, and the
- * sync. */
+/* Performs everything that can fail between execution and answers: allocates history and the new state, and
+ * syncs. */
 static vd_status make_durable(struct vdi_writer *writer, vd_mono now, bool appended,
 			      struct vdi_mvcc_state **ret_state)
 {
@@ -494,7 +496,7 @@ static void count_submission(struct vdi_mvcc *mvcc, const struct vdi_submission 
 	}
 }
 
-/* Cannot fail. Afterwards the working state is the published one. *ret_old: a reference to the one before. */
+/* Publishes the working state; cannot fail. *ret_old: a reference to the previous state. */
 static void publish(struct vdi_writer *writer, struct vdi_mvcc_state *state, struct vdi_mvcc_state **ret_old,
 		    struct vdi_mvcc_log_chunk **ret_dropped)
 {
@@ -522,7 +524,7 @@ static void publish(struct vdi_writer *writer, struct vdi_mvcc_state *state, str
 			       vdi_mvcc_log_compact(&mvcc->log, state->compacted) :
 			       NULL;
 	count_events(writer);
-	/* The log has the references of the events now. */
+	/* The log owns the references of the events now. */
 	group->event_count = 0;
 	group->unit_first_event = 0;
 	group->is_changed = false;
@@ -565,10 +567,11 @@ static void fill_error(const struct vdi_submission *submission, struct vd_error 
 				    "required revision %lld is a future revision",
 				    (long long) submission->requested);
 	if (submission->status == VD_TOO_BIG && why->code != VD_TOO_BIG)
-		(void) vd_error_set(error, VD_TOO_BIG,
-				    "transaction: its compares and ranges read more than %d records beyond "
-				    "the number of keys",
-				    VDI_TXN_RECORDS_MAX);
+		(void) vd_error_set(
+			error, VD_TOO_BIG,
+			"transaction too large: its compares and ranges read more than %d records beyond "
+			"the number of keys",
+			VDI_TXN_RECORDS_MAX);
 	error->requested = submission->requested;
 	error->current = submission->current;
 	error->compacted = submission->compacted;
@@ -611,7 +614,7 @@ static void answer_compaction(struct vdi_compact_waiter *waiter)
 	answer(VDI_CONTAINER_OF(waiter, struct vdi_submission, compact.waiter));
 }
 
-/* Takes those out of the answers that may still find room. */
+/* Returns submissions to the queue that were refused for lack of space and may still find some. */
 static void put_back(struct vdi_writer *writer, vd_mono now)
 {
 	struct vdi_submission_list answered = STAILQ_HEAD_INITIALIZER(answered);
@@ -734,8 +737,8 @@ static void writer_run(void *arg)
 	}
 	put_back(writer, now);
 	answer_all(writer, dropped);
-	/* Its nodes that no other state shares go: work in proportion to the group, for which no answer
-	 * waits. */
+	/* Frees the old state's nodes that no other state shares, in time proportional to the group. It comes
+	 * after the answers, so that no caller waits for it. */
 	vdi_mvcc_state_unref(old);
 	tick(writer, now);
 	if (closing) {
@@ -747,8 +750,7 @@ static void writer_run(void *arg)
 	if (more)
 		vd_actor_wake(writer->actor);
 	due = next_deadline(writer, now);
-	/* What failed by itself (no memory to revoke a lease, a full disk) is tried again in a while, not at
-	 * once. */
+	/* Retry failed work (no memory to revoke a lease, a full disk) after a while, not at once. */
 	if (failed && due.ns != VD_NEVER.ns)
 		due.ns = VDI_MAX(due.ns, vd_mono_add(now, VD_SECONDS(1)).ns);
 	if (writer->is_waiting)

@@ -1,13 +1,15 @@
-/* The writer: the one actor that changes a store. It blocks in fdatasync, so it has a thread of its own.
+/* The writer: the only actor that changes a store. It blocks in fdatasync, so it has a thread of its own.
  *
- * One turn: take what was submitted (bounded), execute each in order on the working state, append to the
- * journal, one sync for all of them, publish, wake watches, answer in order. Submissions of a group see each
- * other's results; nobody else sees anything before it is durable. When a submission cannot be carried out
- * for want of memory or space, the working state goes back to the published one (copy-on-write: O(1)), the
- * others are executed again, and only that one answers the error. When the sync fails, all of the group do.
- * What a full disk refused goes back into the queue for a while if the checkpoint is about to make room.
+ * One iteration takes a bounded group of submissions, executes each in order on the working state, appends to
+ * the journal, syncs once for all, publishes, wakes watches, and answers in order. Submissions of a group see
+ * each other's results; readers see nothing before it is durable. If a submission fails for lack of memory or
+ * space, the working state is restored to the published one (copy-on-write: O(1)), the others are executed
+ * again, and only that submission gets the error. If the sync fails, the whole group gets the error.
+ * Submissions refused by a full disk return to the queue for a while if the checkpoint is about to free
+ * space.
  *
- * The same turn revokes expired leases, compacts behind the history window, and gives progress ticks.
+ * The same iteration revokes expired leases, compacts revisions that left the history window, and sends
+ * progress ticks.
  */
 #ifndef VDI_MVCC_WRITER_H
 #define VDI_MVCC_WRITER_H
@@ -24,10 +26,10 @@ struct vdi_mvcc;
 /* Bounds of one group. */
 #define VDI_GROUP_SUBMISSIONS_MAX 4096
 #define VDI_GROUP_BYTES_MAX ((size_t) 16 << 20)
-/* How often a group is tried again without the submission that failed, before all that remain fail. */
+/* Maximum retries of a group without the submission that failed; after that all remaining ones fail. */
 #define VDI_GROUP_RETRIES_MAX 4
-/* How long a submission that the full disk refused waits for room that the checkpoint is making, and how
- * often the writer looks. */
+/* How long a submission refused by a full disk waits for space that the checkpoint is freeing, and how often
+ * the writer checks. */
 #define VDI_ROOM_WAIT VD_SECONDS(2)
 #define VDI_ROOM_LOOK VD_MS(10)
 
@@ -46,10 +48,10 @@ struct vdi_submission {
 	void			*arg;
 	struct vdi_mvcc		*mvcc;
 
-	/* The answer, in parts: a struct vd_error would be half a kilobyte for each. */
+	/* The answer, in parts, because a struct vd_error would take half a kilobyte per submission. */
 	vd_status status;
 	bool	  is_decided; /* failed in an earlier try of this group */
-	vd_mono	  room_until; /* 0: it has not waited for room on the disk */
+	vd_mono	  room_until; /* 0: has not waited for space on the disk */
 	vd_rev	  requested;
 	vd_rev	  current;
 	vd_rev	  compacted;
@@ -60,8 +62,9 @@ struct vdi_submission {
 			vd_txn_fn      done;
 		} txn;
 		struct {
-			vd_done_fn		  done;
-			vd_rev			  revision; /* asked; answered with current */
+			vd_done_fn done;
+			/* Requested; answered with the current revision. */
+			vd_rev			  revision;
 			bool			  physical;
 			struct vdi_compact_waiter waiter;
 		} compact;
@@ -74,8 +77,8 @@ struct vdi_submission {
 		} lease;
 		struct {
 			vd_done_fn		  done;
-			vd_rev			  revision; /* recorded; answered with current */
-			struct vdi_replay_change *changes;  /* behind the submission */
+			vd_rev			  revision; /* recorded; answered with the current revision */
+			struct vdi_replay_change *changes;  /* stored after the submission */
 			size_t			  count;
 		} replay;
 	};
@@ -89,7 +92,7 @@ struct vdi_writer {
 	struct vdi_mvcc *mvcc;
 
 	struct vdi_lock queue_lock; /* "queue" */
-	atomic_uint	wakers;	    /* on their way to wake the actor, which stays until they have */
+	atomic_uint	wakers;	    /* threads about to wake the actor; it ends only when there are none */
 
 	/* Under queue_lock. */
 	struct vdi_submission_list queue;
@@ -99,24 +102,24 @@ struct vdi_writer {
 	/* Writer only. */
 	struct vdi_group	   group;
 	struct vdi_submission_list taken;
-	vd_mono			   tick_due;	   /* VD_NEVER: nobody wants ticks */
-	vd_rev			   compact_target; /* of the group at work; 0: none */
-	unsigned		   expired_count;  /* leases revoked in the group at work */
-	struct vd_error		   persist_error;  /* of the last commit that was refused in this turn */
-	bool			   is_waiting;	   /* a submission waits for room on the disk */
+	vd_mono			   tick_due;	   /* VD_NEVER: no watch wants ticks */
+	vd_rev			   compact_target; /* compaction of the current group; 0: none */
+	unsigned		   expired_count;  /* leases revoked in the current group */
+	struct vd_error		   persist_error;  /* of the last refused commit of this iteration */
+	bool			   is_waiting;	   /* a submission waits for space on the disk */
 };
 
 VDI_MUST_USE vd_status vdi_writer_init(struct vdi_writer *writer, struct vdi_mvcc *mvcc);
-/* After the actor has ended (or never ran). */
+/* Call after the actor has ended, or without having started it. */
 void vdi_writer_fini(struct vdi_writer *writer);
-/* Creates the actor: nothing runs before. */
+/* Creates the actor, which runs from then on. */
 VDI_MUST_USE vd_status vdi_writer_start(struct vdi_writer *writer);
 
-/* Any thread. Takes over the submission (one block, vdi_free) if it answers VD_OK. VD_FULL, VD_CLOSED. */
+/* Queues the submission. On VD_OK takes it over (one block, vdi_free). Any thread. VD_FULL, VD_CLOSED. */
 VDI_MUST_USE vd_status vdi_writer_submit(struct vdi_writer *writer, struct vdi_submission *submission);
-/* Looks at its deadlines again. */
+/* Makes the writer recompute its deadlines. */
 void vdi_writer_wake(struct vdi_writer *writer);
-/* Answers what is queued, then ends and calls vdi_mvcc_writer_ended. Once. */
+/* Answers queued submissions, then ends and calls vdi_mvcc_writer_ended. Call once. */
 void vdi_writer_close(struct vdi_writer *writer);
 
 #endif

@@ -1,6 +1,6 @@
-/* See the header for the states. A batch lends events that lie in chunks of the history; the watch holds
- * those chunks until the next call, so no reference is taken per event (E-1031). ready() is called under the
- * lock of watchable: that is how vdi_watchable_close_watch can promise that it is not called any more. */
+/* How: a batch borrows events from chunks of the history. The watch holds those chunks until the next call,
+ * so no reference per event is needed. ready() is called under the lock of watchable, so after
+ * vdi_watchable_close_watch it is not called any more. */
 #include "watchable.h"
 
 #include "actor_threads.h"
@@ -58,7 +58,7 @@ static void stop_waiting_locked(struct vdi_watch *watch)
 	watch->is_waiting = false;
 }
 
-/* What is asked of an idle watch: a progress batch, from the next call of next. */
+/* Requests a progress batch, which the next call of next returns. */
 static void want_progress_locked(struct vdi_watchable *watchable, struct vdi_watch *watch)
 {
 	watch->progress_wanted = true;
@@ -68,7 +68,7 @@ static void want_progress_locked(struct vdi_watchable *watchable, struct vdi_wat
 		wait_for_start_locked(watchable, watch);
 		return;
 	}
-	/* Nothing up to notified_revision matched: else it would not be parked. */
+	/* No event up to notified_revision matched, or the watch would not be parked. */
 	watch->position = VDI_MAX(watch->position, watchable->notified_revision + 1);
 	unpark_locked(watchable, watch);
 }
@@ -89,7 +89,7 @@ static void wake_group(struct vdi_watcher_group *group, void *arg)
 	for (struct vdi_watch *watch = LIST_FIRST(&group->parked); watch; watch = next) {
 		next = LIST_NEXT(watch, parked_node);
 		if (watch->position > wake->revision)
-			continue; /* seen already, or before its start (E-340) */
+			continue; /* already seen, or before its start revision */
 		watch->position = wake->revision;
 		watch->position_index = wake->index;
 		unpark_locked(wake->watchable, watch);
@@ -113,7 +113,7 @@ static void release_waiting_locked(struct vdi_watchable *watchable)
 void vdi_watchable_notify(struct vdi_watchable *watchable, const struct vd_store_event *events, size_t count,
 			  uint64_t first_index, vd_rev revision)
 {
-	/* Who is woken asks for the next batch at once, which takes the lock. */
+	/* Woken owners call next at once, which takes the lock: delay their wakes until it is released. */
 	vdi_actor_calls_hold();
 	vdi_lock_acquire(&watchable->lock);
 	for (size_t i = 0; i < count && watchable->parked_count; i++) {
@@ -214,7 +214,8 @@ static vd_status insert_watch(struct vdi_mvcc *mvcc, struct vdi_watch *watch,
 		watch->base.opened = current;
 		watch->position = watch->start_revision ? watch->start_revision : current + 1;
 		if (watch->position > current)
-			park_locked(watchable, watch, false); /* E-326 */
+			/* It starts at the next write, as etcd's synced watchers. */
+			park_locked(watchable, watch, false);
 	}
 	vdi_lock_release(&watchable->lock);
 	return status;
@@ -232,7 +233,7 @@ vd_status vdi_watchable_open(struct vd_store *store, const struct vd_store_watch
 	watch = VDI_NEW(struct vdi_watch);
 	if (watch == NULL) {
 		vdi_mvcc_leave(mvcc);
-		return vd_error_set(reterr, VD_NOMEM, "no memory for a watch");
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for a watch");
 	}
 	watch->base.store = store;
 	watch->start_revision = request->start_revision;
@@ -247,7 +248,7 @@ vd_status vdi_watchable_open(struct vd_store *store, const struct vd_store_watch
 		atomic_fetch_add(&mvcc->usage.watchers, 1);
 		*ret_watch = &watch->base;
 		if (watch->progress)
-			vdi_writer_wake(&mvcc->writer); /* perhaps the first one that wants ticks */
+			vdi_writer_wake(&mvcc->writer); /* this may be the first watch that wants ticks */
 	} else {
 		vdi_free(watch);
 		(void) vd_error_set(reterr, status, "%s", vd_status_sentence(status));
@@ -321,7 +322,7 @@ static vd_status explain_end(struct vdi_mvcc *mvcc, const struct vdi_watch *watc
 	return status;
 }
 
-/* VD_OK: go on walking. */
+/* VD_OK: continue the walk. */
 static vd_status begin_next(struct vdi_watchable *watchable, struct vdi_watch *watch)
 {
 	vd_status status = VD_OK;
@@ -339,10 +340,10 @@ static vd_status begin_next(struct vdi_watchable *watchable, struct vdi_watch *w
 	return status;
 }
 
-/* What a key was before the revision, even if the transaction wrote it several times, or deleted it and made
- * it again; nothing for a key that the revision made, and nothing when the revision before is compacted,
- * although the history has it: as etcd, which reads the key at that revision (E-343). All events of a
- * revision lie in one chunk. */
+/* Returns the key's record before the transaction at this revision, even if the transaction wrote the key
+ * several times, or deleted and recreated it. Returns NULL if the transaction created the key, or if the
+ * revision before is compacted, although the history has the record: etcd reads the key at that revision and
+ * finds nothing. All events of a revision are in one chunk. */
 static struct vd_kv *previous_of(const struct vdi_watch *watch, const struct vd_store_event *event,
 				 vd_rev compacted)
 {
@@ -394,20 +395,21 @@ static vd_status place_cursor(struct vdi_mvcc_log *log, struct vdi_watch *watch)
 	return vdi_mvcc_log_seek(log, watch->position, &watch->cursor);
 }
 
-/* Most runs of a long history are of one kind of object, and most watches are of another one. */
+/* Returns false if no event of the run can match: most runs of a long history are of one resource, and most
+ * watches of another one. */
 static bool may_want_some(const struct vdi_watch *watch)
 {
 	return vdi_key_range_has_prefix(&watch->group->range, vdi_mvcc_log_run_prefix(&watch->cursor));
 }
 
-/* Walks whole revisions up to target. VD_OK: there is a batch, or the budget is used up; VD_AGAIN: seen
- * everything up to target. */
+/* Walks whole revisions up to target. VD_OK: there is a batch, or the budget is used up; VD_AGAIN: everything
+ * up to target is seen. */
 static vd_status walk(struct vdi_mvcc_log *log, struct vdi_watch *watch, vd_rev target, vd_rev compacted,
 		      size_t event_count_max, size_t *budget)
 {
 	const struct vd_store_event *events;
 	uint32_t		     count;
-	vd_rev			     revision = 0; /* the one being walked through */
+	vd_rev			     revision = 0; /* revision of the current event */
 
 	if (watch->position > target)
 		return VD_AGAIN;
@@ -440,7 +442,7 @@ static vd_status walk(struct vdi_mvcc_log *log, struct vdi_watch *watch, vd_rev 
 	}
 }
 
-/* VD_AGAIN: parked. VD_OK with *ret_progress: a progress batch at target. VD_OK without: there is more to
+/* VD_AGAIN: parked. VD_OK with *ret_progress: a progress batch at target. VD_OK without: continue the
  * walk. */
 static vd_status settle(struct vdi_mvcc *mvcc, struct vdi_watch *watch, vd_rev target, bool *ret_progress)
 {
@@ -476,7 +478,7 @@ static vd_status next_batch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, size
 	vd_status status;
 
 	do {
-		/* In this order: what compaction removes after this look, the log reports. */
+		/* Read these before the log: if compaction removes events after that, the log reports it. */
 		target = atomic_load_explicit(&mvcc->published, memory_order_acquire);
 		compacted = atomic_load_explicit(&mvcc->compacted, memory_order_acquire);
 		if (watch->position < compacted)
@@ -494,11 +496,11 @@ static vd_status next_batch(struct vdi_mvcc *mvcc, struct vdi_watch *watch, size
 			return VD_OK;
 		}
 		if (status == VD_OK) {
-			/* A long way without a match: let others run. */
+			/* A long walk without a match: yield. */
 			watch->ready(watch->ready_arg);
 			return VD_AGAIN;
 		}
-		/* A parked watch must not hold history. */
+		/* A parked watch must not keep history alive. */
 		vdi_mvcc_log_cursor_fini(&watch->cursor);
 		watch->position_index = UINT64_MAX;
 		status = settle(mvcc, watch, target, &progress);

@@ -1,6 +1,5 @@
-/* See the header. The treap's shape depends on the ranges alone (the priority is their hash), and on a seed
- * that nobody knows outside, so it is balanced whatever ranges a client chooses. Its order is that of the
- * ranges, whatever the seed. */
+/* How: the treap's priorities are hashes of the ranges with a random seed, so it is balanced whatever ranges
+ * a client chooses. Its order depends on the ranges only. */
 #include "watcher_group.h"
 
 #include "hash.h"
@@ -72,7 +71,7 @@ static struct vdi_watcher_group *find_single(const struct vdi_watcher_index *ind
 	return group;
 }
 
-/* A table that cannot grow goes on with longer chains. */
+/* If the table cannot grow, its chains get longer. */
 static vd_status reserve_buckets(struct vdi_watcher_index *index)
 {
 	size_t			   wanted = index->bucket_count ? 2 * index->bucket_count : 64;
@@ -265,7 +264,8 @@ void vdi_watcher_index_match(const struct vdi_watcher_index *index, struct vd_by
 	if (index->single_count) {
 		struct vdi_key_range single = { .from = key, .single = true };
 
-		/* Three filters a group can have (both would see nothing): three hashes. */
+		/* A group has one of three filters (a group with both would never match): look up three
+		 * hashes. */
 		for (unsigned filter = 0; filter < 3; filter++) {
 			uint64_t		  hash = hash_of(&single, filter == 1, filter == 2);
 			struct vdi_watcher_group *group =

@@ -1,12 +1,12 @@
-/* Who waits for a key: watchers with the same range and filters form one group; an index finds the groups
- * that contain a key.
+/* Index of watchers by range: watchers with the same range and filters form one group, and the index finds
+ * the groups whose range contains a key.
  *
- * Groups of one key lie in a hash table, groups of a range in an interval tree (a treap by from, each node
- * knows the largest end below it): a write costs O(log groups + matching groups), whatever the number of
- * watchers. A group lives as long as it has members, waiting or not, so that waiting and waking never
- * allocate. Mirrors etcd server/storage/mvcc/watcher_group.go (E-327).
+ * Groups of a single key are in a hash table, groups of a range in an interval tree (a treap ordered by the
+ * start of the range; each node has the largest end of its subtree). A write costs O(log groups + matching
+ * groups), whatever the number of watchers. A group exists while it has members, parked or not, so parking
+ * and waking never allocate. Mirrors etcd server/storage/mvcc/watcher_group.go.
  *
- * Nothing here is thread-safe: all of it is under the lock of struct vdi_watchable.
+ * Not thread-safe: protected by the lock of struct vdi_watchable.
  */
 #ifndef VDI_WATCHER_GROUP_H
 #define VDI_WATCHER_GROUP_H
@@ -21,12 +21,12 @@ struct vdi_watch;
 
 struct vdi_watcher_group {
 	/* Fixed. */
-	struct vdi_key_range range; /* into text */
+	struct vdi_key_range range; /* points into text */
 	bool		     no_put;
 	bool		     no_delete;
 	uint64_t	     hash;
 
-	uint32_t references; /* watches that belong to it */
+	uint32_t references; /* member watches */
 	LIST_HEAD(vdi_parked_list, vdi_watch) parked;
 
 	/* Hash table (single key). */
@@ -39,7 +39,7 @@ struct vdi_watcher_group {
 	char text[];
 };
 
-/* Zeroed memory is an empty index. */
+/* Zeroed memory is a valid empty index. */
 struct vdi_watcher_index {
 	struct vdi_watcher_group **buckets;
 	size_t			   bucket_count; /* a power of two, or 0 */
@@ -48,17 +48,18 @@ struct vdi_watcher_index {
 	size_t			   range_count;
 };
 
-/* The group of that range and filters, made when there is none; the caller gets one reference. VD_NOMEM. */
+/* Returns the group of that range and filters, creating it if needed; the caller gets one reference.
+ * VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_watcher_index_join(struct vdi_watcher_index	 *index,
 					      const struct vdi_key_range *range, bool no_put, bool no_delete,
 					      struct vdi_watcher_group **ret_group);
-/* Drops it; the last one removes and frees the group. */
+/* Drops a reference; the last one removes and frees the group. */
 void vdi_watcher_index_leave(struct vdi_watcher_index *index, struct vdi_watcher_group *group);
-/* Calls visit for each group with waiting members whose range contains key and whose filters let the event
+/* Calls visit for each group with parked members whose range contains key and whose filters let the event
  * pass. visit must not join or leave. */
 void vdi_watcher_index_match(const struct vdi_watcher_index *index, struct vd_bytes key, bool is_delete,
 			     void (*visit)(struct vdi_watcher_group *group, void *arg), void *arg);
-/* All groups have been left. */
+/* Frees the index; all groups must have been left. */
 void vdi_watcher_index_fini(struct vdi_watcher_index *index);
 
 #endif

@@ -1,9 +1,9 @@
-/* The operations of a store in front of another one that it passes on as they are. A store that adds
- * something in front of an inner store embeds struct vdi_forward_store as its first member and names these
- * functions in its struct vd_store_ops wherever it adds nothing.
+/* Base of stores that wrap another store: operations that forward to the inner store unchanged. A wrapping
+ * store embeds struct vdi_forward_store as its first member and puts these functions into its struct
+ * vd_store_ops for each operation to which it adds nothing.
  *
- * Each has the contract of its operation in vedette/store.h. Watches and long reads that vdi_forward_watch
- * and vdi_forward_stream open belong to the inner store, which serves all calls on them.
+ * Each function has the contract of its operation in vedette/store.h. Watches and long reads opened by
+ * vdi_forward_watch and vdi_forward_stream belong to the inner store, which serves all calls on them.
  */
 #ifndef VDI_FORWARD_STORE_H
 #define VDI_FORWARD_STORE_H

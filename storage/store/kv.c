@@ -1,5 +1,5 @@
-/* Key-value records: one block each, header, key and value together; references are counted with atomics
- * because memory store, events and caches on several threads share a record. */
+/* Key-value records. A record is one block of memory: header, key and value. The reference count is atomic,
+ * because the memory store, events and caches on several threads share records. */
 #include <vedette/store.h>
 
 #include "base.h"
@@ -11,7 +11,8 @@ struct vd_kv *vdi_kv_alloc(uint32_t key_size, uint32_t value_size)
 	size_t size = VDI_MAX(sizeof(struct vd_kv), offsetof(struct vd_kv, data) + key_size + value_size);
 	struct vd_kv *kv;
 
-	/* Records are what a store's memory grows by, on the threads of those who write. */
+	/* Reserve ahead: records account for most of a store's memory growth, on the threads of its
+	 * writers. */
 	ahead += size;
 	if (ahead >= VDI_ALLOC_AHEAD) {
 		ahead = 0;

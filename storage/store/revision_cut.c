@@ -1,5 +1,5 @@
-/* The codec reports where resourceVersion and selfLink stand; each is cut, and with it one of the commas
- * around it. */
+/* How: the codec reports the offsets of resourceVersion and selfLink; each member is cut together with one
+ * adjacent comma. */
 #include "revision_cut.h"
 
 static bool is_space(char c)
@@ -7,7 +7,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Widens [*from, *to) over one comma: the one after the member, else the one before it. */
+/* Widens [*from, *to) by one comma: the one after the member, else the one before it. */
 static void take_comma(const char *text, size_t size, size_t *from, size_t *to)
 {
 	size_t at = *to;
@@ -25,7 +25,7 @@ static void take_comma(const char *text, size_t size, size_t *from, size_t *to)
 		*from = at - 1;
 }
 
-/* Whether the member `"resourceVersion":"<digits>"` names a revision above 0. */
+/* Returns true if the member `"resourceVersion":"<digits>"` contains a revision above 0. */
 static bool names_a_revision(const char *member, size_t size)
 {
 	size_t colon = 0, digits = 0;
@@ -46,7 +46,7 @@ static bool names_a_revision(const char *member, size_t size)
 	return digits > 0 && digits <= 20 && above_zero;
 }
 
-/* A record of value without the member there. */
+/* Makes a record of value without the bytes [from, to). */
 static vd_status cut_member(struct vd_bytes key, struct vd_bytes value, size_t from, size_t size,
 			    struct vd_kv **ret_kv)
 {
@@ -76,7 +76,7 @@ static vd_status cut(const struct vd_object_facts *facts, struct vd_bytes key, s
 				    "resourceVersion should not be set on objects to be created");
 	if (facts->self_link_size == 0)
 		return cut_member(key, value, facts->revision_offset, facts->revision_size, ret_kv);
-	/* The one behind goes first, so that the offset of the other one stays. */
+	/* Cut the later member first, so that the offset of the earlier one stays valid. */
 	status = self_link_first ?
 			 cut_member(key, value, facts->revision_offset, facts->revision_size, &half) :
 			 cut_member(key, value, facts->self_link_offset, facts->self_link_size, &half);

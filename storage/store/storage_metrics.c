@@ -1,5 +1,5 @@
-/* How: an instance is looked for when it is needed and kept in its place by one compare-and-swap; whoever
- * comes second gives its own back. */
+/* How: an instance of a metric is looked up on first use and published by one compare-and-swap; if two
+ * threads race, the second one releases its instance. */
 #include "storage_metrics.h"
 
 #include <stdio.h>
@@ -69,12 +69,12 @@ static enum vdi_metric_id describe(const struct vdi_storage_metrics *metrics, in
 	case PLACE_STORAGE_OBJECTS: LABELS(metrics->qualified); return VDI_METRIC_STORAGE_OBJECTS;
 	case PLACE_RESOURCE_OBJECTS: return VDI_METRIC_RESOURCE_OBJECTS;
 	case PLACE_SIZE_ESTIMATE: return VDI_METRIC_RESOURCE_SIZE_ESTIMATE_BYTES;
-	default: VDI_UNREACHABLE("no such place");
+	default: VDI_UNREACHABLE("unknown place of a storage metric");
 	}
 #undef LABELS
 }
 
-/* NULL without memory: not counted. */
+/* Returns NULL if there is no memory; the observation is then not counted. */
 static struct vdi_metric *find(struct vdi_storage_metrics *metrics, int place)
 {
 	struct vdi_metric *known = atomic_load_explicit(&metrics->places[place], memory_order_acquire);

@@ -1,10 +1,10 @@
-/* The checked front of vedette/store.h: arguments are looked at here once (store_check.c), then the
- * implementation is called. */
+/* The checked front of vedette/store.h: each call validates its arguments once (store_check.c), then calls
+ * the implementation. */
 #include "store.h"
 
 #include "usage.h"
 
-/* An operation that a store need not offer. */
+/* True if the store implements an optional operation. */
 #define HAS(store, operation)                                                                                \
 	((store)->ops->size > offsetof(struct vd_store_ops, operation) && (store)->ops->operation)
 

@@ -1,9 +1,9 @@
-/* What a valid request is (store.h). Upstream: etcd server/etcdserver/api/v3rpc/key.go checkTxnRequest,
- * checkIntervals.
+/* How requests are validated (store.h). Upstream: etcd server/etcdserver/api/v3rpc/key.go, checkTxnRequest
+ * and checkIntervals.
  *
- * The duplicate rule walks the tree once. Puts and deletes of a level are kept in two lists; a transaction
- * has at most VDI_TXN_OPS_TOTAL_MAX operations, so comparing each with each costs at most milliseconds, on
- * the caller's thread, and the usual transaction (one put) costs nothing.
+ * The duplicate check walks the tree of operations and compares each put with the other operations of its
+ * level. A transaction has at most VDI_TXN_OPS_TOTAL_MAX operations, so this takes at most milliseconds, on
+ * the caller's thread; the usual transaction (one put) costs nothing.
  */
 #include "store.h"
 
@@ -21,7 +21,7 @@ static vd_status check_bytes(struct vd_bytes bytes, size_t size_max, const char 
 			     struct vd_error *reterr)
 {
 	if (bytes.size && bytes.data == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s: no bytes behind a size of %zu", what,
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%s: data is NULL but size is %zu", what,
 				    bytes.size);
 	if (bytes.size > size_max)
 		return vd_error_set(reterr, VD_TOO_BIG, "%s: %zu bytes, more than %zu", what, bytes.size,
@@ -79,7 +79,7 @@ static vd_status check_op(const struct vd_op *op, size_t ops_max, unsigned depth
 	case VD_OP_RANGE: return vdi_store_check_range(&op->range, reterr);
 	case VD_OP_TXN:
 		if (op->txn == NULL)
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "nested transaction: missing");
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "nested transaction: txn is NULL");
 		return check_txn(op->txn, ops_max, depth + 1, total, reterr);
 	}
 	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "unknown operation %d", (int) op->kind);
@@ -132,21 +132,23 @@ vd_status vdi_store_check_watch(const struct vd_store_watch_request *request, st
 	VDI_TRY(check_key(request->key, "watch", reterr));
 	VDI_TRY(check_bytes(request->range_end, VD_KEY_SIZE_MAX, "watch range end", reterr));
 	if (request->ready == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: ready is missing");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: ready is NULL");
 	if (request->start_revision < 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: the start revision is negative");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "watch: the start revision is negative; use 0 to start now");
 	if (request->range_end.size && !to_infinity &&
 	    vd_bytes_compare(request->key, request->range_end) >= 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: the range is empty");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "watch: the range is empty: key is not below range_end");
 	return VD_OK;
 }
 
 /* ---- Duplicates ---- */
 
-/* What a list of operations writes, nested transactions included. Linked through the stack of the walk and
- * the lists of the request: nothing is allocated; a list is walked again where upstream keeps sets. */
+/* Collects the writes of a list of operations, including nested transactions. The walk uses the stack and the
+ * request's own lists, so it allocates nothing; it walks a list again where upstream keeps sets. */
 
-/* Calls visit for every put below op (op itself included); stops at the first true. */
+/* Calls visit for every put of op and the transactions below it; stops at the first true. */
 static bool any_put(const struct vd_op *op, bool (*visit)(struct vd_bytes key, const void *arg),
 		    const void	       *arg)
 {
@@ -163,7 +165,7 @@ static bool any_put(const struct vd_op *op, bool (*visit)(struct vd_bytes key, c
 	return false;
 }
 
-/* A range_end of one zero byte is taken literally here, as upstream does: an empty interval. */
+/* Takes a range_end of one zero byte literally, as upstream does: the interval is empty. */
 static bool delete_covers(const struct vd_op *op, struct vd_bytes key)
 {
 	if (op->range_end.size == 0)
@@ -171,7 +173,7 @@ static bool delete_covers(const struct vd_op *op, struct vd_bytes key)
 	return vd_bytes_compare(op->key, key) <= 0 && vd_bytes_compare(key, op->range_end) < 0;
 }
 
-/* Whether a delete at or below op covers the key. */
+/* Returns true if op, or an operation nested in it, deletes the key. */
 static bool deletes(const struct vd_op *op, struct vd_bytes key)
 {
 	if (op->kind == VD_OP_DELETE)
@@ -190,7 +192,7 @@ static bool deletes(const struct vd_op *op, struct vd_bytes key)
 struct siblings {
 	const struct vd_op *ops;
 	size_t		    count;
-	size_t		    position; /* the operation whose puts are looked at */
+	size_t		    position; /* index of the operation whose puts are being compared */
 };
 
 static bool is_same_key(struct vd_bytes key, const void *arg)
@@ -198,8 +200,9 @@ static bool is_same_key(struct vd_bytes key, const void *arg)
 	return vd_bytes_equal(key, *(const struct vd_bytes *) arg);
 }
 
-/* A nested put must meet no put of an earlier nested sibling, no delete of this level, and no delete of an
- * earlier nested sibling. A put of this level meets everything nested and the puts before it. */
+/* A put of a nested transaction must not collide with a put or delete of an earlier nested sibling, nor with
+ * a delete of this level. A put of this level must not collide with any nested write, a delete of this level,
+ * or an earlier put. */
 static bool collides(struct vd_bytes key, const void *arg)
 {
 	const struct siblings *siblings = arg;

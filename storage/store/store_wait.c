@@ -1,5 +1,5 @@
-/* The blocking wrappers of vedette/store.h: a call, a wait on the caller's stack, and copies of what the
- * callback lends. Never from an actor's handler. */
+/* The blocking wrappers of vedette/store.h: start the call, wait on the caller's stack, copy the borrowed
+ * results of the callback. Must not be called from an actor's handler. */
 #include <vedette/store.h>
 
 #include "wait.h"
@@ -21,7 +21,7 @@ static void waiter_done(struct waiter *waiter, vd_status status, const struct vd
 	vdi_wait_signal(&waiter->wait);
 }
 
-/* Waits if the call was accepted; hands out the details of a failure. */
+/* Waits if the call was accepted; returns its status, with details of a failure in *reterr. */
 static vd_status waiter_end(struct waiter *waiter, vd_status called, struct vd_error *reterr)
 {
 	if (called == VD_OK)
@@ -79,7 +79,7 @@ static vd_status write_one(struct vd_store *store, const struct vd_op *op, struc
 	struct vd_txn_request request = { .success = op, .success_count = 1 };
 
 	if (store == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "write: the store is missing");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "write: store is NULL");
 	VDI_TRY(vdi_wait_check(store->env,
 			       op->kind == VD_OP_PUT ? "vd_store_put_wait" : "vd_store_delete_wait", reterr));
 	vdi_wait_init_chained(&waiter->wait, store->env);

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "compact.h"
 
 static struct vdi_mvcc_log_chunk *take(struct vdi_compactor	  *compactor,

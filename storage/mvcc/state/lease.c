@@ -1,4 +1,4 @@
-/* See the header. Nothing here decides anything; the writer does (mvcc_group.c). */
+/* How: this file only stores leases; the writer decides about them (mvcc_group.c). */
 #include "lease.h"
 
 static void encode(unsigned char *out, int64_t number)

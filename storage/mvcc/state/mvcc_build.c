@@ -1,31 +1,31 @@
-/* How: the records are sorted by key, once; what a record replaced is then its neighbour, and the tree is
- * made from its leaves up. Putting one record after the other into the tree would look for each key anew, and
- * copy leaves for every mark.
+/* How: the records are sorted by key, once. Then the record that another one replaced is its left neighbour,
+ * and the tree is built from its leaves up. Inserting record after record would search the tree for each key,
+ * and copy leaves for each mark.
  *
  *   by revision   a1 b2 c3 a4 b5x c6      x: tombstone
- *   by key        a1 a4 | b2 b5x | c3 c6  each has its predecessor on its left; the last of a key lives unless it is a tombstone
+ *   by key        a1 a4 | b2 b5x | c3 c6  the last record of a key is live unless it is a tombstone
  *
- * Records from the compacted revision on also go into the history, so that watches resume from before the
- * restart. Their age is not known: the history window starts anew.
+ * Records from the compacted revision on also go into the history, so that watches can resume from before the
+ * restart. Their age is unknown, so the history window starts anew.
  *
- * Reads of old revisions start from marks (mvcc_log.h). Here a mark is a whole tree, 14 bytes a key, that
- * shares nothing with its neighbours, so they stand further apart than those of a store that runs: at a
- * million keys such a read passes at most 250,000 events.
+ * Reads of old revisions start from marks (mvcc_log.h). Here a mark is a whole tree of its own, 14 bytes per
+ * key, that shares nothing with other marks. So marks are further apart than those that a running store
+ * makes: with a million keys such a read passes at most 250,000 events.
  */
 #include "mvcc_build.h"
 
 #include "key_sort.h"
 
-#define AHEAD 12 /* records asked for in advance */
+#define AHEAD 12 /* records to prefetch */
 #define MARKS_MAX 16
-#define MARK_KEYS 2 /* a mark costs as much as so many events of each key are apart: keys / MARK_KEYS */
+#define MARK_KEYS 2 /* memory of a mark in events per key: spacing is at least keys / MARK_KEYS events */
 
 /* Records sorted by key. */
 struct index {
-	/* value: the record, tag: its place, head: whether its key is that of the item before */
+	/* value: the record; tag: its index; head: not 0 if the previous item has the same key */
 	struct vdi_key_sort_item *items;
 	size_t			  count;
-	void			**values; /* room for the live ones */
+	void			**values; /* room for the live records */
 	size_t			  live_count;
 };
 
@@ -89,11 +89,11 @@ static void index_fini(struct index *index)
 	vdi_free(index->values);
 }
 
-/* Notes which records are of one key, and gives each record that becomes history, those from first on, its
- * predecessor. */
+/* Marks which neighbours have the same key, and gives each record with index >= first, which becomes history,
+ * its predecessor. */
 static void index_link(struct index *index, struct vdi_mvcc_build *build, size_t first)
 {
-	struct vd_kv *live = NULL; /* of the key, before the record at i */
+	struct vd_kv *live = NULL; /* the key's live record before the record at i */
 
 	index->live_count = 0;
 	for (size_t i = 0; i < index->count; i++) {
@@ -118,7 +118,7 @@ static void index_link(struct index *index, struct vdi_mvcc_build *build, size_t
 	index->live_count += live != NULL;
 }
 
-/* The records that live when only those before `end` exist, in the order of their keys. */
+/* Collects the records that are live if only those before `end` exist, in key order. */
 static size_t index_live(const struct index *index, const struct vdi_mvcc_build *build, size_t end)
 {
 	size_t	      count = 0;
@@ -144,7 +144,7 @@ static size_t index_live(const struct index *index, const struct vdi_mvcc_build 
 
 /* ---- The history ---- */
 
-/* The end of a piece of about `count` events, at the border of a revision. */
+/* Returns the end of a piece of about `count` events; a piece ends with its revision. */
 static size_t piece_end(const struct vdi_mvcc_build *build, size_t from, size_t count)
 {
 	size_t end = from + VDI_MIN(count, build->count - from);
@@ -154,7 +154,7 @@ static size_t piece_end(const struct vdi_mvcc_build *build, size_t from, size_t 
 	return end;
 }
 
-/* The events up to `end` become history; the state behind them is keys. */
+/* Moves the events up to `end` to the history, with keys as the state after them. */
 static vd_status give_piece(struct vdi_mvcc_build *build, size_t end, const struct vdi_btree *keys,
 			    struct vdi_group *group, struct vdi_mvcc_log *log, vd_mono now)
 {
@@ -176,7 +176,7 @@ static vd_status give_piece(struct vdi_mvcc_build *build, size_t end, const stru
 	return status;
 }
 
-/* All pieces but the last have a tree of their own. */
+/* Moves all events to the history, in pieces. Each piece but the last gets a tree of its own as its mark. */
 static vd_status give_history(struct vdi_mvcc_build *build, const struct index *index,
 			      struct vdi_group *group, struct vdi_mvcc_log *log, vd_mono now)
 {
@@ -188,7 +188,7 @@ static vd_status give_history(struct vdi_mvcc_build *build, const struct index *
 		struct vdi_btree keys;
 		vd_status	 status;
 
-		/* What is left over is too little for a mark. */
+		/* The rest is too short for a mark of its own. */
 		if (build->count - end < spacing / 2)
 			return give_piece(build, build->count, &group->keys, group, log, now);
 		vdi_btree_init(&keys, &vdi_kv_tree_ops);
@@ -218,7 +218,7 @@ vd_status vdi_mvcc_build_finish(struct vdi_mvcc_build *build, struct vdi_group *
 					       index_live(&index, build, build->count));
 	}
 	if (status == VD_OK) {
-		/* The tree has its own references of what lives. */
+		/* The tree has its own references to live records. */
 		for (; build->given < first; build->given++)
 			vd_kv_unref(build->events[build->given].kv);
 		status = give_history(build, &index, group, log, now);

@@ -1,5 +1,5 @@
-/* See the header. Each change takes all the memory it needs before or while it works on the trees; when
- * something fails in the middle the group is restored as a whole, so no change undoes itself. */
+/* How: each change allocates before or while it modifies the trees. If a change fails in the middle, the
+ * group is restored as a whole, so no change undoes itself. */
 #include "mvcc_group.h"
 
 void vdi_group_init(struct vdi_group *group, struct vdi_mvcc_log *log)
@@ -156,8 +156,8 @@ vd_status vdi_group_put(struct vdi_group *group, struct vd_kv *kv, int64_t lease
 	kv->lease = lease;
 	VDI_TRY(vdi_btree_put(&group->keys, kv, &replaced));
 	add_event(group, false, vd_kv_ref(kv), replaced);
-	/* Set while it is in the tree, which nobody else sees before the group is committed: one way down
-	 * instead of two. */
+	/* Set after it is in the tree, to search the tree once instead of twice; no other thread sees the
+	 * tree before the group is committed. */
 	previous = replaced;
 	kv->create_rev = previous ? previous->create_rev : kv->mod_rev;
 	kv->version = previous ? previous->version + 1 : 1;
@@ -169,7 +169,7 @@ vd_status vdi_group_put(struct vdi_group *group, struct vd_kv *kv, int64_t lease
 	return VD_OK;
 }
 
-/* One tombstone in the place of previous, whose reference the event takes over from the tree. */
+/* Replaces previous by a tombstone; the event takes over the tree's reference to previous. */
 static vd_status delete_one(struct vdi_group *group, struct vd_bytes key)
 {
 	struct vd_kv *tombstone;
@@ -204,7 +204,7 @@ vd_status vdi_group_delete(struct vdi_group *group, const struct vdi_key_range *
 		if (vdi_btree_snapshot_get(vdi_btree_view(&group->keys), range->from))
 			status = delete_one(group, range->from);
 	} else {
-		/* The walk goes over a snapshot: the tree changes under it. */
+		/* Walk over a snapshot, because the loop changes the tree. */
 		vdi_btree_snapshot(&group->keys, &before);
 		vdi_btree_cursor_init(&cursor, &before);
 		vdi_btree_cursor_range(&cursor, range);
@@ -230,14 +230,17 @@ static vd_status note_lease_change(struct vdi_group *group, enum vdi_lease_chang
 	return VD_OK;
 }
 
+static int64_t add_seconds(int64_t ns, int64_t seconds, int64_t max_ns)
+{
+	return seconds > (max_ns - ns) / 1000000000 ? max_ns : ns + seconds * 1000000000;
+}
+
 static vd_status store_lease(struct vdi_group *group, enum vdi_lease_change_kind kind, int64_t id,
 			     int64_t ttl_s, vd_mono now, vd_wall wall)
 {
 	struct vdi_lease *lease;
-	vd_wall		  deadline_wall = { ttl_s > (INT64_MAX - wall.ns) / 1000000000 ? INT64_MAX :
-											 wall.ns + ttl_s * 1000000000 };
-	vd_mono		  deadline = { ttl_s > (INT64_MAX - 1 - now.ns) / 1000000000 ? INT64_MAX - 1 :
-										       now.ns + ttl_s * 1000000000 };
+	vd_wall		  deadline_wall = { add_seconds(wall.ns, ttl_s, INT64_MAX) };
+	vd_mono		  deadline = { add_seconds(now.ns, ttl_s, INT64_MAX - 1) };
 	vd_status	  status;
 
 	VDI_TRY(note_lease_change(group, kind, id, ttl_s, deadline_wall));

@@ -1,12 +1,12 @@
-/* How: a directory of chunks, oldest first, under one short lock. The writer fills the tail of the last chunk
- * (and new chunks) before the sync, where no cursor looks; commit moves the counts. So everything that can
- * fail happens before a commit is durable.
+/* How: a directory of chunks, oldest first, under one lock that is held only briefly. Before the sync, the
+ * writer fills the last chunk (and new ones) behind its count, where cursors do not read; commit raises the
+ * counts. So everything that can fail happens before a commit is durable.
  *
- * What history costs: an event keeps its predecessor alive (nothing else does, unless it is an event's record
- * itself, which is the same memory counted once) and, for a delete, its tombstone. A mark keeps tree nodes
- * alive: with random writes nearly one leaf per event until all leaves are covered. So marks stand max(1024,
- * keys / 16) events apart: at a million keys that is about 0.4 KB an event instead of 1 KB, and a read of an
- * old revision passes at most half of 62,500 events (2 ms).
+ * Memory of the history: an event keeps its predecessor alive (unless that is the record of another event,
+ * which is counted once) and, for a delete, its tombstone. A mark keeps tree nodes alive: with random writes
+ * nearly one leaf per event, until all leaves are covered. So marks are max(1024, keys / 16) events apart:
+ * with a million keys that is about 0.4 KB per event instead of 1 KB, and a read of an old revision passes at
+ * most half of 62,500 events (2 ms).
  */
 #include "mvcc_log.h"
 
@@ -102,7 +102,8 @@ static struct vdi_mvcc_log_chunk *new_pending_chunk(struct vdi_mvcc_log *log, si
 	return chunk;
 }
 
-/* Before the event is visible, so whoever sees it sees a prefix that holds for it too. */
+/* Update the prefix before the event is visible, so that the prefix a reader sees holds for all visible
+ * events. */
 static void share_prefix(struct vdi_mvcc_log_chunk *chunk, uint32_t used, const struct vd_kv *kv)
 {
 	const struct vd_kv *first = used ? chunk->events[0].kv : kv;
@@ -126,7 +127,7 @@ static size_t revision_run(const struct vd_store_event *events, size_t count)
 	return run;
 }
 
-/* Room in the directory for needed more chunks, so that commit only stores pointers. */
+/* Grows the directory for `needed` more chunks, so that commit only stores pointers. */
 static vd_status reserve_directory(struct vdi_mvcc_log *log, size_t needed)
 {
 	size_t			    capacity;
@@ -278,7 +279,7 @@ vd_rev vdi_mvcc_log_overdue(const struct vdi_mvcc_log *log, vd_mono now, vd_dur 
 		bool is_too_much = bytes_max > 0 && size_bytes > bytes_max && i + 2 < log->chunk_count;
 
 		if (is_last && last_revision(chunk) <= VDI_MAX(log->floor, chunk->first_revision))
-			break; /* one revision alone: nothing older to drop */
+			break; /* a single revision: no older one to drop */
 		if (!is_old && !is_too_much) {
 			if (window.ns > 0)
 				*ret_due = due;
@@ -309,8 +310,8 @@ struct vdi_mvcc_log_chunk *vdi_mvcc_log_compact(struct vdi_mvcc_log *log, vd_rev
 	}
 	log->floor = VDI_MAX(log->floor, compacted);
 	vdi_lock_release(&log->lock);
-	/* What the last chunk still has of older revisions goes with it next time. Any other chunk stays
-	 * open: each costs the room of VDI_MVCC_LOG_CHUNK_EVENTS. */
+	/* Seal the last chunk if it has older revisions, so that the next compaction drops them with it. Any
+	 * other chunk stays open, because each chunk costs memory for VDI_MVCC_LOG_CHUNK_EVENTS. */
 	log->sealed = log->chunk_count && last_chunk(log)->first_revision < compacted;
 	do {
 		vdi_lock_acquire(&log->lock);
@@ -418,7 +419,7 @@ vd_status vdi_mvcc_log_seek(struct vdi_mvcc_log *log, vd_rev revision, struct vd
 	return status;
 }
 
-/* The first chunk that begins at or behind index. */
+/* Finds the first chunk that begins at or after index. */
 static size_t chunk_from_index_locked(const struct vdi_mvcc_log *log, uint64_t index)
 {
 	size_t low = 0;
@@ -456,7 +457,7 @@ vd_status vdi_mvcc_log_seek_index(struct vdi_mvcc_log *log, uint64_t index,
 	return VD_OK;
 }
 
-/* Into the chunk behind cursor->chunk, which is over. */
+/* Moves the cursor to the next chunk; cursor->chunk has been read to its end. */
 static vd_status cross(struct vdi_mvcc_log *log, struct vdi_mvcc_log_cursor *cursor)
 {
 	uint64_t		   index = vdi_mvcc_log_cursor_index(cursor);
@@ -501,7 +502,8 @@ vd_status vdi_mvcc_log_run(struct vdi_mvcc_log *log, struct vdi_mvcc_log_cursor 
 
 struct vd_bytes vdi_mvcc_log_run_prefix(const struct vdi_mvcc_log_cursor *cursor)
 {
-	/* Behind the count that the run was made of, which the writer stored later. */
+	/* prefix_size was stored before the run's count, so it holds for the run; later events can only make
+	 * it shorter. */
 	return (struct vd_bytes) { cursor->chunk->events[0].kv->data,
 				   atomic_load_explicit(&cursor->chunk->prefix_size, memory_order_relaxed) };
 }

@@ -1,9 +1,9 @@
-/* How: at the view's own revision a range is a walk over the tree. At an older one, an overlay (key -> record
- * at that revision, or absent) is made of the changes in between that fall into the range, and merged with
- * the walk.
+/* How: at the view's own revision a range is a walk over the tree. For an older one, the changes in between
+ * that match the range make an overlay (key -> record at that revision, or absent), which is merged with the
+ * walk.
  *
- * 	undo   view or mark ----(newest first wins nothing: the FIRST change of a key after R names what it was at R)----> R
- * 	redo   mark --------(the LAST change of a key up to R names what it is at R)--------> R
+ * 	undo   from a newer view or mark back to R: a key's first change after R has its record at R
+ * 	redo   from an older mark forward to R: a key's last change up to R is its record at R
  */
 #include "mvcc_read.h"
 
@@ -22,7 +22,7 @@ struct overlay {
 	size_t		      count;
 	size_t		      capacity;
 	bool		      undo;
-	/* The chunks the entries point into. */
+	/* Chunks that the entries point into. */
 	struct vdi_mvcc_log_chunk **chunks;
 	size_t			    chunk_count;
 	size_t			    chunk_capacity;
@@ -36,7 +36,8 @@ static void overlay_fini(struct overlay *overlay)
 	vdi_free(overlay->entries);
 }
 
-/* Whether the run is over: all events with revision <= bound were added; the rest are newer. */
+/* Adds the events of the range with revision <= bound; events are ascending. *ret_added: how many were
+ * added. */
 static vd_status overlay_add(struct overlay *overlay, const struct vdi_key_range *range,
 			     const struct vd_store_event *events, size_t count, vd_rev bound,
 			     size_t *ret_added)
@@ -72,7 +73,7 @@ static vd_status overlay_keep_chunk(struct overlay *overlay, struct vdi_mvcc_log
 	return VD_OK;
 }
 
-/* The changes of revisions in [from, to]. */
+/* Adds the changes of revisions in [from, to]. */
 static vd_status overlay_add_log(struct overlay *overlay, struct vdi_mvcc_log *log,
 				 const struct vdi_key_range *range, vd_rev from, vd_rev to)
 {
@@ -106,7 +107,7 @@ static int compare_entries(const void *a, const void *b)
 	return order ? order : VDI_ORDER(left->order, right->order);
 }
 
-/* One entry per key remains: the first when undoing, the last when redoing. */
+/* Keeps one entry per key: the first for undo, the last for redo. */
 static void overlay_settle(struct overlay *overlay)
 {
 	size_t kept = 0;
@@ -150,7 +151,7 @@ static uint64_t wanted(const struct vd_range_request *request, uint64_t count)
 	return request->limit > 0 ? VDI_MIN(count, (uint64_t) request->limit) : count;
 }
 
-/* At the revision of the tree itself. */
+/* Ranges over the tree at its own revision. */
 static vd_status walk(const struct vdi_btree_snapshot *keys, const struct vdi_key_range *range,
 		      const struct vd_range_request *request, struct vdi_read *read)
 {
@@ -254,7 +255,8 @@ static uint64_t index_of_revision(struct vdi_mvcc_log *log, vd_rev revision, uin
 	return index;
 }
 
-/* The held state nearest to the revision; the caller releases it. *ret_distance: changes between the two. */
+/* Returns the state nearest to the revision (the view's or a mark); the caller drops the reference.
+ * *ret_distance: events in between. */
 static struct vdi_mvcc_state *nearest_state(const struct vdi_view *view, vd_rev revision,
 					    uint64_t *ret_distance)
 {
@@ -367,7 +369,7 @@ vd_status vdi_read_range(const struct vdi_view *view, const struct vd_range_requ
 	if (status == VD_OK)
 		return VD_OK;
 	vdi_read_fini(ret_read);
-	if (status == VD_EXPIRED && reterr) { /* compacted while we read */
+	if (status == VD_EXPIRED && reterr) { /* compacted during the read */
 		(void) vd_error_set(reterr, VD_EXPIRED, "required revision %lld has been compacted",
 				    (long long) request->revision);
 		reterr->requested = request->revision;

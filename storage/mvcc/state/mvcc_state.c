@@ -1,4 +1,4 @@
-/* See the header: a bundle of snapshots with a count. */
+/* How: snapshots of the trees with a reference count. */
 #include "mvcc_state.h"
 
 static struct vd_bytes kv_tree_key(const void *value)

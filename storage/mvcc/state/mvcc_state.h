@@ -1,6 +1,6 @@
-/* One visible state of the store: what every reader, watcher and header may see at a revision.
+/* A published state of the store: everything that is visible to readers and watches at one revision.
  *
- * Immutable and reference counted; trees are snapshots that share their nodes with the writer's working tree
+ * Immutable and reference counted. Its trees are snapshots that share nodes with the writer's working tree
  * and with each other. The writer publishes a new state after each durable group of commits; a reader takes a
  * reference and then needs no lock.
  */
@@ -17,21 +17,21 @@ struct vdi_mvcc_state {
 	_Atomic uint32_t	  references;
 	vd_rev			  revision;
 	vd_rev			  compacted;  /* -1: never */
-	uint64_t		  log_end;    /* index in the history log behind the last event of revision */
+	uint64_t		  log_end;    /* index in the history just after the last event of revision */
 	struct vdi_btree_snapshot keys;	      /* struct vd_kv, live keys only */
 	struct vdi_btree_snapshot leases;     /* struct vdi_lease by id */
 	struct vdi_btree_snapshot lease_keys; /* struct vdi_lease_key: id, then key */
 	struct vdi_btree_snapshot lease_deadlines; /* struct vdi_lease by deadline */
 };
 
-/* All fields zero, one reference. */
+/* Returns a state with all fields zero and one reference. */
 VDI_MUST_USE vd_status vdi_mvcc_state_new(struct vdi_mvcc_state **ret_state);
 struct vdi_mvcc_state *vdi_mvcc_state_ref(struct vdi_mvcc_state *state);
-/* The last reference releases the snapshots: time in proportion to the nodes that no other state shares. NULL
- * is fine; returns NULL. */
+/* The last reference releases the snapshots, in time proportional to the nodes that no other state shares.
+ * NULL is fine; returns NULL. */
 struct vdi_mvcc_state *vdi_mvcc_state_unref(struct vdi_mvcc_state *state);
 
-/* The tree of struct vd_kv. */
+/* For trees of struct vd_kv. */
 extern const struct vdi_btree_ops vdi_kv_tree_ops;
 
 #endif

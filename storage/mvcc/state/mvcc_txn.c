@@ -1,14 +1,14 @@
-/* How: the copy is a tree of nodes, one per (nested) transaction, carved from one block; a put's key and
- * value are those of its record, built at copy time, so the record is found from the key (record_of). A run
- * has three passes over the chosen path: compare (all against the state before, E-453), check (E-454),
- * execute (E-455). Before execution nothing has changed, so a rejection costs nothing. */
+/* How: the copy is a tree of nodes, one per (nested) transaction, carved from one block. A put's key and
+ * value point into its record, which is built at copy time, so the record is found from the key (record_of).
+ * A run has three passes over the chosen path: compare (all against the state before the transaction), check,
+ * execute. Nothing changes before execution, so a rejection costs nothing. Upstream does the same. */
 #include "mvcc_txn.h"
 
 struct vdi_txn_node {
-	struct vd_txn_request request; /* what it points at lies in the block */
+	struct vd_txn_request request; /* points into the block */
 	struct vd_txn_result  result;
-	struct vd_op_result  *results; /* for the longer of the two lists */
-	struct vdi_read	     *reads;   /* parallel: who owns the records of a range */
+	struct vd_op_result  *results; /* length: that of the longer list */
+	struct vdi_read	     *reads;   /* parallel to results: owner of the records of a range */
 };
 
 static struct vd_kv *record_of(const struct vd_op *op)
@@ -101,7 +101,7 @@ static struct vd_bytes copy_bytes(struct carver *carver, struct vd_bytes bytes)
 static vd_status copy_node(struct carver *carver, const struct vd_txn_request *request,
 			   struct vdi_txn_node **ret_node);
 
-/* On failure *copy is an operation that owns nothing. */
+/* On failure *copy is an operation without resources. */
 static vd_status copy_op(struct carver *carver, const struct vd_op *op, struct vd_op *copy)
 {
 	struct vdi_txn_node *node = NULL;
@@ -130,7 +130,7 @@ static vd_status copy_op(struct carver *carver, const struct vd_op *op, struct v
 		break;
 	case VD_OP_TXN:
 		status = copy_node(carver, op->txn, &node);
-		copy->txn = &node->request; /* half built is fine for release_ops */
+		copy->txn = &node->request; /* release_ops accepts a partly built node */
 		break;
 	}
 	return status;
@@ -153,7 +153,7 @@ static vd_status copy_ops(struct carver *carver, const struct vd_op *ops, size_t
 	return VD_OK;
 }
 
-/* *ret_node is set in any case. */
+/* *ret_node is set even on failure. */
 static vd_status copy_node(struct carver *carver, const struct vd_txn_request *request,
 			   struct vdi_txn_node **ret_node)
 {
@@ -283,7 +283,7 @@ const struct vd_txn_result *vdi_txn_result(const struct vdi_txn *txn)
 	return &txn->root->result;
 }
 
-/* ---- Compare (E-452) ---- */
+/* ---- Compare ---- */
 
 static bool holds(enum vd_compare_result wanted, int order)
 {
@@ -311,7 +311,7 @@ static bool compare_record(const struct vd_compare *compare, const struct vd_kv 
 	return holds(compare->result, VDI_ORDER(number, compare->number));
 }
 
-/* *left: records that the run may still look at. */
+/* *left: records that the run may still examine. */
 static bool compare_holds(const struct vd_compare *compare, const struct vdi_btree_snapshot *keys,
 			  uint64_t *left)
 {
@@ -330,8 +330,7 @@ static bool compare_holds(const struct vd_compare *compare, const struct vdi_btr
 	return true;
 }
 
-/* Decides the branch of this transaction and of those nested in it. Nothing is decided when *left becomes
- * 0. */
+/* Chooses the branch of this transaction and of those nested in it. If *left becomes 0, nothing is chosen. */
 static void choose(struct vdi_txn_node *node, const struct vdi_btree_snapshot *keys, uint64_t *left)
 {
 	bool succeeded = true;
@@ -344,7 +343,7 @@ static void choose(struct vdi_txn_node *node, const struct vdi_btree_snapshot *k
 			choose(node_of(&chosen_ops(node)[i]), keys, left);
 }
 
-/* ---- Check (E-454) ---- */
+/* ---- Check ---- */
 
 static vd_status check_put(const struct vd_op *op, const struct vdi_view *view,
 			   const struct vdi_btree_snapshot *leases, struct vd_error *reterr)
@@ -354,7 +353,7 @@ static vd_status check_put(const struct vd_op *op, const struct vdi_view *view,
 				    (unsigned long long) op->lease);
 	if ((op->ignore_value || op->ignore_lease) && vdi_btree_snapshot_get(view->keys, op->key) == NULL)
 		return vd_error_set(reterr, VD_NOT_FOUND,
-				    "the key whose value or lease is to be kept does not exist");
+				    "put with ignore_value or ignore_lease: the key does not exist");
 	return VD_OK;
 }
 
@@ -363,7 +362,7 @@ static void take_records(uint64_t *left, uint64_t count)
 	*left -= VDI_MIN(*left, count);
 }
 
-/* leases: NULL when the transaction only reads. */
+/* leases: NULL if the transaction only reads. */
 static vd_status check(struct vdi_txn_node *node, const struct vdi_view *view,
 		       const struct vdi_btree_snapshot *leases, uint64_t *left, struct vd_error *reterr)
 {
@@ -382,7 +381,7 @@ static vd_status check(struct vdi_txn_node *node, const struct vdi_view *view,
 	return VD_OK;
 }
 
-/* ---- Execute (E-455) ---- */
+/* ---- Execute ---- */
 
 static vd_status keep_previous(struct vd_op_result *result, const struct vd_store_event *events, size_t count)
 {
@@ -434,7 +433,7 @@ static vd_status execute_delete(const struct vd_op *op, struct vdi_group *group,
 	return op->previous ? keep_previous(result, &group->events[first], count) : VD_OK;
 }
 
-/* Group NULL: reads only, over view. */
+/* group NULL: only reads, over view. */
 static vd_status execute(struct vdi_txn_node *node, const struct vdi_view *view, struct vdi_group *group,
 			 struct vd_error *reterr)
 {
@@ -474,7 +473,7 @@ static vd_status run(struct vdi_txn *txn, const struct vdi_view *view, struct vd
 		VDI_TRY(check(txn->root, view, group ? vdi_btree_view(&group->leases) : NULL, &left, reterr));
 	if (left == 0)
 		return vd_error_set(reterr, VD_TOO_BIG,
-				    "the compares and ranges of the transaction read too many records");
+				    "transaction too large: its compares and ranges read too many records");
 	return execute(txn->root, view, group, reterr);
 }
 

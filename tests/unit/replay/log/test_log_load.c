@@ -362,7 +362,7 @@ static void a_store_that_is_not_empty_is_refused(void **state)
 	assert_loads(&world, HEAD PUT(5, "a", "1")); /* open, but empty */
 	world_close(&world);
 	assert_status(load(&world, HEAD PUT(9, "b", "1")), VD_EXISTS);
-	assert_non_null(strstr(world.error.message, "holds 1 keys and stands at revision 5"));
+	assert_non_null(strstr(world.error.message, "has 1 keys and is at revision 5"));
 	assert_status(open_store(&world), VD_OK);
 	assert_key(&world, "a", "5 5 1 1");
 	assert_key(&world, "b", "absent");

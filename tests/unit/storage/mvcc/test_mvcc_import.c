@@ -194,7 +194,7 @@ static void what_was_imported_is_durable(void **state)
 	/* Only an empty one is filled. */
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	assert_status(vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error), VD_EXISTS);
-	assert_non_null(strstr(error.message, "it holds 1 keys and stands at revision 5"));
+	assert_non_null(strstr(error.message, "it has 1 keys and is at revision 5"));
 	vd_env_free(env);
 	assert_int_equal(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
