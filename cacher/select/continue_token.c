@@ -1,19 +1,19 @@
 /* Continue tokens.
  *
  * Decoding mirrors what Go's encoding/json lets through, because clients may hold tokens of other servers:
- * unknown members are skipped, names compare without case, the last of repeated members wins, null changes
- * nothing. Bytes that are not UTF-8 are refused where Go would replace them: no server writes such tokens.
+ * unknown members are skipped, names compare without case, the last of members like "rv" and "RV" wins, null changes
+ * nothing. Members of exactly the same name, and bytes that are not UTF-8, are refused where Go would take
+ * the last one or replace them: no server writes such tokens.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
 #include "base64.h"
 #include "continue_token.h"
-#include "json_scan.h"
+#include "json_text.h"
+#include "tree.h"
 
 #define VERSION "meta.k8s.io/v1"
 
@@ -87,39 +87,38 @@ static bool path_is_clean(const char *start, size_t size)
 }
 
 struct fields {
-	const char *version;
-	size_t	    version_size;
-	const char *start;
-	size_t	    start_size;
-	json_int_t  revision;
+	struct vd_bytes version;
+	struct vd_bytes start;
+	vd_rev		revision;
 };
 
-/* Names of members are compared without case, an exact match is not preferred: Go applies them in document
- * order. */
-static const char *fields_read(json_t *tree, struct fields *fields)
+static bool is_named(const struct vdi_node *member, const char *name)
 {
-	void *iterator;
+	return member->key.size == strlen(name) && strncasecmp(member->key.data, name, member->key.size) == 0;
+}
 
-	for (iterator = json_object_iter(tree); iterator; iterator = json_object_iter_next(tree, iterator)) {
-		const char *name = json_object_iter_key(iterator);
-		json_t	   *value = json_object_iter_value(iterator);
-		bool	    version = strcasecmp(name, "v") == 0;
-		bool	    revision = strcasecmp(name, "rv") == 0;
+/* Names of members are compared without case, an exact match is not preferred: Go applies them in document
+ * order. Returns NULL, or what is wrong. */
+static const char *fields_read(const struct vdi_node *object, struct fields *fields)
+{
+	if (!vdi_tree_is(object, VDI_NODE_OBJECT))
+		return "no JSON object";
+	for (const struct vdi_node *value = object->first; value; value = value->next) {
+		bool version = is_named(value, "v");
+		bool revision = is_named(value, "rv");
 
-		if (json_is_null(value) || (!version && !revision && strcasecmp(name, "start") != 0))
+		if (value->kind == VDI_NODE_NULL || (!version && !revision && !is_named(value, "start")))
 			continue;
 		if (revision) {
-			if (!json_is_integer(value))
+			fields->revision = vdi_tree_int_of(value, INT64_MIN);
+			if (fields->revision == INT64_MIN)
 				return "rv is not an integer";
-			fields->revision = json_integer_value(value);
-		} else if (!json_is_string(value)) {
+		} else if (value->kind != VDI_NODE_STRING) {
 			return version ? "v is not a string" : "start is not a string";
 		} else if (version) {
-			fields->version = json_string_value(value);
-			fields->version_size = json_string_length(value);
+			fields->version = value->text;
 		} else {
-			fields->start = json_string_value(value);
-			fields->start_size = json_string_length(value);
+			fields->start = value->text;
 		}
 	}
 	return NULL;
@@ -128,16 +127,16 @@ static const char *fields_read(json_t *tree, struct fields *fields)
 static vd_status fields_check(const struct fields *fields, struct vd_bytes prefix, char **ret_key,
 			      size_t *ret_key_size, struct vd_error *reterr)
 {
-	const char *start = fields->start;
-	size_t	    size = fields->start_size;
+	const char *start = fields->start.data;
+	size_t	    size = fields->start.size;
 	char	   *key;
 
-	if (fields->version_size != strlen(VERSION) ||
-	    memcmp(fields->version, VERSION, fields->version_size) != 0)
+	if (!vd_bytes_equal(fields->version, vd_bytes_of(VERSION)))
 		return vd_error_set(
 			reterr, VD_BAD_REQUEST,
 			"continue key is not valid: server does not recognize this encoded version %.*s",
-			(int) VDI_MIN(fields->version_size, (size_t) 200), fields->version);
+			(int) VDI_MIN(fields->version.size, (size_t) 200),
+			(const char *) fields->version.data);
 	if (fields->revision == 0)
 		return vd_error_set(
 			reterr, VD_BAD_REQUEST,
@@ -153,7 +152,8 @@ static vd_status fields_check(const struct fields *fields, struct vd_bytes prefi
 	}
 	if (!path_is_clean(start, size))
 		return vd_error_set(reterr, VD_BAD_REQUEST, "continue key is not valid: %.*s",
-				    (int) VDI_MIN(fields->start_size, (size_t) 300), fields->start);
+				    (int) VDI_MIN(fields->start.size, (size_t) 300),
+				    (const char *) fields->start.data);
 	key = vdi_alloc(prefix.size + size + 1);
 	if (key == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
@@ -169,15 +169,14 @@ static vd_status fields_check(const struct fields *fields, struct vd_bytes prefi
 vd_status vdi_continue_token_decode(struct vd_bytes token, struct vd_bytes prefix, char **ret_key,
 				    size_t *ret_key_size, vd_rev *ret_revision, struct vd_error *reterr)
 {
-	struct fields	fields = { "", 0, "", 0, 0 };
-	size_t		error_at = 0;
-	size_t		size = 0;
-	char	       *json;
-	json_t	       *tree;
-	json_error_t	where;
-	struct vd_error invalid;
-	const char     *wrong;
-	vd_status	status;
+	struct fields	 fields = { vd_bytes_of(""), vd_bytes_of(""), 0 };
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root = NULL;
+	struct vd_error	 invalid = { 0 };
+	size_t		 error_at = 0, size = 0;
+	char		*json;
+	const char	*wrong;
+	vd_status	 status;
 
 	if (token.size > VDI_CONTINUE_TOKEN_SIZE_MAX)
 		return vd_error_set(reterr, VD_BAD_REQUEST,
@@ -192,25 +191,19 @@ vd_status vdi_continue_token_decode(struct vd_bytes token, struct vd_bytes prefi
 				    "continue key is not valid: illegal base64 data at input byte %zu",
 				    error_at);
 	}
-	/* The scanner first: jansson overlooks a NUL right behind a number. */
-	if (vdi_json_validate((struct vd_bytes) { json, size }, NULL, &invalid) != VD_OK) {
-		vdi_free(json);
-		return vd_error_set(reterr, VD_BAD_REQUEST, "continue key is not valid: %.300s",
-				    invalid.message);
-	}
-	tree = json_loadb(json, size, JSON_ALLOW_NUL, &where);
-	vdi_free(json);
-	if (tree == NULL && json_error_code(&where) == json_error_out_of_memory)
-		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	if (tree == NULL)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "continue key is not valid: %s", where.text);
-	wrong = json_is_object(tree) ? fields_read(tree, &fields) : "no JSON object";
-	if (wrong)
+	status = vdi_tree_parse(&tree, (struct vd_bytes) { json, size }, &root, &invalid);
+	if (status == VD_NOMEM)
+		(void) vd_error_set(reterr, VD_NOMEM, "out of memory");
+	else if (status != VD_OK)
+		status = vd_error_set(reterr, VD_BAD_REQUEST, "continue key is not valid: %.300s",
+				      invalid.message);
+	else if ((wrong = fields_read(root, &fields)) != NULL)
 		status = vd_error_set(reterr, VD_BAD_REQUEST, "continue key is not valid: %s", wrong);
 	else
 		status = fields_check(&fields, prefix, ret_key, ret_key_size, reterr);
 	if (status == VD_OK)
 		*ret_revision = fields.revision;
-	json_decref(tree);
+	vdi_tree_fini(&tree);
+	vdi_free(json);
 	return status;
 }

@@ -3,10 +3,10 @@
 #include "kube_object.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 
 #include "json_text.h"
+#include "tree.h"
 
 static const struct vd_bytes	    finalizers_of_spec = { "spec.finalizers", 15 };
 static const struct vdi_json_limits limits = { VDI_KUBE_OBJECT_SIZE_MAX, VDI_JSON_DEPTH_MAX };
@@ -264,21 +264,30 @@ vd_status vdi_kube_event_read(struct vdi_kube_event_reader *reader, struct vd_by
 
 vd_status vdi_kube_status_error(struct vd_bytes json, struct vd_error *reterr)
 {
-	json_t	   *root = json_loadb(json.data, json.size, JSON_REJECT_DUPLICATES, NULL);
-	const char *message = json_string_value(json_object_get(root, "message"));
-	const char *reason = json_string_value(json_object_get(root, "reason"));
-	long long   code = json_integer_value(json_object_get(root, "code"));
-	vd_status   status = code == 410		? VD_EXPIRED :
-			     code == 429		? VD_FULL :
-			     code == 401 || code == 403 ? VD_FORBIDDEN :
-			     code == 404		? VD_NOT_FOUND :
-			     code == 504		? VD_TIMEOUT :
-							  VD_UNAVAILABLE;
+	struct vdi_tree	 tree = VDI_TREE_INIT;
+	struct vdi_node *root = NULL;
+	struct vd_bytes	 message, reason;
+	int64_t		 code;
+	vd_status	 status;
 
-	(void) vd_error_set(
-		reterr, status, "%s%s%s%s", message && *message ? message : "the server gives no reason",
-		reason && *reason ? " (" : "", reason ? reason : "", reason && *reason ? ")" : "");
-	json_decref(root);
+	if (vdi_tree_parse(&tree, json, &root, NULL) != VD_OK)
+		root = NULL;
+	message = vdi_tree_string_of(vdi_tree_find(&tree, root, "message"));
+	reason = vdi_tree_string_of(vdi_tree_find(&tree, root, "reason"));
+	code = vdi_tree_int_of(vdi_tree_find(&tree, root, "code"), 0);
+	status = code == 410		    ? VD_EXPIRED :
+		 code == 429		    ? VD_FULL :
+		 code == 401 || code == 403 ? VD_FORBIDDEN :
+		 code == 404		    ? VD_NOT_FOUND :
+		 code == 504		    ? VD_TIMEOUT :
+					      VD_UNAVAILABLE;
+	if (message.size == 0)
+		message = vd_bytes_of("the server gives no reason");
+	(void) vd_error_set(reterr, status, "%.*s%s%.*s%s", (int) VDI_MIN(message.size, (size_t) 1000),
+			    (const char *) message.data, reason.size ? " (" : "",
+			    (int) VDI_MIN(reason.size, (size_t) 100),
+			    reason.size ? (const char *) reason.data : "", reason.size ? ")" : "");
+	vdi_tree_fini(&tree);
 	return status;
 }
 
