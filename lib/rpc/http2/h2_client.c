@@ -48,7 +48,6 @@ static void remove_channel_locked(struct vdi_h2_channel *channel)
 	struct vdi_h2_client *client = channel->client;
 
 	channel->is_removed = true;
-	channel->is_ready = false;
 	channel->removed_next = client->removed;
 	client->removed = channel;
 	client->has_news = true;

@@ -1,10 +1,14 @@
 /* Arrivals that cannot be accepted: what accept4 answers comes from the test, and time moves when the test
  * says so. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <unistd.h>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "h2_peer.h"
 #include "hand_clock.h"
@@ -17,6 +21,7 @@ static struct peer	    first; /* it was there before */
 static _Atomic int	errors[200];
 static _Atomic unsigned error_count, errors_used;
 static _Atomic unsigned accepted, asked;
+static _Atomic int	last_fd; /* that was accepted */
 
 /* Takes the place of libc's. */
 int accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
@@ -30,8 +35,10 @@ int accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
 		return -1;
 	}
 	got = (int) syscall(SYS_accept4, fd, address, size, flags);
-	if (got >= 0)
+	if (got >= 0) {
 		atomic_fetch_add(&accepted, 1);
+		last_fd = got;
+	}
 	return got;
 }
 
@@ -103,6 +110,18 @@ static void expect_service(struct peer *peer)
 	assert_int_equal(heard.data_size, 10);
 }
 
+/* It never blocks, goes to no other program, and what is written leaves at once. */
+static void expect_socket(int fd)
+{
+	int	  no_delay = 0;
+	socklen_t size = sizeof no_delay;
+
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &no_delay, &size), 0);
+	assert_true(no_delay);
+	assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+}
+
 /* Who comes is served without any time passing; the socket is asked until it says that there are no more. */
 static void arrivals_are_taken_as_they_come(void **state)
 {
@@ -113,6 +132,7 @@ static void arrivals_are_taken_as_they_come(void **state)
 		peer_connect(&peer, rpc_echo_address(&echo));
 		peer_begin(&peer, -1);
 		expect_service(&peer);
+		expect_socket(last_fd);
 		peer_close(&peer);
 	}
 	assert_int_equal(accepted, 6);

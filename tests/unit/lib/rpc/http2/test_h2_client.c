@@ -115,7 +115,8 @@ struct speaker {
 	unsigned	  headers_min;
 	bool		  closes;
 	_Atomic uint64_t  connections;
-	_Atomic uint64_t  resets; /* heard */
+	_Atomic uint64_t  resets;     /* heard */
+	_Atomic uint32_t  reset_code; /* of the last one */
 };
 
 static bool hear_all(int fd, uint8_t *room, size_t size)
@@ -131,8 +132,8 @@ static bool hear_all(int fd, uint8_t *room, size_t size)
 	return true;
 }
 
-/* The type of the client's next frame; -1: it is gone. */
-static int hear_frame(int fd)
+/* The type of the client's next frame; -1: it is gone. Resets are noted. */
+static int hear_frame(struct speaker *speaker, int fd)
 {
 	uint8_t head[9], room[16384];
 	size_t	size;
@@ -140,7 +141,13 @@ static int hear_frame(int fd)
 	if (!hear_all(fd, head, sizeof head))
 		return -1;
 	size = (size_t) head[0] << 16 | (size_t) head[1] << 8 | head[2];
-	return size <= sizeof room && hear_all(fd, room, size) ? head[3] : -1;
+	if (size > sizeof room || !hear_all(fd, room, size))
+		return -1;
+	if (head[3] == NGHTTP2_RST_STREAM) {
+		atomic_store(&speaker->reset_code, room[3]);
+		atomic_fetch_add(&speaker->resets, 1);
+	}
+	return head[3];
 }
 
 static void serve(struct speaker *speaker, int fd, const struct text *text)
@@ -154,7 +161,7 @@ static void serve(struct speaker *speaker, int fd, const struct text *text)
 	(void) !send(fd, hail.bytes, hail.size, MSG_NOSIGNAL);
 	if (!hear_all(fd, preface, sizeof preface))
 		return;
-	while (headers < speaker->headers_min && (type = hear_frame(fd)) >= 0)
+	while (headers < speaker->headers_min && (type = hear_frame(speaker, fd)) >= 0)
 		headers += type == NGHTTP2_HEADERS;
 	for (size_t at = 0; at < text->size;) {
 		ssize_t sent = send(fd, text->bytes + at, text->size - at, MSG_NOSIGNAL);
@@ -165,9 +172,8 @@ static void serve(struct speaker *speaker, int fd, const struct text *text)
 	}
 	if (speaker->closes)
 		(void) shutdown(fd, SHUT_WR);
-	while ((type = hear_frame(fd)) >= 0)
-		if (type == NGHTTP2_RST_STREAM)
-			atomic_fetch_add(&speaker->resets, 1);
+	while (hear_frame(speaker, fd) >= 0)
+		;
 }
 
 static void *speak(void *arg)
@@ -577,6 +583,56 @@ static void calls_wait_for_a_place(void **state)
 	free(answers);
 }
 
+/* ---- What the peer hears ---- */
+
+/* One call or stream that ends with that code; how the peer heard of its end: the code of RST_STREAM, -1: none
+ * came, for both sides had said that it is over. */
+static int64_t reset_heard(const char *lines, bool is_stream, vd_dur timeout, int code)
+{
+	struct text	      *text = new_text();
+	struct speaker	       speaker = { .texts = { text }, .text_count = 1, .headers_min = 1 };
+	struct vdi_rpc_request request = { .method = "/a/b",
+					   .timeout = timeout,
+					   .endpoint = VDI_RPC_ANY_ENDPOINT };
+	struct vdi_rpc_client *client;
+	struct rpc_recorder    stream;
+	int64_t		       heard;
+
+	if (lines)
+		put_headers(text, FIRST, lines, true);
+	start_speaker(&speaker);
+	client = rpc_connect_to(speaker.address);
+	if (is_stream) {
+		rpc_recorder_init(&stream, env, client, true);
+		assert_status(rpc_recorder_open(&stream, &request), VD_OK);
+		rpc_recorder_wait_ended(&stream);
+		assert_int_equal(stream.end.code, code);
+		rpc_recorder_fini(&stream);
+	} else {
+		struct rpc_answer answer = rpc_ask_simply(env, client, "/a/b", vd_bytes_of("x"), timeout);
+
+		assert_int_equal(answer.end.code, code);
+		rpc_answer_release(&answer);
+	}
+	rpc_close(env, client); /* the peer has heard everything before it hears of this */
+	stop_speaker(&speaker);
+	assert_in_range(speaker.resets, 0, 1);
+	heard = speaker.resets ? (int64_t) speaker.reset_code : -1;
+	free(text);
+	return heard;
+}
+
+static void the_peer_hears_of_every_end_that_it_does_not_know(void **state)
+{
+	(void) state;
+	assert_int_equal(reset_heard(NULL, false, VD_MS(20), VDI_RPC_DEADLINE_EXCEEDED), NGHTTP2_CANCEL);
+	assert_int_equal(reset_heard(NULL, true, VD_MS(20), VDI_RPC_DEADLINE_EXCEEDED), NGHTTP2_CANCEL);
+	/* The peer has said all, and we may have said all, too. */
+	assert_int_equal(reset_heard(HEAD "grpc-status: 5\n", false, VD_SECONDS(300), VDI_RPC_NOT_FOUND), -1);
+	assert_int_equal(reset_heard(HEAD "grpc-status: 5\n", true, VD_SECONDS(300), VDI_RPC_NOT_FOUND),
+			 NGHTTP2_NO_ERROR);
+}
+
 /* ---- What was kept ---- */
 
 static void ask_the_stream(void *arg, const struct vdi_rpc_end *end, struct vdi_rpc_message *message)
@@ -638,6 +694,7 @@ int main(void)
 		RPC_TEST(a_refused_call_is_made_again),
 		RPC_TEST(above_the_last_stream_of_goaway_nothing_was_done),
 		RPC_TEST(calls_wait_for_a_place),
+		RPC_TEST(the_peer_hears_of_every_end_that_it_does_not_know),
 		RPC_TEST(a_stream_that_ends_while_it_is_asked),
 	};
 

@@ -239,6 +239,72 @@ static void names_and_values_are_of_legal_characters(void **state)
 	}
 }
 
+/* A value is a piece of something longer: what stands behind it does not count. */
+static void what_stands_behind_a_value_does_not_count(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		size_t	    size;
+		int	    code;
+		const char *words;
+	} cases[] = {
+		{ "grpc-message", "50%25", 5, VDI_RPC_NOT_FOUND, "50%" },
+		{ "grpc-message", "50%25", 4, VDI_RPC_NOT_FOUND, "50%2" },
+		{ "grpc-message", "50%25", 3, VDI_RPC_NOT_FOUND, "50%" },
+		{ "grpc-message", "words", 3, VDI_RPC_NOT_FOUND, "wor" },
+		{ "content-type", "application/grpcx", 16, VDI_RPC_NOT_FOUND, "" },
+		{ "content-type", "application/grpc+proto", 17, VDI_RPC_NOT_FOUND, "" },
+		{ ":status", "2001", 3, VDI_RPC_NOT_FOUND, "" },
+		{ "grpc-statusx", "7", 1, VDI_RPC_NOT_FOUND, "" },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
+		struct vdi_h2_answer answer = { 0 };
+		char		     room[200];
+		const char	    *words;
+
+		note(&answer, ":status", "200");
+		note(&answer, "content-type", "application/grpc");
+		vdi_h2_answer_note(&answer, vd_bytes_of("grpc-status"), (struct vd_bytes) { "51", 1 });
+		vdi_h2_answer_note(&answer, vd_bytes_of(cases[i].name),
+				   (struct vd_bytes) { cases[i].text, cases[i].size });
+		assert_int_equal(vdi_h2_answer_end(&answer, room, sizeof room, &words), cases[i].code);
+		assert_string_equal(words, cases[i].words);
+		vdi_h2_answer_fini(&answer);
+	}
+}
+
+/* Each letter that may stand in a key, and the first and last that may stand in a value. */
+static void keys_and_values_up_to_their_borders(void **state)
+{
+	struct vdi_h2_pairs pairs;
+
+	(void) state;
+	for (unsigned c = 1; c < 256; c++) {
+		const char		key[] = { 'k', (char) c, 0 }, value[] = { (char) c };
+		struct vdi_rpc_metadata in_key = { key, { "x", 1 } }, in_value = { "key", { value, 1 } },
+					in_bytes = { "key-bin", { value, 1 } };
+		bool is_letter =
+			(c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+
+		assert_status(vdi_h2_pairs_make(&in_key, 1, &pairs), is_letter ? VD_OK : VD_INVALID_ARGUMENT);
+		if (is_letter)
+			vdi_free(pairs.list);
+		assert_status(vdi_h2_pairs_make(&in_value, 1, &pairs),
+			      c >= 0x20 && c <= 0x7e ? VD_OK : VD_INVALID_ARGUMENT);
+		if (c >= 0x20 && c <= 0x7e)
+			vdi_free(pairs.list);
+		assert_status(vdi_h2_pairs_make(&in_bytes, 1, &pairs), VD_OK);
+		vdi_free(pairs.list);
+	}
+	assert_status(vdi_h2_pairs_make(&(struct vdi_rpc_metadata) { "-bin", { "\1", 1 } }, 1, &pairs),
+		      VD_INVALID_ARGUMENT);
+	assert_status(vdi_h2_pairs_make(&(struct vdi_rpc_metadata) { "a-bin", { "\1", 1 } }, 1, &pairs),
+		      VD_OK);
+	vdi_free(pairs.list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +315,8 @@ int main(void)
 		cmocka_unit_test(only_an_encoding_is_encoded),
 		cmocka_unit_test(resets_have_codes),
 		cmocka_unit_test(names_and_values_are_of_legal_characters),
+		cmocka_unit_test(what_stands_behind_a_value_does_not_count),
+		cmocka_unit_test(keys_and_values_up_to_their_borders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

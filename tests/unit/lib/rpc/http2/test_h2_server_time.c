@@ -144,6 +144,25 @@ static void whoever_does_not_begin_is_cut_after_20_s(void **state)
 	expect_cut_after(fd, VD_SECONDS(20));
 }
 
+/* Who goes is let go at once. */
+static void whoever_ends_before_it_begins_is_not_waited_for(void **state)
+{
+	static const char *const texts[] = { "", "P", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r",
+					     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "G" };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(texts); i++) {
+		int fd = join();
+
+		say(fd, texts[i]);
+		assert_false(is_over(fd));
+		assert_int_equal(shutdown(fd, SHUT_WR), 0);
+		take_turns();
+		assert_true(is_over(fd));
+		close(fd);
+	}
+}
+
 static void the_time_to_begin_can_be_chosen(void **state)
 {
 	int fd;
@@ -428,6 +447,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(whoever_does_not_begin_is_cut_after_20_s),
+		TEST(whoever_ends_before_it_begins_is_not_waited_for),
 		cmocka_unit_test(the_time_to_begin_can_be_chosen),
 		TEST(a_request_has_20_s_from_its_first_byte),
 		TEST(a_service_has_all_the_time_it_needs),
