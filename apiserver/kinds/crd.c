@@ -1,7 +1,6 @@
-/* From the JSON of a CustomResourceDefinition to resources, one for each served version. All of them share
- * one cache, so the fields that a selector may name are those of all versions together; each resource knows
- * its own.
- */
+/* Converts the JSON of a CustomResourceDefinition to resources, one per served version. All versions share
+ * one cache, so the cache's fields are the union of all versions' selectable fields; each resource knows its
+ * own. */
 #include "crd.h"
 
 #include <stdio.h>
@@ -37,7 +36,7 @@ static vd_status fault(struct reading *reading, const char *what)
 	return vd_error_set(reading->error, VD_INVALID, "%s", what);
 }
 
-/* A copy that the resource owns; "" for what is absent. */
+/* Copies a string for the resource to own; "" for an absent member. */
 static vd_status take(struct vdi_resource *resource, const struct vdi_node *node, const char **ret_text)
 {
 	struct vd_bytes text = vdi_tree_string_of(node);
@@ -133,7 +132,7 @@ static vd_status take_fields(struct reading *reading, struct vdi_resource *resou
 	     item = item->next, i++) {
 		VDI_TRY(take(resource, get(reading, item, "jsonPath"), &fields[i].json_path));
 		if (fields[i].json_path[0] != '.')
-			return fault(reading, "a selectable field is no path");
+			return fault(reading, "spec.versions: a selectable field has an invalid jsonPath");
 		fields[i].name = fields[i].json_path + 1;
 	}
 	resource->fields = fields;
@@ -179,7 +178,7 @@ static vd_status take_schema(struct reading *reading, struct vdi_resource *resou
 	return status;
 }
 
-/* The best version that is better and not deprecated itself; empty: there is none. */
+/* Returns the best version that is better and not deprecated itself; empty: none. */
 static struct vd_bytes successor_of(struct reading *reading, const struct vdi_resource *resource)
 {
 	const struct vdi_node *versions = get(reading, reading->spec, "versions");
@@ -203,7 +202,8 @@ static struct vd_bytes successor_of(struct reading *reading, const struct vdi_re
 	return best;
 }
 
-/* As k8s.io/apimachinery pkg/util/net, NewWarningHeader: what could end the header makes none. */
+/* As NewWarningHeader of k8s.io/apimachinery pkg/util/net: a text that could end the header is not
+ * written. */
 static bool write_warning(struct vdi_out *out, struct vd_bytes text)
 {
 	const char *at = text.data;
@@ -225,7 +225,7 @@ static bool write_warning(struct vdi_out *out, struct vd_bytes text)
 	return true;
 }
 
-/* The words are of apiextensions-apiserver pkg/apiserver/customresource_handler.go,
+/* The text is from apiextensions-apiserver pkg/apiserver/customresource_handler.go,
  * defaultDeprecationWarning. */
 static vd_status take_deprecation(struct reading *reading, struct vdi_resource *resource,
 				  const struct vdi_node *version)
@@ -282,10 +282,10 @@ static vd_status fill(struct reading *reading, struct vdi_resource *resource, co
 	VDI_TRY(take(resource, get(reading, reading->names, "singular"), &resource->singular));
 	if (!*resource->group || !*resource->version || !*resource->kind || !*resource->list_kind ||
 	    !*resource->plural || !*resource->singular)
-		return fault(reading, "its names are not complete");
+		return fault(reading, "spec.group, a version's name or a member of spec.names is empty");
 	if (strchr(resource->group, '/') || strchr(resource->plural, '/') || strlen(resource->group) > 253 ||
 	    strlen(resource->plural) > 63)
-		return fault(reading, "its names cannot be those of keys");
+		return fault(reading, "spec.group or spec.names.plural is too long or contains '/'");
 	VDI_TRY(take_words(resource, get(reading, reading->names, "shortNames"), resource->short_names));
 	VDI_TRY(take_words(resource, get(reading, reading->names, "categories"), resource->categories));
 	VDI_TRY(take_prefix(reading, resource));
@@ -305,7 +305,7 @@ static vd_status fill(struct reading *reading, struct vdi_resource *resource, co
 	return VD_OK;
 }
 
-/* What no field names yet. */
+/* Adds the fields that crd does not have yet. */
 static void add_fields(struct vdi_crd *crd, const struct vdi_resource *resource)
 {
 	for (size_t i = 0; i < resource->field_count && crd->field_count < VD_FIELDS_MAX; i++) {
@@ -328,7 +328,7 @@ static vd_status read_version(struct reading *reading, const struct vdi_node *ve
 
 	resource = vdi_resource_new();
 	status = resource ? fill(reading, resource, version) : VD_NOMEM;
-	if (status == VD_OK) /* objects may be stored in any of them */
+	if (status == VD_OK) /* objects may be stored in any version */
 		status = vdi_read_defaults_add(&crd->defaults, resource->api_version, resource->schema);
 	if (!is_served && !is_stored) {
 		(void) vdi_resource_unref(resource);
@@ -386,14 +386,13 @@ static vd_status read(struct reading *reading, struct vd_bytes json, struct vdi_
 	versions = get(reading, reading->spec, "versions");
 	strategy = vdi_tree_string_of(vdi_tree_find(&reading->tree, reading->spec, "conversion.strategy"));
 	if (strategy.size && !vd_bytes_equal(strategy, vd_bytes_of("None")))
-		return fault(reading,
-			     "its versions are converted by a webhook, which this server does not call");
+		return fault(reading, "spec.conversion uses a webhook, which this server does not support");
 	read_metadata(reading, root, crd);
 	for (const struct vdi_node *version = vdi_tree_is(versions, VDI_NODE_ARRAY) ? versions->first : NULL;
 	     version; version = version->next)
 		VDI_TRY(read_version(reading, version, crd));
 	if (crd->stored == NULL)
-		return fault(reading, "no version is the one that is stored");
+		return fault(reading, "spec.versions: no version has storage: true");
 	crd->stored->defaults = vdi_read_defaults_ref(crd->defaults);
 	for (size_t i = 0; i < crd->resources.count; i++) {
 		struct vdi_resource *resource = crd->resources.items[i];

@@ -1,5 +1,5 @@
-/* CustomResourceDefinitions (apiextensions.k8s.io/v1): what a write makes of one and refuses, what is served
- * because of one, and its status.
+/* CustomResourceDefinitions (apiextensions.k8s.io/v1): defaults and validation of a write, the resources
+ * served for a definition, and its status.
  *
  * Pure functions of their arguments; any thread. Mirrors k8s.io/apiextensions-apiserver
  * pkg/apis/apiextensions (v1/defaults.go, validation/validation.go),
@@ -15,50 +15,49 @@
 
 #define VDI_CRD_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 
-/* Is resource the kind of these? */
+/* Returns true if resource is the kind CustomResourceDefinition. */
 bool vdi_crd_is(const struct vdi_resource *resource);
 
-/* ---- crd_fields.c: before anything else is done with one ---- */
+/* ---- crd_fields.c: first step of every write ---- */
 
-/* Removes members that a CustomResourceDefinition does not have, whose paths unknown, or NULL, gets, and
- * members that say nothing (null; zero where Go omits it). Schemas stay as they are. root is an object.
- * VD_BAD_REQUEST with the place and a sentence: a member of another type, where upstream cannot decode it;
- * VD_NOMEM. */
+/* Removes unknown members, reporting their paths to unknown (or NULL), and members equal to absent ones
+ * (null; zero where Go omits it). Schemas stay as they are. root is an object. VD_BAD_REQUEST with the path
+ * and a message: a member has a type that upstream cannot decode; VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_crd_check_fields(struct vdi_tree *tree, struct vdi_node *root,
 					    struct vdi_unknown_fields *unknown, struct vd_error *reterr);
 
-/* ---- crd_validate.c: at a write ---- */
+/* ---- crd_validate.c: validation of a write ---- */
 
-/* Fills in what follows from the rest; of a new one (old NULL) the status begins anew, of another the storage
- * version joins status.storedVersions. VD_NOMEM. */
+/* Sets defaults. For a new definition (old NULL) the status starts empty; for an update the storage version
+ * is added to status.storedVersions. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_crd_prepare(struct vdi_tree *tree, struct vdi_node *root,
 				       const struct vdi_node *old);
-/* Adds what upstream would refuse, and what cannot be served here: webhook conversion. *ret_rule_count:
- * x-kubernetes-validations, which nobody evaluates. VD_NOMEM; else look at the faults. */
+/* Adds upstream's validation errors, and an error for webhook conversion, which is not supported.
+ * *ret_rule_count: number of x-kubernetes-validations, which this server does not evaluate. VD_NOMEM;
+ * otherwise check faults. */
 VDI_MUST_USE vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root,
 					const struct vdi_node *old, struct vdi_faults *faults,
 					size_t *ret_rule_count);
 
-/* ---- crd.c: what is served ---- */
+/* ---- crd.c: served resources ---- */
 
-/* What one definition asks for. */
+/* A parsed definition. */
 struct vdi_crd {
-	/* one for each served version, the storage version first where the order is free; no caches yet */
-	struct vdi_resources resources;
-	struct vdi_resource *stored; /* the storage version, served or not; a use of it */
-	struct vd_field_spec fields
-		[VD_FIELDS_MAX]; /* of all versions together; their texts are of the resources or of stored */
+	/* one per served version, the storage version first where the order is free; no caches yet */
+	struct vdi_resources	  resources;
+	struct vdi_resource	 *stored; /* the storage version, served or not; one reference */
+	struct vd_field_spec	  fields[VD_FIELDS_MAX]; /* of all versions; texts owned by the resources */
 	size_t			  field_count;
-	struct vdi_read_defaults *defaults; /* of all versions; a use, beside that of stored */
+	struct vdi_read_defaults *defaults; /* of all versions; one reference besides that of stored */
 	char			  uid[64];
 	int64_t			  generation;
-	bool			  is_terminating; /* its objects go */
-	bool			  is_kept;	  /* by the finalizer that lets its objects go first */
-	bool			  was_accepted;	  /* its status says so */
+	bool			  is_terminating; /* being deleted */
+	bool			  is_kept;	  /* by our finalizer, until its objects are deleted */
+	bool			  was_accepted;	  /* has the condition that its names are accepted */
 };
 
-/* root_path: where keys begin, "/registry/". VD_INVALID with a sentence: it cannot be served, as it is;
- * VD_NOMEM. */
+/* root_path: prefix of all keys, such as "/registry/". VD_INVALID with a message: the definition cannot be
+ * served; VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_crd_read(struct vd_bytes json, const char *root_path, struct vdi_crd *ret_crd,
 				    struct vd_error *reterr);
 void		       vdi_crd_fini(struct vdi_crd *crd);
@@ -66,19 +65,20 @@ void		       vdi_crd_fini(struct vdi_crd *crd);
 /* ---- crd_status.c ---- */
 
 struct vdi_crd_state {
-	const char *conflict; /* reason: why the names are not accepted; a literal; NULL: they are */
+	const char *conflict; /* reason why the names are not accepted; a literal; NULL: accepted */
 	const char *conflict_message;
 	bool	    is_served;
-	bool	    is_cleaned; /* all of its objects are gone */
-	const char *cleaning;	/* what keeps them, or NULL */
+	bool	    is_cleaned; /* all of its objects are deleted */
+	const char *cleaning;	/* why objects are left, or NULL */
 };
 
-/* What becomes of the status of root; *ret_changed: it said something else before. VD_NOMEM. */
+/* Updates the status of root; *ret_changed: it was different. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_crd_set_status(struct vdi_tree *tree, struct vdi_node *root,
 					  const struct vdi_crd_state *state, vd_wall now, bool *ret_changed);
-/* A delete came: the finalizer, and the condition Terminating. root is marked already. VD_NOMEM. */
+/* Sets the finalizer and the condition Terminating. Called for a delete; root has its deletionTimestamp
+ * already. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_crd_set_terminating(struct vdi_tree *tree, struct vdi_node *root, vd_wall now);
-/* Takes the finalizer away. */
+/* Removes the finalizer. */
 void vdi_crd_remove_finalizer(struct vdi_tree *tree, struct vdi_node *root);
 
 #endif

@@ -1,8 +1,7 @@
-/* The members of a CustomResourceDefinition and their types, as tables: they are those of
- * k8s.io/apiextensions-apiserver pkg/apis/apiextensions/v1/types.go and of ObjectMeta. A definition is walked
- * along them. A schema is left to who compiles it, beyond that it is an object. As in Go, null is the same as
- * nothing everywhere.
- */
+/* The members of a CustomResourceDefinition and their types, as tables, from k8s.io/apiextensions-apiserver
+ * pkg/apis/apiextensions/v1/types.go and ObjectMeta. A definition is checked against them recursively. A
+ * schema is only checked to be an object here; its compiler checks the rest. As in Go, null is the same as
+ * absent everywhere. */
 #include <stdio.h>
 
 #include "crd.h"
@@ -17,8 +16,8 @@ struct field {
 	const char	   *name;
 	enum type	    type;
 	enum count	    count;
-	const struct field *members; /* of an object; up to one without a name */
-	bool		    omits;   /* Go's encoder leaves out a zero, "" or an empty list */
+	const struct field *members; /* of an object; terminated by an entry without a name */
+	bool		    omits;   /* Go's encoder omits a zero, "" or an empty list */
 };
 
 static const struct field owner_fields[] = {
@@ -173,7 +172,7 @@ struct walk {
 	struct vdi_tree		  *tree;
 	struct vdi_unknown_fields *unknown;
 	struct vd_error		  *error;
-	char			   path[PATH_MAX_SIZE]; /* of where we are; what is too long is cut */
+	char			   path[PATH_MAX_SIZE]; /* of the current member; truncated if too long */
 };
 
 static vd_status wrong(struct walk *walk, const char *why)
@@ -181,7 +180,7 @@ static vd_status wrong(struct walk *walk, const char *why)
 	return vd_error_set(walk->error, VD_BAD_REQUEST, "%s: %s", walk->path, why);
 }
 
-/* Goes down to a member, or an element; what to go back to. */
+/* Appends a member or an element to the path; returns the length to restore. */
 static size_t enter_member(struct walk *walk, struct vd_bytes name)
 {
 	size_t size = strlen(walk->path);
@@ -286,7 +285,8 @@ static vd_status check_field(struct walk *walk, struct vdi_node *node, const str
 	return VD_OK;
 }
 
-/* As omit_empty.h has it for kinds with tables of the transcoder. */
+/* Returns true if the member means the same as an absent one, as omit_empty.h does for kinds with transcoder
+ * tables. */
 static bool says_nothing(const struct field *field, const struct vdi_node *node)
 {
 	if (node->kind == VDI_NODE_NULL || !field->omits)
@@ -297,7 +297,7 @@ static bool says_nothing(const struct field *field, const struct vdi_node *node)
 	       vdi_tree_int_of(node, 1) == 0;
 }
 
-/* The tables are as deep as the deepest of them, and so is this. */
+/* Recursion is limited by the depth of the tables. */
 static vd_status check_members(struct walk *walk, struct vdi_node *object, const struct field *fields)
 {
 	if (object->kind != VDI_NODE_OBJECT)

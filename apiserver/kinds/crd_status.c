@@ -1,4 +1,5 @@
-/* Conditions keep the time of their last change; those that others have set stay. */
+/* Writes the conditions of a definition. A condition keeps the time of its last change; conditions of other
+ * writers stay. */
 #include "crd.h"
 #include "k8s_time.h"
 

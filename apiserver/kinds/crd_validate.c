@@ -1,5 +1,5 @@
-/* One list of faults is filled from top to bottom, in upstream's order and words, so that one answer names
- * all of them. */
+/* Collects the errors of the whole definition in one list, in upstream's order and words, so that one
+ * response has all. */
 #include <stdio.h>
 
 #include "crd.h"
@@ -7,7 +7,7 @@
 #include "validate.h"
 
 #define FIELD_MAX 256
-/* Steps that compiling the schemas of all versions may take together; one that is refused counts as
+/* Total steps for compiling the schemas of all versions; a rejected schema counts as
  * VDI_SCHEMA_PATTERN_MAX. */
 #define SCHEMAS_WORK_MAX (8 * VDI_SCHEMA_PATTERN_MAX)
 
@@ -15,7 +15,7 @@ struct check {
 	struct vdi_tree	  *tree;
 	struct vdi_faults *faults;
 	size_t		   rule_count;
-	uint64_t	   schemas_work; /* left */
+	uint64_t	   schemas_work; /* steps left */
 };
 
 static struct vdi_node *get(struct check *check, const struct vdi_node *object, const char *name)
@@ -70,7 +70,7 @@ static bool is_lower_or_digit(char c)
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* NULL when text is a DNS-1035 label; fold: upper case is as good. */
+/* Returns NULL if text is a DNS-1035 label; fold: upper case is also valid. */
 static const char *label_fault(struct vd_bytes label, bool fold)
 {
 	static const char why[] = "a DNS-1035 label must consist of lower case alphanumeric characters or "
@@ -143,8 +143,7 @@ static void check_names(struct check *check, const struct vdi_node *names)
 			"kind and listKind may not be the same");
 }
 
-/* A path of members, as those of replicas and selectable fields must be: upstream's
- * validateSimpleJSONPath. */
+/* Path of replicas or of a selectable field: upstream's validateSimpleJSONPath. */
 static bool is_simple_path(struct vd_bytes path, bool arrays)
 {
 	const char *at = path.data;
@@ -217,8 +216,8 @@ static size_t count_of(const struct vdi_node *list)
 	return vdi_tree_is(list, VDI_NODE_ARRAY) ? list->count : 0;
 }
 
-/* The next token of a path, as pkg/apiserver/schema/cel ValidFieldPath splits it: a delimiter, a quoted text,
- * or what stands before the next delimiter. Empty: the end. */
+/* Takes the next token of a path, as pkg/apiserver/schema/cel ValidFieldPath does: a delimiter, a quoted
+ * text, or the text before the next delimiter. Empty: the end. */
 static struct vd_bytes take_token(struct vd_bytes *path)
 {
 	const char     *at = path->data;
@@ -245,7 +244,7 @@ static bool is_word(struct vd_bytes token, const char *word)
 	return vd_bytes_equal(token, vd_bytes_of(word));
 }
 
-/* One step down the schema; NULL with *ret_why. */
+/* Returns the schema of one member; NULL with *ret_why. */
 static const struct vdi_node *step_down(struct check *check, const struct vdi_node *schema,
 					struct vd_bytes name, const char **ret_why)
 {
@@ -262,7 +261,7 @@ static const struct vdi_node *step_down(struct check *check, const struct vdi_no
 	return found;
 }
 
-/* The schema of the field at path; NULL with why there is none. */
+/* Returns the schema of the field at path; NULL with the reason in why. */
 static const struct vdi_node *field_schema(struct check *check, const struct vdi_node *schema,
 					   struct vd_bytes path, char why[FIELD_MAX],
 					   struct vd_bytes *ret_root)
@@ -294,7 +293,7 @@ static const struct vdi_node *field_schema(struct check *check, const struct vdi
 	return schema;
 }
 
-/* Whether the field may be counted among those that differ. */
+/* Returns false if the field does not count as a unique one. */
 static bool check_selectable(struct check *check, const char *place, const struct vdi_node *schema,
 			     struct vd_bytes path)
 {
@@ -318,7 +317,7 @@ static bool check_selectable(struct check *check, const char *place, const struc
 		invalid(check, place, "jsonPath", path,
 			"must point to a field of type string, boolean or integer. Enum string fields and "
 			"strings with formats are allowed.");
-	else if (!is_simple_path(path, false)) /* names that no path of ours can name */
+	else if (!is_simple_path(path, false)) /* also: names that our paths cannot express */
 		invalid(check, place, "jsonPath", path, "must be a simple json path starting with .");
 	return true;
 }
@@ -405,7 +404,7 @@ static vd_status check_schema(struct check *check, const char *place, const stru
 	return status == VD_NOMEM ? VD_NOMEM : VD_OK;
 }
 
-/* As Go's unicode.IsPrint, but that characters which nobody has assigned pass. */
+/* As Go's unicode.IsPrint, except that unassigned code points count as printable. */
 static bool is_printable(uint32_t c)
 {
 	static const struct {
@@ -424,7 +423,7 @@ static bool is_printable(uint32_t c)
 	return true;
 }
 
-/* The next character of valid UTF-8. */
+/* Takes the next character of valid UTF-8. */
 static uint32_t take_character(const unsigned char **at)
 {
 	uint32_t c = *(*at)++;
@@ -654,7 +653,7 @@ vd_status vdi_crd_validate(struct vdi_tree *tree, const struct vdi_node *root, c
 	return faults->failed ? VD_NOMEM : VD_OK;
 }
 
-/* ---- What follows from the rest ---- */
+/* ---- Defaults ---- */
 
 static bool set_default(struct vdi_tree *tree, struct vdi_node *object, const char *name,
 			struct vd_bytes value)
@@ -712,7 +711,8 @@ static bool new_status(struct vdi_tree *tree, struct vdi_node *root)
 {
 	struct vdi_node *status, *names;
 
-	(void) vdi_tree_remove(tree, root, vd_bytes_of("status")); /* what a client says of it is not so */
+	/* clients do not set the status of a new definition */
+	(void) vdi_tree_remove(tree, root, vd_bytes_of("status"));
 	return (status = vdi_tree_object_at(tree, root, "status")) != NULL &&
 	       vdi_tree_array_at(tree, status, "conditions") != NULL &&
 	       (names = vdi_tree_object_at(tree, status, "acceptedNames")) != NULL &&

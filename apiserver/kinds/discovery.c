@@ -1,4 +1,4 @@
-/* All documents are rendered when the server starts; a request only compares an ETag and sends bytes. */
+/* All documents are rendered when a set of kinds is made; a request only compares an ETag and sends bytes. */
 #include "discovery.h"
 
 #include "openapi_v2.h"
@@ -102,7 +102,7 @@ static void raw_member(struct vdi_out *out, const char *key, const char *json)
 	vdi_out_raw(out, json);
 }
 
-/* ---- Legacy ---- */
+/* ---- Legacy discovery ---- */
 
 static void legacy_subresource(struct vdi_out *out, const struct vdi_resource *resource, const char *name,
 			       const char *group, const char *version, const char *kind, const char *verbs)
@@ -238,7 +238,7 @@ static vd_status render_groups(struct vdi_documents *documents, const struct vdi
 	return add(documents, "/apis", VDI_FORM_OBJECT, &list);
 }
 
-/* ---- Aggregated ---- */
+/* ---- Aggregated discovery ---- */
 
 static void aggregated_kind(struct vdi_out *out, const char *group, const char *version, const char *kind)
 {
@@ -324,8 +324,8 @@ static vd_status render_aggregated(struct vdi_documents *documents, const struct
 	return add(documents, core ? "/api" : "/apis", form, &out);
 }
 
-/* ---- OpenAPI v3: enough for kubectl to apply (H-201), and the schemas of kinds that have one, for kubectl explain (H-203) ----
- */
+/* ---- OpenAPI v3: paths for kubectl apply, and schemas of the kinds that have one, for kubectl explain
+ * ---- */
 
 static void openapi_patch(struct vdi_out *out, const struct vdi_resource *resource)
 {
@@ -354,7 +354,7 @@ static void openapi_patch(struct vdi_out *out, const struct vdi_resource *resour
 		resource->group, resource->version, resource->kind);
 }
 
-/* "com.example.stable.v1.CronTab" */
+/* Writes the schema's name, such as "com.example.stable.v1.CronTab". */
 static void openapi_name(struct vdi_out *out, const struct vdi_resource *resource)
 {
 	const char *end = resource->group + strlen(resource->group);

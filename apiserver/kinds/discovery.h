@@ -1,5 +1,5 @@
-/* Discovery and OpenAPI documents: rendered once from the resources, kept with their ETags (H-110..H-115,
- * H-201..H-203). */
+/* Discovery documents (legacy and aggregated) and OpenAPI documents, rendered once per set of kinds and kept
+ * with their ETags. */
 #ifndef VDI_DISCOVERY_H
 #define VDI_DISCOVERY_H
 
@@ -8,7 +8,7 @@
 #include "resources.h"
 
 struct vdi_document {
-	char	      *path; /* "/api", "/openapi/v3/apis/apps/v1" */
+	char	      *path; /* such as "/api" or "/openapi/v3/apis/apps/v1" */
 	enum vdi_form  form;
 	const char    *content_type;
 	struct vdi_out body;
@@ -21,11 +21,12 @@ struct vdi_documents {
 	size_t		     capacity;
 };
 
-/* VD_NOMEM: nothing is kept. */
+/* VD_NOMEM: documents stays empty. */
 VDI_MUST_USE vd_status vdi_documents_init(struct vdi_documents	     *documents,
 					  const struct vdi_resources *resources);
 void		       vdi_documents_fini(struct vdi_documents *documents);
-/* NULL when there is none at this path; a path with another form gives the plain one. */
+/* Returns NULL if there is no document at this path. If the path has none of this form, returns the plain
+ * one. */
 const struct vdi_document *vdi_documents_find(const struct vdi_documents *documents, struct vd_bytes path,
 					      enum vdi_form form);
 

@@ -1,4 +1,3 @@
-/* Which fields a field selector may name. */
 #include "field_support.h"
 
 #include "selector.h"

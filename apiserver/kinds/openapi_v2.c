@@ -1,6 +1,5 @@
-/* Field numbers are those of github.com/google/gnostic openapiv2/OpenAPIv2.proto. Each message is written
- * into a buffer of its own, because its length stands in front of it; this runs once, at start.
- */
+/* Field numbers are those of github.com/google/gnostic openapiv2/OpenAPIv2.proto. Each message is written to
+ * its own buffer first, because its length precedes it; this runs once per set of kinds. */
 #include "openapi_v2.h"
 
 #include <stdio.h>

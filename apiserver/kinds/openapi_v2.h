@@ -1,7 +1,7 @@
-/* The OpenAPI v2 document in gnostic's protobuf form, as small as kubectl accepts (H-205).
+/* The OpenAPI v2 document in gnostic's protobuf form, with only the parts that kubectl needs.
  *
- * kubectl looks up in it whether a kind's PATCH knows fieldValidation: up to 1.28 for every kind, later for
- * `kind: List`. There are no schemas in it.
+ * kubectl looks up whether a kind's PATCH has the parameter fieldValidation: up to 1.28 for every kind, later
+ * only for `kind: List`. The document has no schemas.
  */
 #ifndef VDI_OPENAPI_V2_H
 #define VDI_OPENAPI_V2_H

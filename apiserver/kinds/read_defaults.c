@@ -1,7 +1,6 @@
-/* How: as values of another encoding are made JSON when they come in, so are those without their defaults
- * made complete ones: a record of its own takes the place of the store's, and everything behind sees only
- * that. Where nothing is missing the store's bytes stay shared.
- */
+/* A codec around the kind's codec. Just as a value in another encoding is converted to JSON when it is read
+ * from the store, a value without its defaults is completed: the cache then holds a record of its own instead
+ * of the store's. A value that lacks no default stays shared with the store. */
 #include "read_defaults.h"
 
 #include <stdatomic.h>
@@ -12,7 +11,7 @@
 
 struct version {
 	char			*api_version;
-	const struct vdi_schema *schema; /* a use */
+	const struct vdi_schema *schema; /* one reference */
 };
 
 struct vdi_read_defaults {
@@ -26,7 +25,7 @@ struct vdi_read_defaults {
 struct defaulting_codec {
 	struct vd_codec		  codec;
 	struct vd_codec		 *inner;    /* owned */
-	struct vdi_read_defaults *defaults; /* a use */
+	struct vdi_read_defaults *defaults; /* one reference */
 };
 
 static vd_status add(struct vdi_read_defaults *defaults, const char *api_version,
@@ -42,7 +41,7 @@ static vd_status add(struct vdi_read_defaults *defaults, const char *api_version
 	}
 	defaults->versions = versions;
 	defaults->versions[defaults->count++] = (struct version) { text, vdi_schema_ref(schema) };
-	/* In whatever order they come. */
+	/* the sum is independent of the order */
 	defaults->key += vdi_hash_bytes(vd_bytes_of(api_version), key);
 	return VD_OK;
 }
@@ -134,8 +133,8 @@ static const struct vdi_schema *schema_of(const struct vdi_read_defaults *defaul
 	return NULL;
 }
 
-/* The value with its defaults in ret_text; *ret_changed false: it has them all. What is no object is for
- * inspect to refuse, and what they would make too large stays as it is. */
+/* Writes the value with its defaults to ret_text; *ret_changed false: it lacks none. A value that is not an
+ * object is left for inspect to reject; one that its defaults would make too large is left unchanged. */
 static vd_status complete(const struct vdi_schema *schema, struct vd_bytes value, struct vdi_out *ret_text,
 			  bool *ret_changed)
 {
@@ -194,7 +193,7 @@ vd_status vdi_read_defaults_wrap(struct vdi_read_defaults *defaults, struct vd_c
 	if (defaulting == NULL)
 		return VD_NOMEM;
 	content.defaults = vdi_read_defaults_ref(defaults);
-	memcpy(defaulting, &content, sizeof content); /* its names are const */
+	memcpy(defaulting, &content, sizeof content); /* copied, because its names are const */
 	*codec = &defaulting->codec;
 	return VD_OK;
 }

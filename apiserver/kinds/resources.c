@@ -1,4 +1,4 @@
-/* The collection of served kinds. It stays ordered by group and version, so that discovery can walk it. */
+/* The collection of served kinds, ordered by group and version for discovery. */
 #include "resources.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ struct version_parts {
 	uint64_t major, minor;
 };
 
-/* False: no number stands there. */
+/* Returns false if there is no number. */
 static bool take_number(const char **at, uint64_t *ret_number)
 {
 	const char *from = *at;
@@ -96,7 +96,7 @@ int vdi_resource_compare_versions(const char *a, const char *b)
 	return x.minor == y.minor ? 0 : x.minor > y.minor ? -1 : 1;
 }
 
-/* Where an entry of this group and version goes: behind its likes. */
+/* Returns the index for an entry of this group and version: after its equals. */
 static size_t place_of(const struct vdi_resources *resources, const struct vdi_resource *resource)
 {
 	size_t at = resources->count;
@@ -169,11 +169,12 @@ void vdi_resources_fini(struct vdi_resources *resources)
 	memset(resources, 0, sizeof *resources);
 }
 
-/* ---- Where keys begin ---- */
+/* ---- Key prefix ---- */
 
 static const char usual_root[] = "/registry/";
 
-/* path.Join("/", root) and a slash behind. What path.Join would clean away is refused instead. */
+/* As path.Join("/", root) with a slash appended; but a root with parts that path.Join would remove is
+ * rejected. */
 static vd_status clean_root(const char *root, char **ret_clean, struct vd_error *reterr)
 {
 	size_t size;
@@ -192,7 +193,7 @@ static vd_status clean_root(const char *root, char **ret_clean, struct vd_error 
 
 		if (length == 0 || (length == 1 && *at == '.') || (length == 2 && memcmp(at, "..", 2) == 0))
 			return vd_error_set(reterr, VD_INVALID,
-					    "key prefix \"%s\": \"%.*s\" is no part of a path", root,
+					    "key prefix \"%s\": \"%.*s\" is not a valid path segment", root,
 					    (int) length, at);
 		at += length + (end != NULL);
 	}
@@ -220,7 +221,7 @@ static vd_status refuse_equal_prefixes(const struct vdi_resources *resources, st
 		for (size_t j = i + 1; j < resources->count; j++)
 			if (strcmp(resources->items[i]->key_prefix, resources->items[j]->key_prefix) == 0)
 				return vd_error_set(reterr, VD_INVALID,
-						    "key prefix: %s and %s would both be kept under %s",
+						    "key prefix: %s and %s would share the keys below %s",
 						    resources->items[i]->plural, resources->items[j]->plural,
 						    resources->items[i]->key_prefix);
 	return VD_OK;

@@ -1,8 +1,8 @@
-/* The built-in kinds: names, storage prefixes, selectable fields and columns, as users of kubectl know them.
+/* The built-in kinds: names, storage prefixes, selectable fields and the columns that kubectl prints.
  *
  * Mirrors kubernetes pkg/printers/internalversion/printers.go (columns), pkg/apis/core/v1/conversion.go
- * (field labels) and the storage prefixes of pkg/registry, of which three are old names: minions,
- * services/specs, services/endpoints. Names of objects: a DNS subdomain, where no name_rule says otherwise
+ * (field labels) and the storage prefixes of pkg/registry, three of which are historic: minions,
+ * services/specs, services/endpoints. Object names are DNS subdomains unless a name_rule says otherwise
  * (pkg/apis, Validate<Kind>Name).
  */
 #include "resources.h"

@@ -1,7 +1,7 @@
-/* The resources file: a JSON array of kinds added to the built-in ones.
+/* The resources file: a JSON array of kinds, added to the built-in ones.
  *
- * Read with jansson, checked member by member; the first fault is reported with its place ("entry 2
- * (widgets): shortNames[0]: must be a string") and nothing of the file is used then.
+ * Parsed with jansson and checked member by member. The first error is reported with its place ("entry 2
+ * (widgets): shortNames[0]: must be a string"); the file then has no effect.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "schema.h"
 
 struct reader {
-	struct vdi_resource *resource; /* the entry's */
+	struct vdi_resource *resource; /* of the entry */
 	struct vd_error	    *error;
 	size_t		     index;
 	const char	    *plural;
@@ -107,7 +107,8 @@ static vd_status take_fields(struct reader *reader, const json_t *value, struct 
 			return fault(reader, place, "needs jsonPath");
 		if (specs[i].json_path == NULL || !is_path(specs[i].json_path))
 			return fault(reader, place, "jsonPath must begin with '.'");
-		if (specs[i].name == NULL) /* as in a CustomResourceDefinition: the path names the field */
+		/* as in a CustomResourceDefinition, the path is the field's name */
+		if (specs[i].name == NULL)
 			specs[i].name = specs[i].json_path + 1;
 	}
 	resource->fields = specs;
@@ -282,7 +283,7 @@ static vd_status take_member(struct reader *reader, const char *key, const json_
 	if (strcmp(key, "schema") == 0)
 		return take_schema(reader, value, resource);
 	if (strcmp(key, "printerColumns") == 0)
-		return VD_OK; /* read once the rest is known */
+		return VD_OK; /* parsed after the other members */
 	return fault(reader, key, "unknown key");
 }
 
@@ -296,7 +297,7 @@ static char *lower(const char *text)
 	return copy;
 }
 
-/* What is required, and what follows from the rest. */
+/* Checks required members and derives the others. */
 static vd_status complete(struct reader *reader, struct vdi_resource *resource)
 {
 	size_t size;
@@ -380,7 +381,7 @@ static vd_status add(struct vdi_resources *resources, struct vdi_resource *resou
 	}
 	for (size_t i = 0; i < resources->count; i++)
 		if (strcmp(resources->items[i]->key_prefix, resource->key_prefix) == 0)
-			return fault(reader, "storagePrefix", "is that of another resource");
+			return fault(reader, "storagePrefix", "is already used by another resource");
 	return vdi_resources_add(resources, resource);
 }
 
@@ -400,7 +401,7 @@ static vd_status load(struct vdi_resources *resources, const json_t *document, s
 	return status;
 }
 
-/* Into a copy, which takes the place of the original when all entries are good. */
+/* Loads into a copy, which replaces the original if all entries are valid. */
 vd_status vdi_resources_load(struct vdi_resources *resources, struct vd_bytes json, struct vd_error *reterr)
 {
 	json_error_t	     fault_at;

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "served.h"
 
 vd_status vdi_served_new(const struct vdi_resources *resources, struct vdi_served **ret_served,

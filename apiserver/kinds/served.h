@@ -1,8 +1,8 @@
-/* What a server serves at one moment: its kinds, and the documents that tell of them.
+/* A set of served kinds and their discovery documents.
  *
- * A snapshot, shared by reference and never changed. The server has the newest one; each loop has a use of
- * the one that it goes by, and takes the newest when it is told to (vdi_http_loop_reload) or a request comes
- * (vdi_http_loop_freshen), so that a request looks things up without a lock. Requests and watches keep their
+ * An immutable, reference-counted snapshot. The server holds the newest set. Each loop holds a reference on
+ * the set that it uses, and takes the newest when it is notified (vdi_http_loop_reload) or a request arrives
+ * (vdi_http_loop_freshen), so that requests look kinds up without a lock. Requests and watches hold their
  * resource, not the set. Any thread.
  */
 #ifndef VDI_SERVED_H
@@ -17,10 +17,10 @@ struct vdi_served {
 	_Atomic uint32_t     users;
 	struct vdi_resources resources;
 	struct vdi_documents documents;
-	struct vdi_resource *namespaces; /* NULL: they are not served */
+	struct vdi_resource *namespaces; /* NULL: not served */
 };
 
-/* With uses of its own of the resources, which must not change any more. Renders all documents. VD_NOMEM. */
+/* Takes references on the resources, which must not change any more, and renders all documents. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_served_new(const struct vdi_resources *resources, struct vdi_served **ret_served,
 				      struct vd_error *reterr);
 /* NULL is fine in both; unref returns NULL. */

@@ -1,9 +1,9 @@
-/* The member is looked for from the beginning, where nearly everybody writes it: then this costs next to
- * nothing. What lies before it is skipped by its quotes and braces; the bytes were checked when they came
- * in. */
+/* Searches apiVersion from the start of the JSON, where nearly every client writes it, so the search is
+ * short. Members before it are skipped by quotes and braces only, because the bytes were validated when they
+ * were read or written. */
 #include "stored_version.h"
 
-/* Behind the string that begins at `at`, which stands on its opening quote. */
+/* Returns the end of the string whose opening quote is `at`. */
 static const char *skip_string(const char *at, const char *end)
 {
 	for (at++; at < end && *at != '"'; at++)
@@ -12,7 +12,7 @@ static const char *skip_string(const char *at, const char *end)
 	return at < end ? at + 1 : end;
 }
 
-/* Behind a value. */
+/* Returns the end of the value at `at`. */
 static const char *skip_value(const char *at, const char *end)
 {
 	int depth = 0;
@@ -43,7 +43,7 @@ static const char *skip_blank(const char *at, const char *end)
 	return at;
 }
 
-/* The text between the quotes of the top-level apiVersion. */
+/* Returns the text between the quotes of the top-level apiVersion. */
 struct vd_bytes vdi_version_of(struct vd_bytes json)
 {
 	static const char key[] = "\"apiVersion\"";
@@ -74,7 +74,7 @@ static void push(struct vdi_object_pieces *pieces, const char *from, const char 
 		pieces->piece[pieces->count++] = (struct vd_bytes) { from, (size_t) (to - from) };
 }
 
-/* One piece, with the version in it exchanged. */
+/* Pushes one piece, with its apiVersion replaced. */
 static void push_split(struct vdi_object_pieces *pieces, struct vd_bytes piece, struct vd_bytes version,
 		       const char *wanted)
 {

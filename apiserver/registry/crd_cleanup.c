@@ -1,5 +1,5 @@
-/* Answers come on threads of the store: they are in their slot's call, and its state says so, which the actor
- * looks at. */
+/* Deletes run concurrently, one per slot. A call completes on a thread of the store, which only stores the
+ * result in the slot and sets its state; the actor reads it in its next run. */
 #include "crd_cleanup.h"
 
 #include "cacher_state.h"
@@ -10,16 +10,16 @@ enum { SLOT_FREE, SLOT_BUSY, SLOT_ANSWERED };
 
 struct slot {
 	struct vdi_crd_cleanup *cleanup;
-	struct vdi_object_call	call; /* its names are lent by the list */
+	struct vdi_object_call	call; /* its names are borrowed from the list */
 	_Atomic int		state;
 };
 
 struct vdi_crd_cleanup {
 	struct vdi_crd_cleanup_host host;
-	struct vdi_resource	   *resource; /* a use of it */
+	struct vdi_resource	   *resource; /* one reference */
 	struct vd_list		   *list;
 	vd_status		    list_status;
-	_Atomic int		    list_state; /* as of a slot */
+	_Atomic int		    list_state; /* SLOT_*, as in a slot */
 	size_t			    found, stayed;
 	struct slot		    slots[VDI_CRD_CLEANUP_CALLS];
 };
@@ -68,7 +68,7 @@ static void answered(struct vdi_object_call *call)
 	struct vdi_crd_cleanup_host host = slot->cleanup->host;
 
 	atomic_store(&slot->state, SLOT_ANSWERED);
-	host.end(host.arg); /* the slot may be gone by now */
+	host.end(host.arg); /* the slot may be freed by now */
 }
 
 static void start(struct slot *slot, struct vd_object *object)
@@ -96,7 +96,7 @@ static void take_answer(struct slot *slot)
 		slot->cleanup->stayed++;
 }
 
-/* ---- A look ---- */
+/* ---- A pass over all objects ---- */
 
 static void listed(void *arg, vd_status status, struct vd_list *list, const struct vd_error *error)
 {
@@ -156,10 +156,8 @@ vd_status vdi_crd_cleanup_run(struct vdi_crd_cleanup *cleanup, size_t *ret_left)
 		return VD_AGAIN;
 	cleanup->list = vd_list_free(cleanup->list);
 	atomic_store(&cleanup->list_state, SLOT_FREE);
-	*ret_left =
-		cleanup->stayed +
-		vdi_quarantine_count(&cleanup->resource->cacher
-					      ->quarantine); /* in no list, and to be left behind neither */
+	/* Undecodable objects are in no list, but must not stay behind. */
+	*ret_left = cleanup->stayed + vdi_quarantine_count(&cleanup->resource->cacher->quarantine);
 	if (cleanup->list_status != VD_OK || *ret_left)
 		return VD_NOT_READY;
 	if (cleanup->found == 0)

@@ -1,8 +1,9 @@
-/* The objects of a definition that goes: they go first (apiextensions-apiserver pkg/controller/finalizer).
+/* Deletes all objects of a CustomResourceDefinition that is being deleted (apiextensions-apiserver
+ * pkg/controller/finalizer).
  *
- * A look lists what there is and deletes it, up to VDI_CRD_CLEANUP_CALLS at a time; what finalizers keep is
- * marked and stays until they are gone. Looks follow each other until one finds nothing. Belongs to one
- * actor, which is woken when there is something to go on with.
+ * A pass lists all objects and deletes them, at most VDI_CRD_CLEANUP_CALLS at a time. Objects with finalizers
+ * are only marked and stay until the finalizers are removed. Passes repeat until one finds no object. Owned
+ * by one actor, which the host wakes when a call has completed.
  */
 #ifndef VDI_CRD_CLEANUP_H
 #define VDI_CRD_CLEANUP_H
@@ -13,21 +14,21 @@
 
 struct vdi_crd_cleanup;
 
-/* wake(arg) may come from any thread; begin and end are called around each call into the store. NULL: no
- * memory. */
+/* Callbacks of the owner: begin and end are called around each call into the store. end may be called from
+ * any thread and wakes the owner's actor. vdi_crd_cleanup_new returns NULL if memory is short. */
 struct vdi_crd_cleanup_host {
 	const struct vd_env *env;
 	void (*begin)(void *arg);
-	void (*end)(void *arg); /* wakes */
+	void (*end)(void *arg); /* wakes the owner's actor */
 	void *arg;
 };
 struct vdi_crd_cleanup *vdi_crd_cleanup_new(const struct vdi_crd_cleanup_host *host,
 					    struct vdi_resource		      *resource);
-/* No call may be under way. NULL is fine; returns NULL. */
+/* No call may be in flight. NULL is fine; returns NULL. */
 struct vdi_crd_cleanup *vdi_crd_cleanup_free(struct vdi_crd_cleanup *cleanup);
 bool			vdi_crd_cleanup_is_idle(const struct vdi_crd_cleanup *cleanup);
-/* Goes on. VD_AGAIN: calls are under way. VD_OK: there is nothing left. VD_NOT_READY: some stay, look again
- * later; *ret_left of them. */
+/* Continues the cleanup. VD_AGAIN: calls are in flight. VD_OK: no object is left. VD_NOT_READY: *ret_left
+ * objects stay, or the list failed; call again later. */
 VDI_MUST_USE vd_status vdi_crd_cleanup_run(struct vdi_crd_cleanup *cleanup, size_t *ret_left);
 
 #endif

@@ -1,9 +1,10 @@
-/* How: the informer's picture is compared with what is known, one record for each definition. A record has
- * what its newest state asks for (crd) and what is served because of it (served), which follows when the
- * names are accepted and the cache is ready. A cache stays when only columns, subresources, schemas or
- * versions change; other fields to select by and other defaults need another one. Caches that nothing refers
- * to any more end when all loops have taken the set without them and their watches have been told of the last
- * deletions.
+/* One record per definition is updated from the informer's store. A record has the newest state of the
+ * definition (crd) and the resources served for it (served), which follow once the names are accepted and the
+ * cache is ready.
+ *
+ * A cache is kept if only columns, subresources, schemas or versions change; other selectable fields or other
+ * defaults need a new cache. A retired cache ends when all loops have taken a set without it and its watches
+ * have received the last deletions.
  */
 #include "definitions.h"
 
@@ -22,15 +23,15 @@
 
 enum { CALL_IDLE, CALL_BUSY, CALL_ANSWERED };
 
-/* A write of the status, or of the end of the definition. */
+/* A write of the definition's status, or the removal of its finalizer. */
 struct status_call {
 	struct vdi_crd_state state;
-	char		     conflict_message[256], cleaning[128]; /* of the state */
+	char		     conflict_message[256], cleaning[128]; /* memory of state's texts */
 	struct vdi_out	     current, text;
 	char		     uid[64];
 	int64_t		     generation;
-	bool		     is_removal; /* the finalizer goes; nothing else keeps it: the object goes */
-	bool		     has_others; /* finalizers, seen by the removal */
+	bool		     is_removal; /* remove our finalizer; delete if it is the only one */
+	bool		     has_others; /* other finalizers exist; set by the removal */
 	vd_status	     result;
 	_Atomic int	     call;
 };
@@ -39,19 +40,19 @@ struct definition {
 	struct definition      *next;
 	struct vdi_definitions *owner;
 	char			name[512];
-	struct vd_object       *object; /* the newest state; NULL: it is gone */
+	struct vd_object       *object; /* the newest state; NULL: deleted */
 	bool			is_seen;
-	struct vdi_crd		crd;		/* of that state; resources none when it cannot be served */
+	struct vdi_crd		crd;		/* parsed from object; no resources if it cannot be served */
 	bool			is_new_edition; /* its resources have no cache yet */
 	char			fault[256];	/* why it cannot be served */
 	bool			is_accepted;
 	const char	       *conflict; /* a literal */
 	char			conflict_message[256];
-	bool			is_conflict_ours; /* another server may see none */
+	bool			is_conflict_ours; /* with a declared kind, which other servers may not have */
 	struct vdi_kind_cache  *cache;		  /* for crd */
 	uint64_t		cache_key;
 	char			frame_version[64];
-	struct vdi_resources	served; /* what the newest set has, or is to have */
+	struct vdi_resources	served; /* resources in the newest set, or in the next */
 	struct vdi_kind_cache  *served_cache;
 	bool			is_served;
 	bool			is_status_due;
@@ -64,12 +65,12 @@ struct definition {
 
 struct vdi_definitions {
 	struct vdi_kinds      *kinds;
-	struct vd_cacher      *cacher;	  /* of the definitions; lent: their resource is always served */
+	struct vd_cacher      *cacher;	  /* of CustomResourceDefinitions; borrowed: always served */
 	char		       root[512]; /* "/registry/" */
-	struct definition     *first;	  /* those that were there first come first */
-	struct vdi_kind_cache *retired;	  /* a use of each, until it has ended */
+	struct definition     *first;	  /* those that existed at the start come first */
+	struct vdi_kind_cache *retired;	  /* one reference each, until it has ended */
 	bool		       is_judged;
-	bool		       is_changed; /* what is served, beside what is prepared */
+	bool		       is_changed; /* the set of served resources, compared with the set made last */
 };
 
 vd_status vdi_definitions_new(struct vdi_kinds *kinds, struct vdi_definitions **ret_definitions)
@@ -82,7 +83,8 @@ vd_status vdi_definitions_new(struct vdi_kinds *kinds, struct vdi_definitions **
 	struct vdi_definitions *definitions;
 
 	*ret_definitions = NULL;
-	/* Somebody else's kind of that name, or a place of its own, is not what this is about. */
+	/* A kind of that name from the resources file, or one with its own key prefix, is not handled
+	 * here. */
 	if (resource == NULL || !vdi_crd_is(resource) || size < sizeof rest ||
 	    size - sizeof rest + 1 >= sizeof definitions->root ||
 	    strcmp(resource->key_prefix + size - sizeof rest + 1, rest) != 0)
@@ -98,9 +100,10 @@ vd_status vdi_definitions_new(struct vdi_kinds *kinds, struct vdi_definitions **
 	return VD_OK;
 }
 
-/* ---- Caches that go ---- */
+/* ---- Retired caches ---- */
 
-/* Takes over the use. Its watches will be told everything up to revision (0: what it has anyway). */
+/* Takes over the reference. Before its watches end they receive the events up to revision (0: those that the
+ * cache has). */
 static void retire(struct vdi_definitions *definitions, struct vdi_kind_cache *cache, vd_rev revision)
 {
 	if (cache == NULL)
@@ -110,7 +113,7 @@ static void retire(struct vdi_definitions *definitions, struct vdi_kind_cache *c
 	definitions->retired = cache;
 }
 
-/* No loop has them any more. */
+/* Ends the retired caches; call when no loop uses them any more. */
 static void drain_retired(struct vdi_definitions *definitions)
 {
 	for (struct vdi_kind_cache **place = &definitions->retired; *place;) {
@@ -189,14 +192,14 @@ void vdi_definitions_end(struct vdi_definitions *definitions)
 	vdi_definitions_end_retired(definitions);
 }
 
-/* ---- What there is ---- */
+/* ---- Updating the records ---- */
 
 struct looking {
 	struct vdi_definitions *definitions;
 	vd_status		status;
 };
 
-/* In the order of their creation. */
+/* Finds or adds a record; records keep the order of creation. */
 static struct definition *find(struct vdi_definitions *definitions, struct vd_object *object)
 {
 	struct vd_bytes	    name = vd_object_name(object);
@@ -225,8 +228,8 @@ static void forget_edition(struct definition *definition)
 	definition->is_new_edition = false;
 }
 
-/* Another definition of that name: nothing of the old one is of use. At revision the last object of the old
- * one had gone; 0: they stay. */
+/* Resets the record for another definition of the same name (another UID). At revision the last object of the
+ * old one was deleted; 0: its objects stay. */
 static void begin_anew(struct definition *definition, vd_rev revision)
 {
 	forget_edition(definition);
@@ -345,7 +348,7 @@ static bool has_kind(const struct vdi_resource *resource, const char *kind)
 	return strcmp(resource->kind, kind) == 0 || strcmp(resource->list_kind, kind) == 0;
 }
 
-/* Why mine cannot have its names beside other; NULL: it can. */
+/* Returns why mine cannot have its names beside other; NULL: no conflict. */
 static const char *conflict_of(const struct vdi_resource *mine, const struct vdi_resource *other,
 			       const char **ret_word)
 {
@@ -400,7 +403,8 @@ static void judge(struct vdi_definitions *definitions, struct definition *defini
 	memcpy(definition->conflict_message, message, sizeof message);
 }
 
-/* Who has its names keeps them; then who had them before this server started, then who came first. */
+/* Accepted definitions keep their names. Of the others, those that had been accepted before this server
+ * started come first, then the older ones. */
 static void judge_all(struct vdi_definitions *definitions, const struct vdi_resources *declared)
 {
 	bool was_accepted;
@@ -427,7 +431,7 @@ static uint64_t add_text(uint64_t key, const char *text)
 	return (key ^ 0xFF) * 0x100000001B3u;
 }
 
-/* What a cache is made of. */
+/* Key of everything that a cache is built from. */
 static uint64_t key_of(const struct vdi_crd *crd)
 {
 	uint64_t key = add_text(0xCBF29CE484222325u, crd->stored->key_prefix);
@@ -462,7 +466,7 @@ static vd_status make_cache(struct definition *definition)
 		if (definition->cache != definition->served_cache)
 			retire(definition->owner, definition->cache, 0);
 		else
-			(void) vdi_kind_cache_unref(definition->cache); /* served_cache has a use of it */
+			(void) vdi_kind_cache_unref(definition->cache); /* served_cache has a reference */
 		definition->cache = cache;
 		definition->cache_key = key;
 		(void) snprintf(definition->frame_version, sizeof definition->frame_version, "%s",
@@ -475,7 +479,7 @@ static vd_status make_cache(struct definition *definition)
 	return VD_OK;
 }
 
-/* What is served of it is what its newest state says. */
+/* True if the served resources are those of the newest state. */
 static bool is_current(const struct definition *definition)
 {
 	const struct vdi_resources *wanted = &definition->crd.resources;
@@ -506,7 +510,8 @@ static vd_status switch_over(struct definition *definition)
 	return VD_OK;
 }
 
-/* It has lost its names: its watches end, and if it gets them back it begins anew. */
+/* The definition has lost its names: end its watches. If it gets the names back, it starts with a new
+ * cache. */
 static vd_status give_up(struct definition *definition)
 {
 	if (definition->cache == NULL && definition->served.count == 0)
@@ -583,7 +588,8 @@ static vd_status look(struct status_call *call, struct vd_object *current)
 	return call->current.failed ? VD_NOMEM : VD_OK;
 }
 
-/* The definition with its new status in call->text; VD_CANCELED: it is not the one that was judged. */
+/* Writes the definition with its new status to call->text. VD_CANCELED: this is not the state that was judged
+ * (another UID or generation). */
 static vd_status edit_status(struct definition *definition, struct vd_object *current, bool *ret_changed)
 {
 	struct status_call *call = &definition->status;
@@ -622,7 +628,7 @@ static vd_status edit_status(struct definition *definition, struct vd_object *cu
 	return status == VD_BAD_REQUEST ? VD_CANCELED : status;
 }
 
-/* On a thread of the store. */
+/* Runs on a thread of the store. */
 static vd_status edit_current(void *arg, struct vd_object *current, struct vd_bytes *ret_value,
 			      int64_t *ret_ttl_s, struct vd_error *reterr)
 {
@@ -638,7 +644,7 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 	return VD_OK;
 }
 
-/* On a thread of the store: goes only when nothing but our finalizer keeps it. */
+/* Runs on a thread of the store. Permits the deletion only if no other finalizer exists. */
 static vd_status may_go(void *arg, struct vd_object *current, struct vd_error *reterr)
 {
 	struct definition *definition = arg;
@@ -661,7 +667,7 @@ static void status_answered(void *arg, vd_status status, struct vd_object *objec
 	(void) error;
 	definition->status.result = status;
 	atomic_store(&definition->status.call, CALL_ANSWERED);
-	vdi_kinds_call_end(kinds); /* the definition may be gone by now */
+	vdi_kinds_call_end(kinds); /* the definition may be freed by now */
 }
 
 static void call_status(struct definition *definition, bool as_delete)
@@ -698,7 +704,7 @@ static void begin_call(struct definition *definition, bool is_removal)
 	call->has_others = false;
 }
 
-/* The store may have a kube-apiserver beside us, which goes by the conditions. */
+/* A kube-apiserver that shares this store relies on the conditions. */
 static bool is_shared(const struct vdi_kinds *kinds)
 {
 	struct vd_store_status store = { 0 };
@@ -706,7 +712,7 @@ static bool is_shared(const struct vdi_kinds *kinds)
 	return vd_store_status_get(kinds->host.store, &store) == VD_OK && store.remote;
 }
 
-/* Looks first whether there is anything to write. */
+/* Writes the status only if it differs. */
 static void settle_status(struct definition *definition, vd_mono now)
 {
 	bool	  is_changed = false;
@@ -715,7 +721,8 @@ static void settle_status(struct definition *definition, vd_mono now)
 	if (!definition->is_status_due || definition->status_retry.ns > now.ns ||
 	    (definition->is_accepted && !definition->is_served))
 		return;
-	/* What cannot be read is not judged; and what only we do not serve is not told to others who do. */
+	/* A definition that cannot be parsed has no status to write. A conflict with a kind that only this
+	 * server has is not written to a store that other servers share. */
 	if (definition->crd.stored == NULL ||
 	    (definition->is_conflict_ours && is_shared(definition->owner->kinds))) {
 		definition->is_status_due = false;
@@ -729,7 +736,7 @@ static void settle_status(struct definition *definition, vd_mono now)
 		call_status(definition, false);
 }
 
-/* ---- The end of a definition ---- */
+/* ---- Deletion of a definition ---- */
 
 static void cleanup_begin(void *arg)
 {
@@ -741,7 +748,7 @@ static void cleanup_end(void *arg)
 	vdi_kinds_call_end(arg);
 }
 
-/* True: all of its objects are gone. */
+/* Returns true if all of its objects are deleted. */
 static bool clean(struct definition *definition, vd_mono now)
 {
 	struct vdi_kinds		 *kinds = definition->owner->kinds;
@@ -751,7 +758,7 @@ static bool clean(struct definition *definition, vd_mono now)
 
 	if (definition->cleanup_retry.ns > now.ns)
 		return false;
-	/* No loop begins a create any more; those that were begun before are waited for. */
+	/* No loop starts a create any more; wait for those that were started before. */
 	if (definition->cleanup == NULL && atomic_load(&definition->crd.stored->cache->create_count) > 0) {
 		definition->cleanup_retry = vd_mono_add(now, CACHE_POLL);
 		return false;
@@ -801,13 +808,13 @@ static void take_answer(struct definition *definition, vd_mono now)
 		return;
 	atomic_store(&call->call, CALL_IDLE);
 	if (call->is_removal && call->result == VD_CANCELED && call->has_others) {
-		call_status(definition, false); /* others keep it: only our finalizer goes */
+		call_status(definition, false); /* keep the definition; remove only our finalizer */
 		return;
 	}
 	if (call->result == VD_OK || call->result == VD_NOT_FOUND || call->result == VD_CANCELED) {
 		definition->status_retry = call->is_removal ?
 						   vd_mono_add(now, RETRY) :
-						   (vd_mono) { 0 }; /* the event of its end is on its way */
+						   (vd_mono) { 0 }; /* wait for the event of its deletion */
 		return;
 	}
 	definition->is_status_due = true;

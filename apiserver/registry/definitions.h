@@ -1,9 +1,10 @@
-/* The CustomResourceDefinitions of a server: which there are, whose names are accepted, what is served of
- * them, what is written into their status, and how their objects go before they do.
+/* The CustomResourceDefinitions of a server: accepts their names, decides which resources are served, writes
+ * their status, and deletes their objects before the definition itself is deleted.
  *
- *   there --names accepted, cache ready, set taken by all loops--> Established --delete--> Terminating: its objects go --finalizer taken away--> gone
+ *   created --names accepted, cache ready, set taken by all loops--> Established
+ *           --delete--> Terminating (its objects are deleted) --finalizer removed--> deleted
  *
- * All functions run on the actor of struct vdi_kinds, but the constructors.
+ * All functions except the constructors run on the actor of struct vdi_kinds.
  */
 #ifndef VDI_DEFINITIONS_H
 #define VDI_DEFINITIONS_H
@@ -16,30 +17,30 @@ struct vdi_kinds;
 struct vdi_definitions;
 
 VDI_MUST_USE vd_status vdi_definitions_new(struct vdi_kinds *kinds, struct vdi_definitions **ret_definitions);
-/* No call may be under way. NULL is fine; returns NULL. */
+/* No call may be in flight. NULL is fine; returns NULL. */
 struct vdi_definitions *vdi_definitions_free(struct vdi_definitions *definitions);
-/* Takes over what the informer's picture has now. VD_NOMEM: some of it; again later. */
+/* Updates the records from the informer's store. VD_NOMEM: some are not updated; call again later. */
 VDI_MUST_USE vd_status vdi_definitions_look(struct vdi_definitions *definitions,
 					    struct vd_informer	   *informer);
-/* The kinds that the server was told of are others: names are judged anew. */
+/* The declared kinds have changed: accept names anew. */
 void vdi_definitions_judge_again(struct vdi_definitions *definitions);
-/* Judges names, makes caches, and decides what is to be served; *ret_changed: it is something else than
- * before. VD_NOT_READY: some caches are still filling. VD_NOMEM. */
+/* Accepts names, makes caches and decides which resources are served; *ret_changed: they differ from the last
+ * ones. VD_NOT_READY: some caches are still filling. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_definitions_prepare(struct vdi_definitions	  *definitions,
 					       const struct vdi_resources *declared, bool *ret_changed);
-/* Adds what is to be served. VD_NOMEM. */
+/* Adds the resources to serve. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_definitions_collect(const struct vdi_definitions *definitions,
 					       struct vdi_resources	    *resources);
-/* What was collected last has what the newest known state of the definition asks for, or nothing of it if
- * that cannot be served. */
+/* Returns true if the set collected last has the resources of the definition's newest known state, or none of
+ * them if that state cannot be served. */
 bool vdi_definitions_are_served(const struct vdi_definitions *definitions, const char *name);
-/* All loops go by what was collected last: writes statuses, lets objects go. Answers when it is to be called
- * again at the latest, even if nobody wakes. */
+/* Call when all loops use the set collected last: writes statuses and deletes objects of terminating
+ * definitions. Returns the latest time of the next call, for the case that nothing wakes the actor before. */
 vd_mono vdi_definitions_settle(struct vdi_definitions *definitions);
-/* Ends the caches of kinds that are gone now, whatever their watches still have to be told. The actor is
- * gone. NULL is fine. */
+/* Ends retired caches at once, even if their watches still have events to receive. The actor must be closed.
+ * NULL is fine. */
 void vdi_definitions_end_retired(struct vdi_definitions *definitions);
-/* Ends all caches: at the end of the server. */
+/* Ends all caches, at the end of the server. */
 void vdi_definitions_end(struct vdi_definitions *definitions);
 
 #endif

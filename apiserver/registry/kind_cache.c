@@ -1,13 +1,13 @@
-/* Closing is asynchronous and holds a use of its own, so that the codec outlives the cacher's actors whoever
- * lets go last. */
+/* Closing a cacher is asynchronous and holds a reference, so that the codec outlives the cacher's actors,
+ * regardless of which owner drops the last reference. */
 #include "kind_cache.h"
 
 #include "cacher.h"
 #include "kinds.h"
 
-/* Every kind may use the whole budget: what a cache keeps of old versions are the store's own bytes, it lets
- * go what the store has compacted, and the store keeps to the budget for all kinds together. Over a remote
- * store every kind may have an eighth: few kinds are busy at a time. */
+/* Every kind may use the whole history budget: the old versions in a cache are the store's own bytes, a cache
+ * drops what the store has compacted, and the store keeps to the budget for all kinds together. With a remote
+ * store every kind may use an eighth, because few kinds are busy at a time. */
 static int64_t history_of(const struct vdi_kinds *kinds, const struct vdi_resource *resource)
 {
 	struct vd_store_status store = { 0 };
@@ -81,7 +81,7 @@ struct vdi_kind_cache *vdi_kind_cache_unref(struct vdi_kind_cache *cache)
 	if (atomic_load(&cache->is_ended))
 		free_cache(cache);
 	else
-		vdi_kind_cache_end(cache); /* and once more, when it is closed */
+		vdi_kind_cache_end(cache); /* the last reference again, dropped when the cacher is closed */
 	return NULL;
 }
 

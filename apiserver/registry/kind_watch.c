@@ -1,7 +1,7 @@
-/* How: the watch delivers on a thread of the env; an actor opens it, closes it when it has ended, and opens
- * it again.
+/* The watch delivers on a thread of the env. An actor opens the watch, closes it when it has ended, and opens
+ * it again after a delay.
  *
- *   CLOSED --open--> OPEN --ended--> ENDED --close--> CLOSING --closed--> CLOSED (a little later again)
+ *   CLOSED --open--> OPEN --ended--> ENDED --close--> CLOSING --closed--> CLOSED (a little later again) /
  */
 #include "kind_watch.h"
 
@@ -13,34 +13,34 @@
 struct vdi_kind_watch {
 	/* Fixed. */
 	const struct vd_env	     *env;
-	struct vdi_resource	     *resource; /* a use */
+	struct vdi_resource	     *resource; /* one reference */
 	struct vdi_kind_watch_handler handler;
 	struct vd_actor		     *actor;
 
 	struct vdi_lock lock; /* VDI_LOCK_CONTROLLER */
 
 	/* Under lock. */
-	bool is_open; /* a watcher that was not closed yet */
+	bool is_open; /* a watcher exists that is not closed yet */
 	bool has_ended;
 	bool is_stalled;
-	bool is_leaving; /* the kind goes: the next end is the last one */
+	bool is_leaving; /* the kind is going away: the next end of the watch is final */
 	bool is_closed;
 	void (*closed)(void *arg);
 	void *closed_arg;
 
-	/* The watch's thread while it is open, else the actor. */
-	vd_rev	 revision; /* 0: everything is needed */
+	/* Owned by the watch's thread while it is open, else by the actor. */
+	vd_rev	 revision; /* 0: start with all objects */
 	uint64_t fill;
 	bool	 is_filling;
 
-	/* The actor. */
+	/* Owned by the actor. */
 	struct vd_watcher *watcher;
 	vd_mono		   reopen_at;
 	vd_mono		   resume_at;
-	bool		   is_last; /* opened after it was told to leave */
+	bool		   is_last; /* opened after is_leaving was set */
 };
 
-/* ---- What the watch tells ---- */
+/* ---- Events ---- */
 
 static bool take(struct vdi_kind_watch *watch, const struct vd_watch_event *event)
 {
@@ -102,7 +102,7 @@ static void watch_closed(void *arg)
 	vdi_lock_release(&watch->lock);
 }
 
-/* ---- The actor ---- */
+/* ---- Actor ---- */
 
 static void open_watch(struct vdi_kind_watch *watch)
 {
@@ -180,10 +180,10 @@ static void run(void *arg)
 	vdi_lock_release(&watch->lock);
 	if (watch->watcher && (has_ended || is_closed)) {
 		close_watcher(watch);
-		return; /* told when it is closed */
+		return; /* the close wakes this actor again */
 	}
-	/* What ended before may have missed something: once more, at once. If it cannot be opened there is
-	 * nothing to be told. */
+	/* The previous watch may have missed events: open one more, without delay. If that fails, there are
+	 * no events to deliver. */
 	if (!is_open && is_leaving && !is_closed && !watch->is_last) {
 		watch->is_last = true;
 		open_watch(watch);
@@ -199,7 +199,7 @@ static void run(void *arg)
 	vd_actor_set_timer(watch->actor, watch->watcher ? watch->resume_at : watch->reopen_at);
 }
 
-/* ---- Life ---- */
+/* ---- Constructor and end ---- */
 
 vd_status vdi_kind_watch_new(const struct vd_env *env, struct vdi_resource *resource,
 			     const struct vdi_kind_watch_handler *handler, struct vdi_kind_watch **ret_watch)

@@ -1,8 +1,9 @@
-/* One watch over a whole kind that never ends: for controllers inside the server, which keep no copies of
+/* A watch of a whole kind that never ends, for controllers inside the server, which keep no copies of
  * objects.
  *
- * It begins with everything that is there (a fill, numbered), goes on with what changes, resumes where it
- * can, and otherwise fills again: what a later fill does not bring has gone meanwhile.
+ * It starts with all existing objects (a numbered fill) and continues with changes. After an interruption it
+ * resumes if it can; otherwise a new fill starts, and objects that the new fill does not contain were deleted
+ * meanwhile.
  */
 #ifndef VDI_KIND_WATCH_H
 #define VDI_KIND_WATCH_H
@@ -11,24 +12,25 @@
 
 struct vdi_kind_watch;
 
-/* Called on the watch's own thread, one at a time. */
+/* Called on the watch's own thread, one call at a time. */
 struct vdi_kind_watch_handler {
-	/* ADDED, MODIFIED, DELETED; lent. Must be quick. False: there is no memory for it; it comes again a
-	 * little later. */
+	/* ADDED, MODIFIED, DELETED; borrowed. Must be quick. False: out of memory; the event is delivered
+	 * again a little later. */
 	bool (*changed)(void *arg, const struct vd_watch_event *event, uint64_t fill);
-	/* Everything that was there has been told. */
+	/* All existing objects were delivered. */
 	void (*filled)(void *arg, uint64_t fill);
 	void *arg;
 };
 
-/* Starts at once. Takes a use of resource. VD_NOMEM. */
+/* Starts at once. Takes a reference on resource. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_kind_watch_new(const struct vd_env *env, struct vdi_resource *resource,
 					  const struct vdi_kind_watch_handler *handler,
 					  struct vdi_kind_watch		     **ret_watch);
-/* Its kind goes, and the kind's watches end: the handler hears of everything that there is to hear, then done
- * is called as of close. Any thread, but not from the handler; close is not called then. */
+/* The kind is going away and its watches end: delivers all remaining events, then calls done as close does.
+ * Any thread, but not from the handler. Do not call close as well. */
 void vdi_kind_watch_leave(struct vdi_kind_watch *watch, void (*done)(void *arg), void *arg);
-/* No call of the handler begins after done (may be NULL) was called. Any thread, but not from the handler. */
+/* After done (may be NULL) was called, no call of the handler begins. Any thread, but not from the
+ * handler. */
 void vdi_kind_watch_close(struct vdi_kind_watch *watch, void (*done)(void *arg), void *arg);
 
 #endif

@@ -1,4 +1,3 @@
-/* See the header. */
 #include "kinds.h"
 
 #include "crd.h"
@@ -9,9 +8,9 @@
 #include "wait.h"
 
 #define RESOURCES_FILE_MAX (16u << 20)
-#define POLL VD_MS(5)		    /* of a cache that fills */
-#define RETRY VD_MS(100)	    /* without memory */
-#define FILL_TIMEOUT VD_SECONDS(10) /* of a cache that a reload makes */
+#define POLL VD_MS(5)		    /* between checks of a cache that is filling */
+#define RETRY VD_MS(100)	    /* after an allocation failed */
+#define FILL_TIMEOUT VD_SECONDS(10) /* wait for caches that a reload made */
 
 struct vdi_kind_waiter {
 	struct vdi_kind_waiter *next;
@@ -37,7 +36,7 @@ static vd_status load_file(struct vdi_resources *resources, const char *path, st
 	return status;
 }
 
-/* Forgets all kinds but one. */
+/* Drops all kinds but one. */
 static vd_status keep_only(struct vdi_resources *resources, const char *only, struct vd_error *reterr)
 {
 	char   name[VDI_RESOURCE_NAME_MAX];
@@ -50,10 +49,11 @@ static vd_status keep_only(struct vdi_resources *resources, const char *only, st
 			(void) vdi_resource_unref(resources->items[i]);
 	}
 	resources->count = kept;
-	return kept ? VD_OK : vd_error_set(reterr, VD_INVALID, "resources: there is no kind %s", only);
+	return kept ? VD_OK : vd_error_set(reterr, VD_INVALID, "resources: unknown kind %s", only);
 }
 
-/* What the options name, in an empty collection, which is the caller's to end also when this fails. */
+/* Collects the kinds that the options name into an empty collection. The caller ends the collection, also if
+ * this fails. */
 static vd_status read_kinds(const struct vdi_kinds *kinds, struct vdi_resources *resources,
 			    struct vd_error *reterr)
 {
@@ -76,7 +76,7 @@ static vd_status read_kinds(const struct vdi_kinds *kinds, struct vdi_resources 
 	return VD_OK;
 }
 
-/* A cache of its own. */
+/* Makes a new cache for resource. */
 static vd_status make_cache(struct vdi_kinds *kinds, struct vdi_resource *resource, struct vd_error *reterr)
 {
 	struct vdi_kind_cache *cache;
@@ -115,7 +115,7 @@ struct vdi_served *vdi_kinds_get(struct vdi_kinds *kinds)
 	return served;
 }
 
-/* fresh: taken over. */
+/* Takes over fresh. */
 static void publish(struct vdi_kinds *kinds, struct vdi_served *fresh)
 {
 	struct vdi_served *stale;
@@ -130,7 +130,7 @@ static void publish(struct vdi_kinds *kinds, struct vdi_served *fresh)
 	(void) vdi_served_unref(stale);
 }
 
-/* ---- The actor ---- */
+/* ---- Actor ---- */
 
 void vdi_kinds_call_begin(struct vdi_kinds *kinds)
 {
@@ -190,7 +190,7 @@ static void synced(void *arg)
 	has_news(arg, true);
 }
 
-/* What was declared anew takes its place. */
+/* Replaces the declared kinds. */
 static void take_reloaded(struct vdi_kinds *kinds, struct vdi_resources *reloaded)
 {
 	struct vdi_resources stale = kinds->declared;
@@ -221,7 +221,7 @@ static vd_status make_set(struct vdi_kinds *kinds)
 	return VD_OK;
 }
 
-/* ---- Those who wait for a kind ---- */
+/* ---- Requests that wait for a kind ---- */
 
 vd_status vdi_kinds_await(struct vdi_kinds *kinds, struct vd_bytes definition, vd_rev revision,
 			  vdi_kind_fn done, void *arg)
@@ -258,8 +258,8 @@ static void tell_waiter(struct vdi_kind_waiter *waiter, vd_status status)
 	vdi_free(waiter);
 }
 
-/* Answers when to look again: the informer wakes this actor for what it hears, and says that it has come so
- * far only a little later. */
+/* Returns when to check again. The informer wakes this actor for each event, but reports the event's revision
+ * only a little later, so this polls. */
 static vd_mono tell_waiters(struct vdi_kinds *kinds)
 {
 	struct vdi_kind_waiter *waiter, *next, *kept = NULL, **last = &kept;
@@ -301,7 +301,7 @@ static void tell_settled(struct vdi_kinds *kinds, bool is_synced, uint64_t reloa
 	vdi_lock_release(kinds->host.lock);
 }
 
-/* news: what there is to be looked at; NULL: nothing. Answers when to look again; VD_NEVER: when woken. */
+/* news: informer with unread changes; NULL: none. Returns when to run again; VD_NEVER: when woken. */
 static vd_mono work(struct vdi_kinds *kinds, struct vd_informer *news, vd_rev seen, bool is_synced)
 {
 	vd_mono	  now = vd_env_now(kinds->host.env);
@@ -339,7 +339,8 @@ static void run(void *arg)
 	vd_rev		      seen;
 	vd_mono		      due, due_for_waiters;
 
-	/* Before has_news is looked at, which is set before the revision is. */
+	/* Read the revision before has_news, because the informer sets has_news before it raises the
+	 * revision. */
 	vdi_lock_acquire(kinds->host.lock);
 	informer = kinds->informer;
 	vdi_lock_release(kinds->host.lock);
@@ -414,9 +415,10 @@ vd_status vdi_kinds_wait(struct vdi_kinds *kinds, vd_mono due, struct vd_error *
 			break;
 	is_settled = kinds->is_settled;
 	vdi_lock_release(kinds->host.lock);
-	return is_settled ? VD_OK :
-			    vd_error_set(reterr, VD_TIMEOUT,
-					 "the kinds of CustomResourceDefinitions are not served yet");
+	if (is_settled)
+		return VD_OK;
+	return vd_error_set(reterr, VD_TIMEOUT,
+			    "the resources of some CustomResourceDefinitions are not served yet");
 }
 
 /* ---- Reload ---- */
@@ -436,7 +438,7 @@ static bool same_fields(const struct vdi_resource *a, const struct vdi_resource 
 	return true;
 }
 
-/* The same cache does for both: then watches go on. */
+/* True if one cache can serve both, so that watches continue. */
 static bool can_share(const struct vdi_resource *a, const struct vdi_resource *b)
 {
 	const char *x = a->trigger, *y = b->trigger;
@@ -447,7 +449,7 @@ static bool can_share(const struct vdi_resource *a, const struct vdi_resource *b
 	       vdi_read_defaults_key(a->defaults) == vdi_read_defaults_key(b->defaults) && same_fields(a, b);
 }
 
-/* Whether they show the same: then they share the tables of watches too. */
+/* True if both have the same columns, so that watches share table frames. */
 static bool same_columns(const struct vdi_resource *a, const struct vdi_resource *b)
 {
 	bool is_same = a->column_count == b->column_count;
@@ -466,7 +468,8 @@ static struct vdi_resource *find_same(const struct vdi_resources *resources,
 				  vd_bytes_of(wanted->plural));
 }
 
-/* Kinds that were there keep their caches, others get one, which is full when this returns, or soon. */
+/* Kinds that existed before keep their caches; the others get new ones, most of which are filled when this
+ * returns. */
 static vd_status prepare_reloaded(struct vdi_kinds *kinds, struct vdi_resources *resources,
 				  const struct vdi_resources *before, struct vd_error *reterr)
 {
@@ -484,19 +487,19 @@ static vd_status prepare_reloaded(struct vdi_kinds *kinds, struct vdi_resources 
 		if (old && old->built_in && vdi_crd_is(old))
 			return vd_error_set(reterr, VD_INVALID,
 					    "resources: customresourcedefinitions can be another kind only "
-					    "from the start on");
+					    "at the start of the server");
 		VDI_TRY(make_cache(kinds, resource, reterr));
 	}
 	for (size_t i = 0; i < resources->count; i++) {
 		vd_dur left = vd_mono_since(due, vd_env_now(kinds->host.env));
 
 		if (left.ns <= 0 || vd_cacher_ready_wait(resources->items[i]->cacher, left, NULL) != VD_OK)
-			break; /* it is served all the same: who asks is told to wait */
+			break; /* serve it anyway: requests are told to retry */
 	}
 	return VD_OK;
 }
 
-/* Ends the caches that nobody declares any more, so that their watches end. */
+/* Ends the caches of kinds that are no longer declared, and so their watches. */
 static void end_undeclared(const struct vdi_resources *before, const struct vdi_resources *now)
 {
 	for (size_t i = 0; i < before->count; i++) {
@@ -540,9 +543,10 @@ vd_status vdi_kinds_reload(struct vdi_kinds *kinds, struct vd_error *reterr)
 {
 	struct vdi_resources resources = { 0 };
 	struct vdi_served   *served = vdi_kinds_get(kinds);
-	vd_status	     status = served ? read_kinds(kinds, &resources, reterr) :
-					       vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
+	vd_status	     status;
 
+	status = served ? read_kinds(kinds, &resources, reterr) :
+			  vd_error_set(reterr, VD_CLOSED, "%s", vd_status_sentence(VD_CLOSED));
 	if (status == VD_OK)
 		status = prepare_reloaded(kinds, &resources, &served->resources, reterr);
 	if (status == VD_OK)
@@ -554,7 +558,7 @@ vd_status vdi_kinds_reload(struct vdi_kinds *kinds, struct vd_error *reterr)
 	return status;
 }
 
-/* ---- The end ---- */
+/* ---- End ---- */
 
 static void dismiss_waiters(struct vdi_kinds *kinds)
 {
@@ -577,7 +581,7 @@ static void stop_actor(struct vdi_kinds *kinds)
 
 	vdi_lock_acquire(kinds->host.lock);
 	actor = kinds->actor;
-	kinds->actor = NULL; /* nobody begins to wait any more */
+	kinds->actor = NULL; /* no request can begin to wait any more */
 	vdi_condition_broadcast(kinds->host.changed);
 	vdi_lock_release(kinds->host.lock);
 	if (actor) {
@@ -587,7 +591,7 @@ static void stop_actor(struct vdi_kinds *kinds)
 		vdi_wait_fini(&wait);
 	}
 	dismiss_waiters(kinds);
-	kinds->informer = vd_informer_close_wait(kinds->informer); /* nobody looks at its picture any more */
+	kinds->informer = vd_informer_close_wait(kinds->informer); /* no thread reads its store any more */
 	vdi_definitions_end_retired(kinds->definitions);
 }
 
@@ -605,7 +609,7 @@ void vdi_kinds_stop(struct vdi_kinds *kinds)
 		return;
 	last = vdi_kinds_get(kinds);
 	stop_actor(kinds);
-	/* What still waits in a cache is answered. */
+	/* Calls that still wait in a cache are completed with an error. */
 	for (size_t i = 0; last && i < last->resources.count; i++)
 		vdi_kind_cache_end(last->resources.items[i]->cache);
 	vdi_definitions_end(kinds->definitions);

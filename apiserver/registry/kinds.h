@@ -1,8 +1,8 @@
-/* The kinds of a server: where they come from, and how a set of them becomes the one that is served.
+/* The kinds of a server: their sources, and how a new set of kinds is published.
  *
- * An actor of its own brings together what the server was told of (built-in kinds, resources file) and what
- * CustomResourceDefinitions say, makes a new set when either is another one, and goes on when all loops have
- * taken it. The loops look things up in sets and know nothing of this.
+ * An actor combines the declared kinds (built-in ones, resources file) with the CustomResourceDefinitions,
+ * publishes a new set when either changes, and continues when all loops have taken that set. The loops look
+ * kinds up in sets and do not depend on this module.
  */
 #ifndef VDI_KINDS_H
 #define VDI_KINDS_H
@@ -12,14 +12,15 @@
 #include "lock.h"
 #include "served.h"
 
-/* How long a request waits for a kind that is about to be served. */
+/* longest time that a request waits for a kind that is about to be served */
 #define VDI_KIND_PATIENCE VD_SECONDS(10)
 
 struct vdi_definitions;
 struct vd_informer;
 struct vdi_kind_waiter;
 
-/* The server around it. Everything is lent and fixed; lock and changed are the server's own. */
+/* The server that owns the kinds. All members are borrowed and fixed; lock and changed are the server's
+ * own. */
 struct vdi_kinds_host {
 	const struct vd_env	       *env;
 	struct vd_store		       *store;
@@ -27,14 +28,14 @@ struct vdi_kinds_host {
 	struct vdi_lock		       *lock;
 	struct vdi_condition	       *changed;
 	void			       *arg;
-	/* What is counted of a resource; any thread, the lock not held. VD_NOMEM, VD_FULL. */
+	/* Returns the counters of a resource; any thread, the lock not held. VD_NOMEM, VD_FULL. */
 	vd_status (*counts)(void *arg, const struct vdi_resource *resource,
 			    struct vdi_resource_counts **ret_counts);
-	/* There is another set: the first one before anybody can use it, with the lock held; the second one
-	 * without. */
+	/* A new set is published: the first is called with the lock held, before a thread can use the set;
+	 * the second without the lock, afterwards. */
 	void (*about_to_publish_locked)(void *arg);
 	void (*published)(void *arg);
-	/* Whether all loops have taken the set of this number. */
+	/* Returns true if all loops have taken the set of this number. */
 	bool (*is_taken)(void *arg, uint64_t number);
 };
 
@@ -42,54 +43,56 @@ struct vdi_kinds {
 	struct vdi_kinds_host host;	/* fixed */
 	vd_dur		      patience; /* VDI_KIND_PATIENCE */
 
-	/* The actor only; before it is there and after it went, who starts and stops the server. */
-	struct vdi_resources	declared;    /* what the server was told of */
-	struct vdi_definitions *definitions; /* NULL: the server has none */
+	/* Owned by the actor; before it exists and after it is closed, by the thread that starts and stops
+	 * the server. */
+	struct vdi_resources	declared;    /* built-in kinds and resources file */
+	struct vdi_definitions *definitions; /* NULL: the server serves no definitions */
 	struct vd_informer     *informer;
-	bool			is_published; /* the newest set holds everything */
+	bool			is_published; /* the newest set has all current kinds */
 	uint64_t		taken_count;  /* of reloaded */
-	vd_rev			looked;	      /* definitions up to here are known */
+	vd_rev			looked;	      /* definitions up to this revision are known */
 
-	_Atomic uint64_t served_number; /* of sets that there were; raised under the lock, with served */
+	/* number of the newest set; raised under the lock, together with served */
+	_Atomic uint64_t served_number;
 
-	/* Under the server's lock. */
-	struct vdi_served      *served; /* the newest */
+	/* Guarded by the server's lock. */
+	struct vdi_served      *served; /* the newest set */
 	size_t			cache_count;
-	struct vd_actor	       *actor;	      /* NULL: there is none yet, or it goes */
-	struct vdi_resources   *reloaded;     /* to become what is declared; owned */
-	size_t			call_count;   /* calls into the store that have not answered */
-	bool			has_news;     /* the informer's picture is another one */
-	bool			is_synced;    /* the informer has seen all there is */
-	bool			is_settled;   /* everything there was is served; stays so */
-	uint64_t		reload_count; /* that were published */
+	struct vd_actor	       *actor;	      /* NULL: not created yet, or closing */
+	struct vdi_resources   *reloaded;     /* replaces declared; owned */
+	size_t			call_count;   /* calls into the store in flight */
+	bool			has_news;     /* the informer's store has changed */
+	bool			is_synced;    /* the informer has read all existing definitions */
+	bool			is_settled;   /* all existing definitions were served once; stays set */
+	uint64_t		reload_count; /* reloads that were published */
 	struct vdi_kind_waiter *waiters;
 };
 
-/* Before the loops run: reads what the options name, makes the caches and the first set. VD_INVALID: the
- * message names entry and member. VD_NOMEM. Blocks for the disk. */
+/* Reads the kinds of the options and makes the caches and the first set. Call before the loops run.
+ * VD_INVALID: the message names entry and member. VD_NOMEM. Blocks on the disk. */
 VDI_MUST_USE vd_status vdi_kinds_start(struct vdi_kinds *kinds, const struct vdi_kinds_host *host,
 				       struct vd_error *reterr);
-/* When the loops are there: definitions are heard and served from now on. VD_NOMEM. */
+/* Starts watching and serving definitions. Call when the loops exist. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_kinds_run(struct vdi_kinds *kinds, struct vd_error *reterr);
-/* Blocks until all definitions that there are are served. VD_TIMEOUT. */
+/* Blocks until all existing definitions are served. VD_TIMEOUT. */
 VDI_MUST_USE vd_status vdi_kinds_wait(struct vdi_kinds *kinds, vd_mono due, struct vd_error *reterr);
-/* Reads what the options name again; blocks until that is served. VD_INVALID: the old kinds stay, the message
- * says why. VD_NOMEM, VD_CLOSED. */
+/* Reads the kinds of the options again; blocks until they are served. VD_INVALID: the old kinds stay, the
+ * message gives the reason. VD_NOMEM, VD_CLOSED. */
 VDI_MUST_USE vd_status vdi_kinds_reload(struct vdi_kinds *kinds, struct vd_error *reterr);
-/* The newest set, a use of the caller's; NULL when the server ends. Any thread. */
+/* Returns the newest set with a reference for the caller; NULL when the server ends. Any thread. */
 struct vdi_served *vdi_kinds_get(struct vdi_kinds *kinds);
-/* The set stays as it is from now on, and watches of kinds that are gone end: before the controllers, which
- * wait for that, are ended. */
+/* Freezes the set, and ends the watches of kinds that are gone. Call before the controllers are ended, which
+ * wait for these watches. */
 void vdi_kinds_halt(struct vdi_kinds *kinds);
-/* After the last connection went: nothing is served any more, all caches end. Blocks until they are gone; the
- * loops must run. */
+/* Ends all caches. Call after the last connection was closed, while the loops still run. Blocks until the
+ * caches are freed. */
 void vdi_kinds_stop(struct vdi_kinds *kinds);
 
-/* Any thread, the server's lock not held: around each call into the store; end wakes the actor. */
+/* Called around each call into the store; end wakes the actor. Any thread, the server's lock not held. */
 void vdi_kinds_call_begin(struct vdi_kinds *kinds);
 void vdi_kinds_call_end(struct vdi_kinds *kinds);
-/* done, on any thread and perhaps before this returns, when the definition (`plural.group`) is served as it
- * was at revision, or will not be: VD_OK; VD_TIMEOUT: it is still to come (VDI_KIND_PATIENCE); VD_CLOSED.
+/* Calls done when the definition (`plural.group`) is served as of revision, or when that fails: VD_OK;
+ * VD_TIMEOUT: not within VDI_KIND_PATIENCE; VD_CLOSED. done runs on any thread, perhaps before this returns.
  * VD_NOMEM. */
 typedef void (*vdi_kind_fn)(void *arg, vd_status status);
 VDI_MUST_USE vd_status vdi_kinds_await(struct vdi_kinds *kinds, struct vd_bytes definition, vd_rev revision,

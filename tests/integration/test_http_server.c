@@ -1245,7 +1245,7 @@ static void a_server_on_a_path_serves_one_kind_read_only(void **state)
 	options.read_only = true;
 	options.only = "nothings";
 	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_INVALID);
-	assert_string_equal(error.message, "resources: there is no kind nothings");
+	assert_string_equal(error.message, "resources: unknown kind nothings");
 	options.only = "configmaps";
 	assert_status(vd_server_new(fixture.env, fixture.store, &options, &server, &error), VD_OK);
 	assert_status(vd_server_start(server, VD_SECONDS(60), &error), VD_OK);

@@ -72,15 +72,15 @@ static void what_cannot_be_served_is_said(void **state)
 	static const char *const rows[][2] = {
 		{ "{\"spec\":{\"conversion\":{\"strategy\":\"Webhook\"}}}", "a webhook" },
 		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":false," ANYTHING "}"),
-		  "no version is the one that is stored" },
+		  "spec.versions: no version has storage: true" },
 		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true,\"schema\":{\"openAPIV3Schema\":{"
 		      "\"type\":\"array\"}}}"),
 		  "the schema of v1 is not structural" },
 		{ CRD("{\"name\":\"v1\",\"served\":true,\"storage\":true," ANYTHING
 		      ",\"selectableFields\":[{\"jsonPath\":\"a\"}]}"),
-		  "a selectable field is no path" },
+		  "spec.versions: a selectable field has an invalid jsonPath" },
 		{ "{\"spec\":{\"versions\":[{\"name\":\"v1\",\"served\":true,\"storage\":true}]}}",
-		  "its names are not complete" },
+		  "spec.group, a version's name or a member of spec.names is empty" },
 		{ "[]", "no version" },
 	};
 
@@ -583,12 +583,12 @@ static void names_are_those_of_keys(void **state)
 	} rows[] = {
 		{ "g", "p", NULL },
 		{ letters('g', 253), letters('p', 63), NULL },
-		{ letters('g', 254), "p", "its names cannot be those of keys" },
-		{ "g", letters('p', 64), "its names cannot be those of keys" },
-		{ "g/h", "p", "its names cannot be those of keys" },
-		{ "g", "p/q", "its names cannot be those of keys" },
-		{ "", "p", "its names are not complete" },
-		{ "g", "", "its names are not complete" },
+		{ letters('g', 254), "p", "spec.group or spec.names.plural is too long or contains '/'" },
+		{ "g", letters('p', 64), "spec.group or spec.names.plural is too long or contains '/'" },
+		{ "g/h", "p", "spec.group or spec.names.plural is too long or contains '/'" },
+		{ "g", "p/q", "spec.group or spec.names.plural is too long or contains '/'" },
+		{ "", "p", "spec.group, a version's name or a member of spec.names is empty" },
+		{ "g", "", "spec.group, a version's name or a member of spec.names is empty" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {

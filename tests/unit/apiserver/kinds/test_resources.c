@@ -131,7 +131,7 @@ static void faults_are_named_with_their_place(void **state)
 		{ "[{\"group\":\".a\",\"version\":\"v1\",\"kind\":\"A\",\"plural\":\"as\"}]",
 		  "resources: entry 0 (as): group: " },
 		{ "[" WIDGET ",\"storagePrefix\":\"/registry/pods/\"}]",
-		  "resources: entry 0 (widgets): storagePrefix: is that of another resource" },
+		  "resources: entry 0 (widgets): storagePrefix: is already used by another resource" },
 		{ "[" WIDGET ",\"schema\":{\"type\":\"array\"}}]", "resources: entry 0 (widgets): schema: " },
 		{ "[{\"group\":\"\",\"version\":\"v1\",\"plural\":\"as\",\"kind\":"
 		  "\"Aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}]",
@@ -361,9 +361,9 @@ static void r109_the_keys_lie_under_the_given_path(void **state)
 					       { "/a/b//", "/a/b/minions/" },
 					       { "/", "/minions/" },
 					       { "", "/minions/" } };
-	static const char *const bad[][2] = { { "/a/../b", "\"..\" is no part of a path" },
-					      { "a/./b", "\".\" is no part" },
-					      { "/a//b", "\"\" is no part" } };
+	static const char *const bad[][2] = { { "/a/../b", "\"..\" is not a valid path segment" },
+					      { "a/./b", "\".\" is not a valid" },
+					      { "/a//b", "\"\" is not a valid" } };
 	static const char	 file[] = "[" WIDGET ",\"storagePrefix\":\"/elsewhere/\"}]";
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
@@ -413,7 +413,7 @@ static void r109_the_keys_lie_under_the_given_path(void **state)
 		assert_status(vdi_resources_init(&resources), VD_OK);
 		assert_status(vdi_resources_load(&resources, vd_bytes_of(two), NULL), VD_OK);
 		assert_status(vdi_resources_set_root(&resources, "/a", &error), VD_INVALID);
-		assert_non_null(strstr(error.message, "would both be kept under /a/minions/"));
+		assert_non_null(strstr(error.message, "would share the keys below /a/minions/"));
 		vdi_resources_fini(&resources);
 	}
 }
