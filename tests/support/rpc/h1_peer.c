@@ -129,7 +129,7 @@ bool h1_hear_more(struct h1_client *client)
 	return true;
 }
 
-char hear_byte(struct h1_client *client)
+char h1_hear_byte(struct h1_client *client)
 {
 	if (client->used == client->size && !h1_hear_more(client))
 		return 0;
@@ -143,7 +143,7 @@ struct h1_answer h1_hear(struct h1_client *client, bool has_body)
 	const char	*length;
 
 	while (strstr(answer.head, "\r\n\r\n") == NULL) {
-		answer.head[size] = hear_byte(client);
+		answer.head[size] = h1_hear_byte(client);
 		if (client->is_over) {
 			assert_int_equal(size, 0);
 			return answer;
@@ -157,7 +157,7 @@ struct h1_answer h1_hear(struct h1_client *client, bool has_body)
 	assert_true(length || !has_body);
 	answer.body_size = length ? (size_t) atol(length + 18) : SIZE_MAX;
 	for (size_t i = 0; has_body && i < answer.body_size; i++) {
-		char byte = hear_byte(client);
+		char byte = h1_hear_byte(client);
 
 		assert_false(client->is_over);
 		if (i < sizeof answer.body - 1)

@@ -14,7 +14,7 @@
  *
  * /hello   says what was asked for
  * /big     as many bytes as the query says
- * /hold    is answered by release()
+ * /hold    is answered when the test releases it
  * /close   ends the connection
  * else 404
  */
@@ -55,7 +55,7 @@ struct h1_answer {
 	size_t body_size;
 };
 
-char		 hear_byte(struct h1_client *client);
+char		 h1_hear_byte(struct h1_client *client);
 struct h1_answer h1_hear(struct h1_client *client, bool has_body);
 void		 h1_expect_end(struct h1_client *client);
 void		 h1_expect_hello(struct h1_client *client);

@@ -156,7 +156,7 @@ static struct heard ask_http2(struct h1_client *client, const char *method, cons
 	assert_true(h1_say_bytes(client, (char *) room, 9 + size));
 	while (!heard.is_whole) {
 		for (size_t i = 0; i < 9; i++)
-			room[i] = (uint8_t) hear_byte(client);
+			room[i] = (uint8_t) h1_hear_byte(client);
 		frame = (struct frame) { .type = room[3],
 					 .flags = room[4],
 					 .stream = peer_number_of(room + 5),
@@ -164,7 +164,7 @@ static struct heard ask_http2(struct h1_client *client, const char *method, cons
 					 .payload = room };
 		assert_true(frame.size <= sizeof room && !client->is_over);
 		for (size_t i = 0; i < frame.size; i++)
-			room[i] = (uint8_t) hear_byte(client);
+			room[i] = (uint8_t) h1_hear_byte(client);
 		if (frame.stream != 1)
 			continue;
 		peer_hear_frame(&peer, &frame, &heard);
