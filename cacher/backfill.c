@@ -1,30 +1,31 @@
-/* How: the same watchChan that feeds the cache, opened at an old revision; a progress request tells when it
- * has reached L even if nothing happened just before. An etcd answers none while the watch is behind (E-317),
- * so it is asked until it does.
+/* The backfill uses a watchChan like the one that feeds the cache, opened at an old revision. A progress
+ * request reports that the stream has reached L even if the last revisions contain no event of this resource.
+ * An etcd does not answer it while the watch is behind, so the request is repeated.
  *
- * The newest state of an object was decoded for the list already: the history shares that object. */
+ * The newest version of an object was already decoded for the list; the history shares that object. */
 #include "backfill.h"
 
 #include "cacher_state.h"
 #include "hash.h"
 
 #define TAKE_MAX 64
-#define AHEAD 12 /* objects asked for in advance */
+#define AHEAD 12 /* objects prefetched */
 
-/* With a predicate watchChan decodes the state before each change, which nobody else can tell here. */
+/* A predicate makes watchChan decode the previous object of each change, which the cache cannot supply
+ * here. */
 static bool want_all(void *arg, const struct vd_object *object)
 {
 	return true;
 }
 
-/* ---- What was listed ---- */
+/* ---- Listed objects ---- */
 
-/* As long as the stream of the past is open, which may be longer than the cacher waits for it. Nothing in it
- * changes. */
+/* Listed objects, immutable. Lives as long as the backfill's stream, which may outlast the cacher's wait for
+ * it. */
 struct vdi_backfill_listed {
 	struct vd_cacher	 *cacher;
 	struct vdi_btree_snapshot objects;
-	struct vdi_hash		  by_record; /* those whose record is the store's own, untranslated */
+	struct vdi_hash		  by_record; /* only objects whose record is the store's own, untranslated */
 };
 
 static uint64_t hash_of(const struct vd_kv *kv)
@@ -48,7 +49,7 @@ static void listed_free(void *arg)
 	vdi_reflector_stream_closed(cacher);
 }
 
-/* Without memory for the table everything is decoded again. */
+/* Without memory for the table, all objects are decoded again. */
 static struct vdi_backfill_listed *listed_new(struct vd_cacher *cacher)
 {
 	struct vdi_backfill_listed *listed = VDI_NEW(struct vdi_backfill_listed);
@@ -60,7 +61,7 @@ static struct vdi_backfill_listed *listed_new(struct vd_cacher *cacher)
 	listed->cacher = cacher;
 	vdi_btree_snapshot(&cacher->reflector.pending, &listed->objects);
 	vdi_hash_init(&listed->by_record, is_of_record, 0);
-	/* Only objects that the snapshot keeps: all of them, unless the list named some twice. */
+	/* Only objects that the snapshot keeps: all of them, unless the list had duplicates. */
 	if (listed->objects.count != count || count == 0 ||
 	    vdi_hash_reserve(&listed->by_record, count) != VD_OK)
 		return listed;
@@ -103,7 +104,7 @@ bool vdi_backfill_begin(struct vd_cacher *cacher)
 		.ready_arg = cacher,
 	};
 
-	/* Only the first fill: later ones have watchers that ended for a reason. */
+	/* Only the first fill: before later ones all watchers were ended. */
 	if (cacher->options.no_backfill || vdi_watch_cache_revision(&cacher->watch_cache) != 0)
 		return false;
 	if (vd_store_status_get(cacher->store, &store) != VD_OK || !store.progress)
@@ -176,7 +177,7 @@ vd_mono vdi_backfill_run(struct vd_cacher *cacher)
 	while ((status = vdi_watchchan_take(reflector->backfill, events, TAKE_MAX, &count)) == VD_OK) {
 		enum verdict verdict = GOES_ON;
 
-		/* A store that goes on telling may take its time; one that falls silent may not. */
+		/* The wait has no limit while the store sends events, only while it is silent. */
 		reflector->backfill_due = vd_mono_add(vd_env_now(cacher->env), VDI_BACKFILL_SILENCE_MAX);
 		for (size_t i = 0; i < count; i++) {
 			if (verdict == GOES_ON)

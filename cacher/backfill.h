@@ -1,10 +1,10 @@
-/* Backfill: the history of a cacher that starts begins where the store's does, so watches from before a
- * restart go on and nobody lists again.
+/* Backfill: gives a cacher that starts the history that the store still has, so that watches from before a
+ * restart can resume and no client has to list again.
  *
- * After the first listing (at revision L) a second stream runs from the oldest revision that the store still
- * has, at most as many revisions back as the history can grow to, to L; its events go into the history and
- * nowhere else. Then the cacher is ready. Whatever goes wrong, or falls silent for more than 5 s: the history
- * just starts at L. The cacher's actor.
+ * The first list is at revision L. Then a second stream reads the events up to L, from the oldest revision
+ * that the store retains, at most as many revisions back as the history can hold. These events are added to
+ * the history only. Then the cacher becomes ready. If the stream fails, or is silent for more than 5 s, the
+ * history starts at L. Runs on the cacher's actor.
  */
 #ifndef VDI_BACKFILL_H
 #define VDI_BACKFILL_H
@@ -14,13 +14,14 @@
 struct vd_cacher;
 
 #define VDI_BACKFILL_SILENCE_MAX VD_SECONDS(5)
-/* From a remote store no more revisions than these are asked for: an etcd tells the past at 1,000 of them in
- * 100 ms (E-336), and nobody is served before it is there. */
+/* Maximum revisions read from a remote store: etcd sends past events in steps of 1,000 every 100 ms, and the
+ * cacher serves no request before the backfill ends. */
 #define VDI_BACKFILL_REMOTE_MAX 10000
 
-/* false: nothing to do. */
+/* Starts the backfill if it applies. Returns false if there is nothing to do. */
 bool vdi_backfill_begin(struct vd_cacher *cacher);
-/* Takes what came; calls vdi_reflector_fill at the end. Returns when to call again at the latest. */
+/* Takes the received events; calls vdi_reflector_fill at the end. Returns the latest time of the next
+ * call. */
 vd_mono vdi_backfill_run(struct vd_cacher *cacher);
 void	vdi_backfill_stop(struct vd_cacher *cacher);
 

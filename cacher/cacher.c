@@ -1,5 +1,5 @@
-/* The Cacher: construction, the actor's round, opening a watch, the end. Reads are in delegator.c, writes in
- * writes.c. */
+/* The Cacher: construction, one iteration of its actor, opening a watch, shutdown. Reads are in delegator.c,
+ * writes in writes.c. */
 #include "cacher.h"
 
 #include "actor_poll.h"
@@ -14,7 +14,7 @@
 
 #define STOP_POLL VD_MS(10)
 
-/* ---- The end ---- */
+/* ---- Destruction ---- */
 
 static void free_options(struct vd_cacher_options *options)
 {
@@ -68,14 +68,15 @@ static void actor_gone(void *arg)
 		closed(closed_arg);
 }
 
-/* Ends pulled watchers that nobody is reading from. true: some are being read from right now. */
+/* Runs pulled outlets that no thread is reading from, so that their watchers end. true: others are being
+ * read. */
 static bool run_pulled(struct vd_cacher *cacher)
 {
 	struct vdi_outlet *outlet;
 	bool		   some_left = false;
 	bool		   more;
 
-	/* Running one takes it off the list only later, on this actor: the list is stable. */
+	/* A run removes an outlet from the list only later, on this actor, so the list is stable here. */
 	vdi_lock_acquire(&cacher->watchers.lock);
 	outlet = cacher->watchers.pulled;
 	vdi_lock_release(&cacher->watchers.lock);
@@ -92,7 +93,7 @@ static bool run_pulled(struct vd_cacher *cacher)
 	return some_left;
 }
 
-/* Whoever wanted it drained hears of it, once. */
+/* Calls the drained callback, once. */
 static void tell_drained(struct vd_cacher *cacher)
 {
 	void (*drained)(void *);
@@ -128,7 +129,8 @@ static void wake_outlets(struct vd_cacher *cacher)
 	vdi_lock_release(&cacher->watchers.lock);
 }
 
-/* After what has come was dispatched, and who left was forgotten. Answers when to look again. */
+/* Runs after received events were dispatched and left watchers released. Returns the time of the next
+ * call. */
 static vd_mono run_draining(struct vd_cacher *cacher)
 {
 	vd_rev revision;
@@ -147,14 +149,14 @@ static vd_mono run_draining(struct vd_cacher *cacher)
 		vdi_reflector_ask_progress(cacher);
 		return vd_mono_add(vd_env_now(cacher->env), VDI_PROGRESS_PERIOD);
 	}
-	/* Others may begin to write there anew, which is nothing to those who watched this. */
+	/* A new writer may reuse this prefix, but its events do not concern the present watches. */
 	vdi_reflector_stop(cacher);
 	atomic_store(&cacher->watchers.is_draining, true);
 	wake_outlets(cacher);
 	return VD_NEVER;
 }
 
-/* One step towards the end per round. */
+/* Takes one step of the shutdown per iteration. */
 static void run_stopping(struct vd_cacher *cacher)
 {
 	bool is_over;
@@ -163,7 +165,7 @@ static void run_stopping(struct vd_cacher *cacher)
 	vdi_reflector_stop(cacher);
 	vdi_watch_cache_stop(&cacher->watch_cache);
 	vdi_dispatch_opening(cacher);
-	/* Once: it wakes this actor too. Who opens later finds the ready state stopped. */
+	/* Once, because it wakes this actor too. Watches opened later find the ready state stopped. */
 	if (!cacher->is_ending)
 		vdi_dispatch_end_all(cacher);
 	cacher->is_ending = true;
@@ -200,8 +202,8 @@ static void update_gauges(struct vd_cacher *cacher)
 	cacher->decreases_seen = history->decreases;
 }
 
-/* R-455: what the store no longer keeps need not be kept here; the two share the bytes of old versions, so
- * only together do they free them. Who has nothing of the past asks for no timer. */
+/* Drops history that the store has compacted. Cache and store share the bytes of old versions, so the memory
+ * is freed only when both drop them. A cacher without history sets no timer. */
 static vd_mono follow_compaction(struct vd_cacher *cacher)
 {
 	struct vdi_watch_cache *cache = &cacher->watch_cache;
@@ -232,7 +234,7 @@ static void run(void *arg)
 			run_stopping(cacher);
 		return;
 	}
-	is_fed = !atomic_load(&cacher->watchers.is_draining); /* else what it has is the last there is */
+	is_fed = !atomic_load(&cacher->watchers.is_draining); /* otherwise the cache has its last event */
 	if (is_fed)
 		due = vdi_reflector_run(cacher, &more);
 	due = earlier(due, vdi_watch_cache_serve_waiters(&cacher->watch_cache));
@@ -264,9 +266,9 @@ static vd_status check_options(const struct vd_cacher_options *options, struct v
 	VDI_REQUIRE_OPTIONS(options, reterr);
 	prefix_size = options->key_prefix ? strlen(options->key_prefix) : 0;
 	if (options->resource == NULL || *options->resource == 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a cacher needs the name of its resource");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "cacher: resource is NULL or empty");
 	if (options->codec == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a cacher needs a codec");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "cacher: codec is NULL");
 	if (prefix_size < 2 || options->key_prefix[0] != '/' || options->key_prefix[prefix_size - 1] != '/')
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
 				    "the key prefix must start and end with '/' and be more than \"/\"");
@@ -281,7 +283,7 @@ static vd_status check_options(const struct vd_cacher_options *options, struct v
 	    (unsigned) options->on_inconsistency > VD_ON_INCONSISTENCY_PANIC)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
 				    "consistency_interval (%lld ms) must not be negative, and "
-				    "on_inconsistency (%d) one of its enum",
+				    "on_inconsistency (%d) must be one of enum vd_on_inconsistency",
 				    (long long) options->consistency_interval.ns / 1000000,
 				    (int) options->on_inconsistency);
 	return VD_OK;
@@ -430,7 +432,7 @@ void vdi_cacher_drain(struct vd_cacher *cacher, vd_rev revision, void (*done)(vo
 	vdi_lock_release(&cacher->watchers.lock);
 }
 
-/* The close waits for each outlet, whose poller would have to run meanwhile. */
+/* The wait for each outlet would block forever if this thread has to run the outlet's poller. */
 static void check_pollers(struct vd_cacher *cacher)
 {
 	bool is_served_here = false;
@@ -440,8 +442,8 @@ static void check_pollers(struct vd_cacher *cacher)
 		is_served_here |= vdi_poller_serves_here(&outlet->runner);
 	vdi_lock_release(&cacher->watchers.lock);
 	if (is_served_here)
-		vdi_misuse("vd_cacher_close_wait: this thread runs the poller of watchers of cacher %s: use "
-			   "vd_cacher_close, and run the poller until its done was told",
+		vdi_misuse("vd_cacher_close_wait: this thread runs the poller of watchers of cacher %s: call "
+			   "vd_cacher_close, and run the poller until done is called",
 			   cacher->options.resource);
 }
 
@@ -481,7 +483,7 @@ vd_rev vd_cacher_revision(const struct vd_cacher *cacher)
 	return vdi_watch_cache_revision(&cacher->watch_cache);
 }
 
-/* ---- Opening a watch (R-520) ---- */
+/* ---- Opening a watch ---- */
 
 static void start_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 {
@@ -504,7 +506,7 @@ static void start_is_fresh(struct vdi_fresh_waiter *waiter, vd_status status)
 	vdi_cacher_call_end(cacher);
 }
 
-/* R-520 step 7: only a watch that wants the state waits for it. */
+/* Waits until the cache has the required revision, if the watch requests the initial state. */
 static void start_when_fresh(struct vdi_watch_start *start)
 {
 	struct vd_cacher *cacher = vdi_cacher_of(start->watcher->outlet->watchers);
@@ -537,7 +539,8 @@ static void start_has_revision(void *arg, vd_status status, vd_rev revision, con
 	vdi_cacher_unref(cacher);
 }
 
-/* R-520 steps 5 and 6. From here on errors are events of the stream. */
+/* Determines the revision that the cache must have reached before it sends the initial state. Errors from
+ * here on are events of the stream. */
 static void start_watcher(struct vdi_watch_start *start)
 {
 	struct vd_watcher     *watcher = start->watcher;
@@ -545,7 +548,7 @@ static void start_watcher(struct vdi_watch_start *start)
 	struct vd_store_status store = { 0 };
 	vd_status	       status;
 
-	/* Whatever the cache has needs no proof that it is the newest. */
+	/* A watch from "any revision" accepts the cached state without proof that it is the newest. */
 	if (start->send_initial_events == VD_TRUE && watcher->allow_bookmarks &&
 	    start->revision != VD_REVISION_ANY &&
 	    (vd_store_status_get(cacher->store, &store) != VD_OK || !store.progress)) {
@@ -630,7 +633,7 @@ static vd_status new_start(struct vd_cacher *cacher, const struct vd_watch_optio
 	return VD_OK;
 }
 
-/* Counts it in, so that the cacher does not finish before it has left. */
+/* Counts the watcher, so that the cacher does not finish before it has left. */
 static vd_status admit(struct vd_cacher *cacher, struct vd_error *reterr)
 {
 	vd_status status = VD_OK;

@@ -1,6 +1,6 @@
-/* How: a dump is a struct with one part per outlet. The actor fills in its facts and gives each outlet its
- * part; whoever finishes the last part writes the text. Of the watchers that are caught up only their lane is
- * looked at; they all lag alike. */
+/* A dump is a struct with one part per outlet. The actor fills in its own data and gives each outlet its
+ * part; the thread that finishes the last part writes the text. Caught-up watchers are represented by their
+ * lane, because they all lag alike. */
 #include "cacher_dump.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define WAITERS_COUNTED_MAX 1000
 
 struct row {
-	struct vdi_predicate *predicate; /* a reference; NULL: it never had one */
+	struct vdi_predicate *predicate; /* a reference; NULL: never set */
 	const char	     *state;
 	const void	     *runner;
 	size_t		      watchers;
@@ -38,7 +38,7 @@ struct vdi_dump {
 	vdi_cacher_dump_fn	 done;
 	void			*arg;
 	struct vdi_dump		*next;
-	_Atomic size_t		 left; /* parts not filled, and one for the actor */
+	_Atomic size_t		 left; /* unfilled parts, plus one for the actor */
 	struct vdi_dump_part	*parts;
 	size_t			 part_count;
 	enum vdi_reflector_phase phase;
@@ -62,7 +62,7 @@ static bool is_before(const struct row *a, const struct row *b)
 	return a->bytes != b->bytes ? a->bytes > b->bytes : a->events > b->events;
 }
 
-/* Keeps the rows that lag most. */
+/* Keeps the rows with the greatest lag. */
 static void add_row(struct vdi_dump_part *part, struct row row)
 {
 	struct row *last = &part->rows[0];
@@ -318,7 +318,7 @@ static void write_watchers(struct vdi_buffer *buffer, const struct vdi_dump *dum
 	vdi_buffer_append_text(buffer, "]}");
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 static void free_dump(struct vdi_dump *dump)
 {
@@ -405,7 +405,7 @@ static void post(struct vdi_outlet *outlet, struct vdi_dump_part *part)
 	vd_actor_wake(outlet->actor);
 }
 
-/* The inline outlet runs here; the others are asked. */
+/* Posts the dump to the outlets. The inline outlet runs on this thread, so it is filled here. */
 static void ask_outlets(struct vdi_dump *dump, size_t count)
 {
 	struct vd_cacher *cacher = dump->cacher;
@@ -427,7 +427,7 @@ static void ask_outlets(struct vdi_dump *dump, size_t count)
 	     outlet = outlet->next)
 		post(outlet, &dump->parts[count++]);
 	vdi_lock_release(&cacher->watchers.lock);
-	/* Outlets that have gone meanwhile. */
+	/* Parts of outlets that ended in the meantime. */
 	for (; count < dump->part_count; count++)
 		atomic_fetch_sub(&dump->left, 1);
 	part_is_done(dump);

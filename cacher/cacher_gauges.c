@@ -1,4 +1,4 @@
-/* How: the numbers are copied under the locks that guard them, one lock after the other. */
+/* Each number is copied under the lock that guards it, one lock after the other. */
 #include "cacher_gauges.h"
 
 #include "cacher_state.h"
@@ -22,7 +22,7 @@ static void collect_cache(struct vd_cacher *cacher)
 	vdi_metric_set(metrics->history_span, vd_mono_since(now, oldest).ns / 1000000000);
 }
 
-/* A stream counts from 0; collectors never run side by side. */
+/* Each new stream counts from 0. Collectors never run concurrently. */
 static void count_full(struct vdi_metric *counter, uint64_t *seen, uint64_t now)
 {
 	if (now < *seen)
@@ -41,7 +41,7 @@ void vdi_cacher_gauges_collect(void *arg)
 	vdi_metric_set(metrics->quarantined, (int64_t) vdi_quarantine_count(&cacher->quarantine));
 	vdi_lock_acquire(&cacher->watchers.lock);
 	vdi_metric_set(metrics->watchers, (int64_t) cacher->watchers.count);
-	/* Under the lock, which the reflector takes to exchange it. */
+	/* The reflector replaces the watchChan under this lock. */
 	if (cacher->reflector.watchchan)
 		vdi_watchchan_stats_get(cacher->reflector.watchchan, &stats);
 	vdi_lock_release(&cacher->watchers.lock);

@@ -1,4 +1,4 @@
-/* The cacher's references, its open calls into the store, and the keys of its objects. */
+/* The cacher's references, its outstanding calls into the store, and the keys of its objects. */
 #include "cacher_state.h"
 
 /* ---- References and calls ---- */
@@ -27,7 +27,7 @@ bool vdi_cacher_call_begin(struct vd_cacher *cacher)
 
 void vdi_cacher_call_end(struct vd_cacher *cacher)
 {
-	vdi_cacher_ref(cacher); /* it may finish as soon as the lock is free */
+	vdi_cacher_ref(cacher); /* it may finish as soon as the lock is released */
 	vdi_lock_acquire(&cacher->watchers.lock);
 	cacher->call_count--;
 	if (atomic_load(&cacher->is_stopping))
@@ -45,7 +45,7 @@ vd_status vdi_cacher_check_scope(struct vd_cacher *cacher, struct vd_bytes names
 
 	VDI_REQUIRE_BYTES(namespace_name, reterr);
 	VDI_REQUIRE_BYTES(name, reterr);
-	/* a namespace is asked for in itself. */
+	/* A request for a namespace object has its own name as namespace. */
 	if (cacher->options.cluster_scoped && namespace_name.size && !vd_bytes_equal(namespace_name, name))
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
 				    "%s are not namespaced: the namespace must be empty, not \"%.*s\"",

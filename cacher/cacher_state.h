@@ -1,25 +1,28 @@
-/* The inside of a Cacher: who owns what, on which thread, under which lock.
+/* The private state of a Cacher: which thread owns what, and which lock guards what.
  *
- *   watchChan --take--> reflector --apply--> watch cache (object store, history, revision) --match--> watch groups --mark--> outlets --deliver--> sinks
- *   \______________________ one actor: "cacher" _________________________________________________________/   \____ one actor per runner ____/
+ *   watchChan --take--> reflector --apply--> watch cache --match--> watch groups --mark--> outlets --> sinks
+ *                                            (object store, history, revision)
+ *   \_______________________ one actor: "cacher" ________________________/    \__ an actor per runner __/
  *
- * | Actor / thread      | Owns                                                                            | Never                                |
- * |---------------------|---------------------------------------------------------------------------------|--------------------------------------|
- * | cacher (1)          | reflector, writes to the watch cache, watcher index, lanes' lists, bookmark wheel | waits for a watcher; calls a sink (but inline) |
- * | outlet (1 a runner) | its lanes' members, cursors and lagging watchers; calls sinks                   | changes the cache or the index       |
- * | a pulling thread    | is the outlet of its one watcher while it is inside vd_watcher_next             |                                      |
- * | callers' threads    | their lists and snapshots                                                       | run callbacks of others              |
+ * Thread: what it owns, and what it never does
+ *   cacher (1)           the reflector, writes to the watch cache, the watch index, the lists of lanes, the
+ *                        bookmark wheel; never waits for a watcher, calls no sink except inline ones
+ *   outlet (1 a runner)  the members, positions and lagging watchers of its lanes; calls their sinks; never
+ *                        changes the cache or the index
+ *   a pulling thread     acts as the outlet of its one watcher while it is inside vd_watcher_next
+ *   callers' threads     their lists and snapshots; never run callbacks of other callers
  *
- * Locks, outermost first; no callback is called with one held:
- *   VDI_LOCK_CACHER         registry: outlets, the queues of opening and leaving watchers, the end of the cacher
+ * Locks, outermost first; no callback is called while one is held:
+ *   VDI_LOCK_CACHER         registry: outlets, queues of opening and leaving watchers, end of the cacher
  *   VDI_LOCK_READY          the ready state
- *   VDI_LOCK_WATCH_CACHE    object store, history, groups' rings of matches, revision, fresh waiters: held for a batch of at most 32 events
- *   VDI_LOCK_CACHE_WATCHER  one outlet's inbox: messages to watchers, dirty lanes
+ *   VDI_LOCK_WATCH_CACHE    object store, history, the groups' rings of matches, revision, fresh waiters;
+ *                           held for at most 32 events at a time
+ *   VDI_LOCK_CACHE_WATCHER  the inbox of one outlet: messages to watchers, dirty lanes
  *
- * Ends: vd_cacher_close stops the reflector, ends all watchers, answers all waiters, then closes the actors.
- * The struct itself is reference counted and lives until the last watcher and the last call in flight are
- * gone. vdi_cacher_drain comes before it where nobody is to miss the last events: then everything goes on,
- * but a watcher that has taken all there is ends.
+ * vd_cacher_close stops the reflector, ends all watchers, answers all waiters, then closes the actors. The
+ * struct is reference counted and lives until the last watcher and the last outstanding call are gone.
+ * vdi_cacher_drain is for callers whose watches must deliver the last events before the close: the cacher
+ * continues to run, but each watcher ends when it has delivered all events.
  */
 #ifndef VDI_CACHER_STATE_H
 #define VDI_CACHER_STATE_H
@@ -58,9 +61,9 @@ struct vd_cacher {
 	struct vd_codec		   *codec;
 	struct vdi_storage	   *storage;
 	struct vdi_storage_metrics *storage_metrics;
-	struct vd_cacher_options    options; /* strings are our copies */
+	struct vd_cacher_options    options; /* strings are owned copies */
 	size_t			    key_prefix_size;
-	int			    trigger_index; /* of the codec's fields, -1: none */
+	int			    trigger_index; /* index in the codec's fields; -1: none */
 	struct vd_actor		   *actor;
 	struct vdi_cacher_metrics   metrics;
 
@@ -76,7 +79,7 @@ struct vd_cacher {
 	struct vdi_watch_index	  watcher_index;
 	struct vdi_watch_scopes	  watch_scopes;
 	struct vdi_bookmark_wheel bookmarks;
-	struct vdi_lane		 *batch_lanes; /* marked while matching the present batch */
+	struct vdi_lane		 *batch_lanes; /* lanes with matches of the present batch */
 	struct vdi_match_buffer {
 		struct vdi_group_match *matches;
 		size_t			count;
@@ -88,14 +91,14 @@ struct vd_cacher {
 		size_t		  count;
 		int64_t		  bytes;
 		vd_mono		  last;
-	} recent; /* their frames are kept */
+	} recent; /* recent events, whose frames are kept */
 	struct vdi_consistency	consistency;
 	struct vdi_object_count object_count;
-	vd_mono			compaction_poll; /* when to ask the store next what it has compacted */
+	vd_mono			compaction_poll; /* next time to ask the store for its compaction revision */
 	uint64_t		visit;		 /* stamp of the event that is being matched */
-	bool			is_ending;	 /* every watcher was told */
+	bool			is_ending;	 /* every watcher was sent its end */
 	bool			is_finishing;
-	size_t			capacity_seen; /* what the gauges show */
+	size_t			capacity_seen; /* last values shown by the gauges */
 	uint64_t		increases_seen;
 	uint64_t		decreases_seen;
 
@@ -107,11 +110,11 @@ struct vd_cacher {
 
 	/* Registry lock. */
 	struct vdi_dump *dumps;
-	size_t		 call_count; /* calls into the store that have not answered */
+	size_t		 call_count; /* outstanding calls into the store */
 	void (*closed)(void *arg);
 	void  *closed_arg;
 	vd_rev drain_revision;
-	void (*drained)(void *arg); /* NULL: nobody wants it drained, or it was called */
+	void (*drained)(void *arg); /* NULL: not requested, or already called */
 	void *drained_arg;
 };
 
@@ -122,19 +125,19 @@ static inline struct vd_cacher *vdi_cacher_of(struct vdi_watchers *watchers)
 
 struct vd_cacher *vdi_cacher_ref(struct vd_cacher *cacher);
 void		  vdi_cacher_unref(struct vd_cacher *cacher);
-/* Around each asynchronous call into the store: the cacher does not finish while one is open. false:
- * stopping, do not call. Any thread. */
+/* Enclose each asynchronous call into the store; the cacher does not finish while one is outstanding. false:
+ * the cacher is stopping, do not call. Any thread. */
 VDI_MUST_USE bool vdi_cacher_call_begin(struct vd_cacher *cacher);
 void		  vdi_cacher_call_end(struct vd_cacher *cacher);
-/* The key of an object. VD_INVALID_ARGUMENT: a namespace where the resource has none, or none where it has
- * one; a name that is no segment of a key. */
+/* Composes the key of an object. VD_INVALID_ARGUMENT: a namespace for a resource that has none, a missing
+ * namespace for one that has them, or a name that is not one segment of a key. */
 VDI_MUST_USE vd_status vdi_cacher_key(struct vd_cacher *cacher, struct vd_bytes namespace_name,
 				      struct vd_bytes name, char *buffer, struct vd_bytes *ret_key,
 				      struct vd_error *reterr);
-/* The same for lists and watches, which may leave out either. */
+/* Validates the scope of a list or watch, where namespace and name may be empty. */
 VDI_MUST_USE vd_status vdi_cacher_check_scope(struct vd_cacher *cacher, struct vd_bytes namespace_name,
 					      struct vd_bytes name, struct vd_error *reterr);
-/* Refuses a call through its callback, because the call itself has no place for a sentence. VD_OK. */
+/* Reports error through done, because the call itself cannot return a message. Returns VD_OK. */
 vd_status		      vdi_cacher_refuse(vd_object_fn done, void *arg, const struct vd_error *error);
 static inline struct vd_bytes vdi_cacher_prefix(const struct vd_cacher *cacher)
 {

@@ -1,8 +1,8 @@
-/* What happened between two revisions, out of the history: change by change, or what is different at the end.
+/* Changes between two revisions, from the history: every change, or the difference between both states.
  *
- * How: the events between two positions are taken out by reference, some at a time under the lock, filtered
- * by the same predicate as a watch's. For the difference they are sorted by key, and of each object the first
- * state before and the last one after are compared. */
+ * References to the events between two positions are taken in steps under the lock and filtered with the same
+ * predicate as for a watch. For the difference they are sorted by key, and the first previous state and the
+ * last state of each object are compared. */
 #include <stdlib.h>
 
 #include "cacher_state.h"
@@ -11,7 +11,7 @@
 
 struct change {
 	struct vdi_event  *event;  /* a reference */
-	struct vd_object  *before; /* lent by an event of the array; NULL: did not exist, or was not wanted */
+	struct vd_object  *before; /* borrowed from an event of the array; NULL: absent, or not selected */
 	enum vd_watch_type type;
 	size_t		   order;
 };
@@ -22,7 +22,7 @@ struct vd_changes {
 	struct change	  *changes;
 	size_t		   count;
 	size_t		   capacity;
-	struct vdi_event **merged; /* references that hold the states before; combined only */
+	struct vdi_event **merged; /* references that keep previous states alive; combined changes only */
 	size_t		   merged_count;
 };
 
@@ -60,7 +60,7 @@ static vd_status append(struct vd_changes *changes, const struct vdi_predicate *
 	return VD_OK;
 }
 
-/* Takes events [*position, end) into the changes, some at a time. */
+/* Takes the events [*position, end) into the changes, in steps. */
 static vd_status gather(struct vd_changes *changes, struct vdi_watch_cache *cache,
 			const struct vdi_predicate *predicate, uint64_t position, uint64_t end)
 {
@@ -100,8 +100,8 @@ static int by_key(const void *a, const void *b)
 	return order ? order : left->order < right->order ? -1 : left->order > right->order;
 }
 
-/* The changes [from, to) of one object become at most one, at *place. The event that holds the state before
- * is kept in merged. */
+/* Merges the changes [from, to) of one object into at most one, at *place. The event that has the previous
+ * state is kept in merged. */
 static void merge(struct vd_changes *changes, size_t from, size_t to, size_t *place)
 {
 	struct change *first = &changes->changes[from], *last = &changes->changes[to - 1];
@@ -139,7 +139,7 @@ static vd_status combine(struct vd_changes *changes)
 	return VD_OK;
 }
 
-/* ---- The public side ---- */
+/* ---- Public functions ---- */
 
 static vd_status find_span(struct vdi_watch_cache *cache, struct vd_changes *changes, uint64_t *ret_from,
 			   uint64_t *ret_to, struct vd_error *reterr)
@@ -185,7 +185,7 @@ vd_status vd_cacher_changes(struct vd_cacher *cacher, const struct vd_changes_op
 	if (options->after < 0 || options->until < 0 || (options->until && options->until < options->after))
 		return vd_error_set(
 			reterr, VD_INVALID_ARGUMENT,
-			"struct vd_changes_options does not name two revisions, the older one first");
+			"vd_cacher_changes: from and to must be revisions, with from not greater than to");
 	VDI_TRY(vdi_ready_check(&cacher->ready, NULL, reterr));
 	VDI_TRY(vdi_predicate_new(cacher->codec, &predicate_options, &predicate, reterr));
 	changes = VDI_NEW(struct vd_changes);

@@ -1,7 +1,7 @@
-/* How: a walk over a snapshot of the cache and one over the store's keys at the snapshot's revision, merged.
- * The store's values are not decoded: what was read from the store is in the cache byte for byte, or as the
- * codec translates it. Only a key that the cache lacks is: it may be one that nobody can decode, which is
- * left out on purpose. */
+/* A walk over a snapshot of the cache and one over the store's keys at the snapshot's revision are merged.
+ * The store's values are not decoded, because the cache holds them byte for byte, or as translated by the
+ * codec. Only the value of a key that the cache lacks is decoded, because the cache leaves out undecodable
+ * objects on purpose. */
 #include "consistency.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ const char *vdi_consistency_verdict_name(enum vdi_consistency_verdict verdict)
 	return verdict_names[verdict];
 }
 
-/* R-5A0: [1, 1.5) times the interval. */
+/* Returns the next check's time: [1, 1.5) times the interval from now, as upstream. */
 static vd_mono next_due(const struct vd_env *env, vd_dur interval)
 {
 	if (interval.ns <= 0)
@@ -45,9 +45,9 @@ void vdi_consistency_fini(struct vdi_consistency *check)
 	check->last = vd_kv_unref(check->last);
 }
 
-/* ---- Comparing; inside the call ---- */
+/* ---- Comparing, inside the store call ---- */
 
-/* FNV-1, not 1a: multiplied first. */
+/* FNV-1, not FNV-1a: multiply first. */
 static uint64_t digest_bytes(uint64_t digest, struct vd_bytes bytes)
 {
 	const unsigned char *at = bytes.data;
@@ -57,7 +57,7 @@ static uint64_t digest_bytes(uint64_t digest, struct vd_bytes bytes)
 	return digest;
 }
 
-/* suffix: the key behind the prefix, which is namespace "/" name, or the name alone in cluster scope. */
+/* suffix: the key after the prefix, which is namespace "/" name, or only the name in cluster scope. */
 static uint64_t digest_item(const struct vd_cacher *cacher, uint64_t digest, struct vd_bytes key,
 			    vd_rev revision)
 {
@@ -92,7 +92,7 @@ static void next_head(struct vd_cacher *cacher)
 						  vd_object_revision(check->head));
 }
 
-/* Objects of the cache below key are not in the store. */
+/* Skips cached objects with keys less than below, which are not in the store. */
 static void skip_cached(struct vd_cacher *cacher, const struct vd_bytes *below)
 {
 	struct vdi_consistency *check = &cacher->consistency;
@@ -104,7 +104,7 @@ static void skip_cached(struct vd_cacher *cacher, const struct vd_bytes *below)
 	}
 }
 
-/* The head of the cache against kv, of the same revision. Bytes that the codec translates are compared
+/* Compares the cache's head with kv of the same revision. A value that the codec translates is compared
  * translated. */
 static vd_status compare_value(struct vd_cacher *cacher, struct vd_kv *kv)
 {
@@ -118,7 +118,7 @@ static vd_status compare_value(struct vd_cacher *cacher, struct vd_kv *kv)
 	if (status == VD_NOMEM)
 		return status;
 	if (status != VD_OK || !vd_bytes_equal(vd_kv_value(cached), vd_kv_value(translated)))
-		note_difference(check, "another content", vd_kv_key(kv), cached->mod_rev, kv->mod_rev);
+		note_difference(check, "different content", vd_kv_key(kv), cached->mod_rev, kv->mod_rev);
 	vd_kv_unref(translated);
 	return VD_OK;
 }
@@ -143,7 +143,7 @@ static vd_status compare_item(struct vd_cacher *cacher, struct vd_kv *kv)
 	} else {
 		cached = vd_object_revision(check->head);
 		if (cached != kv->mod_rev)
-			note_difference(check, "another revision", key, cached, kv->mod_rev);
+			note_difference(check, "different revision", key, cached, kv->mod_rev);
 		else
 			VDI_TRY(compare_value(cacher, kv));
 		next_head(cacher);

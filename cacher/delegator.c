@@ -1,6 +1,6 @@
-/* How: one struct per call, that walks: plan -> (current revision) -> (fresh wait) -> snapshot -> done, and
- * falls over to the store's pages where the rules say so. Calls that need nothing of this finish on the
- * caller's thread. */
+/* Each call has a struct that passes through these steps: plan -> (current revision) -> (fresh wait) ->
+ * snapshot -> done. It continues with pages of the store where Kubernetes' rules require that. Calls that do
+ * not wait finish on the caller's thread. */
 #include "delegator.h"
 
 #include "cache_list.h"
@@ -185,7 +185,7 @@ vd_status vdi_list_plan_make(const struct vd_list_options *options, vd_rev token
 				(options->match == VD_MATCH_UNSET && options->limit > 0 &&
 				 options->revision > 0 && is_recursive);
 		if (options->revision == VD_REVISION_ANY)
-			plan.limit = 0; /* */
+			plan.limit = 0; /* "0" accepts any state; the limit is ignored, as upstream does */
 	}
 	*ret_plan = plan;
 	return VD_OK;
@@ -206,30 +206,30 @@ enum vdi_list_source vdi_list_source_of(const struct vdi_list_plan *plan, vd_rev
 	return VDI_LIST_FROM_CACHE;
 }
 
-/* ---- A list under way ---- */
+/* ---- An outstanding list ---- */
 
 struct list_call {
 	struct vdi_fresh_waiter waiter;
 	struct vd_cacher       *cacher;
 	struct vdi_predicate   *predicate;
-	vd_mono			store_started; /* reads_store */
+	vd_mono			store_started; /* if reads_store */
 	uint64_t		fetched;
 	uint64_t		evaluated;
 	struct vdi_list_plan	plan;
 	vd_list_fn		done;
 	void		       *arg;
-	struct vd_list	       *page; /* from the store: what was gathered so far */
+	struct vd_list	       *page; /* items gathered from the store so far */
 	vd_rev			page_revision;
 	int64_t			page_size;
-	int64_t			page_keys; /* keys up to the last one that the list takes in */
+	int64_t			page_keys; /* keys up to and including the list's last item */
 	bool			page_more;
 	bool			is_single;
 	bool			reads_store;
 	bool			fell_back;
 	bool			may_be_pending;
 	struct vd_error		error;
-	/* first key of the next page from the store, or of a continued list; owned; NULL: that of the
-	 * scope */
+	/* First key of the next page from the store, or of a continued list; owned; NULL: start of the
+	 * scope. */
 	char  *start;
 	size_t start_size;
 	size_t scope_size;
@@ -249,7 +249,7 @@ static struct vd_bytes scope_of(const struct list_call *call)
 	return (struct vd_bytes) { call->scope, call->scope_size };
 }
 
-/* Skipped: the cache was not asked at all. */
+/* Counts a consistent read. `skipped`: the cache was not asked. */
 static void count_consistent_read(const struct list_call *call, bool success)
 {
 	struct vdi_cacher_metrics *metrics = &call->cacher->metrics;
@@ -266,7 +266,7 @@ static void count_consistent_read(const struct list_call *call, bool success)
 		vdi_metric_add(success ? metrics->consistent_reads : metrics->consistent_reads_failed, 1);
 }
 
-/* The end of every list that did not fail at once. */
+/* Ends every list, except those that fail immediately. */
 static void answer(struct list_call *call, vd_status status, struct vd_list *list,
 		   const struct vd_error *error)
 {
@@ -293,12 +293,12 @@ static void answer(struct list_call *call, vd_status status, struct vd_list *lis
 	vdi_cacher_call_end(cacher);
 }
 
-/* ---- From the store, page by page at one revision (R-156) ---- */
+/* ---- From the store, page by page at one revision ---- */
 
 static void read_page(struct list_call *call);
 
-/* R-161: a list is never partial without saying so, unless the resource leaves out what cannot be decoded.
- * One key has nothing else to show. */
+/* Fails the list if an object cannot be decoded, because a list must not be partial silently, unless the
+ * resource leaves out undecodable objects. A list of one key always fails. */
 static vd_status check_decoded(struct list_call *call, const struct vdi_storage_page *page,
 			       const struct vd_error *error)
 {
@@ -351,10 +351,10 @@ static void finish_pages(struct list_call *call)
 	answer(call, VD_OK, list, NULL);
 }
 
-/* Goes on behind the last key that was read, whether its object could be decoded or not. */
+/* Continues after the last key read, whether its object could be decoded or not. */
 static void read_on(struct list_call *call, struct vd_bytes last_key)
 {
-	char	       *before = call->start; /* the store may look at it until its call returns */
+	char	       *before = call->start; /* the store may read it until the call returns */
 	struct vd_bytes next;
 
 	call->start = vdi_alloc(VD_KEY_SIZE_MAX + 1);
@@ -398,7 +398,7 @@ static void page_came(void *arg, vd_status status, const struct vdi_storage_page
 		read_on(call, page->last_key);
 }
 
-/* The first page that is not of an exact revision sets that of the next ones. */
+/* Reads a page. If the list is not of an exact revision, its first page sets the revision of the others. */
 static void read_page(struct list_call *call)
 {
 	vd_rev	  revision = call->plan.is_exact ? call->plan.revision : call->page_revision;
@@ -427,7 +427,7 @@ static void list_from_store(struct list_call *call)
 
 /* ---- From the cache ---- */
 
-/* what the cache could not answer, the store may. */
+/* Falls back to the store if it may be able to answer what the cache could not. */
 static void cache_failed(struct list_call *call, vd_status status)
 {
 	if (status == VD_EXPIRED || (status == VD_TOO_LARGE_REVISION && call->plan.is_consistent)) {
@@ -461,7 +461,7 @@ static void snapshot_list(struct list_call *call)
 	} else {
 		vdi_lock_acquire(&cache->lock);
 		revision = vdi_watch_cache_revision(cache);
-		/* The next pages ask for exactly this state. */
+		/* The next pages will request exactly this state. */
 		if (call->plan.limit > 0)
 			vdi_watch_cache_retain_newest_locked(cache);
 		vdi_candidates_newest_locked(cache, call->predicate, scope_of(call), call->is_single, start,
@@ -507,7 +507,7 @@ static void list_when_fresh(struct list_call *call, vd_rev revision)
 		snapshot_list(call);
 }
 
-/* as new as the store is now. */
+/* Continues a consistent list: the cache must reach the store's current revision. */
 static void current_revision_came(void *arg, vd_status status, vd_rev revision, const struct vd_error *error)
 {
 	struct list_call *call = arg;
@@ -531,7 +531,7 @@ static void list_from_cache(struct list_call *call)
 		answer(call, status, NULL, NULL);
 }
 
-/* ---- The door ---- */
+/* ---- Entry points ---- */
 
 static vd_status prepare_scope(struct list_call *call, const struct vd_list_options *options,
 			       struct vd_error *reterr)
@@ -544,8 +544,8 @@ static vd_status prepare_scope(struct list_call *call, const struct vd_list_opti
 	is_fitting = vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped,
 				   vdi_predicate_namespace(predicate), vdi_predicate_name(predicate),
 				   call->scope, &scope, &call->is_single);
-	/* Tokens are relative to the scope of the request (R-476): all pages have that one, whatever the
-	 * field selector would narrow it to. */
+	/* Tokens are relative to the scope of the request, which is the same for all pages, not to the scope
+	 * narrowed by the field selector. */
 	if (is_fitting && !call->is_single && options->limit > 0)
 		is_fitting = vdi_scope_key(vdi_cacher_prefix(cacher), cacher->options.cluster_scoped,
 					   options->namespace_name, options->name, call->scope, &scope,
@@ -560,7 +560,7 @@ static vd_status prepare(struct list_call *call, const struct vd_list_options *o
 			 struct vd_error *reterr)
 {
 	struct vd_cacher *cacher = call->cacher;
-	/* a single key has no pages. */
+	/* A list of a single key has no pages. */
 	bool is_single =
 		options->name.size && (cacher->options.cluster_scoped || options->namespace_name.size);
 	bool			     is_continued = options->continue_token.size > 0 && !is_single;

@@ -1,8 +1,8 @@
-/* How: match first (no lock), then commit the matches of one revision under the watch cache's lock, so that a
- * group's ring, its sums and the matched position agree for their readers, and none of them stops in the
- * middle of a revision. The buffer has room for the matches of one event: it is grown when a group is added,
- * where failure can still be answered. A revision of more events grows it further; if there is no memory, or
- * the revision is very large, it is committed in parts. */
+/* Events are matched first, without a lock. Then the matches of one revision are committed under the watch
+ * cache's lock, so that a group's ring, its sums and the matched position agree for readers, and no reader
+ * stops in the middle of a revision. The match buffer always has room for the matches of one event, because
+ * it grows when a group is added, where a failure can still be reported. A revision of several events grows
+ * it further; if memory is short, or the revision is very large, the revision is committed in parts. */
 #include "dispatch.h"
 
 #include "actor_threads.h"
@@ -11,7 +11,7 @@
 
 #define FRAMES_KEPT VD_SECONDS(2)
 #define LANES_TOGETHER 64
-#define MATCHES_TOGETHER 65536 /* a revision with more is committed in parts */
+#define MATCHES_TOGETHER 65536 /* a revision with more matches is committed in parts */
 
 static bool reserve_matches(struct vd_cacher *cacher, size_t count)
 {
@@ -28,7 +28,7 @@ static bool reserve_matches(struct vd_cacher *cacher, size_t count)
 struct match_search {
 	struct vd_cacher       *cacher;
 	struct vdi_event       *event;
-	const struct vd_object *object; /* the state after the event; of a deletion the state before it */
+	const struct vd_object *object; /* the state after the event; for a deletion, the state before it */
 	uint64_t		position;
 	/* Watchers without a name whose selectors keep or kept the object, and those of them whose shard
 	 * selector rejects it. */
@@ -40,9 +40,9 @@ struct match_search {
 	size_t filtered_other_shards;
 };
 
-/* Adds up the watchers that count_filtered needs beside those in watch_scopes, which have no name. Outside of
- * the scope nothing counts: the key of the index is a hash, and the state before can be of another
- * namespace. */
+/* Adds the group's watchers to the counts that count_filtered needs besides watch_scopes. Watchers whose
+ * scope does not include the object do not count: index keys are hashes, and the previous state can be in
+ * another namespace. */
 static void count_watchers(struct match_search *search, const struct vdi_watch_group *group, bool matches)
 {
 	const struct vdi_predicate *predicate = vdi_watch_group_predicate(group);
@@ -74,8 +74,8 @@ static void note_candidate(void *arg, struct vdi_watch_group *group)
 	count_watchers(search, group, matches);
 }
 
-/* Counts the event once for each watch that has it in its scope and whose selectors reject it; R-716: the
- * same for shard selectors alone. */
+/* Counts the event once for each watch that has it in its scope but rejects it with its selectors, and
+ * separately with its shard selector alone. */
 static void count_filtered(const struct match_search *search)
 {
 	const struct vdi_cacher_metrics *metrics = &search->cacher->metrics;
@@ -101,8 +101,8 @@ static void mark_lanes(struct vd_cacher *cacher, struct vdi_watch_group *group, 
 		}
 }
 
-/* Everything matched up to position becomes visible to readers. revision: the last one that is matched as a
- * whole; 0: as before. */
+/* Makes all matches up to position visible to readers. revision: the last revision that is matched
+ * completely; 0: unchanged. */
 static void commit_matches(struct vd_cacher *cacher, const struct vdi_applied *applied, uint64_t position,
 			   vd_rev revision)
 {
@@ -117,7 +117,7 @@ static void commit_matches(struct vd_cacher *cacher, const struct vdi_applied *a
 			applied->made[match->entry / 4 - applied->position]->size_bytes);
 	}
 	atomic_store_explicit(&cacher->watch_cache.matched_position, position, memory_order_release);
-	/* Here, not when the batch is done: a bookmark would be older than the events before it. */
+	/* Set for each revision: set after the batch, a bookmark would be older than the events before it. */
 	if (revision)
 		cacher->watch_cache.matched_revision = revision;
 	vdi_lock_release(&cacher->watch_cache.lock);
@@ -144,8 +144,8 @@ static void dispatch_event(struct vd_cacher *cacher, const struct vdi_applied *a
 		commit_matches(cacher, applied, search.position + 1, is_last ? event->revision : 0);
 }
 
-/* Whoever takes from an outlet gets up when some of its lanes are there and its lock is free, not in the
- * middle of the first. */
+/* Marks the lanes of the batch dirty. Wake-ups are held back until several lanes are marked and the locks of
+ * their outlets are free, so that woken threads do not block. */
 static void wake_lanes(struct vd_cacher *cacher)
 {
 	vdi_actor_calls_hold();
@@ -163,7 +163,7 @@ static void wake_lanes(struct vd_cacher *cacher)
 	vdi_actor_calls_release();
 }
 
-/* Takes over the reference. */
+/* Keeps the event as recent. Takes over the reference. */
 static void keep_recent(struct vd_cacher *cacher, struct vdi_event *event)
 {
 	struct vdi_recent_events *recent = &cacher->recent;
@@ -228,7 +228,7 @@ void vdi_dispatch_fini(struct vd_cacher *cacher)
 	recent->bytes = 0;
 }
 
-/* ---- The way in ---- */
+/* ---- Registration ---- */
 
 void vdi_dispatch_enqueue(struct vd_cacher *cacher, struct vd_watcher *watcher)
 {
@@ -306,7 +306,7 @@ static void drop_lane_if_unused(struct vd_cacher *cacher, struct vdi_lane *lane)
 	vdi_lane_unref(lane);
 }
 
-/* R-480, table 6.2: does the watch begin with the whole state? */
+/* Returns true if the watch begins with the initial state. */
 static bool wants_state(const struct vdi_watch_start *start)
 {
 	if (start->send_initial_events != VD_UNSET)
@@ -337,12 +337,12 @@ static vd_status begin_with_state(struct vd_cacher *cacher, struct vd_watcher *w
 				     &initial->candidates);
 	vdi_lock_release(&cacher->watch_cache.lock);
 	vdi_metric_add(cacher->metrics.init_events,
-		       initial->candidates.count); /* what is read, before filtering */
+		       initial->candidates.count); /* objects read, before filtering */
 	*ret_initial = initial;
 	return VD_OK;
 }
 
-/* Events after a revision; of the future: those that come later. */
+/* Starts the watch after revision, which may be in the future: then earlier events are skipped. */
 static vd_status begin_after(struct vd_cacher *cacher, struct vd_watcher *watcher, vd_rev revision,
 			     struct vd_error *reterr)
 {
@@ -368,7 +368,7 @@ static vd_status begin(struct vd_cacher *cacher, struct vd_watcher *watcher,
 	struct vdi_watch_group *group = watcher->lane->group;
 	vd_rev revision = start->revision == VD_REVISION_UNSET ? start->required : start->revision;
 
-	/* Nobody but this actor changes these. */
+	/* Only this actor changes these. */
 	watcher->position = atomic_load(&cacher->watch_cache.matched_position);
 	watcher->counted_from = watcher->position;
 	watcher->base_events = group->matched_events;
@@ -391,7 +391,7 @@ static vd_status enter(struct vd_cacher *cacher, struct vd_watcher *watcher,
 
 	if (start->status != VD_OK)
 		return start->status;
-	/* R-520 step 9: the stream just ends. */
+	/* The cacher stopped or relisted while the watch was opening: the stream ends without an error. */
 	if (vdi_ready_check(&cacher->ready, &generation, NULL) != VD_OK ||
 	    (uint32_t) generation != watcher->generation)
 		return VD_CLOSED;
@@ -425,7 +425,7 @@ static void register_watcher(struct vd_cacher *cacher, struct vd_watcher *watche
 		*start->error = error;
 	watcher->end_reason = status;
 	watcher->error_due = status != VD_OK && status != VD_CLOSED;
-	/* In place of start. */
+	/* These replace start in the union. */
 	if (watcher->error_due) {
 		watcher->error = start->error;
 		start->error = NULL;
@@ -435,8 +435,8 @@ static void register_watcher(struct vd_cacher *cacher, struct vd_watcher *watche
 	if (watcher->deadline.ns != INT64_MAX || (watcher->allow_bookmarks && status == VD_OK))
 		vdi_bookmark_add(&cacher->bookmarks, watcher);
 	vdi_watch_start_free(start);
-	(void) vdi_outlet_post(watcher, VDI_MESSAGE_JOIN); /* not detached: it is not even joined */
-	/* Who pulled has closed it already and does not come back: the close waits for this. */
+	(void) vdi_outlet_post(watcher, VDI_MESSAGE_JOIN); /* not detached, because it has not joined */
+	/* The user has closed the watch and will not pull again, so this thread runs the outlet to end it. */
 	if (watcher->outlet->kind == VDI_OUTLET_PULLED && atomic_load(&watcher->is_closing)) {
 		struct vdi_outlet *outlet = vdi_outlet_ref(watcher->outlet);
 		bool		   more = true;
@@ -463,7 +463,7 @@ void vdi_dispatch_opening(struct vd_cacher *cacher)
 	}
 }
 
-/* ---- The way out ---- */
+/* ---- Removal ---- */
 
 void vdi_dispatch_left(struct vd_cacher *cacher)
 {
@@ -494,7 +494,7 @@ void vdi_dispatch_left(struct vd_cacher *cacher)
 				outlet->next->place = outlet->place;
 		}
 		vdi_lock_release(&cacher->watchers.lock);
-		/* Nobody will run it again: what it still wanted to look at holds it. */
+		/* The outlet is not run again; pending posts would keep references to it. */
 		if (outlet->kind == VDI_OUTLET_PULLED)
 			vdi_outlet_shut(outlet);
 		vdi_watcher_finish(watcher, VDI_FINISHED_CACHER);

@@ -1,9 +1,9 @@
-/* Dispatch: an event to the watch groups that want it, and the watchers' way in and out. All on the cacher's
- * actor.
+/* Dispatch: passes events to the watch groups that match them, and registers and removes watchers. Runs on
+ * the cacher's actor.
  *
- * An event costs the lookups of its own keys, one evaluation per candidate group and 8 bytes per match; the
- * lanes of the groups are marked and each outlet is woken once per batch. Nothing here depends on how fast
- * anybody takes events (R-540..R-549; W-06, W-17).
+ * An event costs the index lookups of its own keys, one evaluation per candidate group and 8 bytes per match.
+ * The lanes of matching groups are marked dirty, and each outlet is woken once per batch. The cost does not
+ * depend on how fast watchers take events.
  */
 #ifndef VDI_DISPATCH_H
 #define VDI_DISPATCH_H
@@ -15,17 +15,17 @@ struct vdi_group_match {
 	uint64_t		entry; /* position * 4 + type */
 };
 
-/* What the watch cache has just applied; drops the references. */
+/* Matches and marks the events that the watch cache has just applied; drops their references. */
 void vdi_dispatch_events(struct vd_cacher *cacher, struct vdi_applied *applied);
-/* Registers what vd_cacher_watch has queued. */
+/* Registers the watchers queued by vd_cacher_watch. */
 void vdi_dispatch_opening(struct vd_cacher *cacher);
-/* Forgets the watchers that their outlets are done with. */
+/* Removes the watchers that have left their outlets. */
 void vdi_dispatch_left(struct vd_cacher *cacher);
-/* Everybody ends with VD_CLOSED: a new generation begins, or the cacher stops. */
+/* Ends all watchers with VD_CLOSED, because a new generation begins or the cacher stops. */
 void vdi_dispatch_end_all(struct vd_cacher *cacher);
-/* A watcher is ready to be registered, or has failed (start->status). Any thread. */
+/* Queues a watcher that is ready to be registered, or that failed (start->status). Any thread. */
 void vdi_dispatch_enqueue(struct vd_cacher *cacher, struct vd_watcher *watcher);
-/* Lets the frames of events go that are no longer recent. Returns when to call again. */
+/* Frees the frames of events that are no longer recent. Returns the time of the next call. */
 vd_mono vdi_dispatch_retire_frames(struct vd_cacher *cacher);
 void	vdi_dispatch_fini(struct vd_cacher *cacher);
 

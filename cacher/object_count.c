@@ -1,5 +1,5 @@
-/* How: the number of keys comes from the store; their bytes are those that the cache holds, which upstream
- * can only estimate. */
+/* The number of keys is read from the store. Their size in bytes is that of the cached objects, which
+ * upstream can only estimate. */
 #include "object_count.h"
 
 #include "cacher_state.h"
@@ -15,7 +15,7 @@ static void count_came(void *arg, vd_status status, int64_t count, const struct 
 {
 	struct vd_cacher *cacher = arg;
 
-	(void) error; /* shown as -1, and counted by the storage metrics */
+	(void) error; /* shown as -1; the storage metrics count the error */
 	cacher->object_count.count = status == VD_OK ? count : -1;
 	atomic_store_explicit(&cacher->object_count.answered, true, memory_order_release);
 	vd_actor_wake(cacher->actor);

@@ -1,6 +1,6 @@
-/* What the cacher remembers of the checks that it makes from time to time: whether the cache equals the store
- * (consistency.h), and how much the store has (object_count.h). The structs alone, so that the struct of the
- * cacher can hold them and the checks can use the cacher. */
+/* The state of the cacher's periodic tasks: the comparison of cache and store (consistency.h) and the object
+ * count (object_count.h). Only the structs, so that the struct of the cacher can embed them while the tasks
+ * use the cacher. */
 #ifndef VDI_PERIODIC_H
 #define VDI_PERIODIC_H
 
@@ -19,18 +19,19 @@ enum vdi_consistency_verdict {
 
 struct vdi_consistency {
 	/* The cacher's actor. */
-	vd_mono			     due; /* VD_NEVER: off, or under way */
+	vd_mono			     due; /* VD_NEVER: disabled, or running */
 	bool			     is_running;
 	uint64_t		     counts[4]; /* by verdict */
-	vd_mono			     checked;	/* the last verdict */
+	vd_mono			     checked;	/* time of the last verdict */
 	enum vdi_consistency_verdict verdict;
 	vd_rev			     verdict_revision;
-	uint64_t		     verdict_digest; /* the cache's */
+	uint64_t		     verdict_digest; /* digest of the cache */
 
-	/* Of the check under way: the call's from its start to `answered`, else the actor's. */
+	/* The running check. The store call owns these from its start until `answered`, otherwise the
+	 * actor. */
 	struct vdi_btree_snapshot snapshot;
 	struct vdi_btree_cursor	  cursor;
-	struct vd_object	 *head; /* the cache's object that comes next; lent by the snapshot */
+	struct vd_object	 *head; /* next object of the cache; borrowed from the snapshot */
 	vd_rev			  revision;
 	uint64_t		  cache_digest;
 	uint64_t		  store_digest;
@@ -39,14 +40,14 @@ struct vdi_consistency {
 	bool			  more;
 	vd_status		  status;
 	char			  difference[VD_ERROR_MESSAGE_SIZE];
-	struct vd_kv		 *last; /* of the page before; owned; NULL: none */
+	struct vd_kv		 *last; /* last key of the previous page; owned; NULL: first page */
 	atomic_bool		  answered;
 };
 
 struct vdi_object_count {
 	vd_mono	    due;
 	bool	    is_running;
-	int64_t	    count; /* the call's until answered; -1: it failed */
+	int64_t	    count; /* owned by the store call until answered; -1: failed */
 	atomic_bool answered;
 };
 

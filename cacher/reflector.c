@@ -1,8 +1,8 @@
-/* How: events are taken into an array and applied up to the last border between revisions; what is behind it
- * may continue in the next take. When the stream has nothing more at the moment the last revision is complete
- * too, because watchChan hands on whole revisions.
+/* Events are taken into an array and applied up to the last complete revision; the next events may belong to
+ * the revision after it. When the stream has no more events, the last revision is complete too, because
+ * watchChan passes on whole revisions.
  *
- * Out of memory is a passing error everywhere: the events stay where they are and the round is repeated a
+ * Out of memory is a transient error everywhere: the events stay in the array and the step is repeated a
  * little later. */
 #include "reflector.h"
 
@@ -150,7 +150,7 @@ static void open_stream(struct vd_cacher *cacher)
 	vdi_lock_release(&cacher->watchers.lock);
 }
 
-/* The cache is worth nothing any more: everybody watches again after the next fill. */
+/* Invalidates the cache: all watchers end, and can watch again after the next fill. */
 static void start_over(struct vd_cacher *cacher, const char *why)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
@@ -183,7 +183,7 @@ static bool is_passing(vd_status code)
 	case VD_EXPIRED:
 	case VD_UNDECODABLE:
 	case VD_CORRUPT:
-	case VD_TOO_LARGE_REVISION: /* the store went back */
+	case VD_TOO_LARGE_REVISION: /* the store lost revisions */
 	case VD_BAD_REQUEST:
 	case VD_INVALID_ARGUMENT:
 	case VD_UNSUPPORTED: return false;
@@ -191,7 +191,7 @@ static bool is_passing(vd_status code)
 	}
 }
 
-/* The stream is over; error is NULL when it just ended. */
+/* Handles the end of the stream; error is NULL for a regular end. */
 static void stream_ended(struct vd_cacher *cacher, const struct vd_error *error)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
@@ -207,17 +207,16 @@ static void stream_ended(struct vd_cacher *cacher, const struct vd_error *error)
 	}
 	reflector->resumes++;
 	vdi_metric_add(cacher->metrics.resumes, 1);
-	/* A server's own timeout: go on at once (R-312). Very short watches are a symptom (R-317) and wait a
-	 * little. */
+	/* A regular end is a server's own timeout: resume at once. A stream that ended within a second
+	 * without events is treated as a failure and delayed. */
 	if (error || (lasted.ns < VD_SECONDS(1).ns && !reflector->has_events))
 		back_off(cacher);
-	drop_events(
-		reflector,
-		reflector->event_count); /* the beginning of a revision; the next stream brings it whole */
+	drop_events(reflector,
+		    reflector->event_count); /* partial revision; the next stream sends it completely */
 	close_stream(cacher);
 }
 
-/* ---- What comes ---- */
+/* ---- Received events ---- */
 
 static void finish_listing(struct vd_cacher *cacher, vd_rev revision)
 {
@@ -229,7 +228,7 @@ static void finish_listing(struct vd_cacher *cacher, vd_rev revision)
 	vdi_btree_init(&objects, &vdi_object_btree_ops);
 	status =
 		vdi_btree_load_sorted(&objects, (void *const *) reflector->loading, reflector->loading_count);
-	if (status == VD_INVALID_ARGUMENT) { /* some store does not keep the order */
+	if (status == VD_INVALID_ARGUMENT) { /* the store does not list in key order */
 		status = VD_OK;
 		for (size_t i = 0; status == VD_OK && i < reflector->loading_count; i++)
 			status = vdi_btree_put(&objects, reflector->loading[i], NULL);
@@ -269,7 +268,7 @@ void vdi_reflector_fill(struct vd_cacher *cacher, bool keep_history)
 	vdi_watch_cache_build_indexes(&cacher->watch_cache);
 }
 
-/* Its size is taken while it is at hand: later every object would have to come from memory once more. */
+/* Appends a listed object. Its size is added now, while the object is in the CPU cache. */
 static bool load(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
@@ -285,7 +284,7 @@ static bool load(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
 	return true;
 }
 
-/* false: the stream is gone. */
+/* Handles an event of the initial state. false: the stream was closed. */
 static bool take_initial(struct vd_cacher *cacher, struct vdi_watchchan_event *event)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
@@ -307,8 +306,8 @@ static double seconds_between(vd_mono from, vd_mono to)
 	return to.ns > from.ns ? (double) (to.ns - from.ns) / 1e9 : 0;
 }
 
-/* R-717: the first count events were received, then applied, then handed to the watchers' groups. Events of
- * one batch share their times. */
+/* Observes the duration of each stage for the first count events: received, applied, dispatched. All events
+ * of a batch share the same times. */
 static void observe_stages(struct vd_cacher *cacher, size_t count, vd_mono applied)
 {
 	const struct vdi_watchchan_event *events = cacher->reflector.events;
@@ -343,7 +342,7 @@ static bool apply(struct vd_cacher *cacher, size_t count)
 	status = vdi_watch_cache_apply(&cacher->watch_cache, reflector->events, count, &applied);
 	time = vd_env_now(cacher->env);
 	vdi_metric_add(cacher->metrics.events_received, applied.taken);
-	/* Readable again. */
+	/* Keys that can be decoded again. */
 	for (size_t i = 0; vdi_quarantine_count(&cacher->quarantine) && i < applied.taken; i++)
 		if (reflector->events[i].lost == NULL)
 			vdi_quarantine_remove(&cacher->quarantine, vd_object_key(reflector->events[i].object),
@@ -356,8 +355,8 @@ static bool apply(struct vd_cacher *cacher, size_t count)
 	return status == VD_OK;
 }
 
-/* Number of events up to the last border between revisions at or before `wanted`, or the first one behind
- * it. */
+/* Returns the number of events up to the last revision boundary at or before `wanted` or, if there is none,
+ * up to the first one after it. */
 static size_t whole_revisions(const struct vdi_reflector *reflector, size_t available, size_t wanted)
 {
 	size_t count = VDI_MIN(wanted, available);
@@ -373,8 +372,8 @@ static size_t whole_revisions(const struct vdi_reflector *reflector, size_t avai
 	return count;
 }
 
-/* How many of the events, the first one included, come in the order of revisions; those behind were made by a
- * store that went back. */
+/* Returns the number of events, from the first, whose revisions do not decrease. Those after them were made
+ * by a store that lost revisions. */
 static size_t ascending(const struct vdi_reflector *reflector, size_t available)
 {
 	size_t count = 1;
@@ -385,7 +384,7 @@ static size_t ascending(const struct vdi_reflector *reflector, size_t available)
 	return count;
 }
 
-/* Leading changes, up to the next bookmark or error. */
+/* Returns the number of leading changes, before the next bookmark or error. */
 static size_t leading_changes(const struct vdi_reflector *reflector)
 {
 	size_t count = 0;
@@ -395,8 +394,8 @@ static size_t leading_changes(const struct vdi_reflector *reflector)
 	return count;
 }
 
-/* Whether more of the last of the leading changes' revision is to come; a bookmark behind them says that it
- * is over. */
+/* Returns true if the last revision of the leading changes may have more events to come; a bookmark after
+ * them shows that it is complete. */
 static bool is_incomplete(const struct vdi_reflector *reflector, size_t available)
 {
 	return available > 0 && reflector->events[available - 1].more_in_revision &&
@@ -404,9 +403,9 @@ static bool is_incomplete(const struct vdi_reflector *reflector, size_t availabl
 		reflector->events[available].type != VD_WATCH_BOOKMARK);
 }
 
-/* The first revision's changes that cannot be decoded, once everything before it is applied: what the cache
- * has of such an object goes, as if it were deleted. Those that it does not have change nothing. If all of
- * the revision is of that kind, a bookmark stays. Returns how many events are gone. */
+/* Handles undecodable changes of the first revision, once everything before it is applied. Each one becomes a
+ * deletion if the cache has the object, and is dropped otherwise. If the whole revision was dropped, a
+ * bookmark replaces it. Returns how many events were removed. */
 static size_t settle_lost(struct vd_cacher *cacher, size_t size)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
@@ -433,8 +432,8 @@ static size_t settle_lost(struct vd_cacher *cacher, size_t size)
 	return size - kept;
 }
 
-/* How many of the first *available events may be looked at together: all before the first revision with
- * changes that cannot be decoded, or that revision alone. */
+/* Returns how many of the first *available events can be processed together: all before the first revision
+ * with undecodable changes, or that revision alone. */
 static size_t before_lost(struct vd_cacher *cacher, size_t *available)
 {
 	const struct vdi_reflector *reflector = &cacher->reflector;
@@ -456,7 +455,7 @@ static size_t before_lost(struct vd_cacher *cacher, size_t *available)
 	return size - gone;
 }
 
-/* Applies what is complete: a revision of which more is on its way waits. */
+/* Applies complete revisions; an incomplete one waits for its remaining events. */
 static bool apply_changes(struct vd_cacher *cacher, size_t available)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
@@ -474,7 +473,7 @@ static bool apply_changes(struct vd_cacher *cacher, size_t available)
 				start_over(cacher, "the store's revisions went back");
 				return false;
 			}
-			drop_events(reflector, 1); /* seen already */
+			drop_events(reflector, 1); /* already applied */
 			available--;
 			continue;
 		}
@@ -505,7 +504,7 @@ static bool take_bookmark(struct vd_cacher *cacher, const struct vdi_watchchan_e
 	return true;
 }
 
-/* Works off what was taken. false: stop for now (stream gone, out of memory). */
+/* Processes the taken events. false: stop for now (stream closed, or out of memory). */
 static bool consume(struct vd_cacher *cacher)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
@@ -527,7 +526,7 @@ static bool consume(struct vd_cacher *cacher)
 		if (reflector->phase == VDI_REFLECTOR_LISTING) {
 			struct vdi_watchchan_event event = *first;
 
-			/* Out of the array first: a failure empties it. */
+			/* Remove it first, because a failure empties the array. */
 			reflector->event_count--;
 			memmove(first, first + 1, reflector->event_count * sizeof *first);
 			goes_on = take_initial(cacher, &event);
@@ -541,10 +540,10 @@ static bool consume(struct vd_cacher *cacher)
 			goes_on = apply_changes(cacher, changes);
 			changes = leading_changes(reflector);
 			if (goes_on && changes == reflector->event_count)
-				return true; /* all done, or the rest of a revision is on its way */
+				return true; /* all done, or the rest of a revision is yet to come */
 			if (goes_on && changes)
 				drop_events(reflector,
-					    /* ...or will never come: the stream broke in the middle of it */
+					    /* the stream broke in the middle of a revision */
 					    changes);
 		}
 		if (!goes_on)
@@ -553,8 +552,8 @@ static bool consume(struct vd_cacher *cacher)
 	return true;
 }
 
-/* The initial state goes straight through: moving the rest of the array for each event would cost more than
- * all else. */
+/* Processes the initial state without moving the rest of the array for each event, which would dominate the
+ * cost. */
 static bool consume_listing(struct vd_cacher *cacher)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
@@ -601,8 +600,8 @@ static bool take_some(struct vd_cacher *cacher, bool *ret_drained)
 	return consume(cacher);
 }
 
-/* At once for whoever began to wait after the last answer, else once a period: that is for requests that a
- * store leaves unanswered, and for those who wait for what is not there yet. */
+/* Requests progress at once if a reader began to wait after the last answer, otherwise once per period, in
+ * case the store drops a request or a reader waits for a revision that does not exist yet. */
 static vd_mono request_progress(struct vd_cacher *cacher, vd_mono now)
 {
 	struct vdi_reflector *reflector = &cacher->reflector;
@@ -652,7 +651,7 @@ vd_mono vdi_reflector_run(struct vd_cacher *cacher, bool *ret_more)
 
 		if (reflector->phase == VDI_REFLECTOR_BACKFILLING)
 			return due;
-		(void) consume(cacher); /* what came behind the listed state */
+		(void) consume(cacher); /* events after the listed state */
 	}
 	for (unsigned rounds = 0;
 	     reflector->watchchan && !reflector->apply_failed && rounds < ROUNDS_MAX && !drained; rounds++)

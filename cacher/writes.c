@@ -1,5 +1,5 @@
-/* Writes pass through to the store; update and delete carry the cached object along as a first guess of the
- * present state (R-580, R-581). */
+/* Writes pass through to the store. Update and delete take the cached object as a first guess of the current
+ * one. */
 #include "cacher.h"
 #include "wait.h"
 

@@ -1,5 +1,5 @@
-/* How: a watcher lies in the bucket of the second of its next bookmark or deadline, at most 60 s away; a
- * later deadline goes around again. */
+/* A watcher is in the bucket of the second of its next bookmark or deadline, at most 60 s ahead; a later
+ * deadline is filed again after 60 s. */
 #include "bookmark.h"
 
 #include "cache_watcher.h"
@@ -42,7 +42,8 @@ static void schedule_tick(struct vdi_bookmark_wheel *wheel, vd_mono now)
 		now, (vd_dur) { 1000000000 + (int64_t) vd_env_random_below(wheel->env, 250000000) });
 }
 
-/* in 60 s, or 2 s before the deadline if that is earlier; after that only the deadline is left. */
+/* Returns the next due time: in 60 s, or 2 s before the deadline if that is earlier; after that only the
+ * deadline itself. */
 static vd_mono next_due(const struct vd_watcher *watcher, vd_mono now)
 {
 	vd_mono regular = watcher->allow_bookmarks ? vd_mono_add(now, VDI_BOOKMARK_PERIOD) : VD_NEVER;
@@ -67,8 +68,8 @@ static void file(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher, v
 		wheel->soon_next = VDI_MIN(wheel->soon_next.ns, due.ns) == due.ns ? due : wheel->soon_next;
 		return;
 	}
-	/* A deadline is looked at before, so that it can move to the list of exact ones: two seconds, as
-	 * ticks are up to 1.25 s apart. */
+	/* A deadline is visited two seconds early, so that it can move to the list of exact deadlines: ticks
+	 * are up to 1.25 s apart. */
 	second = second_of(due) - (due.ns == watcher->deadline.ns ? 2 : 0);
 	second = VDI_MAX(second, wheel->second + 1);
 	second = VDI_MIN(second, wheel->second + VDI_BOOKMARK_BUCKETS - 1);
@@ -95,8 +96,8 @@ static void run_bucket(struct vdi_bookmark_wheel *wheel, struct vd_watcher **buc
 		vd_mono		   last = { watcher->deadline.ns - VDI_BOOKMARK_BEFORE_DEADLINE.ns };
 
 		vdi_bookmark_remove(wheel, watcher);
-		/* Between the last bookmark and the deadline nothing more is due. A tick may come up to a
-		 * second early for it, or late. */
+		/* Between the last bookmark and the deadline nothing is due. A tick may visit the watcher up
+		 * to a second early, or late. */
 		if (watcher->allow_bookmarks && !watcher->had_last_bookmark &&
 		    (now.ns < vd_mono_add(last, VD_MS(1250)).ns || watcher->deadline.ns == INT64_MAX)) {
 			(void) vdi_outlet_post(watcher, VDI_MESSAGE_BOOKMARK);
@@ -142,7 +143,7 @@ vd_mono vdi_bookmark_run(struct vdi_bookmark_wheel *wheel)
 		}
 		schedule_tick(wheel, now);
 	}
-	/* After the buckets, which may have put somebody there whose deadline is already over. */
+	/* After the buckets, which may have added watchers whose deadline has already passed. */
 	if (wheel->soon_next.ns <= now.ns)
 		run_soon(wheel, now);
 	if (wheel->count == 0)

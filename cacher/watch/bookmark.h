@@ -1,8 +1,8 @@
-/* Bookmarks and deadlines: who is due what when (R-556..R-558).
+/* Bookmarks and deadlines: when each watcher is due for which of them.
  *
- * A wheel of one-second buckets, turned by one timer of the cacher's actor that ticks every [1, 1.25) s and
- * only while somebody is in the wheel. An idle watcher costs its two links. A deadline that falls before the
- * next tick waits in a list of its own and is met exactly.
+ * A timing wheel of one-second buckets, advanced by one timer of the cacher's actor that ticks every
+ * [1, 1.25) s while the wheel has entries. An idle watcher costs its two links. A deadline before the next
+ * tick is kept in a separate list and is met exactly.
  */
 #ifndef VDI_BOOKMARK_H
 #define VDI_BOOKMARK_H
@@ -21,8 +21,8 @@ struct vdi_bookmark_wheel {
 	struct vd_watcher   *soon; /* deadlines before the next tick */
 	vd_mono		     soon_next;
 	vd_mono		     tick_next; /* VD_NEVER: the wheel is empty */
-	int64_t		     second;	/* everything up to here was looked at */
-	int64_t		     asked;	/* vdi_bookmark_is_near was answered for this second */
+	int64_t		     second;	/* all buckets up to here were visited */
+	int64_t		     asked;	/* last second for which vdi_bookmark_is_near returned true */
 	size_t		     count;
 };
 
@@ -30,12 +30,12 @@ struct vdi_bookmark_wheel {
 void vdi_bookmark_init(struct vdi_bookmark_wheel *wheel, const struct vd_env *env);
 /* Files a watcher that wants bookmarks or has a deadline; others are ignored. */
 void vdi_bookmark_add(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher);
-/* Fine if it is not filed. */
+/* Does nothing if the watcher is not filed. */
 void vdi_bookmark_remove(struct vdi_bookmark_wheel *wheel, struct vd_watcher *watcher);
-/* Posts what is due. Returns when to call again. */
+/* Posts due bookmarks and deadlines. Returns the time of the next call. */
 vd_mono vdi_bookmark_run(struct vdi_bookmark_wheel *wheel);
-/* true, once a tick: somebody is due at one of the next ticks. The time to ask the store how far it is, so
- * that the bookmark of an idle resource moves with writes to others (R-541). */
+/* Returns true once per tick if a watcher is due at one of the next ticks. The caller then requests the
+ * store's progress, so that the bookmark of an idle resource advances with writes to other resources. */
 bool vdi_bookmark_is_near(struct vdi_bookmark_wheel *wheel);
 
 #endif

@@ -1,6 +1,6 @@
-/* The public side of a watcher: resume, close, and pulling. A pulled watcher has a sink of its own that keeps
- * up to 32 events with references; taking more makes it less than offered, so it is parked and resumed like
- * any other. */
+/* The public functions of a watcher: resume, close and pull. A pulled watcher has an internal sink that keeps
+ * up to 32 events with references. When the sink is full it takes fewer events than offered, so the watcher
+ * becomes stuck and is resumed like any other. */
 #include "cache_watcher.h"
 
 #include <sys/eventfd.h>
@@ -130,7 +130,7 @@ size_t vdi_pull_deliver(void *arg, const struct vd_watch_event *events, size_t c
 
 	vdi_lock_acquire(&pull->lock);
 	whole = VDI_MIN(count, VDI_PULL_EVENTS - pull->count);
-	/* Whole revisions, if they fit at all: the watch may end before the rest is asked for. */
+	/* Take whole revisions if one fits, because the watch may end before the rest is pulled. */
 	if (whole < count && !events[0].initial)
 		while (whole > 0 && events[whole].revision == events[whole - 1].revision)
 			whole--;
@@ -165,7 +165,7 @@ void vdi_pull_ended(void *arg, vd_status reason)
 	vdi_lock_release(&pull->lock);
 }
 
-/* Nothing to take, and more may come. */
+/* Returns true if no event is available and the watch has not ended. */
 static bool pull_is_idle(struct vdi_pull *pull)
 {
 	bool is_idle;
@@ -176,7 +176,7 @@ static bool pull_is_idle(struct vdi_pull *pull)
 	return is_idle;
 }
 
-/* What was taken is let go of once all of it was. */
+/* Releases the pulled events once all of them were pulled. */
 static void pull_release_taken(struct vdi_pull *pull)
 {
 	vdi_lock_acquire(&pull->lock);
@@ -190,7 +190,7 @@ static void clear_fd(struct vdi_outlet *outlet)
 	uint64_t count;
 
 	vdi_lock_acquire(&outlet->lock);
-	/* Nothing to read is fine. */
+	/* EAGAIN is expected if there is nothing to read. */
 	if (outlet->fd >= 0 && read(outlet->fd, &count, sizeof count) < 0)
 		count = 0;
 	vdi_lock_release(&outlet->lock);
@@ -204,7 +204,7 @@ static void fill(struct vd_watcher *watcher)
 	pull_release_taken(pull);
 	if (pull_is_idle(pull))
 		(void) vdi_outlet_post(watcher, VDI_MESSAGE_RESUME);
-	/* Someone else (the end of the cacher) may be at it: who waits is told when that is over. */
+	/* If the cacher's actor is running the outlet at its end, it wakes the waiting threads afterwards. */
 	while (more && pull_is_idle(pull) && vdi_outlet_try_run(watcher->outlet, &more))
 		;
 }

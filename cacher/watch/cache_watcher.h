@@ -1,15 +1,15 @@
-/* cache_watcher: one client's view of one resource, from watch to end.
+/* cache_watcher: one client's watch of one resource, from open to end.
  *
- * Events lie in the shared history; a watcher is at most a position in it. While it takes everything it is
- * offered it is a member of its lane and has no position at all; when it takes less, it is parked at the
- * first event it did not take and goes on from there when it is resumed.
+ * Events are kept in the shared history; a watcher is at most a position in it. While it takes all events
+ * that are offered it is a member of its lane and has no position of its own. When it takes fewer, it is
+ * stuck at the first event that it did not take, and continues there when it is resumed.
  *
- *   OPENING --joined--> INITIAL --state sent--> CATCHING UP <--took less / reached the lane--> MEMBER
- *      \___________________\__________________________\____________________________________/--> ENDING --> ended
+ *   OPENING --joined--> INITIAL --state sent--> CATCHING UP <--took fewer / reached the lane--> MEMBER
+ *   from each of these: --> ENDING --> ended
  *
- * Opening belongs to the caller, then to the cacher's actor; from the join on the watcher belongs to its
- * outlet, which alone calls the sink. It is freed when both are done with it: the user (closed) and the
- * cacher's actor (left).
+ * While it opens, a watcher belongs to the caller, then to the cacher's actor. After the join it belongs to
+ * its outlet, which alone calls the sink. It is freed when both the user (closed) and the cacher's actor
+ * (left) have released it.
  */
 #ifndef VDI_CACHE_WATCHER_H
 #define VDI_CACHE_WATCHER_H
@@ -21,19 +21,19 @@
 #include "predicate.h"
 #include "watch_cache.h"
 
-/* What opening needs and nobody later. */
+/* State that only the opening needs. */
 struct vdi_watch_start {
 	struct vdi_fresh_waiter waiter;
 	struct vd_watcher      *watcher;
 	struct vdi_predicate   *predicate;
-	vd_rev			revision; /* as asked, or VD_REVISION_UNSET */
-	vd_rev			required; /* R-520 step 6 */
+	vd_rev			revision; /* as requested, or VD_REVISION_UNSET */
+	vd_rev			required; /* minimum cache revision for the initial state */
 	enum vd_tristate	send_initial_events;
-	vd_status		status; /* not VD_OK: fails with this */
-	struct vd_error	       *error;	/* may be NULL for want of memory */
+	vd_status		status; /* if not VD_OK, the opening fails with this */
+	struct vd_error	       *error;	/* may be NULL if out of memory */
 };
 
-/* The initial state, walked lazily. */
+/* The initial state, read lazily from a snapshot. */
 struct vdi_initial {
 	struct vdi_candidates	    candidates;
 	const struct vdi_predicate *predicate; /* the group's */
@@ -43,11 +43,11 @@ struct vdi_initial {
 
 #define VDI_PULL_EVENTS 32
 
-/* What was taken from the outlet and not yet from the watcher. Filled by whoever runs the outlet: the pulling
- * thread, or the end of the cacher. */
+/* Events delivered by the outlet and not yet taken by the caller of vd_watcher_next. Filled by the thread
+ * that runs the outlet: the pulling thread, or the cacher's actor at its end. */
 struct vdi_pull {
-	/* VDI_LOCK_LEAF: all below; events before count stay as they are until they are released by the
-	 * pulling thread */
+	/* All below: VDI_LOCK_LEAF. Events before count are unchanged until the pulling thread releases
+	 * them. */
 	struct vdi_lock	      lock;
 	struct vd_watch_event events[VDI_PULL_EVENTS];
 	size_t		      count;
@@ -64,7 +64,7 @@ struct vd_watcher {
 	size_t (*deliver)(void *arg, const struct vd_watch_event *events, size_t count);
 	void (*ended)(void *arg, vd_status reason);
 	void		  *arg;
-	struct vdi_outlet *outlet; /* a reference, and one of its cacher */
+	struct vdi_outlet *outlet; /* a reference; it holds a reference to its cacher */
 	int64_t		   lag_bytes_max;
 	vd_mono		   deadline;
 	uint32_t	   lag_events_max; /* 0: none */
@@ -82,30 +82,30 @@ struct vd_watcher {
 	atomic_bool	is_closing;
 	_Atomic uint8_t finished; /* VDI_FINISHED_ */
 
-	/* The cacher's actor; before, whoever opens it. */
+	/* Owned by the cacher's actor; while opening, by the thread that opens it. */
 	bool		    in_wheel;
 	bool		    had_last_bookmark; /* the one before the deadline */
 	uint32_t	    generation;
 	struct vd_watcher  *queue_next; /* opening, then left */
 	struct vd_watcher  *wheel_next;
 	struct vd_watcher **wheel_place;
-	struct vdi_lane	   *lane; /* a reference; NULL: never joined */
+	struct vdi_lane	   *lane; /* a reference; NULL: not joined */
 
-	/* The outlet; before the join whoever opens it. */
+	/* Owned by the outlet; before the join, by the thread that opens it. */
 	uint8_t	  state;
-	bool	  is_stuck : 1; /* took less than offered; waits for a resume */
+	bool	  is_stuck : 1; /* took fewer than offered; waits for a resume */
 	bool	  in_busy : 1;
-	bool	  error_due : 1; /* an ERROR event goes first, then the end */
+	bool	  error_due : 1; /* deliver an ERROR event, then end */
 	bool	  is_owed_bookmark : 1;
 	vd_status end_reason;
 	union {
 		struct vdi_watch_start *start;	 /* OPENING */
-		struct vdi_initial     *initial; /* unless error_due; NULL when it was sent */
-		struct vd_error	       *error;	 /* error_due; NULL for want of memory */
+		struct vdi_initial     *initial; /* unless error_due; NULL: state sent */
+		struct vd_error	       *error;	 /* error_due; NULL if out of memory */
 	};
-	vd_rev	 from_revision; /* events up to it are not wanted, though the cache did not have them yet */
-	uint64_t position;	/* LAGGING: of the first event not taken; MEMBER: index in the lane */
-	uint64_t counted_from;	/* matches before this position are not in the group's sums since it joined */
+	vd_rev	 from_revision; /* skip events up to here, which were in the future at the start */
+	uint64_t position;	/* LAGGING: first event not taken; MEMBER: index in the lane */
+	uint64_t counted_from;	/* since its join the group's sums exclude matches before this position */
 	uint64_t base_events;	/* the group's sums up to position */
 	uint64_t base_bytes;
 	struct vd_watcher  *lagging_next;
@@ -119,7 +119,7 @@ _Static_assert(sizeof(struct vd_watcher) <= 200,
 #define VDI_FINISHED_USER 1
 #define VDI_FINISHED_CACHER 2
 
-/* The user or the cacher is done with it; the second frees. */
+/* Releases the user's or the cacher's part; the second release frees the watcher. */
 void vdi_watcher_finish(struct vd_watcher *watcher, uint8_t part);
 /* NULL when out of memory. */
 struct vdi_pull *vdi_pull_new(void);
@@ -129,8 +129,8 @@ size_t vdi_pull_deliver(void *arg, const struct vd_watch_event *events, size_t c
 void   vdi_pull_ended(void *arg, vd_status reason);
 void   vdi_watch_start_free(struct vdi_watch_start *start);
 void   vdi_initial_free(struct vdi_initial *initial);
-/* The next object that the predicate wants; lent while the snapshot is. NULL at the end, or when *comparisons
- * (vdi_predicate_cost), of which it takes what it uses, are used up: 0. */
+/* Returns the next object that the predicate selects, borrowed from the snapshot. NULL at the end, or when
+ * the budget *comparisons (in units of vdi_predicate_cost, decreased by what is used) reaches 0. */
 struct vd_object *vdi_initial_next(struct vdi_initial *initial, size_t *comparisons);
 
 #endif

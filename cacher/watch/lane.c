@@ -1,9 +1,9 @@
-/* How: a member of a crowd costs one indirect call per array of events and the 24 bytes that hold it; the
- * array is made once per lane. Only a sink that takes less makes its watcher's own memory be touched.
- * `closing` says whether any watcher of the outlet wants to be left alone; only then flags are looked at.
+/* A member of a crowd costs one indirect call per array of events and the 24 bytes of its entry; the array of
+ * events is made once per lane. The memory of a watcher is touched only if its sink takes fewer events than
+ * offered. Watchers' closing flags are read only if the outlet's `closing` count is not 0.
  *
- * A watcher that is behind (parked, catching up, or still at its initial state) is served one array at a
- * time, in turn with the others, until it stands where its lane stands and becomes a member.
+ * A watcher that is behind (resumed, catching up, or at its initial state) is served one array of events per
+ * turn, in rotation with the others, until it has its lane's position and becomes a member.
  */
 #include "lane.h"
 
@@ -17,7 +17,7 @@
 #define LANE_TAKES_MAX 16
 #define BUSY_TURNS_MAX 64
 #define COMPARISONS_MAX                                                                                      \
-	((size_t) 16384) /* in these turns together: less than a millisecond, whatever selectors clients have */
+	((size_t) 16384) /* in all turns of one run: less than a millisecond for any selectors */
 #define CROWD_MIN 4	 /* members */
 
 vd_status vdi_lane_new(struct vdi_watch_group *group, struct vdi_outlet *outlet, struct vdi_lane **ret_lane)
@@ -54,7 +54,7 @@ struct vdi_lane *vdi_lane_unref(struct vdi_lane *lane)
 	return NULL;
 }
 
-/* ---- A watcher's places: busy queue, lane ---- */
+/* ---- The lists of watchers: busy queue, lane ---- */
 
 void vdi_lane_make_busy(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 {
@@ -93,7 +93,7 @@ static void remove_member(struct vdi_lane *lane, size_t index)
 
 void vdi_lane_add_lagging(struct vd_watcher *watcher)
 {
-	/* Without a lane it failed before it had one. */
+	/* A watcher that failed before it got a lane has none. */
 	struct vd_watcher **first = watcher->lane ? &watcher->lane->lagging : &watcher->outlet->failed;
 
 	watcher->state = VDI_WATCHER_LAGGING;
@@ -143,7 +143,7 @@ void vdi_lane_list(struct vdi_outlet *outlet, struct vdi_lane *lane)
 
 /* ---- The end of a watcher ---- */
 
-/* Nothing of the outlet points at it any more: the cacher's actor may forget it. */
+/* Gives the watcher back to the cacher's actor; the outlet has no pointers to it any more. */
 void vdi_lane_leave_cacher(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 {
 	struct vdi_watchers *watchers = outlet->watchers;
@@ -156,7 +156,7 @@ void vdi_lane_leave_cacher(struct vdi_outlet *outlet, struct vd_watcher *watcher
 	vdi_lock_release(&watchers->lock);
 }
 
-/* No message is accepted from now on; one that is in the inbox is handled first. */
+/* Stops accepting messages; a message that is already in the inbox is handled first. */
 static void detach(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 {
 	bool in_inbox;
@@ -169,7 +169,7 @@ static void detach(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 		vdi_lane_leave_cacher(outlet, watcher);
 }
 
-/* The sink hears of it unless it does not want to. The watcher may be gone afterwards. */
+/* Ends the watcher and tells its sink, unless the watcher is closing. The watcher may be freed afterwards. */
 void vdi_lane_end_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, vd_status reason)
 {
 	if (watcher->state == VDI_WATCHER_ENDED)
@@ -186,7 +186,7 @@ void vdi_lane_end_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher,
 		detach(outlet, watcher);
 }
 
-/* The last event is an ERROR; then the end. */
+/* Delivers an ERROR event, then ends the watcher. */
 static void fail_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher, vd_status reason,
 			 const struct vd_error *error)
 {
@@ -245,7 +245,7 @@ void vdi_lane_note_lag_limit(struct vd_watcher *watcher)
 	struct vdi_lane_crowd *crowd = watcher->lane->has_crowd ? watcher->lane->crowd : NULL;
 
 	if (crowd == NULL)
-		return; /* few lag: all are looked at */
+		return; /* no crowd: check_lag visits all */
 	crowd->check_bytes =
 		VDI_MIN(crowd->check_bytes, watcher->base_bytes + (uint64_t) watcher->lag_bytes_max);
 	if (watcher->lag_events_max)
@@ -253,7 +253,7 @@ void vdi_lane_note_lag_limit(struct vd_watcher *watcher)
 					      watcher->base_events + (uint64_t) watcher->lag_events_max);
 }
 
-/* A member took `taken` of the matches: it stays behind at the next one. */
+/* Makes a member that took only `taken` of the matches a lagging watcher, at the next match. */
 static void park_member(struct vdi_lane *lane, size_t index, const struct vdi_match *matches, size_t taken)
 {
 	struct vd_watcher *watcher = vdi_lane_member_at(lane, index);
@@ -270,7 +270,7 @@ static void park_member(struct vdi_lane *lane, size_t index, const struct vdi_ma
 	vdi_lane_note_lag_limit(watcher);
 }
 
-/* Whether some watcher of the outlet wants to be left alone; only then theirs are touched. */
+/* Returns true if a watcher of the outlet is closing; only then the watchers' flags are read. */
 static inline bool any_closes(const struct vdi_outlet *outlet)
 {
 	return __builtin_expect(atomic_load_explicit(&outlet->closing, memory_order_acquire) != 0, 0);
@@ -294,7 +294,7 @@ static void deliver_to_crowd(struct vdi_lane *lane, const struct vdi_match *matc
 			member++;
 		} else {
 			park_member(lane, (size_t) (member - lane->crowd->members), matches, taken);
-			end--; /* the last one took its place */
+			end--; /* the last member took its place */
 		}
 	}
 }
@@ -322,7 +322,7 @@ static bool lags_too_far(const struct vd_watcher *watcher, uint64_t events, uint
 	return bytes > watcher->base_bytes && bytes - watcher->base_bytes > (uint64_t) watcher->lag_bytes_max;
 }
 
-/* Ends those parked too far behind, and finds out when to look again. */
+/* Ends stuck watchers that exceed their lag limits, and computes the sums for the next check. */
 static void check_lag(struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
 	struct vdi_watch_cache *cache = outlet->watchers->cache;
@@ -340,7 +340,7 @@ static void check_lag(struct vdi_outlet *outlet, struct vdi_lane *lane)
 	}
 	for (struct vd_watcher *watcher = lane->lagging, *next; watcher; watcher = next) {
 		next = watcher->lagging_next;
-		/* Who takes everything is not slow: it is served before the round ends. */
+		/* A watcher that takes all events is not slow: it is served before the run ends. */
 		if (watcher->error_due || !watcher->is_stuck || !lags_too_far(watcher, events, bytes)) {
 			vdi_lane_note_lag_limit(watcher);
 			continue;
@@ -358,7 +358,7 @@ static void wake_lagging(struct vdi_outlet *outlet, struct vdi_lane *lane)
 			vdi_lane_make_busy(outlet, watcher);
 }
 
-/* Nobody listens directly: what was matched is behind the lane at once. */
+/* Advances a lane without members over all matches. */
 static void skip_lane(struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
 	struct vdi_watch_cache *cache = outlet->watchers->cache;
@@ -371,7 +371,8 @@ static void skip_lane(struct vdi_outlet *outlet, struct vdi_lane *lane)
 	wake_lagging(outlet, lane);
 }
 
-/* true: it ended. What has left the history ends as expired, not here. */
+/* Ends a pulled watcher that exceeds its lag limits. true: it ended. If its position is no longer in the
+ * history, it ends as expired elsewhere. */
 static bool end_slow_puller(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint64_t position)
 {
 	struct vdi_watch_group *group = watcher->lane->group;
@@ -394,7 +395,7 @@ static bool end_slow_puller(struct vdi_outlet *outlet, struct vd_watcher *watche
 
 bool vdi_lane_end_slow_joiner(struct vdi_outlet *outlet, struct vd_watcher *watcher)
 {
-	/* One that waits for a revision of the future is not sent all that was counted. */
+	/* A watcher from a future revision is not sent all matches that the sums include. */
 	return outlet->kind == VDI_OUTLET_PULLED && watcher->from_revision == 0 &&
 	       end_slow_puller(outlet, watcher, watcher->position);
 }
@@ -408,8 +409,8 @@ static bool end_slow_member(struct vdi_outlet *outlet, struct vdi_lane *lane)
 	return end_slow_puller(outlet, watcher, lane->position);
 }
 
-/* Bookmarks that came due while events were on their way. Posted again, not delivered: the inbox follows in
- * the same round. */
+/* Handles bookmarks that came due while events were undelivered. Posts them again instead of delivering them:
+ * the inbox is handled later in the same run. */
 static void repost_bookmarks(struct vdi_lane *lane)
 {
 	lane->owes_bookmarks = false;
@@ -481,7 +482,7 @@ void vdi_lane_run_dirty(struct vdi_outlet *outlet, struct vdi_lane *lane)
 
 /* ---- Watchers that are behind ---- */
 
-/* A lane that has nothing to hand out stands wherever its newest watcher wants it. */
+/* Moves a lane that has no matches to deliver to the position of a watcher that joins it. */
 static void advance_clean_lane(struct vdi_outlet *outlet, struct vdi_lane *lane, uint64_t position)
 {
 	vdi_lock_acquire(&outlet->lock);
@@ -495,8 +496,8 @@ static struct vdi_lane_member member_of(struct vd_watcher *watcher)
 	return (struct vdi_lane_member) { watcher->deliver, watcher->arg, watcher };
 }
 
-/* Room for one more. The crowd stays when all but one are gone: who has had two members will have them
- * again. */
+/* Ensures space for one more member. The crowd is kept when only one member remains, because a lane that had
+ * two members is likely to have them again. */
 static bool reserve_member(struct vdi_lane *lane)
 {
 	struct vdi_lane_crowd *crowd = lane->has_crowd ? lane->crowd : NULL;
@@ -512,7 +513,7 @@ static bool reserve_member(struct vdi_lane *lane)
 	crowd->capacity = capacity;
 	if (!lane->has_crowd) {
 		crowd->members[0] = member_of(lane->single);
-		/* Look at all the next time: they were not noted. */
+		/* Check all members next time: their limits were not noted. */
 		crowd->check_events = crowd->check_bytes = 0;
 	}
 	lane->has_crowd = true;
@@ -520,13 +521,13 @@ static bool reserve_member(struct vdi_lane *lane)
 	return true;
 }
 
-/* true: it is a member now. */
+/* Makes the watcher a member of its lane. false: out of memory. */
 static bool become_member(struct vd_watcher *watcher)
 {
 	struct vdi_lane *lane = watcher->lane;
 
 	if (!reserve_member(lane))
-		return false; /* it goes on by itself, which costs time, not events */
+		return false; /* it continues as a lagging watcher, which costs time but no events */
 	remove_lagging(watcher);
 	watcher->state = VDI_WATCHER_MEMBER;
 	watcher->position = lane->member_count;
@@ -579,7 +580,7 @@ static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher,
 	}
 	taken = watcher->deliver(watcher->arg, events, count);
 	if (taken < count) {
-		/* The walk starts over behind what was taken. */
+		/* Rewind to the first object that was not taken. */
 		watcher->is_stuck = true;
 		initial->candidates.cursor = before;
 		for (size_t i = 0; i < taken; i++)
@@ -589,7 +590,7 @@ static void serve_initial(struct vdi_outlet *outlet, struct vd_watcher *watcher,
 	}
 }
 
-/* A watch from a revision that the cache had not reached: what comes up to there is not for it. */
+/* Drops matches up to the watch's start revision, which the cache had not reached when the watch opened. */
 static size_t drop_early(struct vd_watcher *watcher, struct vdi_match *matches, size_t count)
 {
 	size_t early = 0;
@@ -604,7 +605,8 @@ static size_t drop_early(struct vd_watcher *watcher, struct vdi_match *matches, 
 	return count - early;
 }
 
-/* It cannot be a member before everything up to its revision was handed out. */
+/* Returns true if matches up to the watch's start revision may still follow; until then it cannot become a
+ * member. */
 static bool is_early(struct vd_watcher *watcher)
 {
 	struct vdi_watch_cache *cache = watcher->outlet->watchers->cache;
@@ -629,7 +631,7 @@ static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher
 	size_t		      taken;
 
 	advance_clean_lane(outlet, lane, watcher->position);
-	/* Both states of each event, if the group's ring does not have them. */
+	/* Each event is evaluated in both states if the group's ring does not have it. */
 	*comparisons -= VDI_MIN(*comparisons,
 				(size_t) VDI_MIN(lane->position - VDI_MIN(watcher->position, lane->position),
 						 (uint64_t) TAKE_MAX) *
@@ -662,8 +664,8 @@ static void serve_catch_up(struct vdi_outlet *outlet, struct vd_watcher *watcher
 		lane->has_early = true;
 		return;
 	}
-	/* Behind the lane, or before a lane that still has to hand out what this watcher must not see:
-	 * another turn. */
+	/* Take another turn if the watcher is behind the lane, or ahead of a lane that still has to deliver
+	 * events that this watcher must skip. */
 	if (watcher->position != lane->position || !become_member(watcher))
 		vdi_lane_make_busy(outlet, watcher);
 }
@@ -693,7 +695,7 @@ void vdi_lane_serve_busy(struct vdi_outlet *outlet)
 
 /* ---- Draining ---- */
 
-/* Everything that matched was handed to the members. */
+/* Returns true if all matches were delivered to the members. */
 static bool is_at_end(struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
 	struct vdi_watch_cache *cache = outlet->watchers->cache;
@@ -710,14 +712,14 @@ void vdi_lane_end_drained(struct vdi_outlet *outlet)
 	for (struct vdi_lane *lane = outlet->lanes, *next; lane; lane = next) {
 		next = lane->outlet_next;
 		if (!is_at_end(outlet, lane))
-			continue; /* it is dirty */
+			continue; /* it is dirty and runs again */
 		vdi_lane_ref(lane);
 		while (lane->member_count)
 			vdi_lane_end_watcher(outlet, vdi_lane_member_at(lane, lane->member_count - 1),
 					     VD_CLOSED);
 		for (struct vd_watcher *watcher = lane->lagging, *following; watcher; watcher = following) {
 			following = watcher->lagging_next;
-			/* One that waits for a revision of the future, which does not come. */
+			/* It waits for a future revision, which the cache will not reach. */
 			if (watcher->from_revision && !watcher->is_stuck && !watcher->in_busy)
 				vdi_lane_end_watcher(outlet, watcher, VD_CLOSED);
 		}

@@ -1,7 +1,8 @@
-/* How one round goes: dirty lanes first (live events to members), then the inbox, then the watchers that are
- * behind, one array of events each in turn. What happens in a lane is in lane.c.
+/* A run handles dirty lanes first (live events to members), then the inbox, then the watchers that are
+ * behind, one array of events each in rotation. lane.c implements the lanes.
  *
- * The order of lanes and inbox matters once: a bookmark posted after a batch finds the batch delivered.
+ * The inbox follows the lanes so that a bookmark posted after a batch is delivered after the events of the
+ * batch.
  */
 #include "outlet.h"
 
@@ -11,7 +12,7 @@
 #include "watch_cache.h"
 #include "watchers.h"
 
-/* ---- Outlets and lanes as such ---- */
+/* ---- Outlets ---- */
 
 static void run_actor(void *arg)
 {
@@ -143,7 +144,7 @@ static void tell_locked(struct vdi_outlet *outlet)
 		vdi_wait_signal(outlet->waiter);
 	outlet->waiter = NULL;
 	if (outlet->fd >= 0 && write(outlet->fd, &one, sizeof one) < 0)
-		return; /* a counter that is full is readable already */
+		return; /* a full counter is readable already */
 }
 
 static void wake_locked(struct vdi_outlet *outlet)
@@ -195,7 +196,7 @@ void vdi_outlet_post_dirty(struct vdi_lane *lane, uint64_t from)
 
 	vdi_lock_acquire(&outlet->lock);
 	was_empty = outlet->dirty_first == NULL;
-	/* Shut: nobody runs it again, and the reference would keep lane and outlet alive for ever. */
+	/* A shut outlet is not run again; the reference would keep lane and outlet alive. */
 	if (!lane->is_dirty && !outlet->is_shut) {
 		lane->is_dirty = true;
 		lane->dirty_from = from;
@@ -207,7 +208,7 @@ void vdi_outlet_post_dirty(struct vdi_lane *lane, uint64_t from)
 			outlet->dirty_first = lane;
 		outlet->dirty_last = lane;
 	}
-	/* Not empty: a wake is under way already. Inline: the caller runs it next. */
+	/* If the list was not empty, a wake-up is pending. The caller runs the inline outlet next. */
 	if (was_empty && outlet->kind != VDI_OUTLET_INLINE)
 		wake_locked(outlet);
 	vdi_lock_release(&outlet->lock);
@@ -248,7 +249,7 @@ bool vdi_outlet_has_work(struct vdi_outlet *outlet)
 
 /* ---- Messages ---- */
 
-/* false: the watcher ended, and may be gone. */
+/* Joins the watcher to its lane. false: it ended and may be freed. */
 static bool join(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint32_t end_generation)
 {
 	vdi_lane_add_lagging(watcher);
@@ -257,7 +258,7 @@ static bool join(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint32_t
 		vdi_lane_note_lag_limit(watcher);
 	}
 	if (atomic_load(&watcher->is_closing))
-		return true; /* the CLOSE follows, or came before: see handle */
+		return true; /* its CLOSE is handled next, or was kept by handle */
 	if (watcher->end_reason == VD_CLOSED || watcher->generation <= end_generation) {
 		vdi_lane_end_watcher(outlet, watcher, VD_CLOSED);
 		return false;
@@ -268,8 +269,8 @@ static bool join(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint32_t
 	return true;
 }
 
-/* All that matched up to which revision has reached a member of the lane? 0: something is still on its
- * way. */
+/* Returns the revision up to which all matches were delivered to the lane's members; 0: some are
+ * undelivered. */
 static vd_rev bookmark_revision(struct vdi_outlet *outlet, struct vdi_lane *lane)
 {
 	struct vdi_watch_cache *cache = outlet->watchers->cache;
@@ -287,13 +288,13 @@ static void deliver_bookmark(struct vdi_outlet *outlet, struct vd_watcher *watch
 	struct vd_watch_event event = { .type = VD_WATCH_BOOKMARK };
 
 	if (watcher->state != VDI_WATCHER_MEMBER)
-		return; /* busy or stuck: it misses this one */
+		return; /* behind or stuck: it misses this bookmark, as upstream */
 	event.revision = bookmark_revision(outlet, watcher->lane);
 	if (event.revision == 0)
 		watcher->is_owed_bookmark = watcher->lane->owes_bookmarks =
-			true; /* events matched meanwhile: the lane is dirty, or will be in a moment */
+			true; /* new matches: the lane is dirty or will be soon */
 	else
-		(void) watcher->deliver(watcher->arg, &event, 1); /* not taken: missed as well */
+		(void) watcher->deliver(watcher->arg, &event, 1); /* if not taken, it is missed too */
 }
 
 static void close_watcher(struct vdi_outlet *outlet, struct vd_watcher *watcher)
@@ -310,7 +311,7 @@ static void handle(struct vdi_outlet *outlet, struct vd_watcher *watcher, uint8_
 	if (messages & VDI_MESSAGE_JOIN && !join(outlet, watcher, end_generation))
 		return;
 	if (watcher->state == VDI_WATCHER_OPENING) {
-		/* Closed before it was joined: wait for the join, which always comes. */
+		/* Closed before it joined: keep CLOSE until the JOIN, which always follows. */
 		vdi_lock_acquire(&outlet->lock);
 		watcher->pending |= messages & VDI_MESSAGE_CLOSE;
 		vdi_lock_release(&outlet->lock);
@@ -355,9 +356,9 @@ static void end_generation_of(struct vdi_outlet *outlet, uint32_t generation)
 	}
 }
 
-/* The end of a generation was posted before anything of the next one: who finds something of the next one
- * finds the end too, in the same hold of the lock, and handles it first. Else a watcher would go on across
- * the gap between the two. */
+/* The end of a generation is posted before anything of the next one. So a run that takes work of the next
+ * generation also takes the end, under the same lock, and handles it first. Otherwise a watcher would
+ * continue across the gap between the generations. */
 static bool take_end_locked(struct vdi_outlet *outlet, uint32_t *ret_generation)
 {
 	bool end_wanted = outlet->end_wanted;
@@ -390,7 +391,7 @@ static void handle_inbox(struct vdi_outlet *outlet)
 	vdi_lock_acquire(&outlet->lock);
 	last = outlet->inbox_last;
 	vdi_lock_release(&outlet->lock);
-	/* Only what is there now: a message that a handler posts waits for the next round. */
+	/* Only present messages: those posted by a handler wait for the next run. */
 	for (bool more = last != NULL; more;) {
 		struct vd_watcher *watcher;
 		uint32_t	   end_generation;
@@ -418,7 +419,7 @@ static void handle_inbox(struct vdi_outlet *outlet)
 	}
 }
 
-/* ---- A round ---- */
+/* ---- A run ---- */
 
 static void call_closed(void *arg)
 {
@@ -430,7 +431,7 @@ static void call_closed(void *arg)
 	}
 }
 
-/* The actor is gone. outlet->closed is not used any more by anybody else. */
+/* Called when the actor has ended; outlet->closed is not used by other threads any more. */
 static void after_shut(void *arg)
 {
 	struct vdi_outlet   *outlet = arg;
@@ -447,7 +448,7 @@ static void after_shut(void *arg)
 	vdi_watchers_unref(watchers);
 }
 
-/* Without watchers and messages an outlet on a runner ends. true: it did. */
+/* Shuts an outlet with an actor if it has no watchers, messages or dumps. true: it was shut. */
 static bool shut_if_unused(struct vdi_outlet *outlet)
 {
 	struct vdi_watchers *watchers = outlet->watchers;
@@ -542,7 +543,7 @@ void vdi_outlet_put(struct vdi_outlet *outlet)
 	vdi_lock_acquire(&watchers->lock);
 	outlet->attached--;
 	vdi_lock_release(&watchers->lock);
-	/* Unused now, perhaps: its own thread finds out. */
+	/* The outlet may be unused now; its own thread checks. */
 	vdi_lock_acquire(&outlet->lock);
 	wake_locked(outlet);
 	vdi_lock_release(&outlet->lock);

@@ -1,6 +1,6 @@
-/* How: the ring holds 8 bytes per match, starts with 4 entries when the first match comes and ends at 128:
- * enough for what piles up between two runs of an outlet. A watcher that lags further pays for its own
- * evaluation, outside of the lock, in steps of one array of events. */
+/* The ring holds 8 bytes per match, starts with 4 entries at the first match and grows to 128, enough for the
+ * matches between two runs of an outlet. A watcher that is further behind evaluates events itself, outside of
+ * the lock, one array of events at a time. */
 #include "watch_group.h"
 
 #include "watch_cache.h"
@@ -72,7 +72,7 @@ void vdi_watch_group_append_locked(struct vdi_watch_group *group, uint64_t posit
 	group->ring_count++;
 }
 
-/* Index in the ring of the first entry at or behind position. */
+/* Returns the index of the first ring entry at or after position. */
 static unsigned find_entry(const struct vdi_watch_group *group, uint64_t position)
 {
 	unsigned low = 0;
@@ -89,9 +89,9 @@ static unsigned find_entry(const struct vdi_watch_group *group, uint64_t positio
 	return low;
 }
 
-/* What was taken ends in front of an event of next_revision: a revision that would be cut is left for the
- * next time, so that a client that goes on from the last revision it saw misses nothing. Only a revision that
- * is larger than the whole array is handed out in parts. */
+/* Cuts the taken matches back to whole revisions if the next event, of next_revision, continues their last
+ * one. Then a client that resumes from its last revision misses nothing. Only a revision that is larger than
+ * the whole array is delivered in parts. */
 static size_t whole_revisions(struct vdi_match *matches, size_t count, vd_rev next_revision,
 			      uint64_t *position)
 {
@@ -129,7 +129,7 @@ static size_t take_from_ring(struct vdi_watch_group *group, struct vdi_watch_cac
 	return count;
 }
 
-/* Keeps what matches of events that were taken unseen. */
+/* Keeps the events that match, of events that were taken without evaluation. */
 static size_t evaluate(const struct vdi_watch_group *group, struct vdi_match *matches, size_t count)
 {
 	size_t kept = 0;

@@ -1,16 +1,16 @@
-/* A watch group: all watches of one cacher with equal scope and selectors. Matched once per event, framed
- * once, shared by all.
+/* A watch group: all watches of one cacher with equal scope and selectors. Each event is matched and framed
+ * once for the group.
  *
- * The group keeps a small ring of the positions (of the history) that matched. A reader is a position:
- * "everything matched before it was handed out". While the ring reaches back to it, reading costs nothing per
- * event that did not match; when the ring has overflowed, the reader evaluates the history's events itself
- * until it is inside the ring again.
+ * The group keeps a small ring of the history positions that matched. A reader is a position: all matches
+ * before it were taken. While the ring reaches back to that position, reading costs nothing for events that
+ * did not match. If the ring has overflowed, the reader evaluates the events of the history itself until its
+ * position is in the ring again.
  *
- * A lane is the group's share at one outlet: the caught-up watchers there, who have no position of their own,
- * and those who lag.
+ * A lane is the group's part at one outlet: the caught-up watchers, which have no position of their own, and
+ * the lagging ones.
  *
- * Most groups are those of one watcher with selectors that nobody else has. So group, first lane, predicate
- * and selectors are one block: the group lies in the room in front of its predicate.
+ * Most groups have one watcher with unique selectors, so group, first lane, predicate and selectors are one
+ * block: the group is placed in the room in front of its predicate.
  */
 #ifndef VDI_WATCH_GROUP_H
 #define VDI_WATCH_GROUP_H
@@ -28,7 +28,7 @@ struct vdi_watch_cache;
 #define VDI_GROUP_RING_MAX 128
 
 struct vdi_watch_group {
-	_Atomic uint32_t references; /* one of the index, one of each lane */
+	_Atomic uint32_t references; /* one of the index and one of each lane */
 
 	/* The watch cache's lock. */
 	uint8_t ring_capacity;
@@ -47,8 +47,8 @@ struct vdi_watch_group {
 	uint64_t  matched_events;
 	uint64_t  matched_bytes;
 
-	/* The first one and, by its group_next, the others. Of the first outlet that has watchers of the
-	 * group; when they are gone it stays unused. */
+	/* The first lane; the others follow by its group_next. It belongs to the first outlet that has
+	 * watchers of the group, and is left unused when they are gone. */
 	struct vdi_lane lane;
 	/* The predicate. */
 };
@@ -65,34 +65,34 @@ static inline struct vdi_predicate *vdi_watch_group_predicate(const struct vdi_w
 	return (struct vdi_predicate *) (uintptr_t) (group + 1);
 }
 
-/* A found event: the reader owns one reference. */
+/* A match; the reader owns one reference to its event. */
 struct vdi_match {
 	struct vdi_event  *event;
 	uint64_t	   position;
 	enum vd_watch_type type;
 };
 
-/* In the predicate's room, which must be that of a group; one group at a time. Takes a reference of
- * predicate. position: where the history is matched up to. */
+/* Creates a group in the room in front of predicate; one group at a time. Takes a reference to predicate.
+ * position: the position up to which the history is matched. */
 struct vdi_watch_group *vdi_watch_group_new(struct vdi_predicate *predicate, uint64_t position);
 struct vdi_watch_group *vdi_watch_group_ref(struct vdi_watch_group *group);
 struct vdi_watch_group *vdi_watch_group_unref(struct vdi_watch_group *group);
 
-/* A match was found. The watch cache's lock is held. Cannot fail: without memory the ring starts over behind
- * it. */
+/* Appends a match. The watch cache's lock is held. Cannot fail: if out of memory, the ring restarts after
+ * this match. */
 void vdi_watch_group_append_locked(struct vdi_watch_group *group, uint64_t position, enum vd_watch_type type,
 				   uint32_t size_bytes);
 
-/* Hands out what matched from *position on, below limit, at most max, in order; moves *position behind what
- * it looked at. 0 with VD_OK: nothing more below limit (*position == limit), or nothing yet, ask again
- * (*position < limit). VD_EXPIRED: the history no longer has *position. Takes the watch cache's lock itself;
- * any thread. */
+/* Returns matches from *position on, below limit, at most max, in order; advances *position over all examined
+ * events. Zero matches with VD_OK: none below limit (*position == limit), or none yet, call again
+ * (*position < limit). VD_EXPIRED: the history no longer has *position. Takes the watch cache's lock; any
+ * thread. */
 VDI_MUST_USE vd_status vdi_watch_group_take(struct vdi_watch_group *group, struct vdi_watch_cache *cache,
 					    uint64_t *position, uint64_t limit, struct vdi_match *matches,
 					    size_t max, size_t *ret_count);
-/* Drops the references. */
+/* Drops the references to the events. */
 void vdi_matches_release(struct vdi_match *matches, size_t count);
-/* As the receiver sees it; all pointers lent while the match is held. */
+/* Converts a match to the event that the receiver gets; all pointers are borrowed while the match is held. */
 void vdi_match_to_event(const struct vdi_match *match, struct vd_watch_event *ret_event);
 
 #endif

@@ -1,5 +1,5 @@
-/* How: two chained hash tables over the same groups, which remember 32 bits of their key and of the last
- * visit. Counters per kind of key let an event skip the lookups that nobody is filed under. */
+/* Two chained hash tables over the same groups, which store 32 bits of their key and of the last visit.
+ * Counters per kind of key let an event skip lookups of kinds that no group is filed under. */
 #include "watch_index.h"
 
 #include "hash.h"
@@ -84,7 +84,7 @@ static vd_status grow(struct vdi_watch_index *index)
 	return VD_OK;
 }
 
-/* The declared field to file under; -1: none has an exact requirement. */
+/* Returns the declared field to file under; -1: none has an exact requirement. */
 static int filing_field(const struct vdi_watch_index *index, const struct vdi_predicate *predicate,
 			struct vd_bytes *ret_value)
 {
@@ -110,7 +110,7 @@ static bool filing_label(const struct vdi_predicate *predicate, struct vd_bytes 
 	return false;
 }
 
-/* The counter of the kind under which the group is filed; sets the filing key. */
+/* Chooses the kind of key for the group, sets its filing key, and returns the counter of that kind. */
 static size_t *file_group(struct vdi_watch_index *index, struct vdi_watch_group *group)
 {
 	const struct vdi_predicate *predicate = vdi_watch_group_predicate(group);
@@ -211,7 +211,7 @@ static void search_object(const struct search *search, const struct vd_object *o
 		look_up(search, key_hash(KEY_NAMESPACE, scope, VD_BYTES_NONE, 0));
 }
 
-/* The numbers of visits begin again. */
+/* Resets the groups' visits when the 32-bit number wraps. */
 static void forget_visits(struct vdi_watch_index *index)
 {
 	for (size_t i = 0; i < index->bucket_count; i++)

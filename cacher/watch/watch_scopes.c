@@ -1,10 +1,10 @@
-/* How: each namespace has a list of counts, one for each shard selector, and nearly always there is one. The
- * first count of a list stays, even at 0, until the list is empty, so that the hash table changes only with
- * the set of namespaces. */
+/* Each namespace has a list of counts, one per shard selector; usually there is only one. The first count of
+ * a list is kept, even at 0, until the list is empty, so that the hash table changes only with the set of
+ * namespaces. */
 #include "watch_scopes.h"
 
 struct vdi_watch_scope {
-	/* a reference: its namespace and shard selector are those of all watchers counted here */
+	/* a reference; all watchers counted here have its namespace and shard selector */
 	struct vdi_predicate   *predicate;
 	struct vdi_watch_scope *next;
 	size_t			watchers;

@@ -1,11 +1,11 @@
-/* The watchers with selectors, counted by namespace and shard selector.
+/* The numbers of watchers with selectors, by namespace and shard selector.
  *
- * The metrics of filtered events need the number of watchers that have an event in their scope and do not get
- * it. The watch index does not find most of these watchers, so this counts all of them when they enter and
- * leave; an event asks for the totals, and the dispatcher subtracts the watchers that get it. Watchers of one
- * name are not counted, because the index always finds them.
+ * The metrics of filtered events need the number of watchers that have an event in their scope but do not get
+ * it. The watch index does not find most of these watchers. So this module counts all of them when they enter
+ * and leave. For each event the dispatcher reads the totals and subtracts the watchers that get it. Watchers
+ * of a single name are not counted, because the index always finds them.
  *
- * An event costs two look-ups, and one match for each different shard selector of its namespace. The cacher's
+ * An event costs two lookups, and one match for each different shard selector of its namespace. The cacher's
  * actor only.
  */
 #ifndef VDI_WATCH_SCOPES_H
@@ -21,7 +21,7 @@ struct vdi_watch_scopes {
 };
 
 void vdi_watch_scopes_init(struct vdi_watch_scopes *scopes);
-/* All watchers have left. */
+/* All watchers must have left. */
 void vdi_watch_scopes_fini(struct vdi_watch_scopes *scopes);
 /* Counts a watcher, unless its predicate has no selectors or has a name. May keep a reference to predicate.
  * VD_NOMEM: not counted. */
@@ -29,8 +29,8 @@ VDI_MUST_USE vd_status vdi_watch_scopes_enter(struct vdi_watch_scopes *scopes,
 					      struct vdi_predicate    *predicate);
 /* Undoes one enter with an equal predicate. */
 void vdi_watch_scopes_leave(struct vdi_watch_scopes *scopes, const struct vdi_predicate *predicate);
-/* The counted watchers that have the object in their scope, and those of them whose shard selector rejects
- * it. Allocates nothing. */
+/* Returns the number of counted watchers that have the object in their scope, and how many of these reject it
+ * with their shard selector. Allocates nothing. */
 void vdi_watch_scopes_count(const struct vdi_watch_scopes *scopes, const struct vd_object *object,
 			    size_t *ret_watchers, size_t *ret_other_shards);
 

@@ -1,8 +1,8 @@
-/* The watchers of one cacher: its outlets, the watchers on their way in and out, and what outlets and
- * watchers need of the cacher.
+/* The watchers of one cacher: its outlets, the queues of opening and leaving watchers, and the interface
+ * through which outlets and watchers use the cacher.
  *
- * The cacher embeds this struct and outlives every reference of it: outlets and watchers know the cacher only
- * through it. `gone` is called when the last reference is dropped, by whoever drops it.
+ * The cacher embeds this struct and outlives every reference to it. `gone` is called when the last reference
+ * is dropped, on the thread that drops it.
  */
 #ifndef VDI_WATCHERS_H
 #define VDI_WATCHERS_H
@@ -18,7 +18,7 @@ struct vdi_outlet;
 struct vdi_watch_cache;
 
 struct vdi_watchers {
-	/* Fixed before the first watcher; lent. */
+	/* Fixed before the first watcher; borrowed. */
 	const struct vd_env	  *env;
 	struct vd_actor		  *actor; /* the cacher's */
 	struct vdi_watch_cache	  *cache;
@@ -27,19 +27,19 @@ struct vdi_watchers {
 		struct vdi_outlet *outlet); /* fills the parts in outlet->dumps; on the outlet's thread */
 	void (*gone)(struct vdi_watchers *watchers);
 
-	atomic_bool is_draining; /* the cache has all that watchers are to be told; who has taken it ends */
+	atomic_bool	 is_draining; /* the cache has its last event; watchers that have delivered it end */
 	_Atomic uint32_t references;
 
-	struct vdi_lock lock; /* VDI_LOCK_CACHER; the cacher guards more with it */
+	struct vdi_lock lock; /* VDI_LOCK_CACHER; also guards fields of the cacher */
 
 	/* Registry lock. */
 	struct vdi_outlet *outlets;
-	size_t		   outlet_count; /* with an actor of their own, not ended */
-	struct vdi_outlet *pulled;	 /* of all attached pulled watchers */
+	size_t		   outlet_count; /* that have an actor and have not ended */
+	struct vdi_outlet *pulled;	 /* outlets of all attached pulled watchers */
 	struct vd_watcher *opening_first;
 	struct vd_watcher *opening_last;
 	struct vd_watcher *left;
-	size_t		   count; /* admitted and not forgotten */
+	size_t		   count; /* admitted and not yet released */
 
 	struct vdi_outlet *inline_outlet; /* runs on the cacher's actor; fixed */
 	struct vdi_usage   usage;	  /* the cacher's; counts the open watchers */

@@ -61,15 +61,15 @@ static void r501_the_borders_of_the_options(void **state)
 		{ 1, 1, -1, 1, 0, "pods", interval },
 		{ 1, 1, 1, 1, VD_ON_INCONSISTENCY_PANIC, "pods", NULL },
 		{ 1, 1, 0, 1, VD_ON_INCONSISTENCY_PANIC + 1, "pods", "on_inconsistency (" },
-		{ 1, 1, 0, 1, 0, "", "a cacher needs the name of its resource" },
-		{ 1, 1, 0, 1, 0, NULL, "a cacher needs the name of its resource" },
+		{ 1, 1, 0, 1, 0, "", "cacher: resource is NULL or empty" },
+		{ 1, 1, 0, 1, 0, NULL, "cacher: resource is NULL or empty" },
 	};
 	struct cacher_fixture f;
 
 	cacher_fixture_init(&f, 1);
 	for (size_t i = 0; i <= VDI_ARRAY_SIZE(rows); i++) {
 		bool			 has_codec = i < VDI_ARRAY_SIZE(rows);
-		const char		*why = has_codec ? rows[i].why : "a cacher needs a codec";
+		const char		*why = has_codec ? rows[i].why : "cacher: codec is NULL";
 		struct vd_cacher_options options = f.options;
 		struct vd_cacher	*cacher = NULL;
 		struct vd_error		 error = { 0 };

@@ -129,7 +129,7 @@ static void r5a2_r5a3_every_kind_of_difference_is_found(void **state)
 {
 	static const char *const expected[] = {
 		"only in the cache: /registry/pods/a/extra", "only in storage: /registry/pods/a/x",
-		"another revision: /registry/pods/a/x",	     "another content: /registry/pods/a/x",
+		"different revision: /registry/pods/a/x",    "different content: /registry/pods/a/x",
 		"only in the cache: /registry/pods/a/z",     "only in the cache: /registry/pods/A/a"
 	};
 
