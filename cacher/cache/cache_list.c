@@ -1,6 +1,6 @@
-/* How: without a limit nothing is gathered, vd_list_next walks. With a limit the page is gathered at once,
- * because its token names the last object and must be known from the beginning (R-475, R-476). A receiver
- * with an event loop has long searches made elsewhere, by vdi_list_gather. */
+/* Without a limit nothing is gathered and vd_list_next walks. With a limit the page is gathered at once,
+ * because its token names the last object and must be known before the walk. A receiver with an event loop
+ * lets another thread do long searches, with vdi_list_gather. */
 #include "cache_list.h"
 
 #include "continue_token.h"
@@ -104,7 +104,8 @@ bool vdi_list_is_long(const struct vd_list *list)
 
 	if (list->predicate == NULL || candidates <= 1)
 		return false;
-	/* All that it walks is wanted: it is as long as its answer, which goes out piece by piece. */
+	/* All walked objects are in the list, so the search is as long as the answer, which is sent in
+	 * pieces. */
 	if (vdi_predicate_takes_all_of_scope(list->predicate))
 		return list->limit > LONG_COMPARISONS && candidates > LONG_COMPARISONS;
 	return candidates * vdi_predicate_cost(list->predicate) > LONG_COMPARISONS;

@@ -1,4 +1,4 @@
-/* One table of instances. */
+/* All metrics of a cacher come from one table. */
 #include "cacher_metrics.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 struct row {
 	size_t		   offset;
 	enum vdi_metric_id id;
-	const char	  *more[2]; /* labels behind group and resource */
+	const char	  *more[2]; /* labels after group and resource */
 	const char	  *queue;   /* not NULL: the labels are queue and resource */
 };
 
@@ -25,7 +25,7 @@ struct row {
 static const struct row rows[] = {
 	ROW(list_returned, CACHE_LIST_RETURNED_OBJECTS_TOTAL, NULL),
 	ROW(list_returned_storage, STORAGE_LIST_RETURNED_OBJECTS_TOTAL, "watchcache"),
-	ROW(list_evaluated, STORAGE_LIST_EVALUATED_OBJECTS_TOTAL, "watchcache"), /* stays 0, as upstream's */
+	ROW(list_evaluated, STORAGE_LIST_EVALUATED_OBJECTS_TOTAL, "watchcache"), /* stays 0, as upstream */
 	ROW(init_events, INIT_EVENTS_TOTAL, NULL),
 	ROW(events_received, WATCH_CACHE_EVENTS_RECEIVED_TOTAL, NULL),
 	ROW(events_dispatched, WATCH_CACHE_EVENTS_DISPATCHED_TOTAL, NULL),

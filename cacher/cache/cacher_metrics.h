@@ -1,5 +1,5 @@
-/* The metrics of one cacher (R-701..R-717 and vedette's own); instances of lib/env/metrics with the labels
- * group and resource. */
+/* The metrics of one cacher, upstream's and vedette's own: instances of lib/env/metrics with the labels group
+ * and resource. */
 #ifndef VDI_CACHER_METRICS_H
 #define VDI_CACHER_METRICS_H
 
@@ -7,7 +7,7 @@
 #include "metrics.h"
 #include <vedette/codec.h>
 
-/* Why watches end. */
+/* Reasons for the end of a watch. */
 enum vdi_end {
 	VDI_END_CLOSED,
 	VDI_END_CANCELED,
@@ -18,7 +18,7 @@ enum vdi_end {
 	VDI_END_COUNT
 };
 
-/* of lists that walked one index. */
+/* Counters of lists that used one index, under upstream's old and new names. */
 struct vdi_list_metrics {
 	struct vdi_metric *total;
 	struct vdi_metric *fetched;
@@ -81,21 +81,21 @@ struct vdi_cacher_metrics {
 	struct vdi_metric	*result_capacity;
 };
 
-/* The label of a resource: its name without the group ("deployments.apps" of the group "apps":
- * "deployments"), cut at the size. */
+/* Returns a resource's name without its group ("deployments.apps" of the group "apps": "deployments"),
+ * truncated to the size. */
 #define VDI_RESOURCE_LABEL_SIZE 256
 void vdi_resource_label(const char *resource, const char *group, char label[VDI_RESOURCE_LABEL_SIZE]);
 
-/* resource: the label. store: its indexes are known. VD_NOMEM, VD_FULL. */
+/* resource: the label. store: has its declared indexes. VD_NOMEM, VD_FULL. */
 VDI_MUST_USE vd_status vdi_cacher_metrics_init(struct vdi_cacher_metrics *metrics, const struct vd_env *env,
 					       const char *group, const char *resource,
 					       const struct vdi_object_store *store,
 					       const struct vd_codec	     *codec);
 void		       vdi_cacher_metrics_fini(struct vdi_cacher_metrics *metrics);
 
-/* A list of the cache looked at `fetched` objects. index: as of struct vdi_candidates. */
+/* Counts a list of the cache that examined `fetched` objects. index: as of struct vdi_candidates. */
 void vdi_cacher_metrics_count_list(struct vdi_cacher_metrics *metrics, size_t index, uint64_t fetched);
-/* A watch has ended for reason. Any thread. */
+/* Counts the end of a watch. Any thread. */
 void vdi_cacher_metrics_count_end(struct vdi_cacher_metrics *metrics, vd_status reason);
 /* "closed", "too_slow", ... */
 const char *vdi_end_name(enum vdi_end end);

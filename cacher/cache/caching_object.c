@@ -1,7 +1,7 @@
-/* How: an event that somebody encodes gets one small block with a lock and a table of frames, slot by type.
- * The lock is held while the first encoder works, so that each identity is encoded exactly once (R-572);
- * different events never wait for each other. When the cacher calls an event no longer recent, the frames are
- * dropped: a stream that comes later encodes for itself, and memory stays bounded by what is recent. */
+/* An event that is encoded gets one small block with a lock and a table of frames by slot and type. The lock
+ * is held while the first encoder runs, so that each frame is encoded exactly once; different events never
+ * wait for each other. When the cacher retires an event, its frames are dropped: later streams encode for
+ * themselves, and memory is bounded by the recent events. */
 #include "caching_object.h"
 
 #include "history.h"
@@ -51,7 +51,7 @@ vd_status vdi_frame_get(const struct vd_watch_event *event, unsigned slot, vdi_f
 		*ret_frame = vd_blob_ref(*place);
 	} else {
 		status = encode(arg, event, ret_frame);
-		/* Retired since: the caller's reference is the only one. */
+		/* If the event was retired meanwhile, only the caller gets a reference. */
 		if (status == VD_OK && atomic_load(&shared->recent))
 			*place = vd_blob_ref(*ret_frame);
 	}
@@ -72,8 +72,8 @@ void vdi_frames_retire(struct vdi_event *event)
 
 	atomic_store(&event->recent, false);
 	/* Sequentially consistent with frames_of: a block that appears after this load belongs to an encoder
-	 * that saw the event recent before, and is then checked again under the lock; at worst an empty block
-	 * stays until the event goes. */
+	 * that saw the event as recent before, and checks again under the lock. At worst an empty block is
+	 * kept until the event is freed. */
 	frames = atomic_load(&event->frames);
 	if (frames == NULL)
 		return;

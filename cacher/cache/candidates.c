@@ -1,4 +1,4 @@
-/* How: count both ways (O(log n) each) and walk the shorter one. */
+/* Both ways are counted, in O(log n) each, and the shorter one is walked. */
 #include "candidates.h"
 
 bool vdi_scope_key(struct vd_bytes prefix, bool cluster_scoped, struct vd_bytes namespace_name,
@@ -61,7 +61,7 @@ static bool has_declared(const struct vdi_object_store *store, struct vd_bytes l
 	return false;
 }
 
-/* An index of a label that lists have asked for, if it leads to fewer than least. */
+/* Returns the index of a label on demand, if it leads to fewer than least objects. */
 static const struct vdi_object_index *label_on_demand(struct vdi_object_store	 *store,
 						      const struct vdi_predicate *predicate, uint64_t *least,
 						      struct vd_bytes *best_value)
@@ -116,7 +116,7 @@ void vdi_candidates_newest_locked(struct vdi_watch_cache *cache, const struct vd
 	if (best == NULL || !vdi_object_index_snapshot(best, best_value, &snapshot))
 		vdi_object_store_snapshot(&cache->store, &snapshot);
 	vdi_candidates_of(&snapshot, scope, single, start, ret_candidates);
-	/* One of a label on demand has no name to be counted by. */
+	/* Indexes of labels on demand have no metric. */
 	ret_candidates->index = best && best < cache->store.indexes + cache->store.index_count ?
 					(size_t) (best - cache->store.indexes) + 1 :
 					0;

@@ -1,7 +1,7 @@
-/* How: one array of pointers. Capacity follows the window as upstream does it (only when full: double while
- * the oldest event is still wanted, halve when even three quarters would do), the byte budget evicts beyond
- * that. A revision of several events that is evicted in part counts as evicted: upstream would hand out the
- * rest of it (a gap); we answer 410 for it. */
+/* One array of pointers. The capacity follows the window as upstream does, only when full: it doubles while the
+ * oldest event is within the window, and halves if less than a quarter of the events is. The byte budget evicts
+ * more. A revision of several events that is evicted in part counts as evicted and is answered with 410;
+ * upstream would send the rest of it, which is a gap. */
 #include "history.h"
 
 #include "caching_object.h"
@@ -43,7 +43,7 @@ size_t vdi_history_capacity_upper(vd_dur window)
 	size_t	      upper = VDI_HISTORY_CAPACITY_MAX;
 	int	      exponent = 0;
 
-	/* 102400 * 2^14 still fits 32 bits with room. */
+	/* 102400 * 2^14 fits 32 bits. */
 	for (__int128 reach = base_ns; reach < window.ns && exponent < 14; reach *= 2, exponent++)
 		upper *= 2;
 	return upper;
@@ -62,8 +62,8 @@ vd_status vdi_history_init(struct vdi_history *history, int64_t bytes_max, vd_du
 	return history->slots ? VD_OK : VD_NOMEM;
 }
 
-/* What is evicted has long left the processor's caches. It is asked for a few evictions ahead: the event,
- * then the objects it names, then the bytes that they hold. */
+/* Prefetches events before their eviction, because they left the CPU caches long ago: first the event, then
+ * its objects, then their bytes. */
 static void prefetch_ahead(const struct vdi_history *history)
 {
 	const struct vdi_event *event;
@@ -104,14 +104,14 @@ void vdi_history_reset(struct vdi_history *history, vd_rev list_revision)
 {
 	while (history->start < history->end)
 		evict_oldest(history);
-	/* One position is left out: who stands at the end of the old generation finds that it is gone, and
-	 * not the first event of the new one. */
+	/* One position is skipped, so that a reader at the end of the old generation finds it evicted instead
+	 * of continuing with the first event of the new one. */
 	history->start = ++history->end;
 	history->list_revision = list_revision;
 	history->evicted_revision = history->trimmed_revision = 0;
 }
 
-/* Keeps the newest events; false leaves everything as it was. */
+/* Moves the newest events to a new ring; on false nothing changed. */
 static bool resize(struct vdi_history *history, size_t capacity)
 {
 	struct vdi_event **slots = vdi_calloc(capacity, sizeof *slots);
@@ -128,7 +128,7 @@ static bool resize(struct vdi_history *history, size_t capacity)
 	return true;
 }
 
-/* R-402, with the record time of the event that is about to enter. */
+/* Adapts the capacity; now is the record time of the event to be appended. */
 static void adapt_capacity(struct vdi_history *history, vd_mono now)
 {
 	size_t capacity = history->capacity;
@@ -157,7 +157,7 @@ void vdi_history_append(struct vdi_history *history, struct vdi_event *event)
 	adapt_capacity(history, event->record_time);
 	if (history->end - history->start == history->capacity)
 		evict_oldest(history);
-	/* The newest event stays even if it alone is larger than the budget: watchers need to see it. */
+	/* The newest event is kept even if it exceeds the budget, because watchers need it. */
 	while (history->start < history->end && history->bytes + event->size_bytes > history->bytes_max)
 		evict_oldest(history);
 	history->slots[history->end % history->capacity] = event;
@@ -165,7 +165,7 @@ void vdi_history_append(struct vdi_history *history, struct vdi_event *event)
 	history->end++;
 }
 
-/* Whether an event of revision, which is the oldest one if it is there, shows the state before. */
+/* Returns true if the oldest retained event is of this revision and includes the previous state. */
 static bool shows_before(const struct vdi_history *history, vd_rev revision)
 {
 	for (uint64_t position = history->start;

@@ -1,9 +1,9 @@
-/* How: a chained hash table of values; each holds a tree of objects. A posting is changed in place: its tree
- * copies only the nodes that some list still looks at.
+/* A chained hash table of values; each posting has a tree of objects. A posting is changed in place: its tree
+ * copies only nodes that a list still reads.
  *
- * An index of many objects is built in one go: they come in the order of their keys, so they are only sorted
- * by posting, by counting, and each tree is loaded as a whole (a fifth of the time that putting them one by
- * one takes, which was a third of an initial sync). */
+ * An index of many objects is built in one pass. The objects are in key order, so they are only sorted by
+ * posting, by counting, and each tree is loaded as a whole. This takes a fifth of the time of inserting them
+ * one by one, which was a third of an initial sync. */
 #include "object_index.h"
 
 #include "hash.h"
@@ -14,7 +14,7 @@ struct vdi_index_posting {
 		struct vdi_btree objects;
 		struct {
 			size_t count;
-			size_t at; /* where its next object goes */
+			size_t at; /* place of its next object */
 		} loading;	   /* while the index is built */
 	};
 	uint64_t hash;
@@ -74,7 +74,7 @@ void vdi_object_index_fini(struct vdi_object_index *index)
 	*index = (struct vdi_object_index) { 0 };
 }
 
-/* false: the object has no value here. */
+/* Returns the object's value; false: it has none. */
 static bool value_of(const struct vdi_object_index *index, const struct vd_object *object,
 		     struct vd_bytes *ret_value)
 {
@@ -201,7 +201,7 @@ void vdi_object_index_change(struct vdi_object_index *index, struct vd_object *o
 		return;
 	had = value_of(index, old_object, &old_value);
 	has = value_of(index, object, &value);
-	/* An equal value: put replaces the object in place. */
+	/* For an equal value, the put below replaces the object in place. */
 	if (had && !(has && vd_bytes_equal(old_value, value)) &&
 	    !remove_object(index, old_value, vd_object_key(old_object)))
 		vdi_object_index_give_up(index);
@@ -209,8 +209,8 @@ void vdi_object_index_change(struct vdi_object_index *index, struct vd_object *o
 		vdi_object_index_give_up(index);
 }
 
-/* Each step waits for what the one before it asked for, of all objects together. A posting that shares its
- * bucket with another is found by the change itself. */
+/* Each step prefetches for all objects what the next step reads. A posting that shares its bucket with
+ * another is left to the change itself. */
 void vdi_object_index_prepare(const struct vdi_object_index *index, struct vd_object *const *objects,
 			      size_t count)
 {
@@ -243,7 +243,7 @@ void vdi_object_index_prepare(const struct vdi_object_index *index, struct vd_ob
 /* ---- Building ---- */
 
 struct loading {
-	struct vd_object	 **objects;  /* with a value here, in the order of their keys */
+	struct vd_object	 **objects;  /* with a value, in key order */
 	struct vdi_index_posting **postings; /* of each */
 	void			 **sorted;   /* by posting */
 	size_t			   count;
@@ -311,7 +311,7 @@ static void sort_by_posting(struct vdi_object_index *index, struct loading *load
 		loading->sorted[loading->postings[i]->loading.at++] = loading->objects[i];
 }
 
-/* Every posting is a tree again, an empty one after a failure. */
+/* Loads every posting's tree; an empty one after a failure. */
 static bool load_postings(struct vdi_object_index *index, const struct loading *loading, bool ok)
 {
 	for (size_t i = 0; i < index->bucket_count; i++)

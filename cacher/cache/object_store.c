@@ -1,12 +1,12 @@
-/* How: one copy-on-write tree by key; indexes follow each change and may fall out (object_index.h), so the
- * tree alone decides whether a change succeeded. */
+/* One copy-on-write tree by key. Indexes follow each change but may become unusable (object_index.h), so only
+ * the tree decides whether a change succeeds. */
 #include "object_store.h"
 
 #include "object.h"
 
 #define REBUILD_AFTER_CHANGES 1000
-#define SCAN_COUNT_MAX 1000	 /* so many are scanned as fast as an index is found */
-#define UNASKED_CHANGES_MIN 4096 /* before an index on demand goes */
+#define SCAN_COUNT_MAX 1000	 /* this many are scanned as fast as an index is found */
+#define UNASKED_CHANGES_MIN 4096 /* before an index on demand is dropped */
 
 static size_t place_count(const struct vdi_object_store *store)
 {
@@ -27,7 +27,7 @@ vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_cou
 	if (store->indexes == NULL)
 		return VD_NOMEM;
 	for (size_t i = 0; i < VDI_DEMAND_LABELS_MAX; i++)
-		store->indexes[count + i].is_on_demand = true; /* a free place: nobody has asked for it */
+		store->indexes[count + i].is_on_demand = true; /* a free entry: not used by a list yet */
 	for (size_t i = 0; status == VD_OK && i < field_count; i++)
 		status = vdi_object_index_init(&store->indexes[store->index_count++], NULL, i);
 	for (size_t i = 0; status == VD_OK && index_labels && index_labels[i]; i++)
@@ -55,7 +55,7 @@ static bool ask(struct vdi_object_store *store, struct vdi_object_index *asked, 
 	if (asked->is_usable || !asked->is_on_demand || candidate_count <= SCAN_COUNT_MAX)
 		return asked->is_usable;
 	asked->asked++;
-	/* Out of memory: it is tried again as other lost indexes are. */
+	/* If out of memory, it is retried like other lost indexes. */
 	if (asked->asked == VDI_INDEX_ASKED_ENOUGH)
 		vdi_object_index_build(asked, vdi_btree_view(&store->objects));
 	return asked->is_usable;
@@ -66,8 +66,8 @@ bool vdi_object_store_ask(struct vdi_object_store *store, size_t index, uint64_t
 	return ask(store, &store->indexes[index], candidate_count);
 }
 
-/* The place of that label, or one that may become it: free, or of a label that was asked for once or not
- * lately. */
+/* Returns the entry of that label or, if there is none, one that can be reused: free, or of a label that was
+ * requested once or not recently. */
 static struct vdi_object_index *label_place(struct vdi_object_store *store, struct vd_bytes key)
 {
 	struct vdi_object_index *places = store->indexes + store->index_count, *best = NULL;
@@ -185,7 +185,7 @@ void vdi_object_store_prepare(const struct vdi_object_store *store, const struct
 	for (size_t i = 0; i < count; i++)
 		if (objects[i])
 			vdi_object_prefetch(objects[i]);
-	/* What the indexes will compare, then what they will go through. */
+	/* Prefetch what the indexes compare, then what they descend through. */
 	for (size_t index = 0; index < store->index_count; index++)
 		for (size_t i = 0;
 		     i < count && store->indexes[index].is_usable && store->indexes[index].label_key == NULL;
@@ -210,7 +210,7 @@ vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_byte
 	if (status == VD_OK) {
 		bool lost = false;
 
-		/* Most are not kept, nobody has asked for them. */
+		/* Most are not built, because no list has used them. */
 		for (size_t i = 0, places = place_count(store); i < places; i++) {
 			if (store->indexes[i].is_usable)
 				change_index(store, &store->indexes[i], replaced, object);

@@ -1,11 +1,11 @@
 /* The objects of one resource in key order, with list indexes and a few retained snapshots.
  *
- * Belongs to the cacher's lock; the dispatching actor is the only writer. A snapshot is O(1) and read without
- * any lock. Exact reads of an older revision start from the nearest retained snapshot that is newer and take
- * the events between back (vdi_object_undo), so a write never pays for snapshots that nobody reads
- * (R-445..R-450, W-08). For the same reason a field's index may be kept on demand: the second list that could
- * use it builds it, and it goes when it was not used for as many changes as there are objects. An index costs
- * each change a walk down a tree and each object 14 bytes, and most declared fields are never listed by.
+ * Guarded by the watch cache's lock; the cacher's actor is the only writer. A snapshot is O(1) and is read
+ * without a lock. An exact read of an older revision starts from the nearest retained snapshot that is newer
+ * and undoes the events between (vdi_object_undo). So a write never pays for snapshots that are not read. For
+ * the same reason a field's index can be kept on demand: it is built for the second list that could use it,
+ * and is dropped when it was not used for as many changes as there are objects. An index costs each change a
+ * descent in a tree and each object 14 bytes, and most declared fields are never used by a list.
  */
 #ifndef VDI_OBJECT_STORE_H
 #define VDI_OBJECT_STORE_H
@@ -18,84 +18,82 @@
 #include "object_index.h"
 
 #define VDI_SNAPSHOT_COUNT_MAX 16
-#define VDI_DEMAND_LABELS_MAX 4 /* labels that have an index on demand at a time */
+#define VDI_DEMAND_LABELS_MAX 4 /* labels with an index on demand at a time */
 
 struct vdi_retained_snapshot {
 	vd_rev			  revision;
-	uint64_t		  position; /* of the history: events from here on are not in it */
+	uint64_t		  position; /* in the history: events from here on are not included */
 	struct vdi_btree_snapshot snapshot;
 };
 
 struct vdi_object_store {
 	struct vdi_btree objects;
-	/* behind index_count of them: VDI_DEMAND_LABELS_MAX for labels on demand; a place without a label_key
-	 * is free */
+	/* index_count declared ones, then VDI_DEMAND_LABELS_MAX for labels on demand; an entry without a
+	 * label_key is free. */
 	struct vdi_object_index *indexes;
-	size_t			 index_count; /* declared ones */
+	size_t			 index_count; /* number of declared indexes */
 	bool			 has_labels_on_demand;
 	unsigned		 changes_until_rebuild;
-	int64_t			 bytes; /* serialized, of the objects */
+	int64_t			 bytes; /* serialized size of the objects */
 
-	/* Sorted by position. When full the oldest goes. */
+	/* Sorted by position. If it is full, the oldest is dropped. */
 	struct vdi_retained_snapshot retained[VDI_SNAPSHOT_COUNT_MAX];
 	size_t			     retained_count;
 };
 
-/* The first field_count of the codec's declared fields get an index, and the labels of index_labels.
- * index_labels: NULL-terminated or NULL. VD_NOMEM. */
+/* Creates indexes for the first field_count of the codec's declared fields and for index_labels
+ * (NULL-terminated or NULL). VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_object_store_init(struct vdi_object_store *store, size_t field_count,
 					     const char *const *index_labels);
 void		       vdi_object_store_fini(struct vdi_object_store *store);
-/* From now on, before there are objects: field indexes are kept on demand. Labels get indexes on demand
- * too. */
+/* Switches field indexes, and indexes of other labels, to on demand. Only while the store is empty. */
 void vdi_object_store_on_demand(struct vdi_object_store *store);
-/* A list of candidate_count objects could use that index. Returns whether it can be used now; builds it when
- * it has been asked for often enough. */
+/* Notes that a list of candidate_count objects could use that index. Returns true if it can be used now;
+ * builds it if enough lists could have used it. */
 bool vdi_object_store_ask(struct vdi_object_store *store, size_t index, uint64_t candidate_count);
-/* The same for a label without a declared index. Lent; NULL: there is none yet, or no place for one. */
+/* The same for a label without a declared index. Borrowed; NULL: no index yet, or no free entry. */
 struct vdi_object_index *vdi_object_store_ask_label(struct vdi_object_store *store, struct vd_bytes key,
 						    uint64_t candidate_count);
 
-/* Lent; NULL when absent. */
+/* Borrowed; NULL if absent. */
 struct vd_object *vdi_object_store_get(const struct vdi_object_store *store, struct vd_bytes key);
-/* Changes of these keys follow: what they will look at is asked for ahead, all of them at once, so that they
- * wait for memory together and not one after the other. Changes nothing; the writer only. count: up to
- * VDI_PREPARE_MAX. */
+/* Prefetches the memory that changes of these keys will read, so that the cache misses overlap. Changes
+ * nothing; the writer only. count <= VDI_PREPARE_MAX. */
 void vdi_object_store_prepare(const struct vdi_object_store *store, const struct vd_bytes *keys,
 			      size_t count);
-/* object takes the place of the one that has its key; object NULL: that of key is removed. *ret_old_object:
- * the one that was there, whose reference is the caller's; NULL: there was none. VD_NOMEM leaves all as
- * before. */
+/* Replaces the object with this key by object, or removes it if object is NULL. *ret_old_object: the previous
+ * object, whose reference the caller owns; NULL: none. VD_NOMEM changes nothing. */
 VDI_MUST_USE vd_status vdi_object_store_change(struct vdi_object_store *store, struct vd_bytes key,
 					       struct vd_object *object, struct vd_object **ret_old_object);
-/* Takes the changes that events (NULL: none) stand for back, of which before shows the state in front of.
- * Cannot fail; takes over before. */
+/* Undoes the changes of events (entries may be NULL); before is the state before them. Cannot fail; takes
+ * over before. */
 void vdi_object_store_restore(struct vdi_object_store *store, struct vdi_btree_snapshot *before,
 			      struct vdi_event *const *events, size_t count);
-/* Serialized. */
+/* Returns the serialized size. */
 int64_t vdi_object_store_size_of(const struct vd_object *object);
-/* Takes over the whole content of objects (left empty), of so many bytes together (-1: they are counted);
- * retained snapshots are dropped. Declared indexes cannot be used until they are built anew. */
+/* Takes over all objects of the tree, which is left empty. bytes: their total size; -1: compute it. Drops the
+ * retained snapshots. Declared indexes are unusable until they are built again. */
 void vdi_object_store_replace(struct vdi_object_store *store, struct vdi_btree *objects, int64_t bytes);
-/* In two steps, so that lists need not wait: whether that declared index is to be built, which the caller
- * then does in *ret_fresh from a snapshot of what is there, and nothing may change until it is given back. */
+/* Rebuilds a declared index in two steps, so that lists do not wait. Returns true if the index should be
+ * built; the caller builds it in *ret_fresh from a snapshot of the objects, which must not change until
+ * _end. */
 VDI_MUST_USE bool vdi_object_store_index_begin(const struct vdi_object_store *store, size_t index,
 					       struct vdi_object_index *ret_fresh);
 /* Takes over fresh. */
 void vdi_object_store_index_end(struct vdi_object_store *store, size_t index, struct vdi_object_index *fresh);
 
-/* The caller releases it. */
+/* Takes a snapshot, which the caller releases. */
 void vdi_object_store_snapshot(const struct vdi_object_store *store, struct vdi_btree_snapshot *ret_snapshot);
 /* Keeps a snapshot (another reference) of the state at revision for later exact reads. Cannot fail. */
 void vdi_object_store_retain(struct vdi_object_store *store, const struct vdi_btree_snapshot *snapshot,
 			     vd_rev revision, uint64_t position);
-/* Drops those whose revision is below. */
+/* Drops retained snapshots with lower revisions. */
 void vdi_object_store_forget(struct vdi_object_store *store, vd_rev revision_below);
-/* The retained snapshot with the smallest position >= position; NULL: none. Lent. */
+/* Returns the retained snapshot with the smallest position >= position, borrowed; NULL: none. */
 const struct vdi_retained_snapshot *vdi_object_store_nearest(const struct vdi_object_store *store,
 							     uint64_t			    position);
 
-/* Takes one event back in a private tree. VD_NOMEM. */
+/* Undoes one event in a private tree. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_object_undo(struct vdi_btree *objects, const struct vdi_event *event);
 
 #endif

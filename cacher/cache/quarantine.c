@@ -1,4 +1,4 @@
-/* A plain array in order of arrival: it is empty unless something is wrong, and then it is short. */
+/* An array in order of arrival: it is empty in normal operation, and short otherwise. */
 #include "quarantine.h"
 
 struct vdi_quarantined {

@@ -1,7 +1,7 @@
-/* The stored keys that cannot be decoded and are left out (O-20), with the reason.
+/* The stored keys that cannot be decoded and are left out of the cache, with the reason.
  *
- * Any thread; own lock, a leaf. At most VDI_QUARANTINE_MAX keys are kept; more are only counted. A key leaves
- * when a readable state of it comes, when it is deleted, and when everything is listed again.
+ * Any thread; own lock, a leaf. At most VDI_QUARANTINE_MAX keys are kept; others are only counted. A key is
+ * removed when a decodable version of it arrives, when it is deleted, and when the store is listed again.
  */
 #ifndef VDI_QUARANTINE_H
 #define VDI_QUARANTINE_H
@@ -19,21 +19,21 @@ struct vdi_quarantined;
 struct vdi_quarantine {
 	struct vdi_lock		 lock;
 	_Atomic size_t		 count; /* written under lock */
-	_Atomic uint64_t	 total; /* undecodable states that ever came */
+	_Atomic uint64_t	 total; /* undecodable versions ever received */
 	struct vdi_quarantined **keys;
 	size_t			 capacity;
 };
 
 void vdi_quarantine_init(struct vdi_quarantine *quarantine);
 void vdi_quarantine_fini(struct vdi_quarantine *quarantine);
-/* Without memory it is only counted. */
+/* Adds a key. If memory is short, it is only counted. */
 void vdi_quarantine_add(struct vdi_quarantine *quarantine, struct vd_bytes key, vd_rev revision,
 			const char *error);
-/* The state of that revision can be read, or is none. A newer state that cannot be read keeps the key
- * here. */
+/* Removes a key because its version at revision is decodable or a deletion. A newer undecodable version keeps
+ * the key. */
 void vdi_quarantine_remove(struct vdi_quarantine *quarantine, struct vd_bytes key, vd_rev revision);
-/* Whether keys of this namespace may be here: one begins with prefix, namespace_name and '/', or there are
- * more than are kept. *ret_error says so in a sentence. */
+/* Returns true if keys of this namespace may be quarantined: one starts with prefix, namespace_name and '/',
+ * or there are more than are kept. *ret_error then describes it. */
 bool vdi_quarantine_holds(struct vdi_quarantine *quarantine, struct vd_bytes prefix,
 			  struct vd_bytes namespace_name, struct vd_error *ret_error);
 void vdi_quarantine_clear(struct vdi_quarantine *quarantine);

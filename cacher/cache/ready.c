@@ -1,5 +1,5 @@
-/* How: a state under a lock, and a list of those who wait: actors to be woken, and blocked callers that each
- * have a struct vdi_wait on their stack. */
+/* A state under a lock, and a list of waiters: actors to be woken, and blocked callers that each have a
+ * struct vdi_wait on their stack. */
 #include "ready.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static void set_state(struct vdi_ready *ready, enum vdi_ready_state state, const
 			ready->waiters = NULL;
 		}
 	}
-	/* A waiter's node may be gone once it is told; those not yet told wait for this lock before they
+	/* A waiter may be freed once it is told. Waiters that are not told yet take this lock before they
 	 * leave. */
 	while (waiters) {
 		struct vdi_ready_waiter *waiter = waiters;

@@ -1,7 +1,7 @@
-/* The ready state of a cacher: pending, ready, stopped, and the generation (R-510..R-514,
- * kubernetes/apiserver pkg/storage/cacher/ready.go).
+/* The ready state of a cacher (pending, ready or stopped) and its generation, as kubernetes/apiserver
+ * pkg/storage/cacher/ready.go.
  *
- * Any thread; own lock (VDI_LOCK_READY). Who waits is told under it.
+ * Any thread; own lock (VDI_LOCK_READY). Waiters are called under it.
  */
 #ifndef VDI_READY_H
 #define VDI_READY_H
@@ -13,7 +13,7 @@
 enum vdi_ready_state { VDI_READY_PENDING, VDI_READY_READY, VDI_READY_STOPPED };
 
 struct vdi_ready_waiter {
-	void (*told)(void *arg); /* must not block nor call back */
+	void (*told)(void *arg); /* must neither block nor call this module */
 	void			*arg;
 	struct vdi_ready_waiter *next;
 };
@@ -33,21 +33,23 @@ struct vdi_ready {
 
 void vdi_ready_init(struct vdi_ready *ready, const struct vd_env *env);
 void vdi_ready_fini(struct vdi_ready *ready);
-/* Ignored once stopped. message may be NULL. */
+/* Ignored after a stop. message may be NULL. */
 void vdi_ready_set_pending(struct vdi_ready *ready, const char *message);
 void vdi_ready_set_ready(struct vdi_ready *ready);
 void vdi_ready_stop(struct vdi_ready *ready);
-/* VD_OK with the generation; VD_NOT_READY with words and retry_after_s; VD_CLOSED. ret_generation may be
- * NULL. */
+/* Returns VD_OK with the generation; VD_NOT_READY with a message and retry_after_s; VD_CLOSED. ret_generation
+ * may be NULL. */
 VDI_MUST_USE vd_status vdi_ready_check(struct vdi_ready *ready, uint64_t *ret_generation,
 				       struct vd_error *reterr);
-/* Blocks until ready or stopped or due. */
+/* Blocks until the cacher is ready or stopped, or until due. */
 VDI_MUST_USE vd_status vdi_ready_wait(struct vdi_ready *ready, vd_mono due, struct vd_error *reterr);
-/* told(arg) follows once, when it is ready or stopped. false: it is now, and nothing follows. */
+/* Registers a waiter; told(arg) is called once, when the cacher is ready or stopped. false: it is ready or
+ * stopped now, told is not called. */
 VDI_MUST_USE bool vdi_ready_listen(struct vdi_ready *ready, struct vdi_ready_waiter *waiter);
-/* No told() after it returned; whoever was told, or never listened, may forget too. */
+/* Unregisters a waiter. told is not called after the return. Safe after told was called, or without
+ * registration. */
 void vdi_ready_forget(struct vdi_ready *ready, struct vdi_ready_waiter *waiter);
-/* clamp(e^(0.06 s), 1, 30), whole part. */
+/* Returns clamp(e^(0.06 s), 1, 30), rounded down, for s seconds in the state. */
 uint32_t vdi_ready_retry_after_s(vd_dur in_state);
 
 #endif

@@ -1,10 +1,10 @@
-/* How: the lock is taken once per batch. Objects and history move together under it, so a reader that holds
- * it sees one revision. What may allocate (the events) is made before; the only thing that can fail inside is
- * a copy of tree nodes, and then the batch stops between two revisions: nobody is shown a part of one.
+/* The lock is taken once per batch. Objects and history change together under it, so a reader that holds it
+ * sees one revision. Events are allocated before. Under the lock only copying tree nodes can fail; then the
+ * batch stops between two revisions, so that a reader never sees part of one.
  *
- * An exact read of an older revision takes events back, newest first, in a private copy-on-write tree, some
- * at a time so that the writer is never held up; if the history loses one of them meanwhile, the revision is
- * too old by then. */
+ * An exact read of an older revision undoes events, newest first, in a private copy-on-write tree, some at a
+ * time, so that the writer does not wait. If the history evicts one of them meanwhile, the revision has
+ * become too old. */
 #include "watch_cache.h"
 
 vd_status vdi_watch_cache_init(struct vdi_watch_cache *cache, const struct vd_env *env, int64_t history_bytes,
@@ -106,8 +106,8 @@ vd_status vdi_watch_cache_backfill(struct vdi_watch_cache *cache, const struct v
 	return VD_OK;
 }
 
-/* The event takes the cache's own previous object, whatever the store said (R-433). *ret_made: false for a
- * deletion of something never seen. */
+/* The event gets the cache's own previous object, whatever the store reported. *ret_made: false for a
+ * deletion of an unknown key. */
 static vd_status change_locked(struct vdi_watch_cache *cache, struct vdi_event *event, bool *ret_made)
 {
 	struct vd_object *object = event->object;
@@ -123,7 +123,7 @@ static vd_status change_locked(struct vdi_watch_cache *cache, struct vdi_event *
 	return VD_OK;
 }
 
-/* The events of one revision, all or none; those that change nothing become NULL. */
+/* Applies the events of one revision, all or none; events that change nothing become NULL. */
 static vd_status apply_revision_locked(struct vdi_watch_cache *cache, struct vdi_event **made, size_t count)
 {
 	struct vdi_btree_snapshot before = { 0 };
@@ -131,7 +131,7 @@ static vd_status apply_revision_locked(struct vdi_watch_cache *cache, struct vdi
 	size_t			  done;
 	bool			  is_made;
 
-	if (count > 1) /* one change alone leaves all as it was when it fails */
+	if (count > 1) /* a single change that fails changes nothing */
 		vdi_object_store_snapshot(&cache->store, &before);
 	for (done = 0; done < count; done++) {
 		status = change_locked(cache, made[done], &is_made);
@@ -231,7 +231,7 @@ void vdi_watch_cache_advance(struct vdi_watch_cache *cache, vd_rev revision)
 	vdi_lock_release(&cache->lock);
 }
 
-/* One lock for the mark and the snapshots: none can appear in between (W-25). */
+/* The mark and the snapshots change under one lock, so that no snapshot appears in between. */
 void vdi_watch_cache_mark_consistent(struct vdi_watch_cache *cache, bool is_consistent)
 {
 	vdi_lock_acquire(&cache->lock);
@@ -280,8 +280,7 @@ bool vdi_watch_cache_wait(struct vdi_watch_cache *cache, struct vdi_fresh_waiter
 	cache->waiters_last = waiter;
 	cache->waits++;
 	cache->waiters_revision_min = VDI_MIN(cache->waiters_revision_min, waiter->revision);
-	/* Under the lock: once it is released the waiter may be served, and what keeps the actor there may be
-	 * gone with it. */
+	/* Under the lock: once it is released the waiter may be served, and the actor may be closed. */
 	if (cache->actor)
 		vd_actor_wake(cache->actor);
 	vdi_lock_release(&cache->lock);
@@ -298,8 +297,8 @@ static vd_status verdict_locked(const struct vdi_watch_cache *cache, const struc
 	return vd_mono_add(waiter->since, VDI_FRESH_WAIT).ns <= now.ns ? VD_TOO_LARGE_REVISION : VD_AGAIN;
 }
 
-/* Takes out all waiters that have an answer, in the order in which they came. *ret_due: of the first one that
- * stays. */
+/* Removes all waiters that have an answer, in their order of arrival. *ret_due: deadline of the first
+ * remaining one. */
 static struct vdi_fresh_waiter *take_answered(struct vdi_watch_cache *cache, vd_mono now, vd_mono *ret_due)
 {
 	struct vdi_fresh_waiter	 *answered = NULL, *waiter;
@@ -309,7 +308,7 @@ static struct vdi_fresh_waiter *take_answered(struct vdi_watch_cache *cache, vd_
 	vdi_lock_acquire(&cache->lock);
 	waiter = cache->waiters_first;
 	*ret_due = waiter ? vd_mono_add(waiter->since, VDI_FRESH_WAIT) : VD_NEVER;
-	/* Nobody's revision is there and nobody's time is over: the first deadline is the earliest. */
+	/* No waiter's revision is reached and no deadline has passed: the first deadline is the earliest. */
 	if (waiter && !cache->is_stopped && cache->waiters_revision_min > vdi_watch_cache_revision(cache) &&
 	    ret_due->ns > now.ns)
 		waiter = NULL;
@@ -341,7 +340,7 @@ vd_mono vdi_watch_cache_serve_waiters(struct vdi_watch_cache *cache)
 	struct vdi_fresh_waiter *waiter, *next;
 	vd_mono			 due;
 
-	/* Again, because those who are called may wait once more. */
+	/* Repeat, because the callbacks may wait again. */
 	while ((waiter = take_answered(cache, now, &due)))
 		for (; waiter; waiter = next) {
 			next = waiter->next;
@@ -417,7 +416,8 @@ bool vdi_watch_cache_has_revision(struct vdi_watch_cache *cache, vd_rev revision
 	return has;
 }
 
-/* The first one gives the actor something to drop after a compaction; it may have had nothing to wait for. */
+/* Wakes the actor for the first retained snapshot, because the actor may have set no timer for
+ * compactions. */
 static void retain_locked(struct vdi_watch_cache *cache, const struct vdi_btree_snapshot *snapshot,
 			  vd_rev revision, uint64_t position)
 {
@@ -433,7 +433,7 @@ void vdi_watch_cache_retain_newest_locked(struct vdi_watch_cache *cache)
 			      cache->history.end);
 }
 
-/* Takes events [to, from) back, newest first. */
+/* Undoes the events [to, from), newest first. */
 static vd_status undo(struct vdi_watch_cache *cache, struct vdi_btree *objects, uint64_t from, uint64_t to)
 {
 	struct vdi_event *events[VDI_APPLY_BATCH];
@@ -493,7 +493,7 @@ vd_status vdi_watch_cache_snapshot_at(struct vdi_watch_cache *cache, vd_rev revi
 					      vd_error_set(reterr, status, "out of memory for a snapshot");
 	}
 	vdi_lock_acquire(&cache->lock);
-	/* Not across a new generation: there the history starts over behind our positions. */
+	/* Not across a new generation, where the history starts after these positions. */
 	if (to >= cache->history.start && revision >= vdi_history_floor(&cache->history) &&
 	    has_revision_locked(cache, revision))
 		retain_locked(cache, &objects.live, revision, to);

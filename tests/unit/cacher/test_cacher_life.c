@@ -45,8 +45,8 @@ static void r501_what_cannot_be_a_cacher(void **state)
 static void r501_the_borders_of_the_options(void **state)
 {
 	static const char positive[] = "history_bytes, lag_bytes_max and watcher_count_max must be positive";
-	static const char interval[] =
-		"consistency_interval (-1 ms) must not be negative, and on_inconsistency (0) one of its enum";
+	static const char interval[] = "consistency_interval (-1 ms) must not be negative, and "
+				       "on_inconsistency (0) must be one of enum vd_on_inconsistency";
 	static const struct {
 		int64_t	    history, lag, interval_ms;
 		unsigned    watchers, on_inconsistency;
