@@ -44,23 +44,30 @@ static inline void checkpoint_file_fini(struct checkpoint_file *f)
 	assert_int_equal(rmdir(f->path), 0);
 }
 
-static inline vd_status checkpoint_file_commit(struct checkpoint_file *f, const struct vdi_commit *commit)
+/* One group of one commit. */
+static inline vd_status checkpoint_file_try(struct checkpoint_file *f, const struct vdi_commit *commit,
+					    struct vd_error *reterr)
 {
 	struct vdi_segment_record record = {
 		VDI_SEGMENT_COMMIT, f->index + 1, commit->revision, { NULL, vdi_commit_size(commit) }, 0
 	};
 	void	 *payload = vdi_alloc(record.payload.size);
-	vd_status status = vdi_checkpoint_begin(f->checkpoint, (int64_t) record.payload.size, NULL);
+	vd_status status = vdi_checkpoint_begin(f->checkpoint, (int64_t) record.payload.size, reterr);
 
 	vdi_commit_encode(commit, payload);
 	record.payload.data = payload;
 	if (status == VD_OK)
-		status = vdi_checkpoint_apply(f->checkpoint, &record, NULL);
+		status = vdi_checkpoint_apply(f->checkpoint, &record, reterr);
 	if (status == VD_OK)
-		status = vdi_checkpoint_commit(f->checkpoint, NULL);
+		status = vdi_checkpoint_commit(f->checkpoint, reterr);
 	vdi_free(payload);
 	f->index += status == VD_OK;
 	return status;
+}
+
+static inline vd_status checkpoint_file_commit(struct checkpoint_file *f, const struct vdi_commit *commit)
+{
+	return checkpoint_file_try(f, commit, NULL);
 }
 
 static inline struct vd_kv *checkpoint_file_kv(vd_rev revision, uint32_t sub, size_t size)
