@@ -1,7 +1,7 @@
-/* One array of pointers. The capacity follows the window as upstream does, only when full: it doubles while the
- * oldest event is within the window, and halves if less than a quarter of the events is. The byte budget evicts
- * more. A revision of several events that is evicted in part counts as evicted and is answered with 410;
- * upstream would send the rest of it, which is a gap. */
+/* One array of pointers. The capacity follows the window as upstream does, only when full: it doubles while
+ * the oldest event is within the window, and halves if less than a quarter of the events is. The byte budget
+ * evicts more. A revision of several events that is evicted in part counts as evicted and is answered with
+ * 410; upstream would send the rest of it, which is a gap. */
 #include "history.h"
 
 #include "caching_object.h"

@@ -1,13 +1,14 @@
-/* How: a WatchList through the ordinary watch, whose events go into a bounded queue; the informer's own actor
- * takes them out, changes the picture and calls the handlers. So one actor owns everything but the picture's
- * trees, which are under a lock, and new handlers, resyncs and changes come one after the other.
+/* The informer opens a watch list through an ordinary watch, which delivers into a bounded queue. The
+ * informer's own actor takes the events, changes the local store and calls the handlers. So changes, resyncs
+ * and new handlers never run concurrently, and only the trees of the local store are shared, under a lock.
  *
- *   watch --deliver (takes less when full)--> queue --actor--> picture, indexes, handlers --(room again)--> vd_watcher_resume
+ *   watch --deliver (takes fewer events when full)--> queue --actor--> store, indexes, handlers
+ *     ^------------------- vd_watcher_resume when the queue has space again ---/
  *
- * What the initial state brings is compared with what is known, so that the first fill and every later one
- * are the same code: known and changed -> update, unknown -> add, and at its end what was not seen again ->
- * remove. When a watch ends it is opened again: from the last revision if that may still work, else with the
- * whole state (R-350..R-356).
+ * The initial state is compared with the local store, so that the first fill and later ones are the same
+ * code: known and changed -> update, unknown -> add, and at its end not received again -> remove. When a
+ * watch ends, the informer opens another one, from the last revision if that may still work, otherwise with
+ * the initial state. Mirrors client-go's reflector and shared informer.
  */
 #include "actor_poll.h"
 #include "cacher.h"
@@ -78,7 +79,7 @@ static void ended(void *arg, vd_status reason)
 	vdi_lock_release(&informer->lock);
 }
 
-/* The actor. What is queued of it is forgotten. */
+/* Closes the watch and drops its queued events. On the actor. */
 static void close_watch(struct vd_informer *informer)
 {
 	struct vdi_informer_event dropped[VDI_INFORMER_QUEUE_MAX];
@@ -111,7 +112,8 @@ static vd_status open_watch(struct vd_informer *informer)
 		options.revision = informer->revision;
 	} else {
 		options.send_initial_events = VD_TRUE;
-		/* What cannot be proved to be the newest is taken as it is, as client-go's reflector does. */
+		/* Without proof that the cache is the newest state, accept it as it is, as client-go's
+		 * reflector does. */
 		if (vd_store_status_get(informer->cacher->store, &store) != VD_OK || !store.progress)
 			options.revision = VD_REVISION_ANY;
 		informer->is_filling = true;
@@ -140,13 +142,13 @@ static size_t take_queued(struct vd_informer *informer, struct vdi_informer_even
 	vdi_lock_acquire(&informer->lock);
 	count = vdi_informer_queue_take(&informer->queue, events, TURN_MAX, &has_room_again);
 	vdi_lock_release(&informer->lock);
-	/* Only this actor closes it. */
+	/* Only this actor closes the watch, so it is still open. */
 	if (has_room_again && informer->watcher)
 		vd_watcher_resume(informer->watcher);
 	return count;
 }
 
-/* The end of the watch, when everything before it was taken. */
+/* Handles the end of the watch, after all events before it. */
 static void take_end(struct vd_informer *informer)
 {
 	bool	  has_ended;
@@ -176,7 +178,8 @@ static void take_events(struct vd_informer *informer)
 		vd_object_unref(events[i].object);
 	}
 	if (status != VD_OK) {
-		/* Out of memory: the whole state again, a little later; the difference tells the handlers. */
+		/* Out of memory: load the initial state again a little later; handlers get the
+		 * differences. */
 		vdi_informer_forget_place(informer);
 		close_watch(informer);
 		informer->reopen_at = vd_mono_add(vd_env_now(informer->env), REOPEN_DELAY);
@@ -195,8 +198,7 @@ static void cache_ready(void *arg)
 	vd_actor_wake(informer->actor);
 }
 
-/* A cache that fills wakes the informer when it is full; everything else that stands in the way takes its
- * time. */
+/* Opens a watch. A cacher that becomes ready wakes the informer; after other failures it retries later. */
 static void try_open(struct vd_informer *informer, vd_mono now)
 {
 	vd_status status;
@@ -237,14 +239,14 @@ static void run(void *arg)
 	vdi_lock_release(&informer->lock);
 	vdi_informer_take_arrivals(informer);
 	if (is_closed)
-		close_watch(informer); /* also what came since the last time */
+		close_watch(informer); /* drops events received since the last run */
 	else
 		take_events(informer);
 	due = is_closed ? VD_NEVER : vdi_informer_resync(informer);
 	vdi_informer_drop_removed(informer);
 	vdi_lock_acquire(&informer->lock);
 	is_open = informer->watch_open;
-	/* A close that came meanwhile has woken us again. */
+	/* The informer was closed during this run, which has woken the actor again. */
 	if (!is_closed && informer->is_closed) {
 		vdi_lock_release(&informer->lock);
 		return;
@@ -252,7 +254,7 @@ static void run(void *arg)
 	vdi_lock_release(&informer->lock);
 	if (is_closed) {
 		vdi_ready_forget(&informer->cacher->ready, &informer->ready_waiter);
-		if (!is_open) /* else its end wakes us */
+		if (!is_open) /* otherwise the end of the watch wakes the actor */
 			vd_actor_close(informer->actor, informer_gone, informer);
 		return;
 	}
@@ -264,7 +266,7 @@ static void run(void *arg)
 	vd_actor_set_timer(informer->actor, due);
 }
 
-/* ---- The public side ---- */
+/* ---- Public functions ---- */
 
 static bool copy_bytes(struct vd_bytes from, struct vd_bytes *ret_copy)
 {
@@ -312,9 +314,8 @@ static vd_status new_informer(struct vd_cacher *cacher, const struct vd_informer
 	if (status != VD_OK) {
 		free_informer(informer);
 		return status == VD_INVALID_ARGUMENT ?
-			       vd_error_set(
-				       reterr, status,
-				       "each index of an informer needs a name of its own and a function") :
+			       vd_error_set(reterr, status,
+					    "informer: each index must have a unique name and a function") :
 			       vd_error_set(reterr, status, "%s for an informer", vd_status_sentence(status));
 	}
 	informer->usage = (struct vdi_usage) { .kind = "informer of",
@@ -355,8 +356,7 @@ vd_status vd_informer_new(struct vd_cacher *cacher, struct vd_bytes namespace_na
 	VDI_TRY(new_informer(cacher, &options, &informer, reterr));
 	status = vd_informer_add_handler(informer, handler, NULL, reterr);
 	if (status != VD_OK) {
-		vd_actor_close(informer->actor, NULL,
-			       NULL); /* it never ran: nothing of it looks at the informer */
+		vd_actor_close(informer->actor, NULL, NULL); /* it never ran, so nothing uses the informer */
 		free_informer(informer);
 		return status;
 	}
@@ -382,8 +382,8 @@ vd_status vd_informer_synced_wait(struct vd_informer *informer, vd_dur timeout)
 		vdi_lock_release(&informer->lock);
 		vdi_wait_fini(&wait);
 		vdi_log(informer->env, VD_LOG_ERROR, "misuse",
-			"vd_informer_synced_wait: this thread runs the poller of this informer: run it until "
-			"the handlers are told that they are synced");
+			"vd_informer_synced_wait: this thread runs the poller of this informer: run the "
+			"poller until the handlers' synced callback is called");
 		return VD_INVALID_ARGUMENT;
 	}
 	if (!is_synced) {
@@ -431,8 +431,8 @@ struct vd_informer *vd_informer_close_wait(struct vd_informer *informer)
 		return NULL;
 	vdi_wait_check_close(__func__, "vd_informer_close");
 	if (vdi_poller_serves_here(informer->runner))
-		vdi_misuse("vd_informer_close_wait: this thread runs the poller of this informer: use "
-			   "vd_informer_close, and run the poller until its done was told");
+		vdi_misuse("vd_informer_close_wait: this thread runs the poller of this informer: call "
+			   "vd_informer_close, and run the poller until done is called");
 	vdi_wait_init(&wait, informer->env);
 	vd_informer_close(informer, vdi_wait_signal_arg, &wait);
 	vdi_wait_wait(&wait);

@@ -1,5 +1,5 @@
-/* The handlers of an informer: they are told of changes, hear what is there when they come, and everything
- * again after each resync period. */
+/* The handlers of an informer are notified of changes, of all present objects when they are registered, and
+ * of all objects again after each resync period. */
 #include "informer_state.h"
 
 #include "env.h"
@@ -132,7 +132,8 @@ vd_status vdi_informer_check_handler(const struct vd_informer_handler *handler, 
 {
 	VDI_REQUIRE(handler, reterr);
 	if (handler->resync_period.ns && handler->resync_period.ns < VD_SECONDS(1).ns)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a resync period is at least 1 s");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "informer: resync_period must be 0 or at least 1 s");
 	return VD_OK;
 }
 

@@ -1,5 +1,5 @@
-/* How: an entry's key is the size of the value in four bytes, the value, then the object's key: all entries
- * of one value lie together, in key order. A change is tried on copies of the trees' roots, so that it
+/* The key of an entry is the size of the value in four bytes, the value, and the object's key, so all entries
+ * of one value are adjacent, in key order. A change is first made in copies of the trees' roots, so that it
  * happens in all indexes or in none. */
 #include "informer_index.h"
 

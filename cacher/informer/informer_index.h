@@ -1,7 +1,7 @@
 /* The indexes of an informer: (value, key) -> object, one ordered tree per index.
  *
- * Changed by the informer's actor under its lock; read as snapshots by anybody (R-441's idea for callers' own
- * functions; client-go's Indexer).
+ * Changed by the informer's actor under its lock; read as snapshots by any thread. The counterpart of
+ * client-go's Indexer.
  */
 #ifndef VDI_INFORMER_INDEX_H
 #define VDI_INFORMER_INDEX_H
@@ -18,30 +18,30 @@ struct vdi_informer_index {
 	struct vdi_btree entries;
 };
 
-/* VD_NOMEM, VD_INVALID_ARGUMENT: a name twice or missing. */
+/* VD_NOMEM. VD_INVALID_ARGUMENT: a name is missing or occurs twice. */
 VDI_MUST_USE vd_status vdi_informer_indexes_new(const struct vd_informer_index *from, size_t count,
 						struct vdi_informer_index **ret_indexes);
 void		       vdi_informer_indexes_free(struct vdi_informer_index *indexes, size_t count);
 
-/* A change in the making: what it needs is allocated before anything is changed. */
+/* A prepared change: everything it needs is allocated before anything changes. */
 struct vdi_index_change {
-	struct vdi_index_entry **entries; /* references; of all indexes, in their order */
-	size_t			*ends;	  /* per index: where its entries end */
+	struct vdi_index_entry **entries; /* references, of all indexes in their order */
+	size_t			*ends;	  /* per index, the end of its entries */
 	size_t			 count;
 	size_t			 capacity;
 	bool			 failed;
 };
-/* The entries of object (NULL: none). VD_NOMEM. Calls the callers' functions: no lock. */
+/* Computes the entries of object (NULL: none). VD_NOMEM. Calls the callers' functions, so no lock is held. */
 VDI_MUST_USE vd_status vdi_index_change_prepare(struct vdi_index_change		*change,
 						const struct vdi_informer_index *indexes, size_t count,
 						struct vd_object *object);
-/* old_entries leave, entries enter. VD_NOMEM leaves all as before. Under the informer's lock. */
+/* Removes old_entries and adds entries. VD_NOMEM changes nothing. Under the informer's lock. */
 VDI_MUST_USE vd_status vdi_index_change_apply(const struct vdi_index_change *old_entries,
 					      const struct vdi_index_change *entries,
 					      struct vdi_informer_index *indexes, size_t count);
 void		       vdi_index_change_fini(struct vdi_index_change *change);
 
-/* The objects of one value: VD_NOT_FOUND: no such index. The caller releases the snapshot. */
+/* Returns a snapshot of an index, which the caller releases. VD_NOT_FOUND: no such index. */
 VDI_MUST_USE vd_status vdi_informer_index_snapshot(const struct vdi_informer_index *indexes, size_t count,
 						   const char *name, struct vdi_btree_snapshot *ret_snapshot);
 size_t vdi_informer_index_visit(const struct vdi_btree_snapshot *snapshot, struct vd_bytes value,

@@ -1,4 +1,4 @@
-/* The picture of an informer: trees that its actor changes and any thread reads. */
+/* The local store of an informer: trees that its actor changes and any thread reads. */
 #include "informer_state.h"
 
 #include "cacher.h"
@@ -26,7 +26,7 @@ void vdi_informer_snapshot(struct vd_informer *informer, struct vdi_btree_snapsh
 	(void) vdi_btree_cursor_range(cursor, &everything);
 }
 
-/* The watch starts over with the whole state: memory was missing or the stream broke. */
+/* Makes the next watch start with the initial state, because memory was short or the stream broke. */
 void vdi_informer_forget_place(struct vd_informer *informer)
 {
 	informer->revision = 0;
@@ -34,8 +34,8 @@ void vdi_informer_forget_place(struct vd_informer *informer)
 	vdi_btree_clear(&informer->seen);
 }
 
-/* object takes the place of what has its key, or (object NULL) that goes. The caller owns the reference of
- * *ret_old. VD_NOT_FOUND: nothing to remove. */
+/* Puts object, or (object NULL) removes the one with this key. The caller owns the reference of *ret_old.
+ * VD_NOT_FOUND: nothing to remove. */
 static vd_status change(struct vd_informer *informer, struct vd_bytes key, struct vd_object *object,
 			struct vd_object **ret_old)
 {
@@ -86,7 +86,8 @@ static vd_status set_object(struct vd_informer *informer, struct vd_object *obje
 	VDI_TRY(change(informer, vd_object_key(object), object, &old));
 	if (old == NULL)
 		vdi_informer_tell_add(informer, object);
-	else if (vd_object_revision(old) != vd_object_revision(object)) /* */
+	else if (vd_object_revision(old) !=
+		 vd_object_revision(object)) /* an initial event for an unchanged object is no update */
 		vdi_informer_tell_update(informer, old, object);
 	vd_object_unref(old);
 	return VD_OK;
@@ -106,7 +107,7 @@ static vd_status remove_object(struct vd_informer *informer, struct vd_bytes key
 	return VD_OK;
 }
 
-/* What the new state does not hold was deleted while nobody looked. */
+/* Removes objects that the new initial state does not have: they were deleted while the watch was closed. */
 static vd_status remove_unseen(struct vd_informer *informer)
 {
 	struct vdi_btree_snapshot before;

@@ -1,4 +1,4 @@
-/* How: a ring. */
+/* A ring buffer. */
 #include "informer_queue.h"
 
 size_t vdi_informer_queue_put(struct vdi_informer_queue *queue, const struct vd_watch_event *events,

@@ -1,5 +1,5 @@
-/* The events that a watch has delivered to an informer and its actor has not taken yet: bounded, in order,
- * with a reference of each object. The owner locks. */
+/* A bounded queue of the events that a watch has delivered to an informer and its actor has not processed,
+ * with a reference to each object. The owner locks. */
 #ifndef VDI_INFORMER_QUEUE_H
 #define VDI_INFORMER_QUEUE_H
 
@@ -21,14 +21,14 @@ struct vdi_informer_queue {
 	struct vdi_informer_event events[VDI_INFORMER_QUEUE_MAX];
 	size_t			  start;
 	size_t			  count;
-	bool			  is_full; /* the watch was refused room */
+	bool			  is_full; /* the watch was offered no space */
 };
 
-/* Takes as many of the events as there is room for, and returns how many. */
+/* Appends as many events as fit, and returns their number. */
 size_t vdi_informer_queue_put(struct vdi_informer_queue *queue, const struct vd_watch_event *events,
 			      size_t count);
-/* Moves at most max events out, with their references. *ret_has_room_again: the watch was refused room and
- * may be resumed. */
+/* Moves at most max events out, with their references. *ret_has_room_again: the watch found the queue full
+ * and can now be resumed. */
 size_t vdi_informer_queue_take(struct vdi_informer_queue *queue, struct vdi_informer_event *events,
 			       size_t max, bool *ret_has_room_again);
 

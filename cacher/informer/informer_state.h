@@ -1,8 +1,8 @@
-/* The inside of an informer: what its parts share.
+/* The private state of an informer, shared by its files.
  *
- *   informer.c           life, the watch, the actor
+ *   informer.c           lifetime, the watch, the actor
  *   informer_picture.c   the objects: changed by the actor, read by any thread
- *   informer_handlers.c  who is told: handlers that come, go, and want to hear everything again
+ *   informer_handlers.c  handlers: registration, notification, resync
  *
  * Every function here is called on the informer's actor unless it says otherwise.
  */
@@ -38,14 +38,14 @@ struct vd_informer {
 	const struct vd_runner	  *runner;
 	struct vd_actor		  *actor;
 	struct vdi_usage	   usage;
-	struct vd_watch_options	   options; /* strings are ours */
+	struct vd_watch_options	   options; /* strings are owned copies */
 	struct vdi_informer_index *indexes;
 	size_t			   index_count;
 
 	struct vdi_lock lock; /* VDI_LOCK_CACHE_WATCHER */
 
 	/* Under lock. */
-	struct vdi_btree objects; /* changed by the actor only, as the indexes are */
+	struct vdi_btree objects; /* changed only by the actor, as are the indexes */
 	vd_rev		 shown_revision;
 	bool		 is_synced;
 	bool		 is_closed;
@@ -55,34 +55,33 @@ struct vd_informer {
 	} * waiters;
 	void (*closed)(void *arg);
 	void				*closed_arg;
-	struct vd_informer_registration *arrivals; /* not seen by the actor yet, newest first */
+	struct vd_informer_registration *arrivals; /* new handlers, not seen by the actor yet; newest first */
 	struct vdi_informer_queue	 queue;
-	bool				 has_ended; /* the watch, behind what is queued */
+	bool				 has_ended; /* the watch has ended, after the queued events */
 	vd_status			 end_reason;
-	bool				 watch_open; /* a watcher that was not closed yet */
+	bool				 watch_open; /* a watcher exists and was not closed yet */
 	struct vd_watcher		*watcher;
 
 	/* The actor. */
-	struct vd_informer_registration *registrations; /* in the order in which they came */
-	struct vdi_btree		 seen;		/* of the initial state under way */
+	struct vd_informer_registration *registrations; /* in the order of registration */
+	struct vdi_btree		 seen;		/* keys received in the current initial state */
 	bool				 is_filling;
 	bool				 was_filled;
-	vd_rev				 revision; /* last one seen; 0: the whole state is needed */
+	vd_rev				 revision; /* last one processed; 0: the initial state is needed */
 	vd_mono				 reopen_at;
 
 	struct vdi_ready_waiter ready_waiter;
-	atomic_bool		is_cache_ready; /* it was not when the watch was to be opened, and is now */
+	atomic_bool is_cache_ready; /* the cache was not ready when the watch should open, and is now */
 };
 
 /* ---- informer_picture.c ---- */
 
-/* Any thread: the objects as they are now, and a cursor before the first. The caller releases the
- * snapshot. */
+/* Returns a snapshot of the objects, which the caller releases, and a cursor before the first. Any thread. */
 void vdi_informer_snapshot(struct vd_informer *informer, struct vdi_btree_snapshot *ret_snapshot,
 			   struct vdi_btree_cursor *cursor);
-/* The watch starts over with the whole state: memory was missing or the stream broke. */
+/* Makes the next watch start with the initial state, because memory was short or the stream broke. */
 void vdi_informer_forget_place(struct vd_informer *informer);
-/* Changes the picture and tells the handlers. VD_NOMEM: nothing has changed. */
+/* Changes the store and notifies the handlers. VD_NOMEM: nothing has changed. */
 VDI_MUST_USE vd_status vdi_informer_take_event(struct vd_informer	       *informer,
 					       const struct vdi_informer_event *event);
 /* The lock is held. */
@@ -95,12 +94,12 @@ void vdi_informer_tell_update(struct vd_informer *informer, struct vd_object *ol
 			      struct vd_object *object);
 void vdi_informer_tell_remove(struct vd_informer *informer, struct vd_object *object,
 			      bool unknown_final_state);
-/* Once for each handler; later calls do nothing. */
+/* Notifies a handler that it is synced, once; later calls do nothing. */
 void vdi_informer_tell_synced(struct vd_informer *informer, struct vd_informer_registration *to);
-/* New handlers hear what is there. */
+/* Notifies new handlers of all present objects. */
 void vdi_informer_take_arrivals(struct vd_informer *informer);
 void vdi_informer_drop_removed(struct vd_informer *informer);
-/* Tells everything again to those for whom it is time. Returns when the next one is due. */
+/* Notifies handlers whose resync is due of all objects. Returns when the next one is due. */
 vd_mono vdi_informer_resync(struct vd_informer *informer);
 /* Any thread. */
 VDI_MUST_USE vd_status vdi_informer_check_handler(const struct vd_informer_handler *handler,

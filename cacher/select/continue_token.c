@@ -1,9 +1,9 @@
 /* Continue tokens.
  *
- * Decoding mirrors what Go's encoding/json lets through, because clients may hold tokens of other servers:
- * unknown members are skipped, names compare without case, the last of members like "rv" and "RV" wins, null changes
- * nothing. Members of exactly the same name, and bytes that are not UTF-8, are refused where Go would take
- * the last one or replace them: no server writes such tokens.
+ * Decoding accepts what Go's encoding/json accepts, because clients may hold tokens of other servers: unknown
+ * members are ignored, names are compared without case, the last of members like "rv" and "RV" wins, null
+ * changes nothing. It rejects members of exactly the same name and bytes that are not UTF-8, of which Go takes
+ * the last one or replaces them, because no server writes such tokens.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static vd_status token_write(struct vd_bytes start, vd_rev revision, char **ret_
 vd_status vdi_continue_token_encode(struct vd_bytes start_key, struct vd_bytes prefix, vd_rev revision,
 				    char **ret_token, struct vd_error *reterr)
 {
-	/* An empty prefix strips nothing, and upstream takes that for a key that does not match. */
+	/* For upstream, a key does not match an empty prefix either. */
 	if (prefix.size == 0 || !vd_bytes_has_prefix(start_key, prefix))
 		return vd_error_set(reterr, VD_INTERNAL,
 				    "unable to encode next field: the key and key prefix do not match");
@@ -56,7 +56,7 @@ vd_status vdi_continue_token_encode_after(struct vd_bytes last_key, struct vd_by
 					  char **ret_token, struct vd_error *reterr)
 {
 	char *key = vdi_strndup(last_key.size ? last_key.data : "",
-				last_key.size); /* its NUL is the one that is wanted */
+				last_key.size); /* appends the NUL of last_key */
 	vd_status status;
 
 	if (key == NULL)
@@ -67,8 +67,8 @@ vd_status vdi_continue_token_encode_after(struct vd_bytes last_key, struct vd_by
 	return status;
 }
 
-/* Whether Go's path.Clean("/" + start) changes nothing: no empty, "." or ".." segment, no slash at the end.
- * start has no leading slash. */
+/* Returns true if Go's path.Clean("/" + start) changes nothing: no empty, "." or ".." segment, no trailing
+ * slash. start has no leading slash. */
 static bool path_is_clean(const char *start, size_t size)
 {
 	size_t segment = 0;
@@ -97,12 +97,12 @@ static bool is_named(const struct vdi_node *member, const char *name)
 	return member->key.size == strlen(name) && strncasecmp(member->key.data, name, member->key.size) == 0;
 }
 
-/* Names of members are compared without case, an exact match is not preferred: Go applies them in document
- * order. Returns NULL, or what is wrong. */
+/* Compares member names without case and without preference for an exact match, because Go applies members in
+ * document order. Returns NULL or the error. */
 static const char *fields_read(const struct vdi_node *object, struct fields *fields)
 {
 	if (!vdi_tree_is(object, VDI_NODE_OBJECT))
-		return "no JSON object";
+		return "not a JSON object";
 	for (const struct vdi_node *value = object->first; value; value = value->next) {
 		bool version = is_named(value, "v");
 		bool revision = is_named(value, "rv");

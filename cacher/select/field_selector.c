@@ -1,13 +1,13 @@
-/* Field selectors: terms `name=value`, `name==value`, `name!=value` with commas between; `\\`, `\,` and `\=`
- * in values.
+/* Field selectors: terms `name=value`, `name==value`, `name!=value`, separated by commas; `\\`, `\,` and `\=`
+ * are escapes in values.
  *
- * As upstream (k8s.io/apimachinery pkg/fields/selector.go) the terms are sorted by their text before they are
- * parsed, so which error is told of several, and the canonical text, do not depend on their order. A term
- * with empty name and empty value is dropped. What is parsed is a copy of the text, in which values are
- * unescaped where they stand. The finished selector has only places in its canonical text, or, for values
- * that need escapes there, behind it:
+ * As upstream (k8s.io/apimachinery pkg/fields/selector.go), the terms are sorted by their text before they
+ * are parsed, so neither the canonical text nor the choice among several errors depends on their order. A
+ * term with empty name and empty value is dropped. The parser works on a copy of the text and unescapes
+ * values in place. The finished selector refers to its canonical text or, for values that need escapes there,
+ * to the bytes after it:
  *
- *   header | terms, 16 bytes each | text | values without their escapes
+ *   header | terms, 16 bytes each | text | unescaped values
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ struct parts {
 static vd_status part_append(struct parts *parts, const char *start, const char *end, struct vd_error *reterr)
 {
 	if (start == end)
-		return VD_OK; /* empty terms mean nothing */
+		return VD_OK; /* empty terms are ignored */
 	if (parts->count == VDI_SELECTOR_REQUIREMENTS_MAX)
 		return vd_error_set(reterr, VD_BAD_REQUEST, "field selector has more than %d terms",
 				    VDI_SELECTOR_REQUIREMENTS_MAX);
@@ -60,14 +60,14 @@ static int parts_order(const void *a, const void *b)
 	return vd_bytes_compare(*(const struct vd_bytes *) a, *(const struct vd_bytes *) b);
 }
 
-/* Unescapes value where it stands. */
+/* Unescapes value in place. */
 static vd_status value_unescape(struct vd_bytes *value, struct vd_error *reterr)
 {
 	char  *text = (char *) (uintptr_t) value->data;
 	size_t written = 0;
 
 	for (size_t i = 0; i < value->size; i++) {
-		if (text[i] == '=') /* the number is what upstream prints for the character */
+		if (text[i] == '=') /* upstream prints the character's number too */
 			return vd_error_set(reterr, VD_BAD_REQUEST,
 					    "invalid field selector: unescaped character in value: %d",
 					    text[i]);
@@ -148,7 +148,7 @@ static void put(char **at, const void *data, size_t size)
 	*at += size;
 }
 
-/* Writes the term at *at, and its value at *plain when that differs from what is in the text. */
+/* Writes the term at *at, and its value at *plain if it differs from the escaped one. */
 static void term_write(const struct vdi_field_term *parsed, const char *start, struct vdi_field_place *place,
 		       char **at, char **plain)
 {

@@ -1,5 +1,5 @@
-/* What a label key and a label value may be, with the reasons upstream gives. The regular expressions are
- * short enough to be loops. */
+/* The syntax of label keys and values, with upstream's error messages. The regular expressions are short
+ * enough for loops. */
 #include "selector.h"
 
 #define NAME_FORMAT "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -17,7 +17,7 @@ struct reasons {
 	bool   any;
 };
 
-/* As much as there is room for, behind those before it. */
+/* Appends a reason, truncated to the remaining space. */
 static void reason_add(struct reasons *reasons, const char *reason)
 {
 	const char *const parts[] = { reasons->any ? "; " : "", reason };

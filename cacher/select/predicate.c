@@ -1,5 +1,5 @@
-/* How: requirements are looked at one by one against the object's own labels, fields by the index that their
- * name was bound to. */
+/* Each requirement is evaluated against the object's own labels, or its fields by the index to which the
+ * field's name was bound. */
 #include "predicate.h"
 
 #include "hash.h"
@@ -16,8 +16,8 @@ static int bind_field(const struct vd_codec *codec, struct vd_bytes name)
 	return VDI_TERM_UNDECLARED;
 }
 
-/* R-692 lets a missing field read as empty; a name that no object can ever have is the caller's mistake, as
- * it is to upstream's REST layer. */
+/* Rejects fields that the codec does not declare. A declared field that is absent reads as empty, but a name
+ * that no object can have is the caller's error, as in upstream's REST layer. */
 static vd_status check_fields(const struct vd_codec *codec, const struct vdi_field_selector *fields,
 			      struct vd_error *reterr)
 {
@@ -58,7 +58,7 @@ static void put(char **at, const void *data, size_t size)
 	*at += size;
 }
 
-/* Where the next thing of 4 bytes may lie. */
+/* Rounds up to a multiple of 4, the alignment of the next part. */
 static size_t round_up(size_t size)
 {
 	return (size + 3) & ~(size_t) 3;
@@ -77,14 +77,14 @@ static uint64_t hash_of(const struct vdi_predicate *predicate)
 	return shards.size ? vdi_hash_bytes(shards, hash) : hash;
 }
 
-/* What was parsed, to become part of a predicate. */
+/* Parsed parts of a predicate. */
 struct parsed {
 	struct vdi_label_selector *labels;
 	struct vdi_field_selector *fields;
 	struct vdi_shard_selector *shards;
 };
 
-/* Takes over the shards. */
+/* Takes over the shard selector. */
 static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_options *options,
 		       struct parsed *parsed, struct vdi_predicate **ret_predicate)
 {
@@ -98,8 +98,8 @@ static vd_status build(const struct vd_codec *codec, const struct vdi_predicate_
 	struct vdi_predicate *predicate;
 	char		     *block, *at;
 
-	/* Objects of a cluster-scoped resource have no namespace; core "namespaces" are asked with namespace
-	 * == name (R-525). */
+	/* Objects of a cluster-scoped resource have no namespace, but requests for core "namespaces" have a
+	 * namespace equal to the name. */
 	if (options->cluster_scoped)
 		namespace_name = VD_BYTES_NONE;
 	VDI_CHECK(options->room % 8 == 0 && options->room <= VDI_PREDICATE_ROOM_MAX);
@@ -154,7 +154,7 @@ vd_status vdi_predicate_new(const struct vd_codec *codec, const struct vdi_predi
 		status = check_fields(codec, parsed.fields, reterr);
 	if (status == VD_OK)
 		status = vdi_shard_selector_parse(options->shard_selector, &parsed.shards, reterr);
-	/* Nothing asked is nothing kept: a predicate lives as long as its watches. */
+	/* Empty selectors are not kept, because a predicate lives as long as its watches. */
 	if (vdi_label_selector_empty(parsed.labels))
 		parsed.labels = vdi_label_selector_free(parsed.labels);
 	if (vdi_field_selector_empty(parsed.fields))
@@ -222,7 +222,7 @@ static bool fields_match(const struct vdi_field_selector *fields, const struct v
 	return true;
 }
 
-/* So few requirements are looked up one by one. */
+/* Up to this many requirements are looked up one by one. */
 #define FEW_REQUIREMENTS 4
 
 static bool labels_match(const struct vdi_label_selector *labels, const struct vd_object *object)
@@ -243,7 +243,8 @@ static bool labels_match(const struct vdi_label_selector *labels, const struct v
 
 size_t vdi_predicate_cost(const struct vdi_predicate *predicate)
 {
-	/* A label selector costs by the object's labels, which are few in nearly all objects. */
+	/* The cost of a label selector depends on the object's labels, which are few in nearly all
+	 * objects. */
 	return 1 + VDI_MIN(vdi_label_selector_count(vdi_predicate_labels(predicate)), (size_t) 64) +
 	       vdi_field_selector_count(vdi_predicate_fields(predicate)) + 2 * (size_t) predicate->has_shards;
 }

@@ -1,10 +1,10 @@
 /* Label selectors: the parser and the matcher. Field selectors are in field_selector.c.
  *
- * The parser follows upstream's state by state (k8s.io/apimachinery pkg/labels/selector.go: Lexer, Parser),
- * with its oddities: `in` and `notin` are values where a value is expected; `()` is the set of the empty
- * value; a NUL byte ends the text; `x,` is refused and a text of white space is not. What is parsed are
- * slices of the caller's text. At the end they are sorted and written, once, as the canonical text, and the
- * finished selector has only places in it:
+ * The parser has the states of upstream's (k8s.io/apimachinery pkg/labels/selector.go: Lexer, Parser), with
+ * its oddities: `in` and `notin` are values where a value is expected; `()` is the set of the empty value; a
+ * NUL byte ends the text; `x,` is rejected, but white space alone is not. Parsed requirements are slices of
+ * the caller's text. At the end they are sorted and written as the canonical text, to which the finished
+ * selector refers:
  *
  *   header | requirements, 12 bytes each | values, 4 bytes each | text
  */
@@ -30,8 +30,7 @@ enum operator{
 	OPERATOR_LESS,
 };
 
-/* Places in the text, which has 64 KiB, and what writing it our way adds: a few bytes for each
- * requirement. */
+/* Offsets in the canonical text, which has at most 64 KiB plus a few bytes for each requirement. */
 struct requirement {
 	uint32_t key_at;
 	uint16_t key_size; /* 317 at most */
@@ -50,13 +49,13 @@ struct vdi_label_selector {
 	uint32_t	   text_size;
 	uint16_t	   requirement_count;
 	uint16_t	   value_count;	 /* of all requirements */
-	uint32_t	   needed_count; /* requirements that an object without their label does not fulfil */
+	uint32_t	   needed_count; /* requirements that an object without the label does not satisfy */
 	struct requirement requirements[];
 };
 
 _Static_assert(VDI_SELECTOR_SIZE_MAX / 2 + 1 <= UINT16_MAX, "a value has a comma");
 
-/* While it is parsed. */
+/* A requirement during parsing. */
 struct parsed {
 	struct vd_bytes key;
 	enum		operator operator_kind;
@@ -89,7 +88,7 @@ struct parser {
 	size_t		 value_capacity;
 	const char	*at;
 	const char	*end;
-	enum token	 token; /* the one ahead */
+	enum token	 token; /* the next token */
 	struct vd_bytes	 literal;
 	struct vd_error *reterr;
 };
@@ -113,7 +112,7 @@ static enum token symbol_of(char character)
 	}
 }
 
-/* Reads the token that comes next into token and literal. */
+/* Reads the next token into token and literal. */
 static void token_advance(struct parser *parser)
 {
 	const char *start;
@@ -144,12 +143,12 @@ static void token_advance(struct parser *parser)
 		parser->token = TOKEN_IN;
 	else if (vd_bytes_equal(parser->literal, vd_bytes_of("notin")))
 		parser->token = TOKEN_NOT_IN;
-	/* A NUL right behind a token is gone with it, and what follows is read on. */
+	/* A NUL directly after a token is dropped with it, and parsing continues after it. */
 	if (parser->token != TOKEN_END && parser->at < parser->end && *parser->at == 0)
 		parser->at++;
 }
 
-/* The token ahead where a value or key is expected. */
+/* Returns the next token where a value or key is expected. */
 static enum token value_token(const struct parser *parser)
 {
 	return parser->token == TOKEN_IN || parser->token == TOKEN_NOT_IN ? TOKEN_IDENTIFIER : parser->token;
@@ -157,7 +156,7 @@ static enum token value_token(const struct parser *parser)
 
 #define LITERAL(bytes) (int) VDI_MIN((bytes).size, (size_t) 200), (const char *) (bytes).data
 
-/* Go's %q. */
+/* Quotes as Go's %q. */
 static void quote_go(struct vd_bytes text, char *out, size_t size)
 {
 	const uint8_t *in = text.data;
@@ -201,7 +200,7 @@ static vd_status requirement_error(struct parser *parser, const char *format, ..
 	return vd_error_set(parser->reterr, VD_BAD_REQUEST, "unable to parse requirement: %s", text);
 }
 
-/* snprintf whose cutting is meant. */
+/* snprintf with intended truncation. */
 static void text_format(char *text, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 static void text_format(char *text, size_t size, const char *format, ...)
@@ -222,8 +221,8 @@ static vd_status value_append(struct parser *parser, struct vd_bytes value)
 	return VD_OK;
 }
 
-/* What may stand between parentheses: values, also empty ones, with commas between. The `(` is gone; stops at
- * the `)`. */
+/* Parses the values between parentheses: comma separated, possibly empty. The `(` is consumed already; stops
+ * at the `)`. */
 static vd_status identifiers_parse(struct parser *parser, size_t first)
 {
 	for (;;) {
@@ -286,7 +285,7 @@ static int values_order(const void *a, const void *b)
 	return vd_bytes_compare(*(const struct vd_bytes *) a, *(const struct vd_bytes *) b);
 }
 
-/* Go's strconv.ParseInt(text, 10, 64). */
+/* Parses as Go's strconv.ParseInt(text, 10, 64). */
 static bool number_parse(struct vd_bytes text, int64_t *ret_number)
 {
 	const char *in = text.data;
@@ -311,7 +310,7 @@ static bool number_parse(struct vd_bytes text, int64_t *ret_number)
 	return true;
 }
 
-/* Checks the values of a complete requirement as upstream's NewRequirement does. */
+/* Validates the values of a complete requirement as upstream's NewRequirement does. */
 static vd_status values_check(struct parser *parser, struct parsed *requirement)
 {
 	struct vd_bytes *values = parser->values + requirement->value_first;
@@ -396,7 +395,7 @@ static vd_status requirement_parse(struct parser *parser)
 	requirement.key = parser->literal;
 	if (!vdi_label_key_valid(requirement.key, reason, sizeof reason)) {
 		quote_go(requirement.key, quoted, sizeof quoted);
-		/* Upstream prints the path of the field, of which there is none. */
+		/* Upstream prints the path of the field, which is nil here. */
 		return requirement_error(parser, "<nil>: Invalid value: %s: %s", quoted, reason);
 	}
 	token_advance(parser);
@@ -438,7 +437,7 @@ static vd_status selector_parse(struct parser *parser)
 	}
 }
 
-/* By key; the same key in the order of the text, which is the order of the addresses. */
+/* Orders by key, and equal keys by their order in the text, which is that of the addresses. */
 static int requirements_order(const void *a, const void *b)
 {
 	const struct parsed *left = a;
@@ -469,7 +468,7 @@ static void put(char **at, const void *data, size_t size)
 	*at += size;
 }
 
-/* What stands around a requirement's key and values, and between the values. */
+/* Returns the size of the text around a requirement's key and values, and between the values. */
 static size_t frame_size(const struct parsed *requirement)
 {
 	return strlen(operator_text(requirement->operator_kind)) +
@@ -502,7 +501,7 @@ static inline char *text_of(const struct vdi_label_selector *selector)
 	return (char *) (values_of(selector) + selector->value_count);
 }
 
-/* Writes one requirement, its values as the next ones, at *at. */
+/* Writes a requirement at *at, and its values as the next values. */
 static void requirement_write(const struct parser *parser, const struct parsed *parsed,
 			      struct vdi_label_selector *selector, struct requirement *requirement, char **at)
 {
@@ -619,7 +618,7 @@ static bool requirement_has_value(const struct vdi_label_selector *selector,
 	return false;
 }
 
-/* What stands there was checked to be a number when it was parsed. */
+/* The value was validated as a number by the parser. */
 static int64_t bound_of(const struct vdi_label_selector *selector, const struct requirement *requirement)
 {
 	int64_t bound = 0;
@@ -650,7 +649,7 @@ bool vdi_label_selector_takes(const struct vdi_label_selector *selector, size_t 
 	VDI_UNREACHABLE("label operator");
 }
 
-/* Of the first requirement on this key; requirement_count: there is none. */
+/* Returns the first requirement on this key; requirement_count if there is none. */
 static size_t find_key(const struct vdi_label_selector *selector, struct vd_bytes key)
 {
 	size_t low = 0, high = selector->requirement_count;
@@ -674,8 +673,8 @@ static struct vd_pair label_of(const struct vd_object *object, const struct vd_p
 	return object ? vd_object_label(object, index) : labels[index];
 }
 
-/* object NULL: labels. Looks at the requirements of the labels that are there, and counts those that none of
- * them can fulfil. */
+/* Matches object or, if it is NULL, labels. Evaluates the requirements of present labels, and counts the
+ * requirements that fail if their label is absent. */
 static bool matches(const struct vdi_label_selector *selector, const struct vd_object *object,
 		    const struct vd_pair *labels, size_t label_count)
 {

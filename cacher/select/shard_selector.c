@@ -1,5 +1,5 @@
-/* How: recursive descent over a text of at most 64 KiB; parentheses nest at most 16 deep. The canonical text
- * is written from what was understood, so that equal selectors have equal texts however they were spaced. */
+/* Recursive descent over a text of at most 64 KiB, with at most 16 nested parentheses. The canonical text is
+ * written from the parsed ranges, so that equal selectors have equal texts whatever their spacing. */
 #include "shard_selector.h"
 
 #include <stdio.h>
@@ -68,7 +68,7 @@ static bool is_word(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* An identifier, or several with dots between; spaces may stand around the dots. */
+/* Reads an identifier, or several separated by dots; spaces are allowed around the dots. */
 static struct vd_bytes read_path(struct reader *reader, char *buffer, size_t size)
 {
 	size_t used = 0;
@@ -86,7 +86,7 @@ static struct vd_bytes read_path(struct reader *reader, char *buffer, size_t siz
 	return (struct vd_bytes) { buffer, used };
 }
 
-/* *ret_value: the number, or 2^64 as *ret_end. */
+/* Reads a bound: *ret_value is the number, *ret_end is true for 2^64. */
 static vd_status read_bound(struct reader *reader, const char *name, uint64_t *ret_value, bool *ret_end)
 {
 	struct vd_bytes text;
@@ -102,7 +102,7 @@ static vd_status read_bound(struct reader *reader, const char *name, uint64_t *r
 	while (reader->at < reader->end && *reader->at != quote)
 		reader->at++;
 	if (reader->at == reader->end)
-		return REFUSE(reader, "%s: the string does not end", name);
+		return REFUSE(reader, "%s: unterminated string", name);
 	text = (struct vd_bytes) { from, (size_t) (reader->at++ - from) };
 	if (text.size < 2 || memcmp(from, "0x", 2) != 0)
 		return REFUSE(reader, "%s must have '0x' prefix, got \"%.*s\"", name,

@@ -157,7 +157,7 @@ static void t101_r153_what_does_not_decode(void **state)
 		{ TOKEN(V1, "1", "a/"), "continue key is not valid: a/" },
 		{ TOKEN(V1, "1", "a/./b"), "continue key is not valid: a/./b" },
 		{ "{}", "continue key is not valid: server does not recognize this encoded version " },
-		{ "[]", "continue key is not valid: no JSON object" },
+		{ "[]", "continue key is not valid: not a JSON object" },
 		{ "{\"v\"}", "continue key is not valid: expected ':' at offset 4" },
 		{ TOKEN(V1, "1.5", "key"), "continue key is not valid: rv is not an integer" },
 		{ TOKEN(V1, "\"1\"", "key"), "continue key is not valid: rv is not an integer" },

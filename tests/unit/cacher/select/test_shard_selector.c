@@ -114,7 +114,7 @@ static void r5b0_what_is_refused_and_why(void **state)
 		  "unsupported function \"other\"" },
 		{ "shardRange(object.metadata.uid, 0, 8)", "must be a string literal" },
 		{ "shardRange(object.metadata.uid, '0x0000000000000000')", "expected ','" },
-		{ "shardRange(object.metadata.uid, '0x0000000000000000', '" HALF, "does not end" },
+		{ "shardRange(object.metadata.uid, '0x0000000000000000', '" HALF, "unterminated string" },
 		{ "shardRange(object.metadata.uid, '" HALF "', '" HALF "')", "must be less than end" },
 		{ "shardRange(object.metadata.uid, '0xffffffffffffffff', '0x0000000000000000')",
 		  "must be less than end" },
