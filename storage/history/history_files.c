@@ -1,6 +1,7 @@
-/* How: append seals a record for the present segment into one buffer, flush writes the buffer behind what is
- * there; a write that failed is simply done again at the same place. A segment is left for the next one only
- * when the buffer is empty, so a record knows its segment, and with it what must be spelled out. */
+/* How: append encodes a record for the current segment into a buffer, flush writes the buffer after the
+ * existing records; a failed write is repeated at the same offset. The next segment starts only when the
+ * buffer is empty. So a record is encoded for a known segment, which determines whether an event needs a copy
+ * of the record it replaced. */
 #include "history_files.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@ struct segment {
 	vd_rev	 floor;
 	vd_rev	 until;
 	int64_t	 size;
-	vd_wall	 first; /* 0: it has no commit */
+	vd_wall	 first; /* 0: the segment has no commit */
 	vd_wall	 last;
 };
 
@@ -33,20 +34,20 @@ struct vdi_history_files {
 	vd_dur		window;
 	struct vdi_rand rand;
 
-	struct segment *segments; /* the last one is written to */
+	struct segment *segments; /* the last one is being written */
 	size_t		segment_count;
 	size_t		segment_capacity;
-	uint64_t       *useless; /* sequences of files that tidy removes */
+	uint64_t       *useless; /* sequences of files for vdi_history_files_tidy to remove */
 	size_t		useless_count;
 	size_t		useless_capacity;
 	int64_t		bytes;
-	vd_rev		floor; /* as long as there is no segment */
+	vd_rev		floor; /* while there is no segment */
 	vd_rev		until;
 
-	/* The last segment. */
-	struct vdi_file *file; /* NULL: not opened for writing yet */
+	/* Last segment. */
+	struct vdi_file *file; /* NULL: not yet opened for writing */
 	bool		 may_go_on;
-	uint64_t	 sequence_max; /* of all that ever were here */
+	uint64_t	 sequence_max; /* of all files, including removed ones */
 	uint64_t	 nonce;
 	uint64_t	 previous;
 	uint64_t	 next_index;
@@ -71,7 +72,7 @@ static uint64_t number_at(const uint8_t *at, size_t size)
 	return number;
 }
 
-/* One commit of one change. */
+/* Decodes a commit of one change. */
 static vd_status decode_change(vd_rev revision, struct vd_bytes bytes, struct vdi_record *ret_record)
 {
 	struct vdi_commit_reader reader;
@@ -112,7 +113,7 @@ static vd_status take_entry(struct payload *payload, enum role wanted, struct vd
 	return VD_OK;
 }
 
-/* What an event replaced: spelled out behind it, or an event before. */
+/* Finds the record that the event replaced: a copy after the event, or an earlier event. */
 static vd_status take_previous(struct payload *payload, const struct vdi_record *record,
 			       const struct vdi_past *past, struct vd_kv **ret_previous)
 {
@@ -161,7 +162,7 @@ static vd_status take_commit(struct vdi_past *past, const struct vdi_segment_rec
 	return VD_OK;
 }
 
-/* A record of the segment; VD_CORRUPT: what it says makes no sense here. */
+/* Takes a record of the segment. VD_CORRUPT: its content contradicts the records before it. */
 static vd_status take_record(struct vdi_history_files *files, struct segment *segment,
 			     const struct vdi_segment_record *record, vd_wall now, struct vdi_past *past)
 {
@@ -187,7 +188,7 @@ static vd_status take_record(struct vdi_history_files *files, struct segment *se
 	return VD_OK;
 }
 
-/* Reads the records of one segment that continues the past, or begins it anew. */
+/* Reads the records of a segment that continues the past or is its first one. */
 static vd_status read_records(struct vdi_history_files *files, struct vdi_segment_reader *reader, vd_wall now,
 			      struct vdi_past *past, struct segment *segment, struct vd_error *ret_lost,
 			      struct vd_error *reterr)
@@ -200,12 +201,12 @@ static vd_status read_records(struct vdi_history_files *files, struct vdi_segmen
 
 		status = take_record(files, segment, &record, now, past);
 		if (status == VD_CORRUPT) {
-			/* A part of a revision is not told. */
+			/* Drop the events of an incomplete revision. */
 			for (; past->count > count; past->count--) {
 				vd_kv_unref(past->events[past->count - 1].kv);
 				vd_kv_unref(past->events[past->count - 1].previous);
 			}
-			vd_error_set(ret_lost, VD_CORRUPT, "%s/%s makes no sense at offset %lld",
+			vd_error_set(ret_lost, VD_CORRUPT, "%s/%s: invalid record at offset %lld",
 				     reader->file->dir->path, reader->file->name, (long long) record.offset);
 			files->may_go_on = false;
 			return VD_OK;
@@ -253,7 +254,7 @@ static vd_status read_segment(struct vdi_history_files *files, uint64_t sequence
 	if (status == VD_NOMEM)
 		return vd_error_set(reterr, status, "out of memory");
 	if (status != VD_OK) {
-		/* The last one may never have been finished, which is nothing special. */
+		/* The creation of the last file may have been interrupted, which is not an error. */
 		if (status == VD_NOT_FOUND && !is_last)
 			vd_error_set(ret_lost, VD_CORRUPT, "%s: segment %llu has no header", files->dir->path,
 				     (unsigned long long) sequence);
@@ -263,14 +264,14 @@ static vd_status read_segment(struct vdi_history_files *files, uint64_t sequence
 	}
 	if (memcmp(reader.header.store_id, files->id, VDI_STORE_ID_SIZE) != 0) {
 		vd_error_set(ret_lost, VD_CONFLICT,
-			     "%s/%s was written with another etcd cluster or another prefix",
-			     files->dir->path, reader.file->name);
+			     "%s/%s was written for another etcd cluster or another prefix", files->dir->path,
+			     reader.file->name);
 		status = call_useless(files, sequence);
 	} else {
 		segment.floor = segment.until = reader.header.revision;
 		if (files->segment_count && past->until != segment.floor) {
 			vd_error_set(ret_lost, VD_CORRUPT,
-				     "%s: what happened between revisions %lld and %lld is missing",
+				     "%s: the changes between revisions %lld and %lld are missing",
 				     files->dir->path, (long long) past->until, (long long) segment.floor);
 			status = forget_all(files, past);
 		}
@@ -333,8 +334,8 @@ static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct v
 
 	if (status == VD_OK && listing.is_foreign)
 		status = vd_error_set(reterr, VD_INVALID,
-				      "%s holds an embedded store; the local history of an etcd needs a "
-				      "directory of its own",
+				      "%s contains an embedded store; use another directory for the local "
+				      "history of etcd",
 				      files->dir->path);
 	if (status == VD_OK && listing.count)
 		qsort(listing.sequences, listing.count, sizeof *listing.sequences, order_sequences);
@@ -342,7 +343,7 @@ static vd_status read_all(struct vdi_history_files *files, vd_wall now, struct v
 		files->sequence_max = listing.sequences[i];
 		status = read_segment(files, listing.sequences[i], i + 1 == listing.count, now, past,
 				      ret_lost, reterr);
-		/* Only the last one is written to, so what the last iteration finds counts. */
+		/* Only the last file is continued, so the result of the last iteration counts. */
 		if (files->segment_count == 0 || last_of(files)->sequence != listing.sequences[i])
 			files->may_go_on = false;
 	}
@@ -419,8 +420,8 @@ vd_status vdi_history_files_tidy(struct vdi_history_files *files, struct vd_erro
 void vdi_history_files_restart(struct vdi_history_files *files, vd_rev floor)
 {
 	files->file = vdi_file_close(files->file);
-	/* Newest first: should it stop half-way, what is left ends before what comes, and the two do not fit
-	 * together. */
+	/* Newest first: if removal stops in the middle, the remaining files end before the new floor, and the
+	 * next open detects the gap. */
 	for (; files->segment_count; files->segment_count--)
 		(void) !remove_segment(files, last_of(files)->sequence, NULL);
 	files->bytes = 0;
@@ -448,7 +449,7 @@ vd_status vdi_history_files_evict(struct vdi_history_files *files, vd_wall now, 
 
 /* ---- Writing ---- */
 
-/* Behind what is readable of the last segment. */
+/* Continues the last segment after its last readable record. */
 static vd_status go_on(struct vdi_history_files *files, struct vd_error *reterr)
 {
 	char	  name[VDI_DISK_NAME_MAX];
@@ -515,7 +516,7 @@ static bool is_record(const struct vd_kv *kv)
 	return kv->create_rev > 0 && kv->create_rev <= kv->mod_rev && kv->version > 0;
 }
 
-/* What the encoder relies on; the events come from outside. */
+/* Checks the properties on which the encoder relies, because events come from outside. */
 static bool can_be_told(const struct vd_store_event *event, vd_rev revision)
 {
 	const struct vd_kv *kv = event->kv, *previous = event->previous;
@@ -558,7 +559,8 @@ static struct vdi_change change_of(const struct vd_store_event *event)
 				     .previous = event->previous };
 }
 
-/* Spelled out unless it is an event of this segment. */
+/* Returns true if the replaced record must be copied after the event, because it is not an event of this
+ * segment. */
 static bool spells_previous(const struct vdi_history_files *files, const struct vd_store_event *event,
 			    struct vdi_change *ret_change)
 {
@@ -566,7 +568,7 @@ static bool spells_previous(const struct vdi_history_files *files, const struct 
 	return event->previous && event->previous->mod_rev <= last_of(files)->floor;
 }
 
-/* Room for a record with such a payload at the end of the buffer. */
+/* Reserves room at the end of the buffer for a record with a payload of that size. */
 static uint8_t *reserve(struct vdi_history_files *files, size_t payload_size, size_t *ret_record_size)
 {
 	uint8_t *at;
@@ -576,7 +578,7 @@ static uint8_t *reserve(struct vdi_history_files *files, size_t payload_size, si
 		      files->buffer_size + *ret_record_size, 1))
 		return NULL;
 	at = files->buffer + files->buffer_size;
-	memset(at + *ret_record_size - 8, 0, 8); /* the padding */
+	memset(at + *ret_record_size - 8, 0, 8);
 	return at;
 }
 

@@ -1,6 +1,6 @@
-/* How: open reads the files, asks the inner store for the witnesses in one transaction at the newest recorded
- * revision, and hands everything to the recorder. From then on calls go to the inner store, and so do most
- * watches. */
+/* How: open reads the files, compares the witnesses with the inner store in one transaction at the newest
+ * recorded revision, and hands everything to the recorder. After that, calls and most watches go directly to
+ * the inner store. */
 #include "local_history.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ static vd_status local_watch(struct vd_store *store, const struct vd_store_watch
 	struct vdi_past		 *past = vdi_local_past_for(history, request->start_revision);
 	struct vd_bytes		  prefix = vd_bytes_of(history->prefix);
 
-	/* Other keys than those of the prefix were not recorded. */
+	/* Only keys of the prefix were recorded. */
 	if (past &&
 	    (request->key.size < prefix.size || memcmp(request->key.data, prefix.data, prefix.size) != 0))
 		past = vdi_past_unref(past);
@@ -79,8 +79,8 @@ static vd_status local_watch(struct vd_store *store, const struct vd_store_watch
 	return vd_store_watch_open(history->front.inner, request, ret_watch, reterr);
 }
 
-/* Only the watches of local_watch.c come back to a store of ours, and not to this one; the others are the
- * inner store's. */
+/* Calls on watches of local_watch.c go to its own table of operations, and calls on other watches to the
+ * inner store. So these functions are reached only with a wrong watch. */
 static vd_status no_watch_next(struct vd_store_watch *watch, size_t event_count_max,
 			       struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
@@ -155,7 +155,7 @@ struct answer {
 	size_t		     count;
 	vd_status	     status;
 	struct vd_error	     error;
-	const struct vd_kv  *liar; /* a witness that the store knows otherwise */
+	const struct vd_kv  *liar; /* witness that differs from the store's record */
 };
 
 static bool is_confirmed(const struct vd_kv *witness, const struct vd_range_result *found)
@@ -190,7 +190,7 @@ static void ask_once(struct vdi_local_history *history, vd_rev revision, struct 
 	struct vd_txn_request request = { .success = ops, .success_count = 1 + answer->count };
 	vd_status	      status;
 
-	/* The first one asks about the revision alone. */
+	/* The first operation only checks the revision. */
 	for (size_t i = 0; i <= answer->count; i++) {
 		ops[i].kind = VD_OP_RANGE;
 		ops[i].range = (struct vd_range_request) { .key = i ? vd_kv_key(answer->witnesses[i - 1]) :
@@ -221,7 +221,8 @@ static bool may_pass(vd_status status)
 	return status == VD_UNAVAILABLE || status == VD_TIMEOUT || status == VD_FULL;
 }
 
-/* VD_OK: as recorded. VD_CORRUPT with a sentence: it is not to be believed. Anything else: no answer. */
+/* VD_OK: the store agrees with the recorded changes. VD_CORRUPT with a message: it does not. Any other
+ * status: the store did not answer. */
 static vd_status verify(struct vdi_local_history *history, const struct vdi_past *past, vd_rev until,
 			struct vd_error *reterr)
 {
@@ -240,14 +241,16 @@ static vd_status verify(struct vdi_local_history *history, const struct vdi_past
 	if (answer.liar)
 		(void) vd_error_set(
 			&answer.error, VD_CORRUPT,
-			"etcd knows another %.*s at revision %lld: it was restored, or is another one",
+			"etcd has another version of %.*s at revision %lld: it was restored, or is another "
+			"cluster",
 			(int) VDI_MIN(answer.liar->key_size, 200u), answer.liar->data, (long long) until);
 	else if (answer.status == VD_EXPIRED)
 		(void) vd_error_set(&answer.error, VD_CORRUPT,
-				    "etcd has compacted what came after revision %lld", (long long) until);
+				    "etcd has compacted the changes after revision %lld", (long long) until);
 	else if (answer.status == VD_TOO_LARGE_REVISION)
 		(void) vd_error_set(&answer.error, VD_CORRUPT,
-				    "etcd has not reached revision %lld: it was restored, or is another one",
+				    "etcd has not reached revision %lld: it was restored, or is another "
+				    "cluster",
 				    (long long) until);
 	for (size_t i = 0; i < answer.count; i++)
 		vd_kv_unref(witnesses[i]);
@@ -278,7 +281,7 @@ static vd_status read_files(struct vdi_local_history		   *history,
 				      ret_lost, reterr);
 }
 
-/* The history that was read goes on, or a new one begins. */
+/* Continues the loaded history, or starts a new one. */
 static vd_status adopt(struct vdi_local_history *history, struct vdi_past *past,
 		       const struct vd_store_status *status, struct vd_error *lost, struct vd_error *reterr)
 {
@@ -287,7 +290,7 @@ static vd_status adopt(struct vdi_local_history *history, struct vdi_past *past,
 	vd_status   verdict = VD_OK;
 
 	if (past->until && past->latest.count == 0)
-		past->until = past->floor; /* nobody can confirm that nothing has happened */
+		past->until = past->floor; /* without records nothing can be compared */
 	if (past->until) {
 		verdict = verify(history, past, past->until, lost);
 		if (verdict != VD_OK && verdict != VD_CORRUPT) {
@@ -302,9 +305,11 @@ static vd_status adopt(struct vdi_local_history *history, struct vdi_past *past,
 
 		if (is_drop)
 			vdi_log(history->env, VD_LOG_WARNING, "history",
-				"the local history in %s is dropped, clients from before this start list "
-				"again: %s",
-				path, lost->code != VD_OK ? lost->message : "nothing in it can be confirmed");
+				"the local history in %s is dropped, clients from before this start must "
+				"list again: %s",
+				path,
+				lost->code != VD_OK ? lost->message :
+						      "it has no object to compare with etcd");
 		vdi_metric_add(history->metrics[VDI_LOCAL_DROPS], is_drop);
 		vdi_history_files_restart(history->recorder.files,
 					  verdict == VD_OK && past->until ? past->until : floor);
@@ -315,8 +320,8 @@ static vd_status adopt(struct vdi_local_history *history, struct vdi_past *past,
 		vdi_log(history->env, VD_LOG_WARNING, "history",
 			"a part of the local history in %s is lost: %s", path, lost->message);
 	vdi_log(history->env, VD_LOG_INFO, "history",
-		"watches can go on from revision %lld: %zu changes were read back from %s",
-		(long long) past->floor, past->count, path);
+		"watches can resume from revision %lld: loaded %zu changes from %s", (long long) past->floor,
+		past->count, path);
 	vdi_past_seal(past);
 	history->past = vdi_past_ref(past);
 	atomic_store(&history->past_floor, past->floor);
@@ -332,9 +337,8 @@ static void local_close(struct vd_store *store, void (*done)(void *arg), void *a
 	history->closed = done;
 	history->closed_arg = arg;
 	history->is_closing = true;
-	vd_actor_wake(
-		history->recorder
-			.actor); /* under the lock: a run that has seen is_closing takes everything with it */
+	/* Under the lock, because a run that sees is_closing frees everything. */
+	vd_actor_wake(history->recorder.actor);
 	vdi_lock_release(&history->lock);
 }
 

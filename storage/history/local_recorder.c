@@ -1,7 +1,7 @@
-/* How: each run flushes what is left from the last one, takes some batches of the watch, flushes, and then
- * sees to what is due: a mark when nothing but the revision has moved, a question for progress, a sync,
- * eviction. A batch is taken only when there is a file for it, so a full disk holds the watch up (the client
- * parks it at etcd) and loses nothing until etcd compacts. */
+/* How: each run flushes the buffer, takes some batches of the watch, flushes, and then does what is due: a
+ * mark if only the revision has advanced, a progress request, a sync, eviction. A batch is taken only if
+ * there is a file for it. So a full disk pauses the watch (the client stops reading from etcd), and nothing
+ * is lost unless etcd compacts meanwhile. */
 #include "local_store.h"
 
 #define ROUNDS_MAX 16
@@ -14,7 +14,7 @@ void vdi_local_recorder_publish(struct vdi_local_history *history)
 	vd_rev floor = vdi_history_files_floor(recorder->files);
 
 	atomic_store(&history->floor, floor);
-	if (floor > recorder->began) /* something has left the window since */
+	if (floor > recorder->began) /* history was evicted since the start */
 		atomic_store(&history->kept, floor);
 	atomic_store(&history->until, vdi_history_files_until(recorder->files));
 	atomic_store(&history->oldest_ns, vdi_history_files_oldest(recorder->files).ns);
@@ -43,7 +43,7 @@ vd_rev vdi_local_fresh_floor(const struct vd_store_status *status)
 	return VDI_MAX(VDI_MAX(status->compacted, 1), status->current - VDI_LOCAL_LOOK_BACK_MAX);
 }
 
-/* What was recorded cannot be continued. */
+/* Starts a new history, because the recorded one cannot be continued. */
 static void start_over(struct vdi_local_history *history, vd_rev floor)
 {
 	close_watch(&history->recorder);
@@ -53,7 +53,7 @@ static void start_over(struct vdi_local_history *history, vd_rev floor)
 	vdi_local_recorder_publish(history);
 }
 
-/* The disk does not do as it should. Said once, until it works again. */
+/* Handles a failing disk. Logs only the first failure until writing works again. */
 static void has_trouble(struct vdi_local_history *history, vd_status status, const struct vd_error *error)
 {
 	struct vdi_local_recorder *recorder = &history->recorder;
@@ -62,16 +62,16 @@ static void has_trouble(struct vdi_local_history *history, vd_status status, con
 	vdi_metric_add(history->metrics[VDI_LOCAL_FAILURES], 1);
 	if (!recorder->is_troubled && status == VD_IO)
 		vdi_log(history->env, VD_LOG_WARNING, "history",
-			"the local history begins again, what was recorded is given up: %s", why);
+			"the local history starts over, recorded changes are dropped: %s", why);
 	else if (!recorder->is_troubled)
 		vdi_log(history->env, VD_LOG_WARNING, "history",
-			"the local history is not written at the moment, everything else goes on: %s", why);
+			"the local history cannot be written, will retry; all else continues: %s", why);
 	recorder->is_troubled = true;
 	atomic_store(&history->is_recording, false);
-	/* What is too old or too much can go. */
+	/* Free space: evict whatever exceeds the limits. */
 	if (status == VD_NO_SPACE)
 		(void) !vdi_history_files_evict(recorder->files, vd_env_wall(history->env), NULL);
-	/* After a failed write or sync nobody knows what is on the disk. */
+	/* After a failed write or sync the content of the file is unknown. */
 	if (status != VD_NO_SPACE && status != VD_NOMEM)
 		start_over(history, vdi_history_files_until(recorder->files));
 	back_off(history);
@@ -116,7 +116,7 @@ static bool open_watch(struct vdi_local_history *history)
 	return false;
 }
 
-/* A burst goes to as many files as it takes. */
+/* Switches to the next file if the current one is full, so that a burst may fill several files. */
 static vd_status make_room(struct vdi_local_history *history, struct vd_error *reterr)
 {
 	struct vdi_history_files *files = history->recorder.files;
@@ -128,7 +128,7 @@ static vd_status make_room(struct vdi_local_history *history, struct vd_error *r
 	return vdi_history_files_evict(files, vd_env_wall(history->env), reterr);
 }
 
-/* One whole revision. false: it was not taken. */
+/* Records a whole revision. false: not recorded, and the watch is closed. */
 static bool record(struct vdi_local_history *history, const struct vd_store_event *events, size_t count)
 {
 	struct vdi_local_recorder *recorder = &history->recorder;
@@ -137,7 +137,7 @@ static bool record(struct vdi_local_history *history, const struct vd_store_even
 	vd_status		   status;
 
 	if (revision <= vdi_history_files_until(recorder->files))
-		return true; /* known */
+		return true; /* already recorded */
 	status = make_room(history, &error);
 	if (status == VD_OK)
 		status = vdi_history_files_append(recorder->files, events, count, vd_env_wall(history->env));
@@ -146,12 +146,13 @@ static bool record(struct vdi_local_history *history, const struct vd_store_even
 		return true;
 	}
 	if (status != VD_INVALID) {
-		close_watch(recorder); /* from here again */
+		close_watch(recorder); /* reopened later from this revision */
 		has_trouble(history, status, &error);
 		return false;
 	}
 	vdi_log(history->env, VD_LOG_WARNING, "history",
-		"the local history begins again after revision %lld: etcd did not say what was there before",
+		"the local history starts over after revision %lld: etcd sent a change without the previous "
+		"record",
 		(long long) revision);
 	start_over(history, revision);
 	return false;
@@ -187,11 +188,12 @@ static void watch_ended(struct vdi_local_history *history, vd_status status, con
 		return;
 	}
 	if (status == VD_EXPIRED) {
-		/* A new one looked back further than there is anything. */
+		/* A new history looks back further than etcd's compaction: not worth a warning. */
 		if (!recorder->is_new)
 			vdi_log(history->env, VD_LOG_WARNING, "history",
-				"the local history begins again: etcd has compacted what came after revision "
-				"%lld before it was recorded",
+				"the local history starts over: etcd has compacted the changes after "
+				"revision "
+				"%lld before they were recorded",
 				(long long) until);
 		(void) !vd_store_status_get(history->front.inner, &now);
 		now.compacted = VDI_MAX(now.compacted, error->compacted);
@@ -200,10 +202,10 @@ static void watch_ended(struct vdi_local_history *history, vd_status status, con
 		if (error->compacted > 0)
 			return;
 	}
-	back_off(history); /* the store tells people what is wrong */
+	back_off(history); /* the store itself logs its faults */
 }
 
-/* Some batches. true: there may be more. */
+/* Takes some batches. true: there may be more. */
 static bool take_some(struct vdi_local_history *history)
 {
 	struct vdi_local_recorder *recorder = &history->recorder;
@@ -240,7 +242,7 @@ static vd_status write_mark(struct vdi_local_recorder *recorder, vd_mono now)
 	return VD_OK;
 }
 
-/* An idle prefix of a busy store: how far nothing happened. *due: when to look again. */
+/* Writes marks for an idle prefix of a busy store: no change up to a revision. *due: when to check again. */
 static vd_status see_to_mark(struct vdi_local_history *history, vd_mono now, vd_mono *due)
 {
 	struct vdi_local_recorder *recorder = &history->recorder;
@@ -251,7 +253,7 @@ static vd_status see_to_mark(struct vdi_local_history *history, vd_mono now, vd_
 		recorder->ask_at = vd_mono_add(now, VDI_LOCAL_MARK_PERIOD);
 		if (vd_store_status_get(history->front.inner, &status) == VD_OK &&
 		    status.current > VDI_MAX(until, recorder->progress))
-			(void) vd_store_watch_progress(recorder->watch); /* a wish */
+			(void) vd_store_watch_progress(recorder->watch); /* best effort */
 	}
 	*due = earlier(*due, recorder->ask_at);
 	if (recorder->progress > until && recorder->mark_at.ns <= now.ns)
@@ -278,7 +280,7 @@ static vd_status see_to_sync(struct vdi_local_recorder *recorder, vd_mono now, v
 	return VD_OK;
 }
 
-/* The past goes when nobody has asked for it for a while. */
+/* Drops the loaded past if no watch has used it for VDI_LOCAL_PAST_IDLE. */
 static void see_to_past(struct vdi_local_history *history, vd_mono now, vd_mono *due)
 {
 	vd_mono idle_at = vd_mono_add((vd_mono) { atomic_load(&history->past_used_ns) }, VDI_LOCAL_PAST_IDLE);
@@ -310,7 +312,7 @@ static vd_status write_round(struct vdi_local_history *history, bool *ret_more, 
 	VDI_TRY(vdi_history_files_prepare(recorder->files, wall, reterr));
 	if (recorder->watch || open_watch(history))
 		*ret_more = take_some(history);
-	/* A start over leaves no file. */
+	/* take_some may have started a new history, which has no file yet. */
 	VDI_TRY(vdi_history_files_prepare(recorder->files, wall, reterr));
 	VDI_TRY(see_to_mark(history, now, due));
 	VDI_TRY(vdi_history_files_flush(recorder->files, reterr));
@@ -331,14 +333,14 @@ static void gone(void *arg)
 	vd_store_close(inner, closed, closed_arg);
 }
 
-/* What was heard is written; failing does no harm. */
+/* Writes received progress before the end; a failure does no harm. */
 static void finish(struct vdi_local_history *history)
 {
 	struct vdi_local_recorder *recorder = &history->recorder;
 	vd_wall			   wall = vd_env_wall(history->env);
 	struct vd_error		   error;
 
-	/* Without trouble each run has written what it took, so there is nothing to flush before the mark. */
+	/* Unless the disk failed, each run has flushed its records, so only the mark remains. */
 	if (!recorder->is_troubled && vdi_history_files_prepare(recorder->files, wall, &error) == VD_OK) {
 		if (recorder->progress > vdi_history_files_until(recorder->files))
 			(void) !write_mark(recorder, vd_env_now(history->env));
@@ -382,7 +384,7 @@ void vdi_local_recorder_run(void *arg)
 		else if (recorder->watch)
 			is_well(history);
 		else if (!recorder->is_over && recorder->retry_at.ns <= now.ns)
-			more = true; /* it begins again */
+			more = true; /* a new history was started */
 		if (recorder->retry_at.ns > now.ns) {
 			more = false;
 			due = earlier(due, recorder->retry_at);

@@ -1,4 +1,5 @@
-/* The inside of local_history.h, shared by local_history.c, local_recorder.c and local_watch.c. */
+/* Internal structures of the local history (local_history.h), shared by local_history.c, local_recorder.c and
+ * local_watch.c. */
 #ifndef VDI_LOCAL_STORE_H
 #define VDI_LOCAL_STORE_H
 
@@ -13,31 +14,31 @@
 #include "past.h"
 
 #define VDI_LOCAL_MARK_PERIOD                                                                                \
-	VD_SECONDS(10) /* how old the revision may be that a start finds, as long as nothing happens */
-#define VDI_LOCAL_SYNC_PERIOD VD_SECONDS(5) /* what the loss of power may cost */
+	VD_SECONDS(10) /* maximum age of the newest recorded revision while nothing changes */
+#define VDI_LOCAL_SYNC_PERIOD VD_SECONDS(5) /* maximum time of changes that a power cut loses */
 #define VDI_LOCAL_RETRY_FIRST VD_SECONDS(1)
 #define VDI_LOCAL_RETRY_MAX VD_SECONDS(30)
 #define VDI_LOCAL_PAST_IDLE VD_SECONDS(60)
-/* A new history begins so many revisions back at most: an etcd tells the past at 1,000 of them in 100 ms
- * (E-336). */
+/* Maximum revisions that a new history looks back; etcd's catch-up loop sends 1,000 of them per 100 ms. */
 #define VDI_LOCAL_LOOK_BACK_MAX 10000
 
-/* The recorder's actor only, but for what is said otherwise. */
+/* Used only by the recorder's actor, unless stated otherwise. */
 struct vdi_local_recorder {
 	struct vd_actor		 *actor;
 	struct vdi_dir		 *dir;
 	struct vdi_history_files *files;
-	struct vd_store_watch	 *watch; /* NULL: to be opened at retry_at */
+	struct vd_store_watch	 *watch; /* NULL: opened again at retry_at */
 	vd_mono			  retry_at;
 	vd_dur			  backoff;
-	vd_rev			  progress; /* heard of and not written yet; 0: none */
-	vd_mono			  mark_at;  /* not before */
+	vd_rev			  progress; /* received progress that is not yet written; 0: none */
+	vd_mono			  mark_at;  /* earliest time of the next mark */
 	vd_mono			  ask_at;
 	vd_mono			  sync_at;
-	vd_rev			  began;       /* where it began again in this process; 0: it did not */
-	bool			  is_new;      /* nothing was heard since it began */
-	bool			  is_troubled; /* and said so */
-	bool			  is_over;     /* the inner store is closed */
+	/* Floor of the history started by this process; 0: the loaded one continues. */
+	vd_rev began;
+	bool   is_new;	    /* nothing received since the history was started */
+	bool   is_troubled; /* the disk fails, and this was logged */
+	bool   is_over;	    /* the inner store is closed */
 };
 
 enum vdi_local_metric {
@@ -65,38 +66,40 @@ struct vdi_local_history {
 
 	struct vdi_local_recorder recorder;
 
-	_Atomic vd_rev floor; /* of the files */
-	/* of the window: as floor, but that a disk that failed does not make the caches forget */
+	_Atomic vd_rev floor; /* floor of the files */
+	/* as floor, but a history that starts over because of the disk does not raise it, so that caches keep
+	 * theirs */
 	_Atomic vd_rev	kept;
 	_Atomic vd_rev	until;
 	_Atomic int64_t oldest_ns; /* wall time of the oldest record; 0: none */
 	_Atomic int64_t bytes;
-	_Atomic int64_t past_used_ns; /* mono */
+	_Atomic int64_t past_used_ns; /* monotonic time of the last use of the past */
 	_Atomic vd_rev	past_floor;   /* 0: no past in memory */
 	atomic_bool	is_recording;
 
 	/* Under lock. */
 	struct vdi_lock	 lock;
-	struct vdi_past *past; /* NULL: nothing, or let go */
+	struct vdi_past *past; /* NULL: none, or released */
 	bool		 is_closing;
 	void (*closed)(void *arg);
 	void *closed_arg;
 };
 
-/* The past if the watch can begin in it: a reference, or NULL. */
+/* Returns a reference to the past if the watch can start in it, else NULL. */
 struct vdi_past *vdi_local_past_for(struct vdi_local_history *history, vd_rev start_revision);
 
-/* After the actor. */
+/* Frees the store; call after the actor has ended. */
 void vdi_local_history_free(struct vdi_local_history *history);
 
-/* local_recorder.c. The handler of the actor. */
+/* Handler of the recorder's actor (local_recorder.c). */
 void vdi_local_recorder_run(void *history);
-/* What everybody may know of the files. */
+/* Publishes the state of the files for other threads. */
 void vdi_local_recorder_publish(struct vdi_local_history *history);
-/* Where a history that knows nothing begins. */
+/* Returns the floor of a new history without records. */
 vd_rev vdi_local_fresh_floor(const struct vd_store_status *status);
 
-/* local_watch.c: from the past into the present. Takes over the reference of past, also when it fails. */
+/* Opens a watch that starts in the past and continues live (local_watch.c). Takes over the reference to past,
+ * also on failure. */
 VDI_MUST_USE vd_status vdi_local_watch_open(struct vd_store *inner, struct vdi_past *past,
 					    const struct vd_store_watch_request *request,
 					    struct vd_store_watch **ret_watch, struct vd_error *reterr);

@@ -1,29 +1,29 @@
-/* How: the inner store's watch is opened at once, behind the past, so that nothing can be compacted between
- * the two; it is read when the past is over. It outlives the store as any watch may: nothing here looks at
+/* How: the inner store's watch, which starts after the past, is opened at once, so that nothing can be
+ * compacted in between; it is read after the past. Like any watch it may outlive the store: nothing here uses
  * the store.
  *
- * An etcd says nothing of its progress below the revision that a watch began with (E-340); how far the past
- * went is said here. */
+ * etcd reports no progress below a watch's start revision, so this watch reports the progress through the
+ * past itself. */
 #include "key_range.h"
 #include "local_store.h"
 
-/* Looked at in one call. */
+/* Maximum events examined by one call. */
 #define SCAN_MAX 16384
 
 struct local_watch {
 	struct vd_store_watch  base;
-	struct vd_store	       stub; /* base.store: its ops are all that is used */
-	struct vdi_past	      *past; /* NULL: it was told */
+	struct vd_store	       stub; /* only base.store's ops are used */
+	struct vdi_past	      *past; /* NULL: delivered */
 	struct vd_store_watch *inner;
 	size_t		       next;
 	struct vdi_key_range   range;
 	bool		       previous, no_put, no_delete;
-	vd_rev		       until;	 /* of the past; 0: the inner watch has said more */
-	atomic_bool	       is_asked; /* for progress */
+	vd_rev		       until;	 /* end of the past; 0: the inner watch has progressed further */
+	atomic_bool	       is_asked; /* progress is requested */
 	void (*ready)(void *arg);
 	void *ready_arg;
 
-	/* Lent to the reader. */
+	/* Borrowed by the reader. */
 	struct vd_store_event *events;
 	size_t		       event_count;
 	size_t		       event_capacity;
@@ -41,7 +41,7 @@ static bool is_wanted(const struct local_watch *watch, const struct vd_store_eve
 	       vdi_key_range_contains(&watch->range, vd_kv_key(event->kv));
 }
 
-/* The events that are wanted of the revision at `next`. */
+/* Collects the matching events of the revision at `next`. */
 static vd_status take_revision(struct local_watch *watch)
 {
 	const struct vd_store_event *all = watch->past->events;
@@ -65,7 +65,7 @@ static vd_status take_revision(struct local_watch *watch)
 	return VD_OK;
 }
 
-/* What came behind the past, or how far it went if somebody wants to hear that. */
+/* Continues with the inner watch, or reports progress through the past if requested. */
 static vd_status next_of_inner(struct local_watch *watch, size_t event_count_max,
 			       struct vd_store_batch *ret_batch, struct vd_error *reterr)
 {
@@ -102,10 +102,10 @@ static vd_status local_next(struct vd_store_watch *base, size_t event_count_max,
 		return VD_OK;
 	}
 	if (watch->next < watch->past->count) {
-		watch->ready(watch->ready_arg); /* more of it in the next call */
+		watch->ready(watch->ready_arg); /* the next call continues */
 		return VD_AGAIN;
 	}
-	/* The events that were lent are not any more. */
+	/* The reader no longer borrows the events. */
 	watch->past = vdi_past_unref(watch->past);
 	return next_of_inner(watch, event_count_max, ret_batch, reterr);
 }

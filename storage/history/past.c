@@ -1,5 +1,5 @@
-/* How: one array; and a table of the last record of each key, which resolves the "previous" of records that
- * do not carry it and gives the witnesses. */
+/* How: an array of changes, and a table of the last record of each key. The table resolves the previous
+ * record of changes without a copy of it, and provides the witnesses. */
 #include "past.h"
 
 #include <stdlib.h>
@@ -133,7 +133,7 @@ vd_status vdi_past_witnesses(const struct vdi_past *past, struct vd_kv *ret_kvs[
 	qsort(kvs, all, sizeof *kvs, newest_first);
 	count = VDI_MIN(all, VDI_PAST_WITNESSES_MAX);
 	for (i = 0; i < count; i++) {
-		/* The second half of them is spread over what is older. */
+		/* The second half is spread over the older records. */
 		size_t place = i < newest ? i :
 					    newest + (i - newest) *
 							     (VDI_MAX(all, VDI_PAST_WITNESSES_MAX) - newest) /

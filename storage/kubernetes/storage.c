@@ -1,14 +1,14 @@
-/* How: each call is one small state machine (struct op) that asks the store for a range or a transaction and
- * goes on in the callback. Callbacks may come before the store's function returns; a two-party counter
- * decides who continues, so that retries are a loop, never a recursion.
+/* How: each call is a small state machine (struct op) that sends a range or a transaction to the store and
+ * continues in the callback. A callback may run before the store's function returns. So the issuer and the
+ * callback both count in, and the second one continues; retries are a loop, never a recursion.
  *
  *   get:     READ -> done
  *   create:  [LEASE] -> WRITE -> done
- *   update:  [suggestion] READ -> decide -> [LEASE] -> WRITE --conflict--> decide with what the transaction returned
- *   delete:  [suggestion] READ -> decide -> WRITE --conflict--> decide
+ *   update:  [suggestion] READ -> decide -> [LEASE] -> WRITE --conflict--> decide on the returned state
+ *   delete:  [suggestion] READ -> decide -> WRITE --conflict--> decide on the returned state
  *
- * "decide" runs the caller's function. A verdict reached on a suggestion that may be stale is never final: it
- * is repeated on fresh state (R-129, R-131).
+ * "decide" runs the caller's function. As upstream, a failed decision on a suggestion, which may be stale, is
+ * repeated on fresh state.
  */
 #include "storage.h"
 
@@ -18,7 +18,7 @@
 #include "revision_cut.h"
 #include "storage_state.h"
 
-/* A granted lease is used again for writes that ask for nearly the same expiry. */
+/* Maximum uses of a granted lease by writes with nearly the same expiry. */
 #define LEASE_USES_MAX 1000
 
 enum op_kind { OP_GET, OP_CREATE, OP_UPDATE, OP_DELETE };
@@ -28,12 +28,12 @@ struct op {
 	struct vdi_storage *storage;
 	enum op_kind	    kind;
 	enum op_step	    step;
-	vd_mono		    issued;  /* the request under way */
-	unsigned	    arrived; /* the issuer and the callback; the second goes on */
+	vd_mono		    issued;  /* start of the current request */
+	unsigned	    arrived; /* issuer and callback; the second one continues */
 
 	struct vd_bytes	  key;			       /* own copy */
-	char		 *uid, *precondition_revision; /* own copies or NULL */
-	struct vd_object *guard;		       /* of a create: reference, or NULL */
+	char		 *uid, *precondition_revision; /* own copies, or NULL */
+	struct vd_object *guard;		       /* reference, or NULL; create only */
 	bool		  create_missing;
 	vd_update_fn	  update;
 	vd_validate_fn	  validate;
@@ -41,23 +41,24 @@ struct op {
 	void		 *arg;
 	vd_rev		  minimum;
 
-	/* The state the verdict is based on. */
+	/* State on which the decision is based. */
 	struct vd_object *current; /* reference; NULL: missing */
 	bool		  stale_possible;
-	vd_status	first_status; /* verdict on a suggestion, with its revision, until it is confirmed */
+	/* Failed decision on a suggestion, with its revision, until it is confirmed. */
+	vd_status	first_status;
 	struct vd_error first_error;
 	vd_rev		first_revision;
 
-	/* What is to be written. */
+	/* Data to write. */
 	struct vd_kv	 *wanted; /* own copy of key and value, without resourceVersion */
 	struct vd_object *wanted_object;
 	int64_t		  ttl_s;
 	int64_t		  lease;
 	vd_mono		  lease_asked_at;
-	bool		  lease_was_gone; /* once is enough */
-	struct op	 *lease_next;	  /* of those who wait for a grant */
+	bool		  lease_was_gone; /* retried once with a new lease */
+	struct op	 *lease_next;	  /* in the list of operations that wait for a grant */
 
-	/* The answer. */
+	/* Result. */
 	vd_status	  status;
 	struct vd_error	  error;
 	struct vd_object *result;
@@ -226,8 +227,8 @@ static void op_free(struct op *op)
 	vdi_free(op);
 }
 
-/* Both the issuer, after the store's function returned, and the callback come here; the second one goes
- * on. */
+/* The issuer, after the store's function has returned, and the callback both call this; the second one
+ * continues. */
 static void op_meet(struct op *op)
 {
 	if (__atomic_add_fetch(&op->arrived, 1, __ATOMIC_ACQ_REL) == 2)
@@ -256,7 +257,7 @@ static void set_current(struct op *op, struct vd_object *object)
 	op->current = object;
 }
 
-/* What was issued has been answered. */
+/* Counts a completed request in the metrics. */
 static void count_answer(const struct op *op, vd_status status)
 {
 	static const enum vdi_storage_operation writes[] = { [OP_CREATE] = VDI_OPERATION_CREATE,
@@ -269,7 +270,7 @@ static void count_answer(const struct op *op, vd_status status)
 					    op->issued, status);
 }
 
-/* Decodes what was read into op->current; false when the operation is over. */
+/* Decodes the record into op->current; false: the operation has ended. */
 static bool take_state(struct op *op, struct vd_kv *kv)
 {
 	struct vd_object *object = NULL;
@@ -322,7 +323,7 @@ static void on_range(void *arg, vd_status status, const struct vd_range_result *
 	op_meet(op);
 }
 
-/* The grant under way is over, one way or the other: those who waited for it look again. */
+/* A grant has completed or failed: operations that wait for it continue, and check the lease again. */
 static void wake_lease_waiters(struct vdi_storage *storage)
 {
 	struct op *waiters;
@@ -355,7 +356,7 @@ static void on_lease(void *arg, vd_status status, const struct vd_lease_result *
 		vdi_lock_acquire(&storage->lease_lock);
 		uses = (uint64_t) storage->lease_uses;
 		storage->lease_id = result->id;
-		/* Counted from before it was asked for: the store may have granted it at once. */
+		/* Count from before the request, because the store may have granted it at once. */
 		storage->lease_expiry = vd_mono_add(op->lease_asked_at, VD_SECONDS(result->ttl_s));
 		storage->lease_uses = 1;
 		vdi_lock_release(&storage->lease_lock);
@@ -366,7 +367,8 @@ static void on_lease(void *arg, vd_status status, const struct vd_lease_result *
 	op_meet(op);
 }
 
-/* The lease that was to be used again is gone, revoked or lost with the store's past: another one, once. */
+/* Handles the loss of a reused lease (revoked, or missing after the store was restored): requests another
+ * one, once. */
 static bool lease_was_lost(struct op *op, vd_status status)
 {
 	struct vdi_storage *storage = op->storage;
@@ -383,9 +385,9 @@ static bool lease_was_lost(struct op *op, vd_status status)
 	return true;
 }
 
-/* The record that the transaction wrote. It shares nothing with the store, which keeps its own copy; the
- * object over it was made before the write, so that a write that happened is never answered by a failure of
- * ours. */
+/* Stamps the written record with the transaction's result. The record shares nothing with the store, which
+ * keeps its own copy. The object over it was made before the write, so that a completed write cannot fail
+ * afterwards. */
 static void stamp_wanted(struct op *op, vd_rev revision)
 {
 	struct vd_kv *kv = op->wanted;
@@ -396,9 +398,8 @@ static void stamp_wanted(struct op *op, vd_rev revision)
 	kv->lease = op->lease;
 }
 
-/* Takes over what is to be written, and makes the answer for the case that it will be. */
-/* An object under another's key would be found by neither name, and watches of a namespace would not see
- * it. */
+/* Rejects an object that does not belong to the key: it could not be found under either name, and watches of
+ * its namespace would miss it. */
 static vd_status check_name(struct op *op, const struct vd_object *object)
 {
 	struct vd_bytes namespace_name = vd_object_namespace(object), name = vd_object_name(object);
@@ -417,6 +418,7 @@ static vd_status check_name(struct op *op, const struct vd_object *object)
 			    (const char *) op->key.data);
 }
 
+/* Makes the record to write, and the object that is the result if the write succeeds. */
 static vd_status set_wanted(struct op *op, struct vd_bytes value, int64_t ttl_s)
 {
 	struct vd_object *object = NULL;
@@ -468,7 +470,7 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 
 	count_answer(op, status);
 	if (lease_was_lost(op, status)) {
-		/* with another one */
+		/* retried with another lease */
 	} else if (status != VD_OK) {
 		op_finish_error(op, status, error);
 	} else if (result->succeeded) {
@@ -481,7 +483,7 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 	} else {
 		const struct vd_range_result *range = &result->results[0].range;
 
-		/* Somebody else wrote: go on with what is there now. */
+		/* Another client wrote the object: continue with its state. */
 		if (take_state(op, range->kv_count ? range->kvs[0] : NULL)) {
 			op->revision = result->revision;
 			op->step = STEP_DECIDE;
@@ -500,7 +502,7 @@ static vd_status check_preconditions(struct op *op)
 	bool		       equal;
 
 	if (op->current == NULL)
-		return VD_OK; /* a missing object has no metadata to compare; the callers answer for it */
+		return VD_OK; /* a missing object has no metadata to compare; the callers handle it */
 	kv = vd_object_kv(op->current);
 	if (op->uid) {
 		VDI_TRY(op->storage->codec->ops->inspect(op->storage->codec, vd_kv_value(kv), &facts,
@@ -537,8 +539,8 @@ static vd_status call_update(struct op *op)
 	return VD_OK;
 }
 
-/* A verdict on a state that may be stale: look again. If the fresh state is the same one, the first error
- * stands. */
+/* Repeats a failed decision on fresh state if the state may be stale. If the fresh state is the same, the
+ * first error is returned. */
 static void decide_failed(struct op *op, vd_status status)
 {
 	if (!op->stale_possible) {
@@ -592,7 +594,8 @@ static void decide_update(struct op *op)
 			op->step = STEP_READ;
 			return;
 		}
-		op->result = vd_object_ref(op->current); /* no write, the revision does not move */
+		/* As upstream, no write: the revision does not change. */
+		op->result = vd_object_ref(op->current);
 		op->revision = vd_object_revision(op->current);
 		op_finish(op, VD_OK);
 		return;
@@ -650,8 +653,7 @@ static vd_status issue_write(struct op *op)
 	struct vd_op	      write = { .kind = op->kind == OP_DELETE ? VD_OP_DELETE : VD_OP_PUT,
 					.key = op->key,
 					.lease = op->lease };
-	struct vd_op	      look = { .kind = VD_OP_RANGE,
-				       .range = { .key = op->key, .limit = 1, .count_only = op->kind == OP_CREATE } };
+	struct vd_op	      look = { .kind = VD_OP_RANGE, .range = { .key = op->key, .limit = 1 } };
 	struct vd_txn_request request = {
 		.compares = compares,
 		.compare_count = 1,
@@ -668,19 +670,20 @@ static vd_status issue_write(struct op *op)
 						    .number = vd_object_revision(op->guard) };
 		request.compare_count = 2;
 	}
+	look.range.count_only = op->kind == OP_CREATE;
 	if (op->wanted)
 		write.value = vd_kv_value(op->wanted);
 	return vd_store_txn(op->storage->store, &request, on_txn, op);
 }
 
-/* Extra life so that the lease can serve later writes too: min(60 s, 5 %). */
+/* Returns extra seconds that let later writes reuse the lease: min(60 s, 5 %). */
 static int64_t lease_extra_s(int64_t ttl_s)
 {
 	return VDI_MIN(ttl_s / 20, (int64_t) 60);
 }
 
-/* R-146; kubernetes/apiserver pkg/storage/etcd3/lease_manager.go. (Where no time has passed since the grant,
- * which a real clock does not know, it serves too.) */
+/* Reuses the last lease as kubernetes/apiserver pkg/storage/etcd3/lease_manager.go does. (It is also reused
+ * if no time has passed since the grant, which does not happen with a real clock.) */
 static bool reuse_lease(struct op *op)
 {
 	struct vdi_storage *storage = op->storage;
@@ -699,7 +702,7 @@ static bool reuse_lease(struct op *op)
 	return reused;
 }
 
-/* One grant at a time: who comes while one is under way can most likely use that one too. */
+/* Requests a lease, one at a time: a write that arrives meanwhile can most likely use the same one. */
 static vd_status issue_lease(struct op *op)
 {
 	struct vdi_storage *storage = op->storage;
@@ -731,7 +734,7 @@ static vd_status issue(struct op *op)
 	case STEP_READ: return vd_store_range(op->storage->store, &range, on_range, op);
 	case STEP_LEASE: return issue_lease(op);
 	case STEP_WRITE: return issue_write(op);
-	default: VDI_UNREACHABLE("nothing to issue");
+	default: VDI_UNREACHABLE("step without a request");
 	}
 }
 
@@ -768,11 +771,12 @@ static void op_run(struct op *op)
 			continue;
 		}
 		if (__atomic_add_fetch(&op->arrived, 1, __ATOMIC_ACQ_REL) != 2)
-			return; /* the callback will go on */
+			return; /* the callback continues */
 	}
 }
 
-/* From here on every end, a failed first issue included, is told through the callback. */
+/* Starts the operation. All results, including failure of the first request, are reported through the
+ * callback. */
 static vd_status op_start(struct op *op)
 {
 	op_run(op);

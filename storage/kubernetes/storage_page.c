@@ -1,4 +1,4 @@
-/* Reads of more than one key: pages, counts, the current revision. Each is one range of the store. */
+/* How: pages, counts and the current revision are each one range of the store. */
 #include "key_range.h"
 #include "storage_state.h"
 #include "store.h"
@@ -9,7 +9,7 @@ struct read_call {
 	vdi_storage_count_fn count_done;
 	vd_done_fn	     revision_done;
 	vd_mono		     issued;
-	bool		     is_single; /* a page of one key */
+	bool		     is_single; /* the page is a single key */
 	void		    *arg;
 };
 
@@ -127,7 +127,8 @@ vd_status vdi_storage_page(struct vdi_storage *storage, struct vd_bytes prefix, 
 
 vd_status vdi_storage_current_revision(struct vdi_storage *storage, vd_done_fn done, void *arg)
 {
-	/* the prefix itself, without its slash; only the header counts. */
+	/* As upstream: read the prefix itself, without its slash, and use only the revision of the
+	 * response. */
 	struct vd_range_request request = { .key = { storage->key_prefix, storage->key_prefix_size - 1 },
 					    .limit = 1 };
 	struct read_call       *call = read_call_new(storage, arg);

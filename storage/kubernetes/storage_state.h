@@ -1,4 +1,4 @@
-/* The inside of a vdi_storage, shared by storage.c and storage_page.c. */
+/* Internal structure of vdi_storage, shared by storage.c and storage_page.c. */
 #ifndef VDI_STORAGE_STATE_H
 #define VDI_STORAGE_STATE_H
 
@@ -20,9 +20,9 @@ struct vdi_storage {
 	/* Under lease_lock. */
 	struct vdi_lock lease_lock;
 	int64_t		lease_id;
-	vd_mono		lease_expiry; /* at the earliest */
-	int		lease_uses;   /* calls since it was granted, failed ones too */
-	bool		lease_asked;  /* a grant is under way; lease_waiters wait for it */
+	vd_mono		lease_expiry; /* earliest possible expiry */
+	int		lease_uses;   /* calls since the grant, including failed ones */
+	bool		lease_asked;  /* a grant is in progress; lease_waiters wait for it */
 	struct op      *lease_waiters;
 };
 

@@ -465,7 +465,7 @@ func (s *serveHistory) compactedGap() {
 	if !s.start(dir) {
 		return
 	}
-	s.isDropped("etcd has compacted what came after revision")
+	s.isDropped("etcd has compacted the changes after revision")
 	s.isExpired(last, "a compacted gap")
 	s.resumes(s.post(), "after a compacted gap")
 	s.kill()

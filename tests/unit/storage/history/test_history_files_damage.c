@@ -264,7 +264,7 @@ static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 			char expected[64];
 
 			assert_status(w.lost.code, VD_CORRUPT);
-			snprintf(expected, sizeof expected, "0001.vdh makes no sense at offset %lld",
+			snprintf(expected, sizeof expected, "0001.vdh: invalid record at offset %lld",
 				 (long long) offset);
 			assert_non_null(strstr(w.lost.message, expected));
 			assert_int_equal(w.past->until, fault == PREVIOUS_WAS_DELETED ? 8 : 7);

@@ -51,7 +51,7 @@ static void a_watch_goes_on_across_a_restart_whatever_was_compacted(void **state
 		later = local_put_some(&w, 30);
 		local_start(&w);
 		assert_int_equal(local_log_lines(&w, "W "), 0);
-		assert_int_equal(local_log_lines(&w, "watches can go on from revision 1: "), 1);
+		assert_int_equal(local_log_lines(&w, "watches can resume from revision 1: "), 1);
 		assert_int_equal(local_status_of(&w).history, 1);
 		assert_true(local_assert_watch(&w, "/registry/", 1) > 200);
 		assert_true(local_assert_watch(&w, "/registry/pods/ns/p1", before) > 10);
@@ -143,10 +143,10 @@ static void a_gap_that_was_compacted_drops_the_history(void **state)
 	local_compact(&w, later);
 	local_start(&w);
 	assert_int_equal(local_log_lines(&w, "W "), 1);
-	assert_int_equal(local_log_lines(&w,
-					 "is dropped, clients from before this start list again: etcd has "
-					 "compacted what came after revision"),
-			 1);
+	assert_int_equal(
+		local_log_lines(&w, "is dropped, clients from before this start must list again: etcd has "
+				    "compacted the changes after revision"),
+		1);
 	assert_int_equal(local_status_of(&w).history, 0);
 	assert_status(local_watch_ends_with(&w, last), VD_EXPIRED);
 	/* From then on it is like any other. */
@@ -220,7 +220,7 @@ static void a_store_that_was_restored_drops_the_history(void **state)
 		chaos_set_inner(w.chaos, restored);
 		local_start(&w);
 		assert_int_equal(local_log_lines(&w, "W "), 1);
-		assert_int_equal(local_log_lines(&w, "it was restored, or is another one"), 1);
+		assert_int_equal(local_log_lines(&w, "it was restored, or is another cluster"), 1);
 		assert_int_equal(local_status_of(&w).history, 0);
 		local_stop(&w);
 		/* The oracle's store is the old one. */

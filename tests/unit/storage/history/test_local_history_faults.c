@@ -41,7 +41,7 @@ static void a_full_disk_is_said_once_and_loses_nothing(void **state)
 		vdi_sim_advance(w.env, VD_SECONDS(10));
 	}
 	assert_int_equal(local_log_lines(&w, "W "), 1);
-	assert_int_equal(local_log_lines(&w, "is not written at the moment, everything else goes on: "), 1);
+	assert_int_equal(local_log_lines(&w, "cannot be written, will retry; all else continues: "), 1);
 	assert_int_equal(metric(&w, VDI_METRIC_LOCAL_HISTORY_RECORDING), 0);
 	assert_true(metric(&w, VDI_METRIC_LOCAL_HISTORY_FAILURES_TOTAL) > 3);
 	assert_int_equal(metric(&w, VDI_METRIC_LOCAL_HISTORY_DROPS_TOTAL), 0);
@@ -129,7 +129,7 @@ static void a_disk_that_fails_begins_a_new_history(void **state)
 		}
 		assert_true(vdi_disk_sim_failed(w.disk));
 		assert_int_equal(local_log_lines(&w, "W "), 1);
-		assert_int_equal(local_log_lines(&w, "begins again, what was recorded is given up: "), 1);
+		assert_int_equal(local_log_lines(&w, "starts over, recorded changes are dropped: "), 1);
 		vdi_sim_advance(w.env, VD_SECONDS(60));
 		assert_int_equal(local_log_lines(&w, "is written again"), 1);
 		/* The caches forget nothing because of it. */

@@ -147,8 +147,8 @@ static void what_cannot_be_told_begins_a_new_history(void **state)
 	step->revision = 15;
 	now_ready(&l);
 	assert_int_equal(lines_with(&l, "W "), 1);
-	assert_int_equal(lines_with(&l, "W the local history begins again after revision 14: etcd did not "
-					"say what was there before"),
+	assert_int_equal(lines_with(&l, "W the local history starts over after revision 14: etcd sent a "
+					"change without the previous record"),
 			 1);
 	assert_int_equal(oldest(&l), 14);
 	assert_int_equal(newest(&l), 14);
@@ -194,8 +194,8 @@ static void after_expired_it_begins_where_the_store_still_can(void **state)
 		l.script.status_code = cases[i].status_fails ? VD_UNAVAILABLE : VD_OK;
 		say_end(&l, VD_EXPIRED, cases[i].error_compacted);
 		assert_int_equal(lines_with(&l, "W "), 1);
-		assert_int_equal(lines_with(&l, "begins again: etcd has compacted what came after revision "
-						"12 before it was recorded"),
+		assert_int_equal(lines_with(&l, "starts over: etcd has compacted the changes after revision "
+						"12 before they were recorded"),
 				 1);
 		assert_int_equal(oldest(&l), cases[i].floor);
 		assert_int_equal(newest(&l), cases[i].floor);
@@ -268,7 +268,7 @@ static void a_new_history_that_looked_back_too_far_is_no_loss(void **state)
 	/* Progress is news too. */
 	say_progress(&l, 10);
 	say_end(&l, VD_EXPIRED, 20);
-	assert_int_equal(lines_with(&l, "has compacted what came after revision 10 "), 1);
+	assert_int_equal(lines_with(&l, "has compacted the changes after revision 10 "), 1);
 	assert_int_equal(drops(&l), 1);
 	/* And the next one follows a new beginning again. */
 	say_end(&l, VD_EXPIRED, 25);
@@ -578,7 +578,7 @@ static void a_disk_that_fails_begins_where_the_history_ended(void **state)
 	vdi_sim_advance(l.env, VD_SECONDS(20));
 	vdi_disk_sim_fail_nth(l.disk, 1, VDI_DISK_SIM_IO);
 	say(&l, 15, 2);
-	assert_int_equal(lines_with(&l, "W the local history begins again, what was recorded is given up: "),
+	assert_int_equal(lines_with(&l, "W the local history starts over, recorded changes are dropped: "),
 			 1);
 	assert_int_equal(oldest(&l), 16);
 	assert_int_equal(newest(&l), 16);

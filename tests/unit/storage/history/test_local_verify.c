@@ -29,8 +29,8 @@ static void each_witness_is_asked_for_at_the_newest_revision(void **state)
 	assert_int_equal(l.script.txns, 1);
 	assert_int_equal(l.script.txn_revision, 22);
 	assert_int_equal(l.script.txn_ops, 1 + 12);
-	assert_string_equal(
-		l.log, "I watches can go on from revision 1: 12 changes were read back from " DIRECTORY "\n");
+	assert_string_equal(l.log,
+			    "I watches can resume from revision 1: loaded 12 changes from " DIRECTORY "\n");
 	assert_int_equal(drops(&l), 0);
 	assert_int_equal(status_of(&l).history, 1);
 	assert_int_equal(history_of(&l)->past->latest.count, 0); /* who was asked for is not kept */
@@ -62,14 +62,16 @@ static void any_difference_of_a_witness_drops_the_history(void **state)
 			l.script.has[which] = other;
 		local_open(&l);
 		assert_int_equal(lines_with(&l, "W "), 1);
-		assert_int_equal(lines_with(&l, "W the local history in " DIRECTORY
-						" is dropped, clients from before this start list again: "
-						"etcd knows another /registry/pods/ns/p00"),
+		assert_int_equal(lines_with(&l,
+					    "W the local history in " DIRECTORY
+					    " is dropped, clients from before this start must list again: "
+					    "etcd has another version of /registry/pods/ns/p00"),
 				 1);
 		assert_int_equal(
-			lines_with(&l, what >= 5 ?
-					       "/p0011 at revision 14: it was restored, or is another one\n" :
-					       "/p0013 at revision 14: it was restored, or is another one\n"),
+			lines_with(&l,
+				   what >= 5 ?
+					   "/p0011 at revision 14: it was restored, or is another cluster\n" :
+					   "/p0013 at revision 14: it was restored, or is another cluster\n"),
 			1);
 		assert_int_equal(drops(&l), 1);
 		assert_int_equal(status_of(&l).history, 0);
@@ -146,8 +148,8 @@ static void a_store_that_cannot_say_is_not_believed_to_be_another_one(void **sta
 			local_open(&l);
 			assert_int_equal(l.script.txns, cases[i].may_pass ? 5 : 1);
 			assert_int_equal(status_of(&l).history, 1);
-			assert_string_equal(l.log, "I watches can go on from revision 1: 4 changes were read "
-						   "back from " DIRECTORY "\n");
+			assert_string_equal(l.log, "I watches can resume from revision 1: loaded 4 changes "
+						   "from " DIRECTORY "\n");
 			local_fini(&l);
 		}
 }
@@ -157,9 +159,9 @@ static void a_store_without_what_came_after_drops_the_history(void **state)
 	static const struct {
 		vd_status   status;
 		const char *why;
-	} cases[] = { { VD_EXPIRED, "etcd has compacted what came after revision 14\n" },
+	} cases[] = { { VD_EXPIRED, "etcd has compacted the changes after revision 14\n" },
 		      { VD_TOO_LARGE_REVISION,
-			"etcd has not reached revision 14: it was restored, or is another one\n" } };
+			"etcd has not reached revision 14: it was restored, or is another cluster\n" } };
 
 	for (size_t i = 0; i < 2; i++) {
 		struct local l;
@@ -378,7 +380,7 @@ static void a_long_key_is_shown_in_part(void **state)
 	now_ready(&l);
 	local_close(&l);
 	local_open(&l);
-	snprintf(expected, sizeof expected, "etcd knows another %.200s at revision 11: ", key);
+	snprintf(expected, sizeof expected, "etcd has another version of %.200s at revision 11: ", key);
 	assert_int_equal(lines_with(&l, expected), 1);
 	local_fini(&l);
 }
