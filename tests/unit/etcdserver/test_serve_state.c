@@ -85,6 +85,8 @@ static void a_full_disk_does_not_stop_a_start(void **state)
 {
 	struct world world;
 	uint64_t     cluster_id, term;
+	uint8_t	     before[32];
+	int64_t	     size;
 
 	(void) state;
 	world_init(&world, 2);
@@ -104,8 +106,13 @@ static void a_full_disk_does_not_stop_a_start(void **state)
 		assert_int_equal(world.server.term, term + 1);
 		vdi_sim_advance(world.env, VD_SECONDS(7));
 	}
+	/* It is tried again every five seconds, not only at the end. */
+	memcpy(before, vdi_disk_sim_content(world.disk, VDI_SERVE_STATE_NAME, &size), sizeof before);
+	assert_true(size >= (int64_t) sizeof before);
 	vdi_disk_sim_set_capacity(world.disk, INT64_MAX);
-	vdi_sim_advance(world.env, VD_SECONDS(7));
+	vdi_sim_advance(world.env, VD_SECONDS(5));
+	assert_memory_not_equal(vdi_disk_sim_durable(world.disk, VDI_SERVE_STATE_NAME, &size), before,
+				sizeof before);
 	world_close(&world);
 	vdi_disk_sim_crash(world.disk);
 	assert_status(world_open(&world), VD_OK);

@@ -159,6 +159,28 @@ static void e165_pages_are_laid_out_as_bbolts(void **state)
 	}
 }
 
+/* Whatever a page is, it begins with its own number and says how many follow that are its own. */
+static void e165_every_page_has_its_number(void **state)
+{
+	struct memory memory = { 0 };
+	size_t	      size = make_file(&memory, 3000), pages = 0;
+	unsigned      kinds = 0;
+
+	(void) state;
+	for (size_t at = 0; at < size; pages++) {
+		uint64_t flags = number_at(memory.bytes + at + 8, 2);
+
+		assert_int_equal(number_at(memory.bytes + at, 8), at / 4096);
+		assert_true(flags == 1 || flags == 2 || flags == 4 || flags == 16);
+		kinds |= (unsigned) flags;
+		at += 4096 * (1 + number_at(memory.bytes + at + 12, 4));
+		assert_true(at <= size);
+	}
+	assert_int_equal(kinds, 1 | 2 | 4 | 16);
+	assert_true(pages > 20);
+	vdi_free(memory.bytes);
+}
+
 static void e165_what_is_written_is_read(void **state)
 {
 	static const int counts[] = { 0, 1, 50, 300, 40000 };
@@ -258,6 +280,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(e165_what_is_written_is_read),
 		cmocka_unit_test(e165_pages_are_laid_out_as_bbolts),
+		cmocka_unit_test(e165_every_page_has_its_number),
 		cmocka_unit_test(damage_is_refused),
 		cmocka_unit_test(torture_writer),
 	};

@@ -64,6 +64,59 @@ static bool is_answered_at_once(struct etcd_server_fixture *fixture, const char 
 	return at_once;
 }
 
+static void expect_op(const struct vd_op *op, const struct vd_op *wanted)
+{
+	assert_int_equal(op->kind, wanted->kind);
+	assert_true(vd_bytes_equal(op->key, wanted->key));
+	assert_true(vd_bytes_equal(op->value, wanted->value));
+	assert_true(vd_bytes_equal(op->range_end, wanted->range_end));
+	assert_int_equal(op->lease, wanted->lease);
+	assert_int_equal(op->previous, wanted->previous);
+	assert_int_equal(op->ignore_value, wanted->ignore_value);
+	assert_int_equal(op->ignore_lease, wanted->ignore_lease);
+}
+
+/* A message with one field says nothing of the others, and what is unknown is passed over. */
+static void each_field_is_read_alone(void **state)
+{
+	static const struct {
+		const char  *bytes;
+		size_t	     size;
+		struct vd_op put, delete;
+	} cases[] = {
+		{ "", 0, { 0 }, { 0 } },
+		{ "\x0a\1k", 3, { .key = { "k", 1 } }, { .key = { "k", 1 } } },
+		{ "\x12\1v", 3, { .value = { "v", 1 } }, { .range_end = { "v", 1 } } },
+		{ "\x18\7", 2, { .lease = 7 }, { .previous = true } },
+		{ "\x18\0", 2, { 0 }, { 0 } },
+		{ "\x20\1", 2, { .previous = true }, { 0 } },
+		{ "\x20\0", 2, { 0 }, { 0 } },
+		{ "\x28\1", 2, { .ignore_value = true }, { 0 } },
+		{ "\x30\1", 2, { .ignore_lease = true }, { 0 } },
+		{ "\x38\1", 2, { 0 }, { 0 } },
+		{ "\x3a\2\x0a\1", 4, { 0 }, { 0 } },
+		{ "\x0a\1a\x0a\1b", 6, { .key = { "b", 1 } }, { .key = { "b", 1 } } },
+	};
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(cases); i++) {
+		struct vd_bytes message = { cases[i].bytes, cases[i].size };
+		struct vd_op	put = cases[i].put, delete = cases[i].delete, op;
+
+		put.kind = VD_OP_PUT;
+		delete.kind = VD_OP_DELETE;
+		assert_true(vdi_serve_put_decode(message, &op));
+		expect_op(&op, &put);
+		assert_true(vdi_serve_delete_decode(message, &op));
+		expect_op(&op, &delete);
+		if (message.size) { /* cut short */
+			message.size--;
+			if (cases[i].size != 6)
+				assert_false(vdi_serve_put_decode(message, &op));
+		}
+	}
+}
+
 static void reads_without_a_bound_are_a_workers(void **state)
 {
 	struct etcd_server_fixture *fixture = *state;
@@ -441,6 +494,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
 		CASE(e450_limits_of_transactions),
+		CASE(each_field_is_read_alone),
 		CASE(reads_without_a_bound_are_a_workers),
 		CASE(e450_deep_nesting_is_refused),
 		cmocka_unit_test(e452_every_target_with_every_field),

@@ -11,6 +11,34 @@
 
 enum { CLIENT, SERVER };
 
+/* What the next calls on that socket do; without an error they take or give so many bytes at most (0: all). */
+static struct {
+	int    fd;				  /* -1: none */
+	int    send_errors[4], receive_errors[4]; /* one after the other; 0: no more */
+	size_t send_next, receive_next;
+	size_t size_max;
+} net = { .fd = -1 };
+
+/* These take the place of libc's. */
+ssize_t send(int fd, const void *bytes, size_t size, int flags)
+{
+	if (fd == net.fd && net.send_errors[net.send_next]) {
+		errno = net.send_errors[net.send_next++];
+		return -1;
+	}
+	return sendto(fd, bytes, net.size_max && size > net.size_max ? net.size_max : size, flags, NULL, 0);
+}
+
+ssize_t recv(int fd, void *room, size_t size, int flags)
+{
+	if (fd == net.fd && net.receive_errors[net.receive_next]) {
+		errno = net.receive_errors[net.receive_next++];
+		return -1;
+	}
+	return recvfrom(fd, room, net.size_max && size > net.size_max ? net.size_max : size, flags, NULL,
+			NULL);
+}
+
 static struct rpc_certs certs;
 
 struct pair {
@@ -163,6 +191,132 @@ static void no_close_notify_without_a_connection(void **state)
 	assert_int_equal(errno, EAGAIN);
 }
 
+/* ---- Sockets that take little, and that break ---- */
+
+static int open_slow_pair(void **state)
+{
+	memset(&net, 0, sizeof net);
+	net.fd = -1;
+	net.size_max = 1;
+	return open_pair(state);
+}
+
+static int close_faulty_pair(void **state)
+{
+	memset(&net, 0, sizeof net);
+	net.fd = -1;
+	return close_pair(state);
+}
+
+static void say_and_hear(struct pair *pair)
+{
+	char bytes[16];
+
+	for (int side = 0; side < 2; side++) {
+		size_t sent = 0, got = 0;
+
+		for (int turns = 0; got < 4; turns++) {
+			ssize_t count =
+				sent < 4 ? vdi_h2_link_send(pair->links[side], "last" + sent, 4 - sent) : 0;
+
+			assert_true(turns < 1000);
+			assert_true(count >= 0 || errno == EAGAIN);
+			sent += count > 0 ? (size_t) count : 0;
+			count = vdi_h2_link_receive(pair->links[1 - side], bytes + got, sizeof bytes - got);
+			assert_true(count > 0 || (count < 0 && errno == EAGAIN));
+			got += count > 0 ? (size_t) count : 0;
+		}
+		assert_int_equal(got, 4);
+		assert_memory_equal(bytes, "last", 4);
+	}
+}
+
+static void records_come_and_go_in_any_pieces(void **state)
+{
+	say_and_hear(*state);
+}
+
+static void a_socket_that_is_busy_is_asked_again(void **state)
+{
+	static const int errors[] = { EAGAIN, EINTR, ENOBUFS };
+	struct pair	*pair = *state;
+
+	for (int side = 0; side < 2; side++)
+		for (size_t i = 0; i < VDI_ARRAY_SIZE(errors); i++) {
+			memset(&net, 0, sizeof net);
+			net.fd = pair->fds[side];
+			for (int k = 0; k < 3; k++) {
+				net.send_errors[k] = errors[i];
+				net.receive_errors[k] = errors[i] == ENOBUFS ? EAGAIN : errors[i];
+			}
+			say_and_hear(pair);
+			assert_int_equal(net.send_next, 3);
+			assert_int_equal(net.receive_next, 3);
+		}
+}
+
+/* The words are of the socket's own failures; that a peer has gone is for the connection to word. */
+static void a_socket_that_breaks_says_why(void **state)
+{
+	static const struct {
+		int	    error;
+		const char *why;
+	} cases[] = { { ETIMEDOUT, "Connection timed out" },
+		      { EHOSTUNREACH, "No route to host" },
+		      { ECONNRESET, "" },
+		      { EPIPE, "" } };
+
+	(void) state;
+	for (size_t i = 0; i < 2 * VDI_ARRAY_SIZE(cases); i++) {
+		void	    *opened;
+		struct pair *pair;
+		char	     byte;
+
+		(void) open_pair(&opened);
+		pair = opened;
+		net.fd = pair->fds[CLIENT];
+		errno = 0;
+		if (i % 2) {
+			net.send_errors[0] = cases[i / 2].error;
+			assert_int_equal(vdi_h2_link_send(pair->links[CLIENT], "x", 1), -1);
+		} else {
+			net.receive_errors[0] = cases[i / 2].error;
+			assert_int_equal(vdi_h2_link_receive(pair->links[CLIENT], &byte, 1), -1);
+		}
+		assert_int_equal(errno, EIO);
+		assert_string_equal(vdi_h2_link_why(pair->links[CLIENT]), cases[i / 2].why);
+		(void) close_faulty_pair(&opened);
+	}
+}
+
+/* Before the end of the handshake as well, on either side. */
+static void a_handshake_that_breaks_says_why(void **state)
+{
+	struct pair *pair = *state;
+
+	for (int side = 0; side < 2; side++) {
+		struct vdi_h2_link *link;
+		bool		    wants_write;
+		int		    fds[2];
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+		assert_status(
+			vdi_h2_link_new(pair->tls[side], fds[0], side == CLIENT ? "localhost" : NULL, &link),
+			VD_OK);
+		assert_status(vdi_h2_link_shake(link, &wants_write), VD_AGAIN);
+		assert_false(wants_write);
+		memset(&net, 0, sizeof net);
+		net.fd = fds[0];
+		net.receive_errors[0] = ETIMEDOUT;
+		assert_status(vdi_h2_link_shake(link, &wants_write), VD_IO);
+		assert_string_equal(vdi_h2_link_why(link), "Connection timed out");
+		net.fd = -1;
+		vdi_h2_link_free(link);
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +324,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_end_without_close_notify_is_a_failure, open_pair,
 						close_pair),
 		cmocka_unit_test_setup_teardown(no_close_notify_without_a_connection, open_pair, close_pair),
+		cmocka_unit_test_setup_teardown(records_come_and_go_in_any_pieces, open_slow_pair,
+						close_faulty_pair),
+		cmocka_unit_test_setup_teardown(a_socket_that_is_busy_is_asked_again, open_pair,
+						close_faulty_pair),
+		cmocka_unit_test(a_socket_that_breaks_says_why),
+		cmocka_unit_test_setup_teardown(a_handshake_that_breaks_says_why, open_pair,
+						close_faulty_pair),
 	};
 
 	return cmocka_run_group_tests(tests, make_certs, remove_certs);

@@ -127,6 +127,16 @@ static void only_one_version(void **state)
 	start(&tls);
 	expect("client", true);
 	rpc_echo_stop(&echo, env);
+	tls = server_tls();
+	tls.min_version = tls.max_version = "TLS1.3";
+	start(&tls);
+	expect("client", true);
+	rpc_echo_stop(&echo, env);
+	tls = server_tls();
+	tls.min_version = tls.max_version = "TLS1.2";
+	start(&tls);
+	expect("client", true);
+	rpc_echo_stop(&echo, env);
 }
 
 static void only_clients_of_these_names(void **state)

@@ -108,6 +108,24 @@ static void a_certificate_that_nobody_trusts(void **state)
 		       "the server's certificate is not trusted (certificate verify failed)");
 }
 
+/* Without a CA of its own a client takes the system's, and only then. */
+static void without_a_ca_the_systems_roots_count(void **state)
+{
+	struct vdi_rpc_server_tls server = server_tls("server", false);
+	struct vdi_rpc_tls	  tls = { .ca_path = NULL };
+
+	(void) state;
+	if (rpc_is_grpc()) /* it has roots of its own */
+		return;
+	assert_int_equal(setenv("SSL_CERT_FILE", rpc_certs_path(&certs, "ca.pem"), 1), 0);
+	expect_name(ask(&server, NULL, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "");
+	expect_name(ask(&server, &tls, "https://", "127.0.0.1", VD_SECONDS(10), NULL), "");
+	tls.ca_path = rpc_certs_path(&certs, "stranger.pem");
+	expect_failure(&server, &tls, "https://", "127.0.0.1",
+		       "the server's certificate is not trusted (certificate verify failed)");
+	assert_int_equal(unsetenv("SSL_CERT_FILE"), 0);
+}
+
 static void a_certificate_for_another_name(void **state)
 {
 	struct vdi_rpc_server_tls server = server_tls("elsewhere", false);
@@ -297,6 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RPC_TEST(e204_the_scheme_decides_about_tls),
 		RPC_TEST(a_certificate_that_nobody_trusts),
+		RPC_TEST(without_a_ca_the_systems_roots_count),
 		RPC_TEST(a_certificate_for_another_name),
 		RPC_TEST(mutual_tls_tells_who_the_client_is),
 		RPC_TEST(a_client_certificate_that_is_missing_or_strange),

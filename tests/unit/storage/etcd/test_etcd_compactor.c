@@ -128,6 +128,28 @@ static void r172_a_lost_watch_of_the_key_is_opened_again_after_a_read(void **sta
 	world_free(world);
 }
 
+/* A read of the key that fails is one of many: the next one comes a second later, not at once. */
+static void r172_a_failed_read_of_the_key_is_repeated(void **state)
+{
+	struct world *world = world_open(11, 1);
+	unsigned      before;
+
+	(void) state;
+	etcd_toy_expire(&world->toy, etcd_toy_watch(&world->toy, VDI_ETCD_COMPACT_KEY), 1000);
+	vdi_sim_run_until_idle(world->env);
+	etcd_toy_claim(&world->toy, "77");
+	world->toy.fail_code = VDI_RPC_FAILED_PRECONDITION;
+	world->toy.fail_text = "no";
+	before = world->toy.ranges;
+	vdi_sim_advance(world->env, VD_MS(3500));
+	assert_in_range(world->toy.ranges - before, 0, 4);
+	assert_int_equal(status_of(world).compacted, -1);
+	world->toy.fail_code = 0;
+	vdi_sim_advance(world->env, VD_MS(1000));
+	assert_int_equal(status_of(world).compacted, 77);
+	world_free(world);
+}
+
 static void r172_what_was_compacted_before_the_start_is_known_at_once(void **state)
 {
 	struct world		    *world = world_new(10, 1);
@@ -152,6 +174,7 @@ int main(void)
 		cmocka_unit_test(r171_a_deleted_key_starts_anew),
 		cmocka_unit_test(r170_interval_0_only_follows_others),
 		cmocka_unit_test(r172_a_lost_watch_of_the_key_is_opened_again_after_a_read),
+		cmocka_unit_test(r172_a_failed_read_of_the_key_is_repeated),
 		cmocka_unit_test(r172_what_was_compacted_before_the_start_is_known_at_once),
 	};
 

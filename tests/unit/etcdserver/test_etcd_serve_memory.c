@@ -1,0 +1,255 @@
+/* Every call of the etcd server while each of its requests for memory fails in turn: the client gets the whole
+ * answer or an error with words, and the server goes on as if nothing had been. */
+#include "etcd_server_fixture.h"
+
+#include "actor_sim.h"
+#include "vdtest.h"
+
+#define REQUESTS_MAX 400 /* for memory, of one call */
+
+struct ask {
+	const char	       *method;
+	const ProtobufCMessage *request;
+	bool			is_stream; /* it ends by itself, after messages */
+	bool			half_closes;
+};
+
+/* One call with its one message; false: it failed. */
+static bool ask(struct etcd_server_fixture *fixture, const struct ask *what, size_t *ret_bytes)
+{
+	struct etcd_server_call call;
+	int			code;
+
+	etcd_server_call_init(&call, fixture);
+	etcd_server_call_open(&call, fixture, what->method);
+	if (!call.is_finished && call.wanted)
+		etcd_server_call_send(&call, what->request);
+	if (!call.is_finished && what->half_closes)
+		etcd_server_call_send(&call, NULL);
+	vdi_sim_advance(fixture->env, VD_SECONDS(1));
+	if (!call.is_finished)
+		fail_msg("%s has no end", what->method);
+	code = call.code;
+	*ret_bytes = 0;
+	for (size_t i = 0; i < call.count; i++)
+		*ret_bytes += call.sizes[i];
+	if (code == 0)
+		assert_true(what->half_closes || call.count > 0);
+	else
+		assert_true(call.text[0] != 0);
+	etcd_server_call_end(&call);
+	return code == 0;
+}
+
+static void expect_all_or_an_error(struct etcd_server_fixture *fixture, const struct ask *what)
+{
+	size_t	 whole, bytes;
+	bool	 was_reached = true;
+	unsigned failures = 0;
+
+	/* The second one finds what the first one left. */
+	if (!ask(fixture, what, &whole) || !ask(fixture, what, &whole))
+		fail_msg("%s fails", what->method);
+	for (uint64_t n = 1; was_reached && n < REQUESTS_MAX; n++) {
+		bool is_good;
+
+		vdi_alloc_fail_nth(n, 1);
+		is_good = ask(fixture, what, &bytes);
+		was_reached = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		failures += !is_good;
+		assert_true(is_good || was_reached);
+		if (is_good)
+			assert_in_range(bytes, whole - whole / 4,
+					whole + whole / 4 + 16); /* revisions grow */
+	}
+	if (failures == 0)
+		print_message("%s needs no memory\n", what->method);
+	assert_false(was_reached);
+	assert_true(ask(fixture, what, &bytes));
+}
+
+static void fill(struct etcd_server_fixture *fixture)
+{
+	static char value[5000];
+	char	    key[16];
+
+	memset(value, 'v', sizeof value - 1);
+	for (int i = 0; i < 20; i++) {
+		(void) snprintf(key, sizeof key, "key-%02d", i);
+		etcd_server_put(fixture, key, i % 5 ? "small" : value);
+	}
+	etcd_server_grant(fixture, 7, 300, 300);
+	(void) etcd_server_put_leased(fixture, "leased", "x", 7);
+}
+
+static void keys_and_leases(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__PutRequest    put = ETCDSERVERPB__PUT_REQUEST__INIT;
+	Etcdserverpb__RangeRequest  one = ETCDSERVERPB__RANGE_REQUEST__INIT, all = one, sorted = one,
+				   page = one;
+	Etcdserverpb__DeleteRangeRequest delete = ETCDSERVERPB__DELETE_RANGE_REQUEST__INIT;
+	Etcdserverpb__TxnRequest txn = ETCDSERVERPB__TXN_REQUEST__INIT;
+	Etcdserverpb__Compare	 compare = ETCDSERVERPB__COMPARE__INIT, *compares[] = { &compare };
+	Etcdserverpb__RequestOp	 op = ETCDSERVERPB__REQUEST_OP__INIT, read = op, *ops[] = { &op, &read };
+	Etcdserverpb__LeaseTimeToLiveRequest ttl = ETCDSERVERPB__LEASE_TIME_TO_LIVE_REQUEST__INIT;
+	Etcdserverpb__LeaseLeasesRequest     leases = ETCDSERVERPB__LEASE_LEASES_REQUEST__INIT;
+	Etcdserverpb__LeaseKeepAliveRequest  keep = ETCDSERVERPB__LEASE_KEEP_ALIVE_REQUEST__INIT;
+	const struct ask		     asks[] = {
+				    { .method = "/etcdserverpb.KV/Put", .request = &put.base },
+				    { .method = "/etcdserverpb.KV/Range", .request = &one.base },
+				    { .method = "/etcdserverpb.KV/Range", .request = &all.base },
+				    { .method = "/etcdserverpb.KV/Range", .request = &sorted.base },
+				    { .method = "/etcdserverpb.KV/Range", .request = &page.base },
+				    { .method = "/etcdserverpb.KV/RangeStream", .request = &all.base },
+				    { .method = "/etcdserverpb.KV/RangeStream", .request = &page.base },
+				    { .method = "/etcdserverpb.KV/DeleteRange", .request = &delete.base },
+				    { .method = "/etcdserverpb.KV/Txn", .request = &txn.base },
+				    { .method = "/etcdserverpb.Lease/LeaseTimeToLive", .request = &ttl.base },
+				    { .method = "/etcdserverpb.Lease/LeaseLeases", .request = &leases.base },
+				    { .method = "/etcdserverpb.Lease/LeaseKeepAlive",
+				      .request = &keep.base,
+				      .half_closes = true },
+	};
+
+	fill(fixture);
+	put.key = etcd_bytes("put");
+	put.value = etcd_bytes("a value");
+	put.prev_kv = true;
+	put.lease = 7;
+	one.key = etcd_bytes("key-05");
+	all.key = sorted.key = page.key = etcd_bytes("key-");
+	all.range_end = sorted.range_end = page.range_end = etcd_bytes("key.");
+	sorted.sort_order = ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__DESCEND;
+	sorted.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__MOD;
+	page.limit = 7;
+	delete.key = etcd_bytes("absent");
+	delete.prev_kv = true;
+	compare.key = etcd_bytes("key-01");
+	compare.target_union_case = ETCDSERVERPB__COMPARE__TARGET_UNION_VERSION;
+	compare.version = 1;
+	op.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_PUT;
+	op.request_put = &put;
+	read.request_case = ETCDSERVERPB__REQUEST_OP__REQUEST_REQUEST_RANGE;
+	read.request_range = &all;
+	txn.compare = compares;
+	txn.n_compare = 1;
+	txn.success = ops;
+	txn.n_success = 2;
+	ttl.id = keep.id = 7;
+	ttl.keys = true;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(asks); i++)
+		expect_all_or_an_error(fixture, &asks[i]);
+}
+
+static void members_and_maintenance(void **state)
+{
+	struct etcd_server_fixture	 *fixture = *state;
+	Etcdserverpb__StatusRequest	  status = ETCDSERVERPB__STATUS_REQUEST__INIT;
+	Etcdserverpb__HashRequest	  hash = ETCDSERVERPB__HASH_REQUEST__INIT;
+	Etcdserverpb__HashKVRequest	  hash_kv = ETCDSERVERPB__HASH_KVREQUEST__INIT;
+	Etcdserverpb__AlarmRequest	  alarm = ETCDSERVERPB__ALARM_REQUEST__INIT;
+	Etcdserverpb__MemberListRequest	  members = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
+	Etcdserverpb__SnapshotRequest	  snapshot = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
+	Etcdserverpb__AuthStatusRequest	  auth = ETCDSERVERPB__AUTH_STATUS_REQUEST__INIT;
+	Etcdserverpb__AuthUserListRequest users = ETCDSERVERPB__AUTH_USER_LIST_REQUEST__INIT;
+	Etcdserverpb__AuthRoleListRequest roles = ETCDSERVERPB__AUTH_ROLE_LIST_REQUEST__INIT;
+	const struct ask		  asks[] = {
+				 { .method = "/etcdserverpb.Maintenance/Status", .request = &status.base },
+				 { .method = "/etcdserverpb.Maintenance/Hash", .request = &hash.base },
+				 { .method = "/etcdserverpb.Maintenance/HashKV", .request = &hash_kv.base },
+				 { .method = "/etcdserverpb.Maintenance/Alarm", .request = &alarm.base },
+				 { .method = "/etcdserverpb.Maintenance/Snapshot", .request = &snapshot.base },
+				 { .method = "/etcdserverpb.Cluster/MemberList", .request = &members.base },
+				 { .method = "/etcdserverpb.Auth/AuthStatus", .request = &auth.base },
+				 { .method = "/etcdserverpb.Auth/UserList", .request = &users.base },
+				 { .method = "/etcdserverpb.Auth/RoleList", .request = &roles.base },
+	};
+
+	fill(fixture);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(asks); i++)
+		expect_all_or_an_error(fixture, &asks[i]);
+}
+
+/* ---- Watches ---- */
+
+/* Creates a watch and writes: all events come, each once and in order, or the stream ends with words. */
+static bool watch(struct etcd_server_fixture *fixture, int64_t revision)
+{
+	Etcdserverpb__WatchCreateRequest create = ETCDSERVERPB__WATCH_CREATE_REQUEST__INIT;
+	Etcdserverpb__WatchRequest	 request = ETCDSERVERPB__WATCH_REQUEST__INIT;
+	Etcdserverpb__WatchResponse	*response;
+	struct etcd_server_call		 call;
+	bool				 is_good, is_created = false, is_canceled = false;
+	int64_t				 last = revision - 1;
+
+	create.key = etcd_bytes("key-");
+	create.range_end = etcd_bytes("key.");
+	create.start_revision = revision;
+	create.prev_kv = true;
+	request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;
+	request.create_request = &create;
+	etcd_server_call_init(&call, fixture);
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.Watch/Watch");
+	if (!call.is_finished && call.wanted)
+		etcd_server_call_send(&call, &request.base);
+	vdi_sim_advance(fixture->env, VD_SECONDS(1));
+	while ((response = etcd_server_call_next(&call)) != NULL) {
+		assert_false(is_canceled);
+		is_created |= response->created;
+		is_canceled |= response->canceled;
+		for (size_t i = 0; i < response->n_events; i++) {
+			assert_int_equal(response->events[i]->kv->mod_revision, last + 1);
+			last++;
+		}
+		ETCD_FREE(response);
+	}
+	is_good = !call.is_finished && !is_canceled;
+	if (is_good) {
+		assert_true(is_created);
+		assert_int_equal(last, revision + 9);
+	} else if (call.is_finished) {
+		assert_int_not_equal(call.code, 0);
+		assert_true(call.text[0] != 0);
+	}
+	etcd_server_call_end(&call);
+	return is_good;
+}
+
+static void watches(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	bool			    was_reached = true;
+	unsigned		    failures = 0;
+
+	for (int i = 0; i < 10; i++)
+		etcd_server_put(fixture, "key-x", "value");
+	assert_true(watch(fixture, 2));
+	for (uint64_t n = 1; was_reached && n < REQUESTS_MAX; n++) {
+		bool is_good;
+
+		vdi_alloc_fail_nth(n, 1);
+		is_good = watch(fixture, 2);
+		was_reached = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		failures += !is_good;
+		assert_true(is_good || was_reached);
+	}
+	assert_false(was_reached);
+	assert_true(failures > 0);
+	assert_true(watch(fixture, 2));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(keys_and_leases),
+		TEST(members_and_maintenance),
+		TEST(watches),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
