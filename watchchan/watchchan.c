@@ -1,22 +1,22 @@
-/* The life of a watchChan and its turn: collect what is decoded, fill the raw queue, decode.
+/* The lifecycle of a watchChan and one run of its actor: collect decoded slots, fill the raw queue, decode.
  *
- * Everything is driven by one actor. It is woken by the store (new events, a page), by workers (slots
- * decoded) and by the receiver (room again). A turn is bounded; it wakes itself when there is more to do.
+ * The actor is woken by the store (new events, a page), by decode workers (slots decoded) and by the receiver
+ * (room in the result queue). The work of one run is bounded; the actor wakes itself if more remains.
  *
- * Closing goes through the actor too: it waits for a read in flight and for its workers, closes the store's
- * watch, and then ends itself, so no callback ever meets freed memory.
+ * The actor also closes the watchChan: it waits for the read in flight and for its workers, closes the
+ * store's watch, and then closes itself. So no callback can use freed memory.
  */
 #include "watchchan.h"
 
 #include "key_range.h"
 #include "watchchan_state.h"
 
-/* Raw events handled in one turn. */
+/* Maximum raw events per run of the actor. */
 #define TURN_LEN (4 * VDI_WATCHCHAN_QUEUE_LEN)
-/* Time that the result queue was full within one window of the log limit before it is worth a word (upstream:
+/* Log only if the result queue was full for at least this long within one window of the log limit (upstream:
  * 100 ms in 5 s). */
 #define BLOCKED_WORTH_LOGGING_NS 100000000
-/* Of a value; the processor goes on by itself. */
+/* Bytes of a record that are prefetched; the hardware prefetcher continues from there. */
 #define PREFETCHED_MAX 1152
 
 /* ---- Queues ---- */
@@ -35,7 +35,8 @@ void vdi_watchchan_push_raw(struct vdi_watchchan *watchchan, const struct vdi_ra
 	watchchan->raw_high = VDI_MAX(watchchan->raw_high, length);
 }
 
-/* what becomes of a store's failure. */
+/* Maps an error of the store to the error event that the client sees (upstream: parseError in
+ * etcd3/watcher.go). */
 static void set_error(struct vd_error *ret, vd_status status, const struct vd_error *error)
 {
 	const char *text = error && error->message[0] ? error->message : vd_status_sentence(status);
@@ -48,9 +49,9 @@ static void set_error(struct vd_error *ret, vd_status status, const struct vd_er
 	case VD_TOO_LARGE_REVISION:
 	case VD_NOMEM:
 	case VD_INTERNAL:
-	case VD_CORRUPT: /* no use in going on from there: the reflector lists again */
+	case VD_CORRUPT: /* the stream cannot continue: the reflector lists again */
 	case VD_UNDECODABLE:
-	case VD_BAD_REQUEST: /* the store will not accept this watch */
+	case VD_BAD_REQUEST: /* the store does not accept this watch */
 	case VD_INVALID_ARGUMENT:
 	case VD_UNSUPPORTED:
 		if (error && error->message[0])
@@ -65,11 +66,12 @@ static void set_error(struct vd_error *ret, vd_status status, const struct vd_er
 void vdi_watchchan_push_error(struct vdi_watchchan *watchchan, vd_status status, const struct vd_error *error)
 {
 	watchchan->phase = VDI_PHASE_ENDED;
-	watchchan->quiet_end = status == VD_CLOSED || status == VD_CANCELED; /* */
+	/* the stream ends without an error event */
+	watchchan->quiet_end = status == VD_CLOSED || status == VD_CANCELED;
 	if (watchchan->quiet_end)
 		return;
 	set_error(&watchchan->error, status, error);
-	watchchan->error_pending = true; /* follows as soon as there is room */
+	watchchan->error_pending = true; /* queued as soon as there is room */
 }
 
 static void raw_fini(struct vdi_raw_event *raw)
@@ -87,8 +89,8 @@ void vdi_watchchan_event_fini(struct vdi_watchchan_event *event)
 	event->lost = NULL;
 }
 
-/* Tells the receiver once that there is something; under the lock, so that none comes after close
- * returned. */
+/* Calls ready() if the receiver waits for it, once. Under the lock, so that ready() is never called after
+ * close returned. */
 static void tell_receiver_locked(struct vdi_watchchan *watchchan)
 {
 	if (watchchan->consumer_waits && !watchchan->closing) {
@@ -97,7 +99,7 @@ static void tell_receiver_locked(struct vdi_watchchan *watchchan)
 	}
 }
 
-/* The places behind result_tail are the actor's alone until the tail has moved. */
+/* Only the actor uses the entries behind result_tail until it moves the tail. */
 static void put_result(struct vdi_watchchan *watchchan, size_t number,
 		       const struct vdi_watchchan_event *event)
 {
@@ -116,10 +118,11 @@ static void publish_results_locked(struct vdi_watchchan *watchchan, size_t count
 	tell_receiver_locked(watchchan);
 }
 
-/* ---- The turn ---- */
+/* ---- One run of the actor ---- */
 
-/* An undecodable object: goes on (O-20), or makes this the last event (R-221). What to send is in
- * slot->event. A change is not just left out: whoever has the state before would keep it for ever. */
+/* Handles an object that cannot be decoded: with skip_undecodable the watch continues, else slot->event
+ * becomes the error event that ends it. A change is delivered as DELETED instead of dropped, because a
+ * receiver that has the previous state would keep it for ever. */
 static void handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot *slot)
 {
 	struct vd_kv *kv = slot->raw.kv;
@@ -142,8 +145,8 @@ static void handle_undecodable(struct vdi_watchchan *watchchan, struct vdi_slot 
 	watchchan->phase = VDI_PHASE_ENDED;
 }
 
-/* The last event of a revision was dropped: a bookmark takes its place where the receiver waits for the end
- * of the revision. */
+/* If the last event of a revision is dropped and the receiver waits for the end of that revision, a bookmark
+ * replaces the event. */
 static void close_revision(struct vdi_watchchan *watchchan, struct vdi_slot *slot)
 {
 	if (!slot->emit && slot->raw.kind == VDI_RAW_CHANGE && !slot->raw.more_in_revision &&
@@ -158,8 +161,8 @@ static void close_revision(struct vdi_watchchan *watchchan, struct vdi_slot *slo
 		watchchan->revision_open = slot->event.more_in_revision;
 }
 
-/* How many of the slots, of which there is one at least, are decoded from the head on, up to the room of the
- * result queue. */
+/* Counts the decoded slots from the head on, at most as many as fit into the result queue. There is at least
+ * one slot. */
 static size_t count_collectable_locked(struct vdi_watchchan *watchchan)
 {
 	size_t room = VDI_WATCHCHAN_QUEUE_LEN - (size_t) (watchchan->result_tail - watchchan->result_head);
@@ -176,8 +179,8 @@ static size_t count_collectable_locked(struct vdi_watchchan *watchchan)
 	return count;
 }
 
-/* Moves decoded slots, in order, into the result queue, as many as there is room for: the lock is taken for
- * all of them together. */
+/* Moves decoded slots, in order, into the result queue until it is full. Takes the lock once for all of
+ * them. */
 static bool collect(struct vdi_watchchan *watchchan)
 {
 	size_t count, made = 0, bookmarks = 0, undecodable = 0;
@@ -237,10 +240,11 @@ static bool fill(struct vdi_watchchan *watchchan)
 		}
 		return false;
 	}
-	VDI_UNREACHABLE("no such phase");
+	VDI_UNREACHABLE("watchChan phase is not in the enum");
 }
 
-/* The bytes come from another thread: the next object's are on their way while this one is scanned. */
+/* Another thread wrote the bytes: fetch the next record into this CPU's cache while the current one is
+ * decoded. */
 static void prefetch_value(const struct vd_kv *kv)
 {
 	size_t size = VDI_MIN((size_t) kv->key_size + kv->value_size, (size_t) PREFETCHED_MAX);
@@ -265,7 +269,7 @@ static bool decode_inline(struct vdi_watchchan *watchchan)
 	return moved;
 }
 
-/* Everything that will come has been handed over: say so, once. */
+/* Marks the stream as ended, once, after its last event was queued. */
 static void note_end(struct vdi_watchchan *watchchan)
 {
 	bool over = watchchan->done || (watchchan->phase == VDI_PHASE_ENDED && watchchan->quiet_end &&
@@ -307,7 +311,7 @@ static void free_all(void *arg)
 		vdi_watchchan_event_fini(
 			&watchchan->results[watchchan->result_head % VDI_WATCHCHAN_QUEUE_LEN]);
 	vdi_watchchan_page_release(watchchan);
-	watchchan->page_kvs = watchchan->read_kvs; /* an answer that nobody took */
+	watchchan->page_kvs = watchchan->read_kvs; /* an answer that the actor did not process */
 	watchchan->page_count = watchchan->read_kvs ? watchchan->read_count : 0;
 	vdi_watchchan_page_release(watchchan);
 	vdi_lock_fini(&watchchan->lock);
@@ -317,7 +321,7 @@ static void free_all(void *arg)
 		closed(closed_arg);
 }
 
-/* One step of the end; called until nothing of ours is in flight. */
+/* One step of closing; repeated until no read is in flight and all workers have ended. */
 static void close_step(struct vdi_watchchan *watchchan)
 {
 	struct vd_store_watch *watch;
@@ -366,7 +370,7 @@ static void watchchan_run(void *arg)
 		vd_actor_wake(watchchan->actor);
 }
 
-/* ---- The receiver's side ---- */
+/* ---- Functions of the receiver ---- */
 
 vd_status vdi_watchchan_take(struct vdi_watchchan *watchchan, struct vdi_watchchan_event *events, size_t max,
 			     size_t *ret_count)
@@ -389,10 +393,11 @@ vd_status vdi_watchchan_take(struct vdi_watchchan *watchchan, struct vdi_watchch
 	}
 	vdi_lock_release(&watchchan->lock);
 	if (blocked_ns > BLOCKED_WORTH_LOGGING_NS)
-		vdi_log_limited(watchchan->env, &blocked_limit, VD_LOG_WARNING, "watchchan",
-				"the result queue of %s was full for %lld ms",
-				watchchan->options.resource ? watchchan->options.resource : "a watch",
-				(long long) (blocked_ns / 1000000));
+		vdi_log_limited(
+			watchchan->env, &blocked_limit, VD_LOG_WARNING, "watchchan",
+			"watch of %s: the result queue was full for %lld ms, the receiver is too slow",
+			watchchan->options.resource ? watchchan->options.resource : "an unnamed resource",
+			(long long) (blocked_ns / 1000000));
 	*ret_count = count;
 	return status;
 }
@@ -408,7 +413,8 @@ void vdi_watchchan_progress(struct vdi_watchchan *watchchan)
 {
 	vdi_lock_acquire(&watchchan->lock);
 	if (watchchan->watch)
-		(void) vd_store_watch_progress(watchchan->watch); /* a wish; its reader asks again */
+		/* failure is harmless: the caller asks again */
+		(void) vd_store_watch_progress(watchchan->watch);
 	else
 		watchchan->progress_wanted = true;
 	vdi_lock_release(&watchchan->lock);
@@ -422,21 +428,22 @@ void vdi_watchchan_stats_get(struct vdi_watchchan *watchchan, struct vdi_watchch
 	vdi_lock_release(&watchchan->lock);
 }
 
-/* ---- Life ---- */
+/* ---- Open and close ---- */
 
 static vd_status check_options(const struct vdi_watchchan_options *options, struct vd_error *reterr)
 {
 	if (options->key.size == 0 || options->key.size > VD_KEY_SIZE_MAX)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch needs a key of 1 to %d bytes",
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "watch: the key has %zu bytes, must have 1 to %d", options->key.size,
 				    VD_KEY_SIZE_MAX);
 	if (options->recursive && ((const char *) options->key.data)[options->key.size - 1] != '/')
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "recursive key needs to end with \"/\"");
 	if (options->revision < 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch cannot start at revision %lld",
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "watch: start revision is %lld, must be 0 or more",
 				    (long long) options->revision);
 	if (options->ready == NULL || options->codec == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "a watch needs a codec and a way to tell its receiver");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: codec or ready is NULL");
 	return VD_OK;
 }
 
@@ -459,7 +466,8 @@ vd_status vdi_watchchan_open(const struct vd_env *env, struct vd_store *store,
 	watchchan->options.decode_workers =
 		VDI_MIN(options->decode_workers, (unsigned) VDI_DECODE_WORKERS_MAX);
 	watchchan->consumer_waits = true;
-	watchchan->key = vdi_alloc(2 * options->key.size); /* and the end of the range, which is no longer */
+	/* the key and the range end, which is not longer */
+	watchchan->key = vdi_alloc(2 * options->key.size);
 	if (watchchan->key == NULL) {
 		free_all(watchchan);
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
@@ -473,16 +481,16 @@ vd_status vdi_watchchan_open(const struct vd_env *env, struct vd_store *store,
 	status = vd_actor_new(env, &actor, &watchchan->actor);
 	if (status != VD_OK) {
 		free_all(watchchan);
-		return vd_error_set(reterr, status, "no actor for a watch");
+		return vd_error_set(reterr, status, "cannot create the actor of a watch");
 	}
 	status = vdi_watchchan_workers_open(watchchan);
 	if (status != VD_OK) {
-		/* Actors that never ran: nothing of them looks at the watchchan. */
+		/* The actors have never run, so nothing else uses the watchChan. */
 		for (unsigned i = 0; i < watchchan->workers_open; i++)
 			vd_actor_close(watchchan->workers[i].actor, NULL, NULL);
 		vd_actor_close(watchchan->actor, NULL, NULL);
 		free_all(watchchan);
-		return vd_error_set(reterr, status, "no decode workers");
+		return vd_error_set(reterr, status, "cannot create the decode workers of a watch");
 	}
 	vd_actor_wake(watchchan->actor);
 	*ret_watchchan = watchchan;

@@ -1,5 +1,5 @@
-/* Raw to typed (R-216..R-223): which objects are decoded, and what the predicate makes of them. Order is kept
- * by the slots' numbers, whoever decodes; workers claim slots one by one. */
+/* Decodes raw events into typed events: which records are decoded, and which event the predicate makes of
+ * them. Workers claim slots one by one; the numbers of the slots keep the order. */
 #include <stdio.h>
 
 #include "watchchan_state.h"
@@ -10,7 +10,7 @@ static bool passes(const struct vdi_watchchan *watchchan, const struct vd_object
 			  watchchan->options.predicate(watchchan->options.predicate_arg, object));
 }
 
-/* A failed decode, in upstream's words. */
+/* Sets the error of a failed decode, with upstream's text. */
 static vd_status undecodable(struct vd_error *error, vd_status status, vd_rev revision)
 {
 	char inner[sizeof error->message];
@@ -40,7 +40,8 @@ static vd_status decode(struct vdi_watchchan *watchchan, struct vd_kv *kv, struc
 	return status == VD_OK ? VD_OK : undecodable(error, status, kv->mod_rev);
 }
 
-/* what happened, as this predicate sees it. Takes over both objects. */
+/* Derives the event type from the predicate's results for both objects: ADDED if only the new one passes,
+ * MODIFIED if both pass, DELETED if only the old one passes. Takes over both references. */
 static bool classify(struct vdi_watchchan *watchchan, bool is_delete, struct vd_object *object,
 		     struct vd_object *old_object, struct vdi_watchchan_event *event)
 {
@@ -77,8 +78,8 @@ static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi
 			 "etcd event received with PrevKv=nil (key=\"%.*s\", modRevision=%lld, type=%s)",
 			 (int) VDI_MIN(raw->kv->key_size, 150u), raw->kv->data, (long long) raw->revision,
 			 raw->is_delete ? "DELETE" : "PUT");
-		/* The previous revision was compacted. It never comes back: a reflector that went on from
-		 * here would meet this event again. */
+		/* The previous revision was compacted. A reflector that resumed from here would get this
+		 * event again, so the watch must end as expired. */
 		return vd_error_set(error, VD_EXPIRED,
 				    "The resourceVersion for the provided watch is too old: %.300s", text);
 	}
@@ -87,8 +88,8 @@ static vd_status decode_change(struct vdi_watchchan *watchchan, const struct vdi
 	if (raw->previous) {
 		vd_status status = decode(watchchan, raw->previous, &old_object, error);
 
-		/* With the policy to go on, an undecodable old state of a live object is a state nobody has
-		 * seen. */
+		/* With skip_undecodable no receiver has seen this previous state, so it is ignored if the
+		 * object still exists. */
 		if (status != VD_OK &&
 		    (raw->is_delete || status == VD_NOMEM || !watchchan->options.skip_undecodable)) {
 			vd_object_unref(object);
@@ -165,7 +166,8 @@ static void on_worker_closed(void *arg)
 
 	vdi_lock_acquire(&watchchan->lock);
 	watchchan->workers_open--;
-	vd_actor_wake(watchchan->actor); /* under the lock: it does not end before it sees workers_open 0 */
+	/* under the lock: the actor does not end before it sees workers_open == 0 */
+	vd_actor_wake(watchchan->actor);
 	vdi_lock_release(&watchchan->lock);
 }
 

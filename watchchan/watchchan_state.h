@@ -1,4 +1,4 @@
-/* The inside of a watchChan, shared by the files of this folder. */
+/* The private struct of a watchChan, shared by the files of this folder. */
 #ifndef VDI_WATCHCHAN_STATE_H
 #define VDI_WATCHCHAN_STATE_H
 
@@ -25,43 +25,46 @@ struct vdi_watchchan {
 	const struct vd_env	    *env;
 	struct vd_store		    *store;
 	struct vdi_watchchan_options options;
-	char			    *key;	/* own copy of options.key */
-	struct vd_bytes		     range_end; /* own copy of the prefix end; empty for a single key */
+	char			    *key;	/* copy of options.key */
+	struct vd_bytes		     range_end; /* prefix end, in the block of key; empty for a single key */
 	struct vd_actor		    *actor;
 	struct vdi_decode_worker     workers[VDI_DECODE_WORKERS_MAX];
 
-	/* The actor only. */
+	/* Actor only. */
 	enum vdi_watchchan_phase phase;
-	vd_rev			 base_revision; /* events after this one are streamed */
-	uint64_t slot_head, slot_tail;	  /* next to take out, next to fill; index modulo the ring's length */
-	uint64_t slot_decode;		  /* next to decode inline */
-	struct vd_kv	      **page_kvs; /* the page at hand; references */
+	vd_rev			 base_revision; /* the stream starts after this revision */
+	/* next to take out, next to fill; index: number modulo the ring's length */
+	uint64_t		slot_head, slot_tail;
+	uint64_t		slot_decode; /* next to decode inline */
+	struct vd_kv	      **page_kvs;    /* current page; references */
 	size_t			page_count, page_next;
 	bool			page_more;
-	struct vd_store_stream *stream; /* the initial state comes in one long read; NULL: in pages */
-	struct vd_store_part	part;	/* of the stream, lent until the next; page_next counts in it too */
-	bool			has_part;
-	struct vd_store_batch	batch; /* lent by the store until the next call */
-	size_t			batch_next;
-	bool			waiting_for_store;
-	bool			quiet_end;     /* the stream ends without an error event */
-	bool			error_pending; /* the error event waits for a slot */
-	bool		revision_open; /* the last event handed over said that more of its revision follows */
-	bool		done;	       /* the error event has been handed over */
-	size_t		raw_len, raw_high; /* copied into stats once a turn */
-	uint64_t	raw_full;
-	bool		resources_closed; /* the end has begun: workers and watch are being closed */
-	struct vd_error error;		  /* of the RAW_ERROR event */
+	struct vd_store_stream *stream; /* range stream with the initial state; NULL: read in pages */
+	/* current part of the range stream, borrowed until the next; page_next is its index too */
+	struct vd_store_part  part;
+	bool		      has_part;
+	struct vd_store_batch batch; /* borrowed from the store until the next call */
+	size_t		      batch_next;
+	bool		      waiting_for_store;
+	bool		      quiet_end;	 /* the stream ends without an error event */
+	bool		      error_pending;	 /* the error event waits for a free slot */
+	bool		      revision_open;	 /* the last delivered event had more_in_revision set */
+	bool		      done;		 /* the error event has been delivered */
+	size_t		      raw_len, raw_high; /* copied into stats once per run of the actor */
+	uint64_t	      raw_full;
+	bool		      resources_closed; /* closing has begun: workers and watch are being closed */
+	struct vd_error	      error;		/* sent by the VDI_RAW_ERROR event */
 
 	/* Under lock. */
 	struct vdi_lock lock;
 	struct vdi_slot slots[VDI_WATCHCHAN_QUEUE_LEN];
-	uint64_t	slot_claim, slot_claim_end; /* next to decode by a worker, and how far they may go */
+	/* next slot for a worker to decode, and the end of the slots that workers may claim */
+	uint64_t		   slot_claim, slot_claim_end;
 	struct vd_store_watch	  *watch;
 	bool			   progress_wanted;
-	bool			   reading; /* a range of ours is in flight */
+	bool			   reading; /* a range request is in flight */
 	vd_mono			   read_issued;
-	bool			   read_ready; /* its answer is in the fields below */
+	bool			   read_ready; /* its result is in the fields below */
 	vd_status		   read_status;
 	struct vd_error		   read_error;
 	vd_rev			   read_revision;
@@ -71,8 +74,8 @@ struct vdi_watchchan {
 	struct vdi_watchchan_event results[VDI_WATCHCHAN_QUEUE_LEN];
 	uint64_t		   result_head, result_tail;
 	bool			   consumer_waits, producer_waits;
-	vd_mono			   blocked_since; /* since when producer_waits */
-	bool			   ended;	  /* no further result will come */
+	vd_mono			   blocked_since; /* when producer_waits became true */
+	bool			   ended;	  /* no further result will be queued */
 	bool			   closing;
 	unsigned		   workers_open;
 	void (*closed)(void *arg);
@@ -89,22 +92,23 @@ static inline bool vdi_slots_full(const struct vdi_watchchan *watchchan)
 	return watchchan->slot_tail - watchchan->slot_head == VDI_WATCHCHAN_QUEUE_LEN;
 }
 
-/* Appends to the raw queue, which has room; takes over the references in raw. The actor only. */
+/* Appends to the raw queue, which must have room; takes over the references in raw. Actor only. */
 void vdi_watchchan_push_raw(struct vdi_watchchan *watchchan, const struct vdi_raw_event *raw);
-/* Queues the error as the last event. code VD_CLOSED: a quiet end. */
+/* Queues the error as the last event. VD_CLOSED and VD_CANCELED end the stream without an event. Actor
+ * only. */
 void vdi_watchchan_push_error(struct vdi_watchchan *watchchan, vd_status status,
 			      const struct vd_error *error);
 
-/* watchchan_sync.c: true when it queued something or moved on. The actor only. */
+/* watchchan_sync.c: return true if they queued an event or changed the phase. Actor only. */
 bool vdi_watchchan_start(struct vdi_watchchan *watchchan);
 bool vdi_watchchan_sync(struct vdi_watchchan *watchchan);
 void vdi_watchchan_page_release(struct vdi_watchchan *watchchan);
 void vdi_watchchan_sync_close(struct vdi_watchchan *watchchan);
-/* watchchan_stream.c */
+/* watchchan_stream.c: returns true if it queued an event. Actor only. */
 bool vdi_watchchan_stream(struct vdi_watchchan *watchchan);
-/* watchchan_decode.c: raw to typed, in place; any thread that owns the slot. */
+/* watchchan_decode.c: decodes the slot's raw event in place. Any thread that owns the slot. */
 void vdi_watchchan_decode_slot(struct vdi_watchchan *watchchan, struct vdi_slot *slot);
-/* Starts the workers; all or none. */
+/* Starts all workers, or none. */
 VDI_MUST_USE vd_status vdi_watchchan_workers_open(struct vdi_watchchan *watchchan);
 void		       vdi_watchchan_workers_wake(struct vdi_watchchan *watchchan);
 void		       vdi_watchchan_workers_close(struct vdi_watchchan *watchchan);

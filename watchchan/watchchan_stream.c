@@ -1,7 +1,7 @@
-/* Live events after the base revision: what the store's watch gives becomes raw events (R-210..R-215). */
+/* The live stream after the base revision: turns the batches of the store's watch into raw events. */
 #include "watchchan_state.h"
 
-/* The store has something: R-204, everything after the open is asynchronous. */
+/* The store has events; the actor reads them. */
 static void on_store_ready(void *arg)
 {
 	struct vdi_watchchan *watchchan = arg;
@@ -31,19 +31,19 @@ static bool open_watch(struct vdi_watchchan *watchchan)
 	vdi_lock_acquire(&watchchan->lock);
 	watchchan->watch = watch;
 	if (watchchan->progress_wanted)
-		(void) vd_store_watch_progress(watch); /* a wish; its reader asks again */
+		(void) vd_store_watch_progress(watch); /* failure is harmless: the caller asks again */
 	vdi_lock_release(&watchchan->lock);
 	return true;
 }
 
-/* The store hands out whole revisions, so the batch knows whether one goes on. */
+/* The store delivers whole revisions, so the batch tells whether more events of a revision follow. */
 static void push_change(struct vdi_watchchan *watchchan, vd_mono now)
 {
 	const struct vd_store_batch *batch = &watchchan->batch;
 	const struct vd_store_event *event = &batch->events[watchchan->batch_next++];
-	bool			     wants_previous =
-		event->is_delete ||
-		watchchan->options.predicate; /* its memory is cold: who does not want it does not touch it */
+	bool			     wants_previous = event->is_delete ||
+			      /* the previous record's memory is cold: do not touch it unless it is used */
+			      watchchan->options.predicate;
 	struct vdi_raw_event raw = {
 		.kind = VDI_RAW_CHANGE,
 		.more_in_revision = watchchan->batch_next < batch->event_count &&
@@ -71,7 +71,7 @@ static void push_progress(struct vdi_watchchan *watchchan, vd_rev revision)
 	vdi_watchchan_push_raw(watchchan, &raw);
 }
 
-/* The next batch of the store; false when there is none now, or the stream is over. */
+/* Takes the next batch from the store. False: none yet, or the stream has ended. */
 static bool next_batch(struct vdi_watchchan *watchchan)
 {
 	struct vd_error error = { 0 };

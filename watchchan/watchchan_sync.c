@@ -1,5 +1,5 @@
-/* The initial state: which revision to start from (R-202, R-206), then the prefix in one long read where the
- * store has that (R-208), else in pages pinned to the first page's revision (R-207). */
+/* The initial state: finds the start revision, then reads the prefix in one range stream if the store has
+ * them, else in pages pinned to the first page's revision (upstream: sync in etcd3/watcher.go). */
 #include "key_range.h"
 #include "store.h"
 #include "watchchan_state.h"
@@ -12,8 +12,8 @@ static bool wants_initial(const struct vdi_watchchan *watchchan)
 	       (options->send_initial_events == VD_UNSET && options->revision == 0);
 }
 
-/* As upstream names them: the revision before the state, then the long read (R-208), or pages of a prefix, or
- * the one key (R-207). */
+/* Counts the request under upstream's operation name: current revision, range stream, pages of a prefix, or a
+ * single key. */
 static void count_read(struct vdi_watchchan *watchchan, vd_status status)
 {
 	vdi_storage_metrics_request(watchchan->options.metrics,
@@ -24,7 +24,7 @@ static void count_read(struct vdi_watchchan *watchchan, vd_status status)
 				    watchchan->read_issued, status);
 }
 
-/* The store's thread. The records are kept by reference until the actor has queued them. */
+/* Called on the store's thread. The references to the records are taken over by the actor later. */
 static void on_read(void *arg, vd_status status, const struct vd_range_result *result,
 		    const struct vd_error *error)
 {
@@ -33,7 +33,7 @@ static void on_read(void *arg, vd_status status, const struct vd_range_result *r
 	struct vd_error	      wrong;
 
 	count_read(watchchan, status);
-	/* The one that asks for a revision looks at no key. */
+	/* The request for the current revision ignores the keys. */
 	if (status == VD_OK && watchchan->phase == VDI_PHASE_SYNCING) {
 		status = vdi_store_check_page(result, &wrong);
 		if (status != VD_OK)
@@ -56,8 +56,7 @@ static void on_read(void *arg, vd_status status, const struct vd_range_result *r
 	watchchan->read_more = status == VD_OK && result->more;
 	watchchan->reading = false;
 	watchchan->read_ready = true;
-	/* Woken under the lock: the end of the watchChan waits for `reading` under it, so the actor is still
-	 * there. */
+	/* Wake under the lock: close waits for `reading` to be false under it, so the actor still exists. */
 	vd_actor_wake(watchchan->actor);
 	vdi_lock_release(&watchchan->lock);
 }
@@ -80,7 +79,7 @@ static void read_store(struct vdi_watchchan *watchchan, const struct vd_range_re
 	}
 }
 
-/* Takes the answer of the last read, with its page; false while it is under way. */
+/* Takes the result of the last read, with its page; false while it is in flight. */
 static bool read_answer(struct vdi_watchchan *watchchan, vd_status *ret_status)
 {
 	bool ready;
@@ -100,7 +99,8 @@ static bool read_answer(struct vdi_watchchan *watchchan, vd_status *ret_status)
 	return ready;
 }
 
-/* Key of the resource without its slash, limit 1: only the header counts. */
+/* Asks for the store's current revision: a get of the resource's prefix without its slash, limit 1; only the
+ * header of the response is used. */
 static void ask_revision(struct vdi_watchchan *watchchan)
 {
 	struct vd_range_request request = { .key = watchchan->options.key, .limit = 1, .keys_only = true };
@@ -121,7 +121,7 @@ static void ask_page(struct vdi_watchchan *watchchan, struct vd_bytes start)
 	read_store(watchchan, &request);
 }
 
-/* More of the long read: everything after the open is asynchronous. */
+/* The range stream has another part; the actor reads it. */
 static void on_stream_ready(void *arg)
 {
 	struct vdi_watchchan *watchchan = arg;
@@ -171,7 +171,8 @@ bool vdi_watchchan_start(struct vdi_watchchan *watchchan)
 		watchchan->phase = VDI_PHASE_STREAMING;
 		return true;
 	}
-	/* The two cases that need the current revision. */
+	/* A watch from 0 without initial state, and one from a given revision with it, need the current
+	 * revision. */
 	if (!watchchan->waiting_for_store) {
 		watchchan->waiting_for_store = true;
 		ask_revision(watchchan);
@@ -225,7 +226,8 @@ static void end_sync(struct vdi_watchchan *watchchan)
 	}
 }
 
-/* After the last record of a page: the next page, which starts behind its key, or the end. */
+/* Called after the last record of a page: asks for the next page, which starts after the last key, or ends
+ * the sync. */
 static void page_done(struct vdi_watchchan *watchchan, struct vd_kv *last)
 {
 	char		start[VD_KEY_SIZE_MAX + 1];
@@ -260,7 +262,7 @@ void vdi_watchchan_sync_close(struct vdi_watchchan *watchchan)
 	watchchan->has_part = false;
 }
 
-/* The next part of the long read; false when there is none now. */
+/* Takes the next part of the range stream; false if there is none yet, or if the stream failed. */
 static bool next_part(struct vdi_watchchan *watchchan, bool *ret_moved)
 {
 	struct vd_error error = { 0 };
@@ -286,7 +288,7 @@ static bool next_part(struct vdi_watchchan *watchchan, bool *ret_moved)
 	return false;
 }
 
-/* More: without a limit a long read has no end before the last key. */
+/* Ends the range stream. more is an error: a range stream without a limit must reach the last key. */
 static void end_stream(struct vdi_watchchan *watchchan, bool more)
 {
 	struct vd_error error = { 0 };
@@ -295,7 +297,8 @@ static void end_stream(struct vdi_watchchan *watchchan, bool more)
 	vdi_watchchan_sync_close(watchchan);
 	if (more) {
 		vd_error_set(&error, VD_INTERNAL,
-			     "the store ended a long read and indicated there were more values remaining");
+			     "the store ended a range stream before the last key: it indicated that there "
+			     "were more values remaining");
 		vdi_watchchan_push_error(watchchan, VD_INTERNAL, &error);
 	} else {
 		end_sync(watchchan);
@@ -311,7 +314,7 @@ static bool sync_streamed(struct vdi_watchchan *watchchan)
 		return moved;
 	while (watchchan->page_next < range->kv_count && !vdi_slots_full(watchchan))
 		push_initial(watchchan, range->kvs[watchchan->page_next++]);
-	/* The end bookmark needs a slot too. */
+	/* Keep a slot for the end bookmark. */
 	if (watchchan->page_next == range->kv_count && !vdi_slots_full(watchchan)) {
 		watchchan->has_part = false;
 		watchchan->page_next = 0;
@@ -337,7 +340,8 @@ bool vdi_watchchan_sync(struct vdi_watchchan *watchchan)
 		}
 		if (watchchan->base_revision == 0)
 			watchchan->base_revision =
-				watchchan->read_revision; /* page 1's header pins the rest */
+				/* later pages are pinned to the revision of the first */
+				watchchan->read_revision;
 		if (watchchan->page_count == 0) {
 			page_done(watchchan, NULL);
 			return true;
@@ -347,7 +351,7 @@ bool vdi_watchchan_sync(struct vdi_watchchan *watchchan)
 		push_initial(watchchan, watchchan->page_kvs[watchchan->page_next++]);
 		moved = true;
 	}
-	/* The end bookmark needs a slot too. */
+	/* Keep a slot for the end bookmark. */
 	if (watchchan->page_next == watchchan->page_count && !vdi_slots_full(watchchan)) {
 		page_done(watchchan, watchchan->page_kvs[watchchan->page_count - 1]);
 		moved = true;

@@ -250,12 +250,10 @@ static void r201_what_is_refused(void **state)
 	memset(longest, '/', sizeof longest);
 	good = world.options;
 	for (int i = 0; i < 6; i++) {
-		static const char *const messages[] = {
-			"a watch cannot start at revision -1",
-			"a watch needs a codec and a way to tell its receiver",
-			"a watch needs a codec and a way to tell its receiver", "a watch needs a key of 1 to",
-			"a watch needs a key of 1 to"
-		};
+		static const char *const messages[] = { "watch: start revision is -1, must be 0 or more",
+							"watch: codec or ready is NULL",
+							"watch: codec or ready is NULL", "watch: the key has",
+							"watch: the key has" };
 
 		world.options = good;
 		world.options.revision = i == 0 ? -1 : 1;
