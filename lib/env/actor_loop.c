@@ -1,18 +1,18 @@
-/* How a wake reaches the loop.
+/* How a wake reaches the loop, and how its timers work.
  *
- * Ready actors stand in a queue under the loop's lock. From another thread the first of them writes to the
- * eventfd, unless the loop is already in its dispatch round and will look again. On the loop's own thread no
- * write is needed: a zero timeout makes libevent call the dispatch in its next turn, after a look at the
- * sockets.
+ * Ready actors are in a queue under the loop's lock. Another thread that queues the first of them writes to
+ * the eventfd, unless the loop is dispatching and will check the queue again anyway. On the loop's own thread
+ * no write is needed: an event with a zero timeout makes libevent call the dispatch in its next iteration,
+ * after it has polled the sockets.
  *
- * A dispatch round runs at most ROUND_MAX actors, begins none after ROUND_TIME_MAX, and then returns to
- * libevent; an actor that wakes itself while it runs has its next run in the next round. So actors that keep
- * themselves awake cannot keep sockets waiting.
+ * One dispatch runs at most ROUND_MAX actors, starts none after ROUND_TIME_MAX, and then returns to libevent.
+ * An actor that wakes itself runs again in the next dispatch. So actors that keep themselves ready cannot
+ * starve sockets.
  *
- * Timers of actors are in our own heap, and one timerfd stands for the earliest. libevent's own timers go by
- * the coarse clock of the kernel and by milliseconds: measured, a timer of 300 us came 4 ms late and burnt
- * 150 us of CPU in rounds that were too early. The timerfd is set only when the earliest deadline moves
- * forward; when it moves back, one round too many sets it again.
+ * Timers of actors are in our own heap, and one timerfd is set for the earliest. libevent's own timers use
+ * the kernel's coarse clock and milliseconds: as measured, a timer of 300 us fired 4 ms late, after
+ * iterations that were too early and used 150 us of CPU. The timerfd is set only when the earliest deadline
+ * moves forward in time; when it moves back, one early iteration sets it again.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -32,7 +32,7 @@
 
 #define ROUND_MAX 256
 #define ROUND_TIME_MAX ((vd_dur) { 5000000 })
-/* The clock of a thread's CPU time is a system call, too dear for each of many short iterations. */
+/* Reading the CPU clock of a thread is a system call, too slow for each of many short iterations. */
 #define CPU_READ_INTERVAL ((vd_dur) { 1000000 })
 
 struct loop_actor {
@@ -59,20 +59,20 @@ struct vdi_loop {
 	struct vd_runner     runner;
 	_Atomic int64_t	     actors_open;
 
-	/* The loop's thread only. */
-	struct event wake_event;   /* the eventfd became readable */
-	struct event turn_event;   /* zero timeout: dispatch in the next turn */
-	struct event timer_event;  /* the timerfd became readable */
-	vd_mono	     timer_fd_due; /* what it is set to */
-	vd_dur	     cpu;	   /* of the thread at cpu_read */
-	vd_mono	     cpu_read;	   /* the end of an iteration */
+	/* Loop thread only. */
+	struct event wake_event;   /* eventfd is readable */
+	struct event turn_event;   /* zero timeout: dispatch in the next iteration */
+	struct event timer_event;  /* timerfd is readable */
+	vd_mono	     timer_fd_due; /* deadline set in the timerfd */
+	vd_dur	     cpu;	   /* CPU time of the thread at cpu_read */
+	vd_mono	     cpu_read;	   /* end of an iteration */
 
-	/* Written by the loop's thread, read by any. */
-	_Atomic int64_t	   work_began_ns; /* of this iteration; 0: not yet */
+	/* Written by the loop thread, read by any thread. */
+	_Atomic int64_t	   work_began_ns; /* start of the work of this iteration; 0: not started */
 	_Atomic int64_t	   longest_wall_ns, longest_cpu_ns;
-	struct vdi_metric *longest_wall, *longest_cpu; /* NULL: a loop without a name */
+	struct vdi_metric *longest_wall, *longest_cpu; /* NULL: the loop has no name */
 
-	/* The owner's thread. */
+	/* Owner thread only. */
 	struct vdi_thread thread;
 	bool		  has_thread;
 
@@ -81,12 +81,12 @@ struct vdi_loop {
 	struct loop_actor    *queue_first;
 	struct loop_actor    *queue_last;
 	struct vdi_timer_heap timers;
-	bool		      is_notified; /* the eventfd was written and not yet read */
-	bool is_dispatching;		   /* will look at queue and timers before it returns to libevent */
-	bool is_stopping;
+	bool		      is_notified;    /* the eventfd was written and not yet read */
+	bool		      is_dispatching; /* will check queue and timers before it returns to libevent */
+	bool		      is_stopping;
 };
 
-/* The loop whose callbacks this thread is in. */
+/* Loop whose callbacks the current thread runs. */
 static __thread struct vdi_loop *current_loop;
 
 static void push_locked(struct vdi_loop *loop, struct loop_actor *actor)
@@ -119,8 +119,8 @@ static void take_turn(struct vdi_loop *loop)
 		VDI_CHECK(evtimer_add(&loop->turn_event, &zero) == 0);
 }
 
-/* Sees to it that the loop looks at queue, timers and stop flag. The lock is held and released here: the
- * write happens outside. */
+/* Makes the loop check queue, timers and stop flag. The caller holds the lock; it is released here, before
+ * the write to the eventfd. */
 static void notify_and_unlock(struct vdi_loop *loop)
 {
 	bool	 is_silent = loop->is_notified || loop->is_dispatching;
@@ -175,7 +175,8 @@ static void loop_actor_set_timer(struct vd_actor *base, vd_mono due)
 		notify_and_unlock(loop);
 	else
 		vdi_lock_release(
-			&loop->lock); /* an event that comes too early only looks and sets itself again */
+			/* an event that fires too early only checks the timers and sets itself again */
+			&loop->lock);
 }
 
 static void loop_actor_close(struct vd_actor *base, void (*done)(void *arg), void *arg)
@@ -197,7 +198,7 @@ static vd_status loop_actor_new(void *runner, const struct vd_actor_options *opt
 	struct vdi_loop			 *loop = runner;
 	struct loop_actor		 *actor;
 
-	/* A loop must not block, and what blocks has no business on its thread. */
+	/* A loop must not block, so blocking actors run on the env's runner. */
 	if (options->blocking)
 		return vd_runner_actor_new(vdi_env_runner(loop->env), options, ret_actor);
 	actor = VDI_NEW(struct loop_actor);
@@ -212,7 +213,7 @@ static vd_status loop_actor_new(void *runner, const struct vd_actor_options *opt
 	return VD_OK;
 }
 
-/* ---- Dispatch, on the loop's thread ---- */
+/* ---- Dispatch, on the loop thread ---- */
 
 static void fire_timers_locked(struct vdi_loop *loop)
 {
@@ -243,7 +244,7 @@ static void end_actor(struct loop_actor *actor)
 		done(done_arg);
 }
 
-/* Returns the actor when it must be queued again. */
+/* Returns the actor if it must be queued again. */
 static struct loop_actor *run_actor(struct loop_actor *actor)
 {
 	const char *outer = vdi_wait_enter_handler(actor->options.name);
@@ -266,7 +267,7 @@ static void arm_timer(struct vdi_loop *loop, vd_mono due)
 	if (due.ns >= loop->timer_fd_due.ns)
 		return;
 	loop->timer_fd_due = due;
-	due.ns = VDI_MAX(due.ns, 1); /* 0 would switch it off */
+	due.ns = VDI_MAX(due.ns, 1); /* 0 would disarm the timerfd */
 	spec.it_value = (struct timespec) { .tv_sec = due.ns / 1000000000, .tv_nsec = due.ns % 1000000000 };
 	VDI_CHECK(timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL) == 0);
 }
@@ -412,7 +413,7 @@ static struct event_base *new_base(void)
 	return base;
 }
 
-/* Copes with a loop that is half built. Freeing the base forgets the events in it. */
+/* Works on a half-built loop too. Freeing the base removes its events. */
 static void free_loop(struct vdi_loop *loop)
 {
 	vdi_metric_release(loop->longest_wall);
@@ -471,7 +472,7 @@ void vdi_loop_run(struct vdi_loop *loop)
 	loop->cpu = vdi_thread_cpu();
 	loop->cpu_read = vd_env_now(loop->env);
 	dispatch(loop);
-	end_iteration(loop); /* what follows may wait first */
+	end_iteration(loop); /* the code after this may block */
 	do {
 		vdi_lock_acquire(&loop->lock);
 		is_stopping = loop->is_stopping;
@@ -531,7 +532,7 @@ struct vdi_loop *vdi_loop_free(struct vdi_loop *loop)
 	vdi_lock_acquire(&loop->lock);
 	while ((actor = pop_locked(loop)) != NULL) {
 		vdi_lock_release(&loop->lock);
-		VDI_CHECK(run_actor(actor) == NULL); /* only closing ones are left */
+		VDI_CHECK(run_actor(actor) == NULL); /* only closing actors are left */
 		vdi_lock_acquire(&loop->lock);
 	}
 	vdi_lock_release(&loop->lock);

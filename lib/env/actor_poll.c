@@ -1,7 +1,7 @@
-/* How: one epoll descriptor stands for two others: an eventfd that is readable while the queue is not empty,
- * and a timerfd set to the earliest timer. Unlike the libevent loop (actor_loop.c) nobody here knows when the
- * caller sleeps, so the first wake after an empty queue always writes; a run that empties the queue reads it
- * back. */
+/* One epoll descriptor combines two others: an eventfd, readable while the queue is not empty, and a timerfd,
+ * set to the earliest timer. Unlike the libevent loop (actor_loop.c) the poller does not know whether the
+ * caller sleeps, so the first wake after an empty queue always writes to the eventfd; a run that empties the
+ * queue reads it. */
 #include "actor_poll.h"
 
 #include <errno.h>
@@ -34,13 +34,14 @@ struct poll_actor {
 
 struct vd_poller {
 	/* Fixed at creation. */
-	const struct vd_env  *env;
-	int		      poll_fd;
-	int		      event_fd;
-	int		      timer_fd;
-	struct vd_runner      runner;
-	_Atomic int64_t	      actors_open;
-	_Atomic(const char *) served_by; /* the thread that ran it last; before, the one that made it */
+	const struct vd_env *env;
+	int		     poll_fd;
+	int		     event_fd;
+	int		     timer_fd;
+	struct vd_runner     runner;
+	_Atomic int64_t	     actors_open;
+	/* thread that ran the poller last; until then the thread that created it */
+	_Atomic(const char *) served_by;
 	struct vdi_usage      usage;
 
 	/* Under lock. */
@@ -49,11 +50,11 @@ struct vd_poller {
 	struct poll_actor    *queue_last;
 	struct vdi_timer_heap timers;
 	bool		      is_notified;  /* the eventfd is readable */
-	bool		      is_running;   /* will look at queue and timers before it returns */
-	vd_mono		      timer_fd_due; /* what it is set to */
+	bool		      is_running;   /* will check queue and timers before it returns */
+	vd_mono		      timer_fd_due; /* deadline set in the timerfd */
 };
 
-/* Its address tells threads apart. */
+/* The address identifies the thread. */
 static __thread const char this_thread;
 
 static void push_locked(struct vd_poller *poller, struct poll_actor *actor)
@@ -78,7 +79,7 @@ static struct poll_actor *pop_locked(struct vd_poller *poller)
 	return actor;
 }
 
-/* Under the lock, so that the descriptor is readable exactly while something is queued. */
+/* Under the lock, so that the descriptor is readable exactly while the queue is not empty. */
 static void set_readable_locked(struct vd_poller *poller, bool readable)
 {
 	uint64_t count = 1;
@@ -103,7 +104,7 @@ static void arm_timer_locked(struct vd_poller *poller)
 		return;
 	poller->timer_fd_due = due;
 	if (due.ns != INT64_MAX) {
-		due.ns = VDI_MAX(due.ns, (int64_t) 1); /* 0 switches it off */
+		due.ns = VDI_MAX(due.ns, (int64_t) 1); /* 0 disarms the timerfd */
 		spec.it_value =
 			(struct timespec) { .tv_sec = due.ns / 1000000000, .tv_nsec = due.ns % 1000000000 };
 	}
@@ -166,7 +167,7 @@ static vd_status poll_actor_new(void *runner, const struct vd_actor_options *opt
 	struct vd_poller  *poller = runner;
 	struct poll_actor *actor;
 
-	/* What blocks has no business on the caller's thread. */
+	/* Blocking actors must not run on the caller's thread. */
 	if (options->blocking)
 		return vd_runner_actor_new(vdi_env_runner(poller->env), options, ret_actor);
 	actor = VDI_NEW(struct poll_actor);
@@ -194,7 +195,7 @@ static void end_actor(struct poll_actor *actor)
 		done(done_arg);
 }
 
-/* Returns the actor when it must be queued again. */
+/* Returns the actor if it must be queued again. */
 static struct poll_actor *run_actor(struct poll_actor *actor)
 {
 	const char *outer = vdi_wait_enter_handler(actor->options.name);
@@ -235,8 +236,8 @@ size_t vd_poller_run(struct vd_poller *poller)
 
 	vdi_lock_acquire(&poller->lock);
 	if (poller->is_running)
-		vdi_misuse("vd_poller_run: the poller is running already: not inside a callback, and on one "
-			   "thread at a time");
+		vdi_misuse("vd_poller_run: the poller is already running: do not call it from a callback, or "
+			   "on two threads at a time");
 	atomic_store(&poller->served_by, &this_thread);
 	poller->is_running = true;
 	for (count = 0; count < VDI_POLLER_ROUND_MAX; count++) {
@@ -329,14 +330,14 @@ struct vd_poller *vd_poller_free(struct vd_poller *poller)
 		return NULL;
 	vdi_lock_acquire(&poller->lock);
 	if (poller->is_running)
-		vdi_misuse("vd_poller_free: the poller is running: not inside a callback");
+		vdi_misuse("vd_poller_free: the poller is running: do not call it from a callback");
 	if (atomic_load(&poller->actors_open))
-		vdi_misuse("vd_poller_free: watchers, informers and actors that are open on it: %lld; close "
-			   "them, and run the poller until their done was told",
+		vdi_misuse("vd_poller_free: %lld watchers, informers and actors are still open on the "
+			   "poller; close them, and run the poller until their done callbacks were called",
 			   (long long) atomic_load(&poller->actors_open));
 	while ((actor = pop_locked(poller)) != NULL) {
 		vdi_lock_release(&poller->lock);
-		VDI_CHECK(run_actor(actor) == NULL); /* only closing ones are left */
+		VDI_CHECK(run_actor(actor) == NULL); /* only closing actors are left */
 		vdi_lock_acquire(&poller->lock);
 	}
 	vdi_lock_release(&poller->lock);

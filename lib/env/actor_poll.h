@@ -1,4 +1,4 @@
-/* The inside of vedette/poller.h that tests need. */
+/* Private parts of vedette/poller.h, for tests. */
 #ifndef VDI_ACTOR_POLL_H
 #define VDI_ACTOR_POLL_H
 
@@ -6,11 +6,12 @@
 
 #include "base.h"
 
-/* Actors that vd_poller_run runs at most. */
+/* Maximum actors per vd_poller_run. */
 #define VDI_POLLER_ROUND_MAX 256
 
-/* Whether runner is a poller's that this thread serves: it ran it last, or has made it and nobody has run it
- * yet. What waits here for an actor of it waits for ever. NULL is fine. */
+/* Returns true if runner belongs to a poller that the calling thread runs: the thread ran it last, or created
+ * it and no thread has run it yet. If so, waiting here for one of its actors would never end. NULL is
+ * allowed. */
 bool vdi_poller_serves_here(const struct vd_runner *runner);
 
 #endif

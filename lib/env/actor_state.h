@@ -1,8 +1,8 @@
-/* The state word that every runner's actors share: who must run, who runs, who is closing.
+/* The state word of an actor, common to all runners: idle, woken, running, closing.
  *
- * An actor stands in at most one run queue. It is there exactly while WOKEN is set and RUNNING is not;
- * whoever makes that true puts it there. Setting WOKEN releases, starting a run acquires: what was written
- * before a wake is visible to the run after it.
+ * An actor is in at most one run queue. It is queued exactly while WOKEN is set and RUNNING is not; the
+ * thread that makes this true queues it. Setting WOKEN has release order and starting a run has acquire
+ * order: data written before a wake is visible to the run after it.
  *
  *          wake               start                  finish
  *   idle --------> WOKEN ---------------> RUNNING ------------> idle
@@ -10,8 +10,7 @@
  *                    |   finish              v
  *                    '---------------- RUNNING|WOKEN
  *
- * CLOSING is set together with WOKEN, so a closing actor passes through the queue once more, and ends there
- * instead of running.
+ * CLOSING is set together with WOKEN, so a closing actor is queued once more, and is ended instead of run.
  */
 #ifndef VDI_ACTOR_STATE_H
 #define VDI_ACTOR_STATE_H
@@ -26,14 +25,14 @@
 
 typedef atomic_uint vdi_actor_state;
 
-/* True: the caller must queue the actor. */
+/* Wakes the actor. True: the caller must queue it. */
 static inline bool vdi_actor_state_wake(vdi_actor_state *state)
 {
 	return (atomic_fetch_or_explicit(state, VDI_ACTOR_WOKEN, memory_order_acq_rel) &
 		(VDI_ACTOR_WOKEN | VDI_ACTOR_RUNNING)) == 0;
 }
 
-/* True: the caller must queue the actor. Closing twice is a programming error. */
+/* Closes the actor. True: the caller must queue it. Closing twice is a programming error. */
 static inline bool vdi_actor_state_close(vdi_actor_state *state)
 {
 	unsigned before =
@@ -43,7 +42,7 @@ static inline bool vdi_actor_state_close(vdi_actor_state *state)
 	return (before & (VDI_ACTOR_WOKEN | VDI_ACTOR_RUNNING)) == 0;
 }
 
-/* Of an actor just taken from the queue. True: run it; false: it is closing, end it. */
+/* Starts a run of an actor that was just taken from the queue. True: run it; false: it is closing, end it. */
 static inline bool vdi_actor_state_start(vdi_actor_state *state)
 {
 	unsigned before =
@@ -53,8 +52,8 @@ static inline bool vdi_actor_state_start(vdi_actor_state *state)
 	return (before & VDI_ACTOR_CLOSING) == 0;
 }
 
-/* After the handler returned. True: queue the actor again. False: the actor may be gone already, do not touch
- * it. */
+/* Called after the handler returned. True: queue the actor again. False: the actor may already be freed, do
+ * not use it. */
 static inline bool vdi_actor_state_finish(vdi_actor_state *state)
 {
 	return atomic_fetch_and_explicit(state, ~VDI_ACTOR_RUNNING, memory_order_acq_rel) & VDI_ACTOR_WOKEN;

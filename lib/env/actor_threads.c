@@ -1,27 +1,28 @@
-/* A run queue under one lock, and as few system calls as possible.
+/* The pool: one run queue under one lock, with as few system calls as possible.
  *
- * A thread that has nothing to do sleeps on its own condition. One of the sleepers, the timer keeper, sleeps
- * only until the next deadline; the others stand in a stack, so that the one with the warmest cache is woken
- * first and the keeper last. A wake puts the actor into the queue and wakes a sleeper only when nobody is on
- * the way already:
- *   - a thread that was told to get up and has not looked yet (`waking`) will find this actor too;
- *   - a handler that wakes one other actor wakes nobody: its own thread looks at the queue right after it. With more than one
- *     in the queue a sleeper is called, for the sake of other processors.
- * A thread that took an actor and sees more in the queue calls the next sleeper, and so on: a burst of wakes
- * costs its first caller one system call, the rest spreads by itself.
+ * An idle thread sleeps on its own condition variable. One of the sleepers, the timer keeper, sleeps only
+ * until the next deadline; the others form a stack, so that the one with the warmest cache is woken first and
+ * the keeper last. A wake queues the actor and wakes a sleeper only if no running thread will take the actor
+ * soon:
+ *   - a thread that was signalled and has not checked the queue yet (`waking`) will find this actor too;
+ *   - a handler that wakes one other actor signals no thread, because its own thread checks the queue right
+ *     after it. If the queue has more than one actor, a sleeper is signalled to use another processor.
  *
- * Timers belong to the lock too. Whoever takes from the queue first moves the actors that are due into it.
- * When a thread goes to work and leaves timers without a keeper although somebody sleeps, it calls a sleeper
- * to become the keeper.
+ * A thread that takes an actor and sees more in the queue signals the next sleeper, and so on: a burst of
+ * wakes costs the first caller one system call, and the woken threads pay for the others.
  *
- * The condition is signalled when the pool's lock is released, so that whoever gets up does not run into it.
- * A thread that holds other locks meanwhile, which the actor's handler takes first thing, holds its signals
- * back until those are released too (vdi_actor_calls_hold). A worker's memory waits for whoever is on the way
- * to signal it (`callers`).
+ * The lock protects the timers too. A thread that takes from the queue first queues the actors whose timers
+ * are due. If a thread starts work, timers are pending, no thread is keeper and another thread sleeps, it
+ * signals a sleeper to become the keeper.
  *
- * A lent thread is a blocking actor's that for the length of one event counts as a handler in that sense: the
- * first actor that it wakes waits for it, further ones call a sleeper. It is nobody's keeper, and what it
- * leaves in the queue it leaves to a sleeper.
+ * The condition is signalled after the pool's lock was released, so that the woken thread does not block on
+ * it. A thread that also holds other locks, which the actor's handler takes first, defers its signals until
+ * those are released (vdi_actor_calls_hold). A worker is not freed while another thread is about to signal it
+ * (`callers`).
+ *
+ * A lent thread belongs to a blocking actor and counts as a pool thread while it handles one event: the first
+ * actor that it wakes waits for it, further ones signal a sleeper. It is never the keeper, and it leaves the
+ * rest of the queue to a sleeper.
  */
 #include <sched.h>
 
@@ -54,14 +55,16 @@ struct worker {
 	struct pool	    *pool;
 	struct vdi_thread    thread;
 	struct vdi_condition called;
-	atomic_uint	     callers; /* who took it from the sleepers and has not signalled yet */
+	/* threads that took the worker from the sleepers and have not signalled it yet */
+	atomic_uint callers;
 
 	/* Under the pool's lock. */
 	struct worker *asleep_next;
 	bool	       is_called;
 };
 
-/* An actor with a thread of its own. The thread's record outlives the actor, until somebody joins it. */
+/* An actor with a thread of its own. The record of the thread outlives the actor, until the thread is
+ * joined. */
 struct blocking_actor {
 	struct vd_actor		actor;
 	struct pool	       *pool;
@@ -84,7 +87,7 @@ struct blocking_thread {
 	const char	       *name;
 	struct vdi_thread	thread;
 	struct blocking_thread *next;
-	bool			is_ended; /* joining will not wait long */
+	bool			is_ended; /* joining will not block long */
 };
 
 struct pool {
@@ -96,10 +99,10 @@ struct pool {
 	/* Under lock. */
 	struct pool_actor      *queue_first;
 	struct pool_actor      *queue_last;
-	struct worker	       *asleep; /* without the timer keeper */
+	struct worker	       *asleep; /* stack of idle workers, without the timer keeper */
 	struct worker	       *keeper; /* asleep until keeper_until */
 	vd_mono			keeper_until;
-	unsigned		waking; /* called, and not yet looking */
+	unsigned		waking; /* signalled, and have not checked the queue yet */
 	struct vdi_timer_heap	timers;
 	struct blocking_thread *blocking;
 	bool			is_stopping;
@@ -107,23 +110,24 @@ struct pool {
 	struct worker workers[];
 };
 
-#define HELD_CALLS_MAX 16 /* further ones are given at once */
+#define HELD_CALLS_MAX 16 /* further signals are not deferred */
 #define LENT_TURNS_MAX 16
-#define LENT_TIME_MAX VD_US(100) /* no further turn is begun after it */
+#define LENT_TIME_MAX VD_US(100) /* after this time no further actor is started */
 #define LENT_TIME_LONG VD_US(500)
-#define LENT_REST 100 /* times what took long: slow handlers cost a thread a hundredth of its time at most */
+/* multiple of a long run's time without lending: slow handlers cost the thread at most 1 % */
+#define LENT_REST 100
 
-/* The pool whose actor this thread is running, or to which it is lent: it will look at that pool's queue
+/* The pool whose actor this thread is running, or to which it is lent: it will check that pool's queue
  * soon. */
 static __thread struct pool *running_for;
-/* Somebody in the queue relies on that. */
+/* A queued actor relies on that. */
 static __thread bool is_relied_on;
-/* Signals held back. One that comes twice is given twice: meanwhile its worker may have got up by itself, and
- * gone to sleep again. */
+/* Deferred signals. A worker may be in the list twice: it may have woken by itself meanwhile, and slept
+ * again. */
 static __thread unsigned       call_holds;
 static __thread struct worker *held_calls[HELD_CALLS_MAX];
 static __thread unsigned       held_call_count;
-/* Of a blocking actor's thread: its pool, and since when it may be lent. */
+/* Thread of a blocking actor: its pool, and the time from which it may be lent. */
 static __thread struct pool *lends_to;
 static __thread vd_mono	     lends_from;
 
@@ -151,7 +155,8 @@ static struct pool_actor *pop_locked(struct pool *pool)
 	return actor;
 }
 
-/* Takes a sleeper out, to be signalled after the lock is released. NULL: nobody needs to be. */
+/* Takes a sleeper from the stack; the caller signals it after releasing the lock. NULL: no signal is
+ * needed. */
 static struct worker *call_sleeper_locked(struct pool *pool)
 {
 	struct worker *worker;
@@ -172,7 +177,7 @@ static struct worker *call_sleeper_locked(struct pool *pool)
 	return worker;
 }
 
-/* Without the lock. NULL is fine. */
+/* The caller does not hold the lock. NULL is allowed. */
 static void signal_called(struct worker *worker)
 {
 	if (worker == NULL)
@@ -270,7 +275,7 @@ static void end_actor(struct pool_actor *actor)
 		done(done_arg);
 }
 
-/* Returns the actor when it must be queued again. */
+/* Returns the actor if it must be queued again. */
 static struct pool_actor *run_actor(struct pool_actor *actor)
 {
 	const char *outer = vdi_wait_enter_handler(actor->options.name);
@@ -386,8 +391,8 @@ static void pool_actor_set_timer(struct vd_actor *base, vd_mono due)
 
 	vdi_lock_acquire(&pool->lock);
 	vdi_timer_heap_set(&pool->timers, &actor->timer, due);
-	/* Without a keeper some thread is awake, and looks before it sleeps. A keeper that wakes too early
-	 * only looks again. */
+	/* Without a keeper a thread is awake and checks the timers before it sleeps. A keeper that wakes too
+	 * early only checks again. */
 	if (pool->keeper && due.ns < pool->keeper_until.ns)
 		keeper = pool->keeper;
 	if (keeper)
@@ -463,7 +468,7 @@ static void *run_blocking(void *arg)
 	vdi_condition_fini(&actor->changed);
 	vdi_lock_fini(&actor->lock);
 	vdi_free(actor);
-	(void) vdi_wait_enter_handler(thread->name); /* the env waits for this thread */
+	(void) vdi_wait_enter_handler(thread->name); /* freeing the env waits for this thread */
 	if (done)
 		done(done_arg);
 
@@ -510,7 +515,7 @@ static void blocking_actor_close(struct vd_actor *base, void (*done)(void *arg),
 	vdi_lock_release(&actor->lock);
 }
 
-/* Joins the threads of actors that ended, or of all. */
+/* Joins the threads of actors that have ended, or all threads. */
 static void reap_blocking(struct pool *pool, bool all)
 {
 	struct blocking_thread *ended = NULL;
@@ -581,7 +586,7 @@ static vd_status blocking_actor_new(struct pool *pool, const struct vd_actor_opt
 
 /* ---- The pool ---- */
 
-/* Ends the first `started` workers and frees everything. */
+/* Ends the first `started` workers and frees the pool. */
 static void stop(struct pool *pool, unsigned started)
 {
 	vdi_lock_acquire(&pool->lock);
@@ -636,7 +641,7 @@ void vdi_actor_threads_free(void *runner)
 	struct pool *pool = runner;
 
 	if (atomic_load(&pool->actors_open))
-		vdi_misuse("vd_env_free: actors that are open: %lld; closed by vd_actor_close",
+		vdi_misuse("vd_env_free: %lld actors are still open; close them with vd_actor_close",
 			   (long long) atomic_load(&pool->actors_open));
 	reap_blocking(pool, true);
 	stop(pool, pool->worker_count);

@@ -1,4 +1,4 @@
-/* The clock of the operating system. Both calls are answered by the vDSO, some 20 ns, without entering the
+/* The clock of the operating system. The vDSO answers both calls in some 20 ns, without entering the
  * kernel. */
 #include <time.h>
 

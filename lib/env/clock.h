@@ -1,7 +1,7 @@
 /* Time behind a vtable: clock_os for programs, clock_sim for tests and the simulator.
  *
- * Readable from any thread without blocking. The monotonic clock of clock_os is CLOCK_MONOTONIC, so a vd_mono
- * from it can be given to the operating system as a deadline; one from clock_sim cannot.
+ * Any thread reads it without blocking. The monotonic clock of clock_os is CLOCK_MONOTONIC, so its vd_mono
+ * can be passed to the operating system as a deadline; one from clock_sim cannot.
  */
 #ifndef VDI_CLOCK_H
 #define VDI_CLOCK_H
@@ -13,7 +13,7 @@ struct vdi_clock {
 	vd_wall (*wall)(const struct vdi_clock *clock);
 };
 
-/* The one clock of the operating system; static, never freed. */
+/* The clock of the operating system; static, never freed. */
 extern const struct vdi_clock vdi_clock_os;
 
 static inline vd_mono vdi_clock_mono(const struct vdi_clock *clock)

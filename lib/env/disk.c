@@ -1,10 +1,10 @@
-/* The real disk: thin over Linux system calls.
+/* The real disk: a thin layer over Linux system calls.
  *
- * The lock is flock() on the file LOCK: it belongs to the open file, so it dies with the process however that
- * ends, and it also keeps out a second opener inside the same process. The holder writes its process id into
- * the file for the message that others get; the number decides nothing. A LOCK that is a link, or has a
- * second name, is refused: writing the process id would change a file that is elsewhere. Every call that a
- * signal can interrupt is repeated; short writes are continued.
+ * The lock is flock() on the file LOCK: it belongs to the open file, so it ends with the process, and it also
+ * excludes a second opener inside the same process. The holder writes its process ID into the file, only for
+ * the message of a second opener. A LOCK that is a symbolic link or has a second hard link is refused,
+ * because writing the process ID would change a file elsewhere. Calls that a signal interrupts are repeated;
+ * short writes are continued.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -60,7 +60,8 @@ static vd_status file_fail(struct vd_error *reterr, int error, const char *verb,
 	return fail(reterr, error, verb, file->dir->path, file->name);
 }
 
-/* A directory that everybody may write to, like /tmp, is shared on purpose. */
+/* Narrows the directory's mode, unless everybody may write to it: a directory like /tmp is shared on
+ * purpose. */
 static void narrow_dir(struct os_dir *dir)
 {
 	struct stat facts;
@@ -73,7 +74,7 @@ static void narrow_dir(struct os_dir *dir)
 		(facts.st_mode & S_ISVTX || fchmod(dir->fd, DIR_MODE) != 0) && dir->base.mode_found;
 }
 
-/* Best effort: the directory keeps others out already. */
+/* Best effort: the mode of the directory already excludes others. */
 static void narrow_file(int fd)
 {
 	struct stat facts;
@@ -89,14 +90,13 @@ static vd_status open_lock(struct os_dir *dir, struct vd_error *reterr)
 	dir->lock_fd =
 		openat(dir->fd, "LOCK", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
 	if (dir->lock_fd < 0 && errno == ELOOP)
-		return vd_error_set(reterr, VD_IO, "%s/LOCK is a link: remove it", dir->base.path);
+		return vd_error_set(reterr, VD_IO, "%s/LOCK is a symbolic link: remove it", dir->base.path);
 	if (dir->lock_fd < 0 || fstat(dir->lock_fd, &facts) != 0)
 		return fail(reterr, errno, "open", dir->base.path, "LOCK");
 	if (!S_ISREG(facts.st_mode) || facts.st_nlink > 1)
-		return vd_error_set(
-			reterr, VD_IO,
-			"%s/LOCK is no file of its own (a second name, or no regular file): remove it",
-			dir->base.path);
+		return vd_error_set(reterr, VD_IO,
+				    "%s/LOCK has a second hard link or is not a regular file: remove it",
+				    dir->base.path);
 	narrow_file(dir->lock_fd);
 	return VD_OK;
 }
@@ -120,14 +120,14 @@ static vd_status take_lock(struct os_dir *dir, struct vd_error *reterr)
 				    strtol(text, NULL, 10));
 	}
 	size = snprintf(text, sizeof text, "%ld\n", (long) getpid());
-	/* Only the message of a second opener needs the number: a full disk must not keep a store from being
-	 * opened. */
+	/* The number is only for the message of a second opener, so a full disk must not prevent opening the
+	 * store. */
 	if (ftruncate(dir->lock_fd, 0) != 0 || pwrite(dir->lock_fd, text, (size_t) size, 0) != size)
 		(void) 0;
 	return VD_OK;
 }
 
-/* The name of a directory that was just made is durable only once its parent is. */
+/* Syncs the parent: a new directory's name is durable only after that. */
 static vd_status sync_parent(const char *path, struct vd_error *reterr)
 {
 	char *parent = vdi_alloc(strlen(path) + 4);
@@ -346,7 +346,7 @@ static vd_status os_file_size(struct vdi_file *base, int64_t *ret_size, struct v
 	return VD_OK;
 }
 
-/* For file systems that cannot reserve: zeros do. */
+/* Writes zeros if the file system cannot reserve space. */
 static vd_status write_zeros(struct vdi_file *base, int64_t size, struct vd_error *reterr)
 {
 	static const char zeros[65536];
@@ -411,12 +411,12 @@ void vdi_dir_warn(const struct vdi_dir *dir, const struct vd_env *env)
 {
 	if (dir->is_shared)
 		vdi_log(env, VD_LOG_WARNING, "disk",
-			"%s has mode %04o, so others than its owner can use it, and that cannot be changed: "
-			"use a directory of its own",
+			"%s has mode %04o, so other users can access it, and the mode cannot be changed: use "
+			"a directory that belongs to this user",
 			dir->path, dir->mode_found);
 	else if (dir->mode_found)
 		vdi_log(env, VD_LOG_WARNING, "disk",
-			"%s had mode %04o, so others than its owner could use it: it has mode 0700 now",
+			"%s had mode %04o, so other users could access it; it has been changed to 0700",
 			dir->path, dir->mode_found);
 }
 

@@ -1,29 +1,29 @@
-/* The seam to files: everything durable in vedette reaches the disk through a struct vdi_disk.
+/* The interface to files: all durable data of vedette reaches the disk through a struct vdi_disk.
  *
  *   vdi_disk_os()       real files                                              (production, kill tests)
- *   vdi_disk_sim_new()  an in-memory disk that forgets, tears and refuses        (lib/sim/disk_sim.h; tests)
+ *   vdi_disk_sim_new()  an in-memory disk that loses, tears and refuses writes  (lib/sim/disk_sim.h; tests)
  *
- * A directory is opened once and exclusively: opening takes the lock in its LOCK file, closing gives it back,
- * and so does the death of the process. Files are named relative to their directory, without slashes. What
- * the operating system promises is all that is promised here: a write is durable after vdi_file_sync of its
- * file, a name (created, renamed, removed) after vdi_dir_sync; before that any subset may survive a crash, in
- * any order, cut at sector borders.
+ * A directory is opened exclusively: opening locks its file LOCK; closing, or the end of the process,
+ * releases the lock. Files are named relative to their directory, without slashes. Durability is as the
+ * operating system guarantees it: a write is durable after vdi_file_sync of its file, a name (created,
+ * renamed, removed) after vdi_dir_sync. Before that any subset of the writes may survive a crash, in any
+ * order, torn at sector boundaries.
  *
- * What is stored is for its owner alone: directories have mode 0700 and files 0600, whatever the umask. A
- * wider mode that is found (of the directory when it is opened, of a file when that is opened) is narrowed.
- * No file is reached through a link.
+ * Only the owner can access the data: directories have mode 0700 and files 0600, whatever the umask. A wider
+ * mode of an existing directory or file is narrowed when it is opened. No file is opened through a symbolic
+ * link.
  *
- * All functions may block. Different threads may use one directory, and different files, at the same time;
- * one file has one user at a time, except that reads may run beside anything (the simulated disk: one
- * thread). Errors: VD_NO_SPACE (disk or disk quota full), VD_NOMEM, VD_NOT_FOUND, VD_EXISTS, VD_IO for the
- * rest; the message names the file.
+ * All functions may block. Several threads may use one directory, and different files, at the same time; a
+ * file has one user at a time, except that reads may run concurrently with all calls (the simulated disk: one
+ * thread). Errors: VD_NO_SPACE (disk or disk quota full), VD_NOMEM, VD_NOT_FOUND, VD_EXISTS; VD_IO for all
+ * others. The message names the file.
  */
 #ifndef VDI_DISK_H
 #define VDI_DISK_H
 
 #include "base.h"
 
-#define VDI_DISK_NAME_MAX 64 /* of a file inside a directory, NUL included */
+#define VDI_DISK_NAME_MAX 64 /* maximum file name, NUL included */
 
 struct vdi_disk {
 	const struct vdi_disk_ops *ops;
@@ -31,8 +31,8 @@ struct vdi_disk {
 struct vdi_dir {
 	const struct vdi_disk_ops *ops;
 	char			  *path;
-	unsigned mode_found; /* when others could use the directory until it was opened; else 0 */
-	bool	 is_shared;  /* and they still can: it could not be narrowed */
+	unsigned mode_found; /* mode when opened, if other users could access the directory; else 0 */
+	bool	 is_shared;  /* other users still can, because the mode could not be changed */
 };
 struct vdi_file {
 	const struct vdi_disk_ops *ops;
@@ -71,26 +71,27 @@ struct vdi_disk_ops {
 	vd_status (*file_size)(struct vdi_file *file, int64_t *ret_size, struct vd_error *reterr);
 };
 
-/* The real one; a constant. */
+/* The real disk; a constant. */
 struct vdi_disk *vdi_disk_os(void);
 
-/* Creates the directory when absent (its parent must exist), and takes its lock. VD_LOCKED: somebody else has
- * it, the message says which process. The directory outlives its files. */
+/* Opens the directory, creates it if absent (its parent must exist), and takes its lock. VD_LOCKED: another
+ * process or opener has it; the message names the process. Close the files before the directory. */
 VDI_MUST_USE static inline vd_status vdi_dir_open(struct vdi_disk *disk, const char *path,
 						  struct vdi_dir **ret_dir, struct vd_error *reterr)
 {
 	return disk->ops->dir_open(disk, path, ret_dir, reterr);
 }
-/* Logs a warning when others could use the directory before. After opening it. */
+/* Logs a warning if other users could access the directory before it was opened. */
 void vdi_dir_warn(const struct vdi_dir *dir, const struct vd_env *env);
-/* NULL is fine. Returns NULL. */
+/* NULL is allowed. Returns NULL. */
 static inline struct vdi_dir *vdi_dir_close(struct vdi_dir *dir)
 {
 	if (dir)
 		dir->ops->dir_close(dir);
 	return NULL;
 }
-/* Every regular file, in no order; stops at the first status that is not VD_OK and returns it. */
+/* Calls each for every regular file, in no order; stops at the first status that is not VD_OK and returns
+ * it. */
 VDI_MUST_USE static inline vd_status vdi_dir_list(struct vdi_dir *dir, vdi_dir_list_fn each, void *arg,
 						  struct vd_error *reterr)
 {
@@ -100,7 +101,7 @@ VDI_MUST_USE static inline vd_status vdi_dir_sync(struct vdi_dir *dir, struct vd
 {
 	return dir->ops->dir_sync(dir, reterr);
 }
-/* Atomic; replaces `to`. */
+/* Atomic; replaces `to` if it exists. */
 VDI_MUST_USE static inline vd_status vdi_dir_rename(struct vdi_dir *dir, const char *from, const char *to,
 						    struct vd_error *reterr)
 {
@@ -111,7 +112,7 @@ VDI_MUST_USE static inline vd_status vdi_dir_unlink(struct vdi_dir *dir, const c
 {
 	return dir->ops->dir_unlink(dir, name, reterr);
 }
-/* Room for an unprivileged writer. */
+/* Bytes available to an unprivileged writer. */
 VDI_MUST_USE static inline vd_status vdi_dir_free_bytes(struct vdi_dir *dir, int64_t *ret_bytes,
 							struct vd_error *reterr)
 {
@@ -123,32 +124,32 @@ VDI_MUST_USE static inline vd_status vdi_file_open(struct vdi_dir *dir, const ch
 {
 	return dir->ops->file_open(dir, name, mode, ret_file, reterr);
 }
-/* Syncs nothing. NULL is fine. Returns NULL. */
+/* Does not sync. NULL is allowed. Returns NULL. */
 static inline struct vdi_file *vdi_file_close(struct vdi_file *file)
 {
 	if (file)
 		file->ops->file_close(file);
 	return NULL;
 }
-/* Reads size bytes, or up to the end of the file: *ret_size says how many. */
+/* Reads size bytes, or less at the end of the file; *ret_size is the number read. */
 VDI_MUST_USE static inline vd_status vdi_file_read(struct vdi_file *file, int64_t offset, void *buffer,
 						   size_t size, size_t *ret_size, struct vd_error *reterr)
 {
 	return file->ops->file_read(file, offset, buffer, size, ret_size, reterr);
 }
-/* All of it, or an error after which any part of it may have been written. */
+/* Writes all bytes; after an error any part of them may have been written. */
 VDI_MUST_USE static inline vd_status vdi_file_write(struct vdi_file *file, int64_t offset, const void *data,
 						    size_t size, struct vd_error *reterr)
 {
 	return file->ops->file_write(file, offset, data, size, reterr);
 }
-/* fdatasync: content, and the size when it matters for reading it. After a failure nobody knows what is on
- * disk: do not retry. */
+/* fdatasync: syncs the content, and the size if needed to read it. After a failure the state on disk is
+ * unknown: do not retry. */
 VDI_MUST_USE static inline vd_status vdi_file_sync(struct vdi_file *file, struct vd_error *reterr)
 {
 	return file->ops->file_sync(file, reterr);
 }
-/* Makes the file at least size bytes long, with room for all of them; new bytes read as zero. */
+/* Makes the file at least size bytes long and reserves space for all of them; new bytes read as zero. */
 VDI_MUST_USE static inline vd_status vdi_file_allocate(struct vdi_file *file, int64_t size,
 						       struct vd_error *reterr)
 {
@@ -165,8 +166,8 @@ VDI_MUST_USE static inline vd_status vdi_file_size(struct vdi_file *file, int64_
 	return file->ops->file_size(file, ret_size, reterr);
 }
 
-/* The disk of an env: the real one unless a test gave another, which must outlive what is built with the env.
- * Setting: before anything is built. */
+/* The disk of an env: the real one, unless a test set another, which must outlive all objects of the env. Set
+ * it before any object is created with the env. */
 struct vdi_disk *vdi_env_disk(const struct vd_env *env);
 void		 vdi_env_set_disk(struct vd_env *env, struct vdi_disk *disk);
 

@@ -1,5 +1,5 @@
-/* The env ties clock, random numbers, log sink, runner and metrics together; each lives in its own file. The
- * public actor calls are thin: an actor carries its runner's table in its first word, so waking one costs an
+/* The env combines clock, random numbers, log sink, runner and metrics; each has its own file. The public
+ * actor calls are thin: the first word of an actor points to its runner's table, so waking one costs an
  * indirect call and no lookup. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -171,7 +171,7 @@ bool vdi_log_limit_pass(const struct vd_env *env, struct vdi_log_limit *limit, u
 	int64_t now = vd_env_now(env).ns;
 	int64_t open_at = atomic_load_explicit(&limit->open_at_ns, memory_order_relaxed);
 
-	/* Of several threads that find the gate open, the one that moves it passes. */
+	/* Several threads may see that the interval is over; only the one that moves open_at passes. */
 	if (now < open_at ||
 	    !atomic_compare_exchange_strong(&limit->open_at_ns, &open_at, now + limit->interval.ns)) {
 		atomic_fetch_add_explicit(&limit->suppressed, 1, memory_order_relaxed);

@@ -1,4 +1,4 @@
-/* What a struct vd_env consists of, and the log calls that our files use. Only lib/ looks inside. */
+/* The members of struct vd_env, and the log functions of the library. Only lib/ accesses the members. */
 #ifndef VDI_ENV_H
 #define VDI_ENV_H
 
@@ -22,43 +22,43 @@ struct vd_env {
 	enum vd_log_level	log_level;
 	uint64_t		seed;
 	struct vd_runner	runner;
-	void (*runner_free)(void *runner); /* blocks until nothing of the runner is left */
+	void (*runner_free)(void *runner); /* blocks until the runner has no work left */
 	struct vdi_metrics *metrics;
-	struct vdi_metric  *suppressed; /* log records */
+	struct vdi_metric  *suppressed; /* log records suppressed by rate limits */
 	struct vdi_sim	   *sim;	/* NULL outside the simulator */
-	/* NULL: a thread that waits sleeps. Else it runs the env until the condition holds: the simulator's.
-	 * False: limit has passed, or nothing can happen any more. */
+	/* NULL: a thread that waits sleeps. Else (simulator) it runs the env until the condition is true.
+	 * False: limit has passed, or no further event is possible. */
 	bool (*drive)(struct vd_env *env, bool (*condition)(void *arg), void *arg, vd_dur limit);
 	struct vdi_disk *disk; /* NULL: the real one */
 
-	/* Any thread; atomic. A pointer, so that a const env can be asked. */
+	/* Any thread; atomic. A pointer, so that a const env can be used. */
 	struct vdi_rand_shared *random;
 	struct vdi_rand_shared	random_storage;
 
-	/* The same; runners that were asked about, by their number less one. */
+	/* Likewise: the runners that have a number, at index number - 1. */
 	_Atomic(const void *) *runners;
 	_Atomic(const void *)  runners_storage[VDI_RUNNERS_NUMBERED];
 };
 
-/* Everything but the runner: for the constructors of the two kinds of env. seed 0 comes from the operating
+/* Creates an env without runner, for the constructors of both kinds of env. seed 0: taken from the operating
  * system. */
 VDI_MUST_USE vd_status vdi_env_new(const struct vd_env_options *options, const struct vdi_clock *clock,
 				   struct vd_env **ret_env);
 
-/* The runner of the env: a pool of threads or the simulator. Good as long as the env. */
+/* The env's runner, a pool of threads or the simulator; valid as long as the env. */
 const struct vd_runner *vdi_env_runner(const struct vd_env *env);
-/* A number that stands for a runner (struct vd_runner, member runner) in dumps, in place of its address: 1
- * for the first one that is asked about, and so on; 0: too many. Any thread. */
+/* A number that identifies a runner (member runner of struct vd_runner) in dumps instead of its address: 1
+ * for the first one requested, and so on; 0: too many. Any thread. */
 unsigned vdi_env_runner_number(const struct vd_env *env, const void *runner);
-/* Where metric instances are registered (lib/env/metrics.h). */
+/* Registry of the metric instances (lib/env/metrics.h). */
 struct vdi_metrics *vdi_env_metrics(const struct vd_env *env);
-/* NULL unless the env is simulated (lib/sim/actor_sim.h). */
+/* NULL if the env is not simulated (lib/sim/actor_sim.h). */
 struct vdi_sim *vdi_env_sim(const struct vd_env *env);
 
 /* ---- Logs ----
  *
- * The place that decides what a failure means logs it, once; functions that return a status do not. Any
- * thread. The arguments are not evaluated when the level is off. Messages are one sentence, cut at
+ * The code that decides how to handle a failure logs it, once; functions that return a status do not log. Any
+ * thread. The arguments are not evaluated if the level is disabled. A message is one sentence, cut at
  * VDI_LOG_MESSAGE_SIZE. */
 
 #define VDI_LOG_MESSAGE_SIZE 512
@@ -74,17 +74,17 @@ static inline bool vdi_log_is_on(const struct vd_env *env, enum vd_log_level lev
 			vdi_log_write(env, level, module, NULL, 0, __VA_ARGS__);                             \
 	} while (0)
 
-/* With key=value fields; fields and count are evaluated only when the level is on. */
+/* With key=value fields; fields and count are evaluated only if the level is enabled. */
 #define vdi_log_fields(env, level, module, fields, count, ...)                                               \
 	do {                                                                                                 \
 		if (vdi_log_is_on(env, level))                                                               \
 			vdi_log_write(env, level, module, fields, count, __VA_ARGS__);                       \
 	} while (0)
 
-/* At most one record per interval; the next one says in the field "suppressed" how many were left out. */
+/* At most one record per interval; the field "suppressed" of the next one counts the records left out. */
 struct vdi_log_limit {
 	vd_dur		 interval;
-	_Atomic int64_t	 open_at_ns; /* mono; 0: now */
+	_Atomic int64_t	 open_at_ns; /* monotonic time; 0: now */
 	_Atomic uint64_t suppressed;
 };
 #define VDI_LOG_LIMIT(duration)                                                                              \

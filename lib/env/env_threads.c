@@ -1,5 +1,5 @@
-/* The env of real threads from its start to its end; that of the simulator is made in actor_sim.c, and ends
- * here too. */
+/* Creates and frees the env with real threads. The simulator's env is created in actor_sim.c, and freed here
+ * too. */
 #include "actor_threads.h"
 #include "env.h"
 #include "metrics.h"

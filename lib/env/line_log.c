@@ -1,7 +1,6 @@
-/* How: two buffers. One collects under the lock, the other is being written by a blocking actor; they change
- * places. After a write that failed in the middle of a line the file is cut back to the last whole one where
- * it is a file, so that no reader meets half a line. A crash of the process loses what came in the last
- * milliseconds. */
+/* Two buffers: one collects lines under the lock, a blocking actor writes the other; then they swap. If a
+ * write fails in the middle of a line, the file is truncated to its last complete line (unless it is a pipe),
+ * so that readers see no partial line. A crash of the process loses the lines of the last milliseconds. */
 #include "line_log.h"
 
 #include <errno.h>
@@ -17,11 +16,11 @@
 #include "lock.h"
 #include "wait.h"
 
-/* Lines wait for company as long or until there is that much: waking a thread for each one costs more than
- * the request that it tells of. */
+/* Lines are collected for this time or up to this size, because waking a thread for each line costs more than
+ * the request that the line is about. */
 #define BATCH_DELAY VD_MS(5)
 #define BATCH_SIZE ((size_t) 512 << 10)
-/* How long the end waits for the reader of a pipe that reads nothing. */
+/* How long closing waits for the reader of a pipe that does not read. */
 #define ROUND_MS 100
 #define ROUNDS_AT_THE_END 10
 
@@ -31,7 +30,7 @@ struct batch {
 };
 
 struct vdi_line_log {
-	/* Fixed. */
+	/* Fixed at creation. */
 	const struct vd_env	   *env;
 	struct vdi_line_log_options options;
 	char			   *path;
@@ -39,12 +38,12 @@ struct vdi_line_log {
 	struct vdi_log_limit	    full_said;
 	size_t			    batch_size;
 
-	/* The actor's. */
+	/* Actor only. */
 	int	     fd;
-	bool	     is_file; /* else a pipe, a terminal: writing may block until somebody reads */
+	bool	     is_file; /* else a pipe or terminal: writes may block until it is read */
 	struct batch writing;
 	bool	     is_failing;
-	uint64_t     lost_count; /* since it fails */
+	uint64_t     lost_count; /* since it began to fail */
 
 	_Atomic bool is_closing;
 
@@ -61,23 +60,23 @@ static bool is_stdout(const struct vdi_line_log *log)
 	return strcmp(log->path, "-") == 0;
 }
 
-/* Made before by somebody else, perhaps: logrotate, an older version. */
+/* Narrows the mode of an existing file, which logrotate or an older version may have created. */
 static void narrow(const struct vdi_line_log *log, int fd, mode_t mode)
 {
 	if ((mode & 077) == 0)
 		return;
 	if (fchmod(fd, 0600) == 0)
 		vdi_log(log->env, VD_LOG_WARNING, "log",
-			"%s %s had mode %04o, so others than its owner could use it: it has mode 0600 now",
+			"%s %s had mode %04o, so other users could access it; it has been changed to 0600",
 			log->options.name, log->path, mode & 07777);
 	else
 		vdi_log(log->env, VD_LOG_WARNING, "log",
-			"%s %s has mode %04o, so others than its owner can use it, and that cannot be "
+			"%s %s has mode %04o, so other users can access it, and the mode cannot be "
 			"changed: %s",
 			log->options.name, log->path, mode & 07777, strerror(errno));
 }
 
-/* Not a FIFO that nobody reads: opening it would block for ever. */
+/* Opens without blocking: opening a FIFO that has no reader would block for ever. */
 static int open_file(struct vdi_line_log *log)
 {
 	struct stat facts;
@@ -100,7 +99,7 @@ static int open_file(struct vdi_line_log *log)
 
 /* ---- Writing ---- */
 
-/* The beginning of a line that will get no end. */
+/* Removes a partial line at the end of the file. */
 static void cut_torn_line(const struct vdi_line_log *log, size_t torn)
 {
 	struct stat facts;
@@ -128,7 +127,8 @@ static void note_failure(struct vdi_line_log *log, int error, uint64_t lines)
 	log->lost_count += lines;
 	if (!log->is_failing)
 		vdi_log(log->env, VD_LOG_ERROR, "log",
-			"%s %s: %s; its lines are lost and counted until it can be written again",
+			"%s %s: cannot write: %s; lines are dropped and counted until it can be written "
+			"again",
 			log->options.name, log->path, strerror(error));
 	log->is_failing = true;
 }
@@ -136,14 +136,14 @@ static void note_failure(struct vdi_line_log *log, int error, uint64_t lines)
 static void note_success(struct vdi_line_log *log)
 {
 	if (log->is_failing)
-		vdi_log(log->env, VD_LOG_INFO, "log", "%s %s is written again; %llu lines were lost",
+		vdi_log(log->env, VD_LOG_INFO, "log", "%s %s can be written again; %llu lines were lost",
 			log->options.name, log->path, (unsigned long long) log->lost_count);
 	log->is_failing = false;
 	log->lost_count = 0;
 }
 
-/* Of a pipe whose reader has stopped; false: nobody waits for it at the end. What poll says holds for
- * PIPE_BUF bytes. */
+/* Waits for a pipe whose reader does not read; false: the log is closing and has waited long enough. A pipe
+ * that poll reports as writable has room for PIPE_BUF bytes. */
 static bool wait_until_writable(const struct vdi_line_log *log)
 {
 	struct pollfd wanted = { .fd = log->fd, .events = POLLOUT };
@@ -193,7 +193,7 @@ static void reopen(struct vdi_line_log *log)
 
 	if (fd < 0) {
 		vdi_log(log->env, VD_LOG_WARNING, "log",
-			"%s %s cannot be opened anew, the old file is kept: %s", log->options.name, log->path,
+			"%s %s cannot be reopened, the old file stays open: %s", log->options.name, log->path,
 			strerror(errno));
 		return;
 	}
@@ -201,8 +201,8 @@ static void reopen(struct vdi_line_log *log)
 	log->fd = fd;
 }
 
-/* A pipe whose reader has gone is an error like others, also in a program that does not ignore the signal.
- * The thread is the actor's own. */
+/* Blocks SIGPIPE: a pipe without reader becomes an error like others, also in programs that do not ignore the
+ * signal. The thread belongs to the actor. */
 static void mute_pipes(void)
 {
 	sigset_t signals;
@@ -231,7 +231,7 @@ static void run(void *arg)
 	if (!log->is_file)
 		mute_pipes();
 	write_batch(log);
-	if (log->writing.text.capacity > BATCH_SIZE * 2) { /* a burst is over */
+	if (log->writing.text.capacity > BATCH_SIZE * 2) { /* a burst has ended */
 		vdi_buffer_fini(&log->writing.text);
 		vdi_buffer_init(&log->writing.text, log->options.pending_bytes_max);
 	}
@@ -245,7 +245,8 @@ static void run(void *arg)
 
 /* ---- Any thread ---- */
 
-/* The buffer keeps what it had when an append fails, and fails from then on: it must not. */
+/* Appends a line. A buffer whose append failed keeps its content but rejects further appends, so its status
+ * is reset. */
 static bool append_locked(struct vdi_line_log *log, struct vd_bytes line)
 {
 	struct vdi_buffer *text = &log->pending.text;
@@ -256,7 +257,7 @@ static bool append_locked(struct vdi_line_log *log, struct vd_bytes line)
 		return false;
 	place = vdi_buffer_reserve(text, line.size + 1);
 	if (place == NULL) {
-		text->status = VD_OK; /* no memory now */
+		text->status = VD_OK; /* out of memory: only this line is lost */
 		return false;
 	}
 	if (line.size)
@@ -286,7 +287,7 @@ void vdi_line_log_put(struct vdi_line_log *log, struct vd_bytes line)
 	}
 	vdi_metric_add(log->options.lost, 1);
 	vdi_log_limited(log->env, &log->full_said, VD_LOG_ERROR, "log",
-			"%s %s: lines come faster than they can be written; some are lost and counted",
+			"%s %s: lines arrive faster than they can be written; some are dropped and counted",
 			log->options.name, log->path);
 }
 
@@ -300,7 +301,7 @@ void vdi_line_log_reopen(struct vdi_line_log *log)
 	vdi_lock_release(&log->lock);
 }
 
-/* ---- Life ---- */
+/* ---- Open and close ---- */
 
 static struct vdi_line_log *free_log(struct vdi_line_log *log)
 {

@@ -1,6 +1,5 @@
-/* Instances hang in two lists: that of their family, for rendering, and that of a hash bucket, for finding
- * one by its labels. The label text is made once, when the instance is, and serves as key and as output.
- * Counting never touches the registry. */
+/* An instance is in two lists: that of its family, for rendering, and that of a hash bucket, for lookup by
+ * labels. The label text is built once and is both key and output. Counting never accesses the registry. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +66,8 @@ static const struct family families[] = {
 };
 
 struct vdi_metrics {
-	_Atomic uint32_t	      references; /* the env, and lists that may be freed after it */
+	/* held by the env, and by lists that may be freed after it */
+	_Atomic uint32_t	      references;
 	struct vdi_lock		      collector_lock;
 	struct vdi_metrics_collector *collectors; /* under collector_lock */
 
@@ -77,7 +77,7 @@ struct vdi_metrics {
 	struct vdi_metric  *first[VDI_METRIC_COUNT];
 	struct vdi_metric **last[VDI_METRIC_COUNT];
 	struct vdi_metric **hash_table;
-	size_t		    hash_size; /* a power of two */
+	size_t		    hash_size; /* power of two */
 	size_t		    count;
 };
 
@@ -198,7 +198,7 @@ static struct vdi_metric *find_locked(struct vdi_metrics *registry, enum vdi_met
 	return metric;
 }
 
-/* Without memory the chains only become longer. */
+/* If memory is short the chains only become longer. */
 static void grow_hash_locked(struct vdi_metrics *registry)
 {
 	size_t		    size = registry->hash_size * 2;
@@ -417,7 +417,7 @@ void vdi_metrics_remove_collector(struct vdi_metrics *registry, struct vdi_metri
 	vdi_lock_release(&registry->collector_lock);
 }
 
-/* The shortest text that reads back as the same number. */
+/* Appends the shortest text that parses to the same number. */
 static void append_number(struct vdi_buffer *buffer, double value)
 {
 	char text[40];

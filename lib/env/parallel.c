@@ -1,4 +1,4 @@
-/* See the header. Threads are made for the one call: a start needs them once. */
+/* Creates threads for each call, because a start needs them only once. */
 #include "parallel.h"
 
 #include "env.h"

@@ -1,4 +1,4 @@
-/* Linux: /proc/self/stat, /proc/stat for the time of the boot, /proc/self/fd, and the limits. */
+/* Linux: reads /proc/self/stat, the boot time from /proc/stat, /proc/self/fd, and the limits. */
 #include "process_stat.h"
 
 #include <dirent.h>
@@ -18,8 +18,9 @@ static int64_t limit_of(int resource)
 
 static int64_t count_files(void)
 {
-	DIR    *files = opendir("/proc/self/fd");
-	int64_t count = files ? -3 : -1; /* ".", ".." and the one it is read with */
+	DIR *files = opendir("/proc/self/fd");
+	/* not counted: ".", "..", and the descriptor that reads the directory */
+	int64_t count = files ? -3 : -1;
 
 	while (files && readdir(files))
 		count++;
@@ -42,7 +43,11 @@ static int64_t boot_time(void)
 	return seconds;
 }
 
-/* Fields 14, 15, 22, 23 and 24; the second one is a name in parentheses that may hold anything. */
+/* The fields of /proc/self/stat after the second one. */
+#define STAT_FORMAT                                                                                          \
+	" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %llu %lld"
+
+/* Reads fields 14, 15, 22, 23 and 24. The second field is a name in parentheses with arbitrary content. */
 static bool read_stat(unsigned long long *ticks, unsigned long long *start, unsigned long long *bytes,
 		      long long *pages)
 {
@@ -50,10 +55,7 @@ static bool read_stat(unsigned long long *ticks, unsigned long long *start, unsi
 	char		   line[1024];
 	unsigned long long user = 0, system = 0;
 	const char	  *at = file && fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
-	bool		   fine = at && sscanf(at + 1,
-					       " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d "
-							     "%*d %llu %llu %lld",
-					       &user, &system, start, bytes, pages) == 5;
+	bool		   fine = at && sscanf(at + 1, STAT_FORMAT, &user, &system, start, bytes, pages) == 5;
 
 	*ticks = user + system;
 	if (file)

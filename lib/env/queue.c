@@ -1,5 +1,5 @@
-/* A ring of fixed-size items. The counters of one queue are plain numbers of its owner; the metrics, which
- * queues of one name share, are moved along with them. */
+/* A ring of fixed-size items. The counters of a queue are plain numbers of its owner; the metrics, which
+ * queues with the same name share, are updated together with them. */
 #include "queue.h"
 
 static vd_status get_metrics(struct vdi_queue *queue, const char *resource, struct vdi_metrics *registry)
@@ -32,7 +32,7 @@ vd_status vdi_queue_init(struct vdi_queue *queue, const struct vdi_queue_options
 	};
 	status = queue->items ? get_metrics(queue, options->resource, registry) : VD_NOMEM;
 	if (status != VD_OK) {
-		/* What failed to open leaves no instances behind, counters neither. */
+		/* A queue that failed to open leaves no metric instances, not even counters. */
 		vdi_metric_remove(queue->puts_total);
 		vdi_metric_remove(queue->fulls_total);
 		queue->puts_total = queue->fulls_total = NULL;

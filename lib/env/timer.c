@@ -1,6 +1,6 @@
-/* A pairing heap (Fredman et al. 1986). An array heap would be a little faster to pop, but has to grow on
- * add, and setting a timer must not be able to fail. Siblings are merged in two passes, iteratively: a heap
- * of a million timers does not deepen the stack. */
+/* A pairing heap (Fredman et al. 1986). An array heap would be a little faster to pop, but must grow on add,
+ * and setting a timer must not fail. Siblings are merged in two passes, iteratively, so that a heap of a
+ * million timers does not deepen the stack. */
 #include "timer.h"
 
 static bool is_before(const struct vdi_timer *a, const struct vdi_timer *b)
@@ -8,7 +8,7 @@ static bool is_before(const struct vdi_timer *a, const struct vdi_timer *b)
 	return a->due.ns != b->due.ns ? a->due.ns < b->due.ns : a->order < b->order;
 }
 
-/* Both are roots without siblings; the later one becomes the first child of the earlier one. */
+/* Merges two roots without siblings; the later one becomes the first child of the earlier one. */
 static struct vdi_timer *meld(struct vdi_timer *a, struct vdi_timer *b)
 {
 	if (a == NULL || b == NULL)

@@ -1,5 +1,5 @@
-/* How: a list under a lock of its own, newest first, so that a server comes before the caches that it
- * made. */
+/* A list under a lock of its own, newest first, so that a server is named before the caches that it
+ * created. */
 #include "usage.h"
 
 #include <stdarg.h>
@@ -42,7 +42,7 @@ void vdi_usage_end(struct vdi_usage *usage)
 	vdi_lock_release(&list_lock);
 }
 
-/* ---- In blocks of their own ---- */
+/* ---- Usages in a block of their own ---- */
 
 struct shared {
 	struct vdi_usage usage;
@@ -91,7 +91,7 @@ void vdi_usage_watch_closed(struct vdi_usage *usage)
 	(void) vdi_usage_unref(usage);
 }
 
-/* ---- Sentences ---- */
+/* ---- Messages ---- */
 
 struct sentence {
 	char	 text[1024];
@@ -121,10 +121,9 @@ static void describe_locked(const struct vdi_usage *usage, bool is_going_enough,
 	uint32_t    watchers = atomic_load(&usage->watchers);
 	bool	    is_closing = atomic_load(&usage->is_closing);
 
-	/* Cachers have watches of a store of their own, and close them: while it is open, that says
-	 * enough. */
+	/* A cacher closes its watches of the store itself, so while it is open its own line is enough. */
 	if (watchers && (is_closing || usage->watch_closed_by == NULL))
-		add(sentence, "%s%u %s%s of %s%s%s %s open: closed by %s", sentence->count ? "; " : "",
+		add(sentence, "%s%u %s%s of %s%s%s %s open: close with %s", sentence->count ? "; " : "",
 		    watchers, usage->watch_closed_by ? "watch" : "watcher",
 		    watchers == 1	   ? "" :
 		    usage->watch_closed_by ? "es" :
@@ -132,10 +131,10 @@ static void describe_locked(const struct vdi_usage *usage, bool is_going_enough,
 		    usage->kind, separator, name, watchers == 1 ? "is" : "are",
 		    usage->watch_closed_by ? usage->watch_closed_by : "vd_watcher_close");
 	if (!is_closing)
-		add(sentence, "%s%s%s%s is open: closed by %s", sentence->count ? "; " : "", usage->kind,
+		add(sentence, "%s%s%s%s is open: close with %s", sentence->count ? "; " : "", usage->kind,
 		    separator, name, usage->closed_by);
 	else if (!is_going_enough)
-		add(sentence, "%s%s%s%s is still closing: wait until %s has told its done",
+		add(sentence, "%s%s%s%s is still closing: wait for the done callback of %s",
 		    sentence->count ? "; " : "", usage->kind, separator, name, usage->closed_by);
 }
 

@@ -1,10 +1,11 @@
-/* How: one word of memory on which the waiter sleeps (a futex). Under a mutex it woke to find the mutex held
- * by the one who signalled, and slept a second time; here it is got up once and runs into nothing, and where
- * the signal comes before the waiter neither makes a system call.
+/* The waiter sleeps on one word of memory (a futex). With a mutex, the woken waiter found the mutex still
+ * held by the signaller and slept a second time; here it wakes once and does not block, and if the signal
+ * comes first neither thread makes a system call.
  *
- * Once the word says DONE the waiter may destroy everything, so the signal touches nothing after it: the wake
- * names an address and does not read there. If something else lies there by then, its sleeper wakes without a
- * cause, as any sleeper on a futex may at any time (glibc's semaphores do the same). */
+ * Once the word is DONE the waiter may free everything, so the signaller does not access it afterwards: the
+ * wake names an address but does not read it. If other data is there by then, its sleeper gets a spurious
+ * wake-up, which a futex allows at any time (glibc's semaphores do the same).
+ */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -17,7 +18,8 @@
 
 enum { WAIT_OPEN, WAIT_SLEEPING, WAIT_DONE };
 
-/* So many waiters at most hang on one: whom the scheduler forgets keeps no more than these from going on. */
+/* Maximum waiters that depend on one: if the scheduler delays that one, no more than these are delayed with
+ * it. */
 #define ROUND_WAITS_MAX 32
 
 static __thread struct vdi_wait_round *current_round;
@@ -36,7 +38,7 @@ void vdi_wait_init_chained(struct vdi_wait *wait, const struct vd_env *env)
 
 void vdi_wait_fini(struct vdi_wait *wait)
 {
-	wait->env = NULL; /* who waits all the same does not get far */
+	wait->env = NULL; /* a later wait on it fails at once */
 }
 
 static void signal_one(struct vdi_wait *wait)
@@ -56,7 +58,8 @@ static void signal_with_rest(struct vdi_wait *wait, unsigned rest_count)
 	signal_one(wait);
 }
 
-/* The first of each half; the waiters of these two do the same for the rest of their halves. */
+/* Signals the first of each half of the list; the waiters of these two do the same for the rest of their
+ * halves. */
 static void signal_list(struct vdi_wait *first, unsigned count)
 {
 	unsigned	 half = (count + 1) / 2;
@@ -134,7 +137,7 @@ static bool is_done_arg(void *wait)
 	return vdi_wait_is_done(wait);
 }
 
-/* Until the word has changed, due has passed, or for no reason. False: due has passed. */
+/* Sleeps until the word has changed, due has passed, or spuriously. False: due has passed. */
 static bool sleep_on(_Atomic uint32_t *word, vd_mono due)
 {
 	struct timespec at = { .tv_sec = VDI_MAX(due.ns, 0) / 1000000000,
@@ -150,7 +153,7 @@ static void wait_driving(struct vdi_wait *wait, vd_mono due)
 {
 	vd_dur limit = { due.ns == VD_NEVER.ns ? INT64_MAX : VDI_MAX(due.ns - vd_env_now(wait->env).ns, 0) };
 
-	/* The env is const for those who only use it; whoever waits on a simulated one is its driver. */
+	/* The env is const for its users; a thread that waits on a simulated env drives it. */
 	(void) wait->env->drive((struct vd_env *) wait->env, is_done_arg, wait, limit);
 }
 
@@ -186,9 +189,9 @@ void vdi_wait_wait(struct vdi_wait *wait)
 	VDI_CHECK(vdi_wait_until(wait, VD_NEVER));
 }
 
-/* ---- Threads that serve others ---- */
+/* ---- Threads that run handlers ---- */
 
-/* The actor whose handler, or whose done, this thread is in. */
+/* The actor whose handler or done callback this thread runs. */
 static __thread const char *current_handler;
 
 const char *vdi_wait_enter_handler(const char *actor)
@@ -206,9 +209,10 @@ void vdi_wait_leave_handler(const char *outer)
 
 vd_status vdi_wait_check(const struct vd_env *env, const char *call, struct vd_error *reterr)
 {
-	static const char format[] = "%s: this thread runs the handler of an actor (%s) and may be the one "
-				     "that would have to answer: use the call with a callback, "
-				     "or a thread of your own";
+	static const char format[] =
+		"%s: this thread runs the handler of an actor (%s), which may be the one "
+		"that must answer: use the call with a callback, or call it on a thread "
+		"of your own";
 
 	if (current_handler == NULL)
 		return VD_OK;
@@ -220,9 +224,10 @@ vd_status vdi_wait_check(const struct vd_env *env, const char *call, struct vd_e
 void vdi_wait_check_close(const char *call, const char *instead)
 {
 	if (current_handler)
-		vdi_misuse("%s: this thread runs the handler of an actor (%s) and may be the one that would "
-			   "have to answer: use %s",
-			   call, current_handler, instead);
+		vdi_misuse(
+			"%s: this thread runs the handler of an actor (%s), which may be the one that must "
+			"answer: use %s",
+			call, current_handler, instead);
 }
 
 void vdi_wait_for_actor_close(const struct vd_env *env, struct vd_actor *actor)

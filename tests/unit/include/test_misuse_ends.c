@@ -360,40 +360,41 @@ static const struct end {
 	{                                                                                                    \
 #name, name, sentence                                                                        \
 	}
-	END(store_before_its_cachers, "vedette: misuse: vd_store_close: cacher nodes is open: closed by "
-				      "vd_cacher_close; cacher pods is open: closed by vd_cacher_close\n"),
-	END(store_before_a_cacher_with_watchers, "vd_store_close: 2 watchers of cacher pods are open: closed "
-						 "by vd_watcher_close; cacher pods is open"),
-	END(codec_before_its_cachers, "vd_codec_free: cacher pods is open: closed by vd_cacher_close\n"),
-	END(env_before_its_cachers, "vd_env_free: cacher nodes is open: closed by vd_cacher_close; cacher "
-				    "pods is open: closed by vd_cacher_close; store is open"),
-	END(env_before_its_store, "vd_env_free: store is open: closed by vd_store_close\n"),
-	END(env_before_an_informer, "vd_env_free: informer of pods is open: closed by vd_informer_close"),
-	END(env_before_a_poller, "vd_env_free: poller is open: closed by vd_poller_free\n"),
-	END(env_before_an_actor, "vd_env_free: actors that are open: 1; closed by vd_actor_close\n"),
+	END(store_before_its_cachers, "vedette: misuse: vd_store_close: cacher nodes is open: close with "
+				      "vd_cacher_close; cacher pods is open: close with vd_cacher_close\n"),
+	END(store_before_a_cacher_with_watchers, "vd_store_close: 2 watchers of cacher pods are open: close "
+						 "with vd_watcher_close; cacher pods is open"),
+	END(codec_before_its_cachers, "vd_codec_free: cacher pods is open: close with vd_cacher_close\n"),
+	END(env_before_its_cachers, "vd_env_free: cacher nodes is open: close with vd_cacher_close; cacher "
+				    "pods is open: close with vd_cacher_close; store is open"),
+	END(env_before_its_store, "vd_env_free: store is open: close with vd_store_close\n"),
+	END(env_before_an_informer, "vd_env_free: informer of pods is open: close with vd_informer_close"),
+	END(env_before_a_poller, "vd_env_free: poller is open: close with vd_poller_free\n"),
+	END(env_before_an_actor, "vd_env_free: 1 actors are still open; close them with vd_actor_close\n"),
 	END(env_before_a_server, "vd_store_close: server http://127.0.0.1:"),
 	END(player_before_its_cachers,
-	    "vd_player_close: cacher replayed is open: closed by vd_cacher_close\n"),
-	END(forgotten_watcher, "vd_env_free: 1 watcher of cacher pods is open: closed by vd_watcher_close\n"),
+	    "vd_player_close: cacher replayed is open: close with vd_cacher_close\n"),
+	END(forgotten_watcher,
+	    "vd_env_free: 1 watcher of cacher pods is open: close with vd_watcher_close\n"),
 	END(forgotten_watchers,
-	    "vd_env_free: 2 watchers of cacher pods are open: closed by vd_watcher_close\n"),
+	    "vd_env_free: 2 watchers of cacher pods are open: close with vd_watcher_close\n"),
 	END(forgotten_watcher_in_a_simulation,
-	    "vd_env_free: 1 watcher of cacher pods is open: closed by vd_watcher_close\n"),
+	    "vd_env_free: 1 watcher of cacher pods is open: close with vd_watcher_close\n"),
 	END(forgotten_watches_of_a_store,
-	    "vd_env_free: 2 watches of store are open: closed by vd_store_watch_close\n"),
-	END(env_before_a_store_with_a_watch, "vd_env_free: store is open: closed by vd_store_close\n"),
+	    "vd_env_free: 2 watches of store are open: close with vd_store_watch_close\n"),
+	END(env_before_a_store_with_a_watch, "vd_env_free: store is open: close with vd_store_close\n"),
 #if VDI_ETCD
 	END(forgotten_watch_of_an_etcd_store,
-	    "vd_env_free: 1 watch of store etcd is open: closed by vd_store_watch_close\n"),
+	    "vd_env_free: 1 watch of store etcd is open: close with vd_store_watch_close\n"),
 	END(forgotten_watches_of_an_etcd_client,
-	    "vd_env_free: 2 watches of etcd client are open: closed by vd_etcd_watch_close\n"),
+	    "vd_env_free: 2 watches of etcd client are open: close with vd_etcd_watch_close\n"),
 #endif
 	END(cacher_closed_twice, "vd_cacher_close: cacher pods is closing already\n"),
 	END(watcher_closed_twice, "vd_watcher_close: this watcher of cacher pods is closed already\n"),
 	END(informer_closed_twice, "vd_informer_close: the informer of pods is closing already\n"),
-	END(poller_inside_itself, "vd_poller_run: the poller is running already"),
+	END(poller_inside_itself, "vd_poller_run: the poller is already running"),
 	END(poller_before_its_watchers,
-	    "vd_poller_free: watchers, informers and actors that are open on it: 1"),
+	    "vd_poller_free: 1 watchers, informers and actors are still open on the poller"),
 };
 
 static void run_one(void **state)

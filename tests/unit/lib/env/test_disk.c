@@ -322,7 +322,7 @@ static void links_are_not_followed(void **state)
 	assert_int_equal(mkdir(os_path, 0700), 0);
 	assert_int_equal(symlink(victim, path_of("LOCK")), 0);
 	assert_status(vdi_dir_open(vdi_disk_os(), os_path, &dir, &error), VD_IO);
-	assert_non_null(strstr(error.message, "LOCK is a link"));
+	assert_non_null(strstr(error.message, "LOCK is a symbolic link"));
 	expect_untouched(victim);
 	assert_int_equal(unlink(path_of("LOCK")), 0);
 	assert_int_equal(link(victim, path_of("LOCK")), 0);

@@ -68,7 +68,7 @@ static void families_are_rendered_once_with_all_their_instances(void **state)
 	text = render(registry);
 	assert_string_equal(
 		text,
-		"# HELP apiserver_watch_cache_events_received_total Events that came into the watch cache.\n"
+		"# HELP apiserver_watch_cache_events_received_total Events received by the watch cache.\n"
 		"# TYPE apiserver_watch_cache_events_received_total counter\n"
 		"apiserver_watch_cache_events_received_total{group=\"\",resource=\"pods\"} 5\n"
 		"apiserver_watch_cache_events_received_total{group=\"apps\",resource=\"deployments\"} 4\n"

@@ -267,7 +267,7 @@ static void free_env_first(void)
 
 static void an_env_that_ends_first_is_named(void **state)
 {
-	expect_panic(free_env_first, "vd_env_free: etcd client is open: closed by vd_etcd_close");
+	expect_panic(free_env_first, "vd_env_free: etcd client is open: close with vd_etcd_close");
 }
 
 /* More than one turn of the client takes on: all of them go out, and all of them run out of time. */
