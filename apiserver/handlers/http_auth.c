@@ -1,9 +1,9 @@
-/* Who sent a request, and whether that one may: certificates, tokens, the policy.
+/* Authentication and authorization of requests, by client certificates, tokens and the policy.
  *
- * A bearer token counts before a certificate, and a wrong one is refused whatever else is shown. Upstream:
- * k8s.io/apiserver pkg/endpoints/filters (authentication.go, authorization.go),
+ * A bearer token takes precedence over a certificate, and an invalid one is rejected even if the certificate
+ * is valid. Upstream: k8s.io/apiserver pkg/endpoints/filters (authentication.go, authorization.go),
  * pkg/endpoints/request/requestinfo.go for the verbs, pkg/endpoints/handlers/responsewriters/errors.go for
- * the words.
+ * the texts.
  */
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static void fail_unauthorized(struct vdi_request *request)
 	vdi_request_fail(request, &request->status);
 }
 
-/* The token of "Bearer x"; the scheme's case does not matter. False: another scheme, or none. */
+/* Returns the token of "Bearer x", ignoring the scheme's case. False: another scheme, or none. */
 static bool bearer_of(struct vd_bytes value, struct vd_bytes *ret_token)
 {
 	const char *data = value.data;
@@ -58,7 +58,7 @@ bool vdi_request_authenticate(struct vdi_request *request)
 	return true;
 }
 
-/* ---- What it wants ---- */
+/* ---- Authorization ---- */
 
 static struct vdi_access access_of(const struct vdi_request *request)
 {
@@ -74,7 +74,7 @@ static struct vdi_access access_of(const struct vdi_request *request)
 		.resource = route->plural,
 		.subresource = route->subresource,
 		.name = route->name,
-		/* As upstream: a namespace is in itself. */
+		/* as upstream, a namespace object is in its own namespace */
 		.namespace_name =
 			route->has_namespace ? route->namespace_name :
 			route->group.size == 0 && vd_bytes_equal(route->plural, vd_bytes_of("namespaces")) ?
@@ -110,7 +110,7 @@ static void fail_forbidden(struct vdi_request *request, const struct vdi_access 
 	vdi_request_fail(request, &request->status);
 }
 
-/* Everybody who is somebody may ask about himself (upstream's role system:basic-user). */
+/* Every authenticated identity may make reviews of itself (upstream's role system:basic-user). */
 static bool is_about_oneself(const struct vdi_access *access)
 {
 	if (access->is_path || !vd_bytes_equal(access->verb, vd_bytes_of("create")))
@@ -122,7 +122,7 @@ static bool is_about_oneself(const struct vdi_access *access)
 		vd_bytes_equal(access->resource, vd_bytes_of("selfsubjectreviews")));
 }
 
-/* What kubectl and client-go read before anything else (upstream's role system:discovery). */
+/* Discovery, which kubectl and client-go read first (upstream's role system:discovery). */
 static bool is_discovery(const struct vdi_request *request, const struct vdi_access *access)
 {
 	if (request->head.method != VDI_HTTP_GET && request->head.method != VDI_HTTP_HEAD)
@@ -137,8 +137,7 @@ static bool is_discovery(const struct vdi_request *request, const struct vdi_acc
 	}
 }
 
-/* Nobody speaks for somebody else here. To pass over the wish would be worse than to refuse it: `kubectl
- * --as` would show what one may oneself. */
+/* Rejects impersonation: ignoring it would make `kubectl --as` report the caller's own permissions. */
 static bool wants_to_impersonate(const struct vdi_request *request)
 {
 	static const char prefix[] = "Impersonate-";
@@ -175,7 +174,7 @@ bool vdi_request_authorize(struct vdi_request *request)
 	vdi_trail_decided(request->connection->trail, request->identity, is_allowed);
 	if (is_allowed)
 		return true;
-	if (is_nobody) /* show something first */
+	if (is_nobody) /* ask for credentials first */
 		fail_unauthorized(request);
 	else
 		fail_forbidden(request, &access);

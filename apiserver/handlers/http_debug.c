@@ -1,7 +1,7 @@
-/* /debug/vedette: the whole server as JSON, for people.
+/* /debug/vedette: the state of the whole server as JSON, for operators.
  *
- * Every cache writes its own part, on its own threads (cacher_dump.h); the request waits for the last of
- * them, its loop does not.
+ * Every cache writes its own part, on its own threads (cacher_dump.h). The request waits for the last of them
+ * without blocking its loop.
  */
 #include "env.h"
 #include "http_handlers.h"
@@ -13,12 +13,12 @@
 
 struct part {
 	struct vdi_debug *debug;
-	struct vdi_out	  json; /* of one cache; empty: it did not answer */
+	struct vdi_out	  json; /* of one cache; empty: no response */
 };
 
 struct vdi_debug {
 	struct vdi_request *request;
-	struct vdi_served  *served; /* a use of what was served when it was asked */
+	struct vdi_served  *served; /* one reference on the set that was served when the request arrived */
 	_Atomic size_t	    left;
 	size_t		    part_count;
 	struct part	    parts[];
@@ -97,7 +97,7 @@ static void write_more(void *arg, struct vd_bytes json)
 	vdi_out_bytes(arg, json);
 }
 
-/* watches: the streams that the caches have open. */
+/* watches: the caches' open streams. */
 static void write_store(struct vdi_out *body, struct vd_server *server, const struct vdi_debug *debug)
 {
 	struct vd_store_status store;
@@ -129,7 +129,7 @@ static void write_resource(struct vdi_out *body, const struct vdi_resource *reso
 	vdi_out_member(body, "resource", vd_bytes_of(vdi_resource_name(resource, text)));
 	vdi_out_member(body, "storagePrefix", vd_bytes_of(resource->key_prefix));
 	if (json.size > 2 && !part->json.failed) {
-		/* The members of one object go on in the other. */
+		/* Continue the object with the members of json, without its opening brace. */
 		vdi_out_raw(body, ",");
 		vdi_out_bytes(body, (struct vd_bytes) { (const char *) json.data + 1, json.size - 2 });
 	}

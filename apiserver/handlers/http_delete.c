@@ -1,6 +1,5 @@
-/* DELETE of one object and of a collection (R-664..R-669). What a deletion means is deletion.c's, how it is
- * done object_call.c's; here are the request, its answer, and the dry run.
- */
+/* DELETE of one object and of a collection: request, response and dry run. deletion.c has the rules of a
+ * deletion, object_call.c performs it. */
 #include <stdio.h>
 
 #include "delete_options.h"
@@ -50,8 +49,7 @@ static void reply_success(struct vdi_request *request, const char *uid)
 	vdi_request_reply_status(request, status, "");
 }
 
-/* R-666: accepted only, when the deprecated form asked for the dependents to go and the object has not gone
- * yet. */
+/* 202 if the deprecated orphanDependents=false was given and the object still exists, as upstream. */
 static int code_of(const struct vdi_request *request, bool is_removed)
 {
 	return !is_removed && request->write->options.orphan_dependents == VD_FALSE ? 202 : 200;
@@ -78,7 +76,7 @@ static void deleted(struct vdi_request *request)
 					 request->revision);
 }
 
-/* False with write->status. */
+/* Checks one precondition. False, with write->status, if it does not hold. */
 static bool holds(struct vdi_request *request, const char *what, struct vd_bytes wanted,
 		  struct vd_bytes present)
 {
@@ -101,8 +99,8 @@ static vd_status no_memory(struct vdi_write *write)
 	return VD_NOMEM;
 }
 
-/* Plans for write->current, which is at write->seen, and holds the preconditions against it. With
- * write->status unless it is VD_OK. */
+/* Makes the deletion plan for write->current, at revision write->seen, and checks the preconditions. Sets
+ * write->status unless the result is VD_OK. */
 static vd_status plan_current(struct vdi_request *request)
 {
 	struct vdi_write    *write = request->write;
@@ -121,7 +119,8 @@ static vd_status plan_current(struct vdi_request *request)
 		       VD_INVALID;
 }
 
-/* What would be, still at the present revision, into write->current when the object would be marked. */
+/* If the delete would mark the object, writes the marked object, at its present revision, to
+ * write->current. */
 static vd_status plan_dry(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
@@ -165,7 +164,7 @@ static void dry_deleted(struct vdi_request *request)
 	vdi_write_compute(request, plan_dry, dry_planned);
 }
 
-/* False after an answer was sent. */
+/* False: a response was sent. */
 static bool begin(struct vdi_request *request)
 {
 	struct vd_bytes	  type = VD_BYTES_NONE;
@@ -228,7 +227,7 @@ void vdi_handle_delete(struct vdi_request *request)
 			    NULL);
 }
 
-/* ---- DELETE of a collection: one after the other ---- */
+/* ---- DELETE of a collection, one object at a time ---- */
 
 static void delete_next(struct vdi_request *request);
 
@@ -238,12 +237,12 @@ static void deleted_one(struct vdi_request *request)
 		fail(request);
 		return;
 	}
-	/* Through the loop, so that answers that come at once do not pile up on the stack. */
+	/* Through the loop, so that calls that complete at once do not recurse. */
 	request->resume = delete_next;
 	vdi_http_loop_complete(request->loop, request);
 }
 
-/* Of a dry run: what is asked for must hold for each. */
+/* In a dry run, checks the preconditions and rules for each object. */
 static vd_status plan_all(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
@@ -252,7 +251,7 @@ static vd_status plan_all(struct vdi_request *request)
 	while ((object = vd_list_next(write->list)) != NULL) {
 		if (vdi_write_look(write, object) != VD_OK)
 			return no_memory(write);
-		write->edit.name = vd_object_name(object); /* for the refusal */
+		write->edit.name = vd_object_name(object); /* for the error message */
 		VDI_TRY(plan_current(request));
 	}
 	return VD_OK;
@@ -288,7 +287,7 @@ static void listed(struct vdi_request *request)
 	}
 	request->write->list = request->list;
 	request->list = NULL;
-	request->write->is_long = true; /* a list has any length */
+	request->write->is_long = true; /* the list may be long */
 	if (request->write->dry_run)
 		vdi_write_compute(request, plan_all, all_planned);
 	else

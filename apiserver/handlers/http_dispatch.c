@@ -1,5 +1,5 @@
-/* From a complete request to its handler: what is asked, whether it may be asked, in which form the answer
- * goes. */
+/* Dispatches a complete request to its handler: route, admission limits, authorization, content
+ * negotiation. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -24,9 +24,10 @@ static void fail_method(struct vdi_request *request)
 	vdi_request_fail(request, &request->status);
 }
 
-/* A web page must not be able to speak for the user: neither by a name that resolves to 127.0.0.1
- * (rebinding), where nobody is authenticated, nor by a request that a browser sends for another site, perhaps
- * with the user's certificate. A server that listens elsewhere for everybody has any name. */
+/* Rejects requests of foreign web pages, which could otherwise use the rights of the browser's user: by a
+ * host name that resolves to 127.0.0.1 (DNS rebinding), if the server has no authentication, or by a
+ * cross-site request, perhaps with the user's client certificate. With insecure_no_auth any host name is
+ * valid. */
 static bool is_from_elsewhere(const struct vdi_request *request)
 {
 	struct vd_bytes host = VD_BYTES_NONE, site;
@@ -80,7 +81,7 @@ static void fail_terminating(struct vdi_request *request)
 	vdi_request_fail(request, &request->status);
 }
 
-/* Who lets a kind's objects go waits for those that are still being created. */
+/* Counts the create: the deletion of a CustomResourceDefinition waits for creates in flight. */
 static void begin_create(struct vdi_request *request)
 {
 	atomic_fetch_add(&request->resource->cache->create_count, 1);
@@ -111,9 +112,10 @@ static void dispatch_collection(struct vdi_request *request)
 			begin_create(request);
 		break;
 	case VDI_HTTP_DELETE:
+		/* No collection delete of namespaces: the contents of each must be deleted first. */
 		if (request->route.watch_prefix ||
 		    (request->resource->namespaced && !request->route.has_namespace) ||
-		    vdi_resource_is_namespaces(request->resource)) /* each has a content that goes first */
+		    vdi_resource_is_namespaces(request->resource))
 			fail_method(request);
 		else if (negotiate(request, VDI_FORMS_LIST))
 			vdi_handle_delete_collection(request);
@@ -197,7 +199,7 @@ static struct vd_bytes peer_of(const struct vdi_request *request, char buffer[IN
 	return vd_bytes_of(text ? text : "");
 }
 
-/* Answers that the client has asked for and does not read. */
+/* Returns true if the unread responses of the client exceed its limit. */
 static bool owes_too_much(const struct vdi_request *request)
 {
 	int64_t max = request->server->options.client_bytes_max;
@@ -205,8 +207,8 @@ static bool owes_too_much(const struct vdi_request *request)
 	return max && atomic_load_explicit(&request->account->answer_bytes, memory_order_relaxed) >= max;
 }
 
-/* R-655: what all clients have under way, and what this one has already. Nobody waits for room: the answer is
- * 429 at once. */
+/* Applies the limits of all clients together and of this client. A request never waits for room: the response
+ * is 429 at once. */
 static bool admit(struct vdi_request *request)
 {
 	const struct vd_server_options *options = &request->server->options;
@@ -244,7 +246,7 @@ static bool admit(struct vdi_request *request)
 	return true;
 }
 
-/* timeout lowers what a request may take. */
+/* Applies the query parameter timeout, which can only shorten the request's deadline. */
 static bool limit_time(struct vdi_request *request)
 {
 	vd_dur timeout;
@@ -253,7 +255,7 @@ static bool limit_time(struct vdi_request *request)
 		vdi_request_fail(request, &request->status);
 		return false;
 	}
-	/* what writes one object has less time. */
+	/* As upstream, writes of one object have a shorter limit. */
 	request->is_short = request->head.method != VDI_HTTP_GET &&
 			    (request->head.method != VDI_HTTP_DELETE || request->route.name.size);
 	if (timeout.ns <= 0 || timeout.ns > request->server->options.request_timeout.ns)
@@ -267,8 +269,8 @@ static bool limit_time(struct vdi_request *request)
 	return true;
 }
 
-/* A name that could not be one of a path in the store either: upstream's registry
- * (pkg/registry/generic/registry/store.go) refuses it before it looks. */
+/* As upstream's registry (pkg/registry/generic/registry/store.go), rejects a name that cannot be a path
+ * segment before looking it up. */
 static bool has_storable_name(struct vdi_request *request)
 {
 	struct vd_bytes name = request->route.name;
@@ -302,8 +304,8 @@ static void dispatch_known(struct vdi_request *request)
 {
 	struct vdi_route *route = &request->route;
 
-	/* namespaces/x/y leads to y in namespace x; cluster-scoped kinds have no such path, and namespaced
-	 * ones need it to name an object. */
+	/* namespaces/x/y is y in namespace x; cluster-scoped kinds have no such path, and namespaced kinds
+	 * need it for a single object. */
 	if ((route->has_namespace && !request->resource->namespaced) ||
 	    (route->name.size && request->resource->namespaced && !route->has_namespace)) {
 		fail_unknown(request);
@@ -327,12 +329,13 @@ static void dispatch_known(struct vdi_request *request)
 
 /* ---- A kind that is not served, or not yet ----
  *
- * Its definition may be in the store, put there by another server, and be Established for whoever reads it
- * there. So it is looked for in the store, and if it is there the request waits until this server serves what
- * it says, or has found that it will not. Upstream answers 404 where its informer is behind
- * (apiextensions-apiserver pkg/apiserver/customresource_handler.go). */
+ * Another server may have stored its definition, and clients that read the definition there see it as
+ * Established. So this server looks for the definition in the store; if it exists, the request waits until
+ * this server serves it or has decided not to. Upstream responds 404 while its informer is behind
+ * (apiextensions-apiserver pkg/apiserver/customresource_handler.go).
+ */
 
-/* False: no definition can be of that name. */
+/* Writes the definition's name. False: no definition can have it. */
 static bool name_definition(const struct vdi_request *request, char name[256])
 {
 	const struct vdi_route *route = &request->route;
@@ -345,7 +348,7 @@ static bool name_definition(const struct vdi_request *request, char name[256])
 	       vdi_validate_path_segment(vd_bytes_of(name)) == NULL;
 }
 
-/* What was found is of the definitions' cache. */
+/* Releases the result, which belongs to the cache of the definitions. */
 static void forget_definitions(struct vdi_request *request)
 {
 	vdi_request_drop_result(request);
@@ -416,7 +419,7 @@ static void dispatch_unknown(struct vdi_request *request)
 		fail_unknown(request);
 		return;
 	}
-	request->resource = vdi_resource_ref(definitions); /* for as long as something of it is waited for */
+	request->resource = vdi_resource_ref(definitions); /* while one of its objects is awaited */
 	if (!begin(request))
 		return;
 	vdi_request_await(request, got_definition);

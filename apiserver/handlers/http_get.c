@@ -9,7 +9,7 @@ static void got(struct vdi_request *request)
 		vdi_request_reply_object(request, 200, request->object, vd_object_revision(request->object));
 }
 
-/* The one object of a list of an exact revision. */
+/* Takes the object from a list at an exact revision. */
 static void got_exact(struct vdi_request *request)
 {
 	struct vd_object *object = request->result == VD_OK ? vd_list_next(request->list) : NULL;
@@ -23,7 +23,7 @@ static void got_exact(struct vdi_request *request)
 	vdi_request_fail_result(request, "get", request->result, &request->error);
 }
 
-/* Beyond upstream, where a get knows no resourceVersionMatch: the object as it was at exactly that
+/* Unlike upstream, where a get ignores resourceVersionMatch: returns the object as of exactly that
  * revision. */
 static void get_exact(struct vdi_request *request, vd_rev revision)
 {

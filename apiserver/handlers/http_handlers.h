@@ -1,22 +1,22 @@
-/* What is done with a request: each handler answers it, or starts something and answers when that has ended.
- * The loop's thread. */
+/* The handlers of requests. Each sends a response, or starts a call and responds when it has completed. On
+ * the loop's thread. */
 #ifndef VDI_HTTP_HANDLERS_H
 #define VDI_HTTP_HANDLERS_H
 
 #include "http_request.h"
 
 void vdi_request_dispatch(struct vdi_request *request); /* http_dispatch.c */
-/* Finds out who sent the request, and whether that one may. False: it was answered, 401 or 403. */
+/* Authenticates, and authorizes, the request. False: 401 or 403 was sent. */
 bool vdi_request_authenticate(struct vdi_request *request); /* http_auth.c */
 bool vdi_request_authorize(struct vdi_request *request);
-/* Reviews of oneself: who am I, may I, what may I. False: the request is about something else. */
+/* Reviews of the caller itself (SelfSubjectReview etc.). False: the request is for another resource. */
 bool vdi_handle_review(struct vdi_request *request);   /* http_review.c */
 void vdi_handle_document(struct vdi_request *request); /* http_meta.c */
 void vdi_handle_plain(struct vdi_request *request);
 void vdi_handle_debug(struct vdi_request *request); /* http_debug.c */
 void vdi_handle_get(struct vdi_request *request);   /* http_get.c */
 void vdi_handle_list(struct vdi_request *request);  /* http_list.c */
-/* Checks the list parameters, answers what is wrong with them, else lists what they select and goes on with
+/* Validates the list parameters, responding to errors; else lists the selected objects and continues with
  * resume. */
 void vdi_request_list(struct vdi_request *request, void (*resume)(struct vdi_request *request));
 void vdi_handle_watch(struct vdi_request *request);  /* http_watch.c */

@@ -1,17 +1,17 @@
-/* LIST: a snapshot, streamed.
+/* LIST: streams a snapshot.
  *
- * The list is walked lazily while the socket takes bytes; at any moment only one batch exists. Plain lists
- * are scatter/gather: the pieces of up to BATCH_OBJECTS stored objects, commas and one chunk frame go out by
- * one sendmsg, nothing is copied. Tables and metadata lists are rendered a batch at a time. So 64 lists of
- * any size at once cost 64 batches.
+ * The list is read lazily while the socket takes bytes, so only one batch is in memory at a time. Plain lists
+ * use scatter/gather: one sendmsg sends the pieces of up to BATCH_OBJECTS stored objects, commas and one
+ * chunk frame without copying. Tables and metadata lists are rendered batch by batch. So 64 concurrent lists
+ * of any size cost the memory of 64 batches.
  *
- * A list as protobuf has its length in front and is made of translated objects: it is made in one piece, when
- * it is small (PROTOBUF_BYTES of JSON). A larger one is answered as JSON, which costs nothing to make, to
- * every client that takes it (H-307: all of them do); pages are small.
+ * A protobuf list has length prefixes and transcoded objects, so it is built in one piece, up to
+ * PROTOBUF_BYTES of JSON. A larger one is sent as JSON if the client accepts that (all known clients do),
+ * because JSON needs no transcoding; the pages of paged lists are small.
  *
- * For a client that takes gzip the list's beginning is looked at before the answer begins: is there more than
- * VDI_GZIP_THRESHOLD of it, then the batches become the source of a compressed answer (http_gzip.h) and are
- * not framed.
+ * For a client that accepts gzip, the start of the list is read before the response begins: if there are more
+ * than VDI_GZIP_THRESHOLD bytes, the batches become the source of a compressed response (http_gzip.h) and
+ * have no chunk frames.
  */
 #include "field_support.h"
 #include "http_gzip.h"
@@ -29,8 +29,8 @@
 #define BATCH_OBJECTS 128
 #define BATCH_BYTES 131072
 #define TURN_BYTES (1 << 20)
-#define READ_BYTES (1 << 18)		/* that rows of one batch are made of: the rows may be short */
-#define PRETTY_BYTES ((size_t) 1 << 18) /* of the longest list that is indented */
+#define READ_BYTES (1 << 18)		/* input of one rendered batch; its rows may be short */
+#define PRETTY_BYTES ((size_t) 1 << 18) /* longest list that is indented */
 #define ENDING "]}\n"
 #define PARTS_MAX (BATCH_OBJECTS * 6 + 8)
 #define PROTOBUF_BYTES (2 << 20)
@@ -43,27 +43,27 @@ struct list_stream {
 	struct vdi_resource	 *resource;
 	struct vd_list		 *list;
 	struct vdi_request_labels labels;
-	int64_t			  sent; /* bytes; counted when the stream has begun */
-	size_t			  read; /* bytes of objects that the last batch was rendered from */
+	int64_t			  sent; /* bytes; counted once the stream has begun */
+	size_t			  read; /* bytes of the objects of the last rendered batch */
 	bool			  streams;
 	struct vdi_negotiated	  form;
 	enum vdi_include	  include;
 	bool			  chunked;
-	bool			  first; /* no item was written yet */
+	bool			  first; /* no item written yet */
 	bool			  ended; /* the last batch is made */
-	bool			  begun; /* as a source: the opening was given */
+	bool			  begun; /* the source has returned the opening */
 
-	/* The list's first objects, taken to see how large it is; they come first. */
+	/* The list's first objects, read early to determine its size; sent first. */
 	struct vd_object **taken;
 	size_t		   taken_at, taken_count, taken_capacity;
 
-	/* The batch under way: parts[part_at..part_count), the first part_offset bytes of which are sent. */
+	/* The batch being sent: parts[part_at..part_count), without the first part_offset bytes. */
 	size_t			 part_at;
 	size_t			 part_count;
 	struct iovec		 parts[PARTS_MAX];
 	struct vdi_object_pieces json[BATCH_OBJECTS];
 	char			 chunk_head[24];
-	struct vdi_out		 text; /* head, tail or rendered rows of this batch */
+	struct vdi_out		 text; /* head, tail or rendered rows of the batch */
 	struct vdi_out		 scratch;
 };
 
@@ -73,7 +73,7 @@ static void push(struct list_stream *list, const void *data, size_t size)
 		list->parts[list->part_count++] = (struct iovec) { (void *) (uintptr_t) data, size };
 }
 
-/* Puts the chunk frame around what was pushed from index from on (where one part was left free for it). */
+/* Adds the chunk frame around the parts from index from on, whose first one was left free for it. */
 static void frame(struct list_stream *list, size_t from)
 {
 	size_t size = 0;
@@ -97,7 +97,7 @@ static struct vd_object *next_object(struct list_stream *list)
 	return list->taken_at < list->taken_count ? list->taken[list->taken_at++] : vd_list_next(list->list);
 }
 
-/* Stored objects as they are. */
+/* Pushes stored objects unchanged. */
 static void batch_objects(struct list_stream *list)
 {
 	size_t count = 0, size = 0;
@@ -140,7 +140,7 @@ static void render(struct list_stream *list, struct vd_object *object, struct vd
 	vdi_tree_fini(&tree);
 }
 
-/* Appends rows to out until it has size_max bytes, or there are no more. */
+/* Appends rows to out until it has size_max bytes or the list ends. */
 static void render_some(struct list_stream *list, struct vdi_out *out, size_t size_max)
 {
 	list->read = 0;
@@ -176,7 +176,7 @@ static vd_status next_batch(struct list_stream *list)
 	return list->text.failed ? VD_NOMEM : VD_OK;
 }
 
-/* The batch is sent in order; a part half sent is shortened. */
+/* Sends the batch in order; a partly sent part is shortened. */
 static vd_status flush(struct list_stream *list, struct vdi_http_connection *connection, size_t *turn)
 {
 	size_t	  sent;
@@ -226,7 +226,7 @@ static void free_list(struct vdi_http_stream *stream)
 
 static const struct vdi_http_stream_ops list_ops = { pump, NULL, free_list };
 
-/* Everything before the first item. */
+/* Writes everything before the first item. */
 static void write_opening(struct list_stream *list, struct vdi_out *out)
 {
 	char version[VDI_RESOURCE_NAME_MAX];
@@ -260,7 +260,7 @@ static void write_opening(struct list_stream *list, struct vdi_out *out)
 	vdi_out_raw(out, list->form.form == VDI_FORM_TABLE ? ",\"rows\":[" : ",\"items\":[");
 }
 
-/* Takes objects until there are no more (true) or they are larger than size_max. */
+/* Reads objects until the list ends (*ret_all true) or their size exceeds size_max. */
 static vd_status take_some(struct list_stream *list, size_t size_max, bool *ret_all)
 {
 	struct vd_object *object;
@@ -271,7 +271,7 @@ static vd_status take_some(struct list_stream *list, size_t size_max, bool *ret_
 		void *grown = list->taken;
 
 		if (!vdi_grow(&grown, &list->taken_capacity, list->taken_count + 1, sizeof *list->taken))
-			return VD_NOMEM; /* the request ends: what was taken is not missed */
+			return VD_NOMEM; /* the request fails, so the objects read are not needed */
 		list->taken = grown;
 		list->taken[list->taken_count++] = object;
 		size += vd_kv_value(vd_object_kv(object)).size;
@@ -282,7 +282,7 @@ static vd_status take_some(struct list_stream *list, size_t size_max, bool *ret_
 	return VD_OK;
 }
 
-/* ---- Compressed ---- */
+/* ---- Gzip ---- */
 
 static vd_status next_source(struct vdi_gzip_source *source, const struct iovec **ret_parts,
 			     size_t *ret_count, bool *ret_is_last)
@@ -308,8 +308,8 @@ static void free_source(struct vdi_gzip_source *source, int64_t sent)
 
 static const struct vdi_gzip_source_ops source_ops = { next_source, free_source };
 
-/* Whether the whole content is more than VDI_GZIP_THRESHOLD. opening: the content so far, to which rows are
- * added while it is not. */
+/* Sets *ret_is_long if the content is larger than VDI_GZIP_THRESHOLD. opening has the content so far; rows
+ * are added to it while it is smaller. */
 static vd_status is_long(struct list_stream *list, struct vdi_out *opening, bool *ret_is_long)
 {
 	size_t size = opening->size + sizeof ENDING - 1;
@@ -339,7 +339,7 @@ static vd_status is_long(struct list_stream *list, struct vdi_out *opening, bool
 	return VD_OK;
 }
 
-/* False: nothing was answered, it is to be plain. opening is used up otherwise. */
+/* False: no response was sent, respond without compression. True: opening was taken over. */
 static bool reply_gzip(struct vdi_request *request, struct list_stream *list, struct vdi_out *opening)
 {
 	bool chunked = list->chunked;
@@ -349,7 +349,7 @@ static bool reply_gzip(struct vdi_request *request, struct list_stream *list, st
 	list->text = *opening;
 	list->part_count = 0;
 	push(list, list->text.data, list->text.size);
-	list->chunked = false; /* the encoder's output is */
+	list->chunked = false; /* the encoder's output is chunked */
 	list->streams = true;
 	if (vdi_request_reply_gzip(request, 200, "application/json", "", &list->source) == VD_OK) {
 		*opening = (struct vdi_out) VDI_OUT_INIT;
@@ -362,7 +362,7 @@ static bool reply_gzip(struct vdi_request *request, struct list_stream *list, st
 	return false;
 }
 
-/* ---- As protobuf ---- */
+/* ---- Protobuf ---- */
 
 static void write_list_meta(struct vdi_buffer *out, const struct vd_list *list)
 {
@@ -370,9 +370,8 @@ static void write_list_meta(struct vdi_buffer *out, const struct vd_list *list)
 	char   text[24];
 
 	(void) snprintf(text, sizeof text, "%lld", (long long) vd_list_revision(list));
-	vdi_k8s_proto_bytes(
-		out, 1,
-		(struct vd_bytes) { NULL, 0 }); /* strings are written also when they are empty */
+	/* selfLink: as in upstream's encoder, strings are written even if they are empty. */
+	vdi_k8s_proto_bytes(out, 1, (struct vd_bytes) { NULL, 0 });
 	vdi_k8s_proto_bytes(out, 2, vd_bytes_of(text));
 	vdi_k8s_proto_bytes(out, 3, vd_list_continue(list));
 	if (vd_list_remaining(list) > 0)
@@ -408,7 +407,7 @@ static vd_status write_protobuf(struct list_stream *list, struct vdi_buffer *out
 	return vdi_buffer_status(out);
 }
 
-/* False: nothing was answered, it is to be JSON. list is used up otherwise. */
+/* False: no response was sent, respond in JSON. True: list was taken over. */
 static bool reply_protobuf(struct vdi_request *request, struct list_stream *list)
 {
 	struct vdi_buffer out;
@@ -438,9 +437,9 @@ static bool reply_protobuf(struct vdi_request *request, struct list_stream *list
 	return true;
 }
 
-/* ---- */
+/* ---- JSON ---- */
 
-/* Whether the list is short enough. A list that was too long for protobuf is too long here. */
+/* Returns true if the list is short enough to indent. A list too long for protobuf is too long here. */
 static bool is_for_eyes(struct list_stream *list)
 {
 	bool all = false;
@@ -448,7 +447,7 @@ static bool is_for_eyes(struct list_stream *list)
 	return list->taken_count == 0 && take_some(list, PRETTY_BYTES, &all) == VD_OK && all;
 }
 
-/* Pretty lists are for people's eyes: written whole, then indented. */
+/* Pretty-printed lists are written whole, then indented. */
 static void reply_pretty(struct vdi_request *request, struct list_stream *list)
 {
 	struct vdi_out body = VDI_OUT_INIT;
@@ -489,7 +488,7 @@ static struct list_stream *new_stream(struct vdi_request *request)
 	return list;
 }
 
-/* the client may go on where it was, in the newest state. */
+/* As upstream, the 410 has a continue token that continues the list at the latest revision. */
 static void fail_expired_page(struct vdi_request *request)
 {
 	static const char message[] = "The provided continue parameter is too old to display a consistent "
@@ -554,7 +553,7 @@ static void listed(struct vdi_request *request)
 		if (is_to_compress && !opening.failed && reply_gzip(request, list, &opening))
 			return;
 	}
-	/* The answer's head and the list's opening are the first batch. */
+	/* The response head and the list's opening are the first batch. */
 	vdi_request_stream_head(request, &list->text, "application/json", list->chunked);
 	head_size = list->text.size;
 	vdi_out_bytes(&list->text, vdi_out_slice(&opening));
@@ -575,9 +574,9 @@ static void listed(struct vdi_request *request)
 	vdi_http_connection_stream(request->connection, &list->stream);
 }
 
-/* ---- Finding the objects ---- */
+/* ---- Listing ---- */
 
-/* False: it was answered. */
+/* False: a response was sent. */
 static bool read_options(struct vdi_request *request)
 {
 	struct vd_list_options *options = &request->list_options;
@@ -619,7 +618,7 @@ static void run_gather(struct vdi_work *work)
 	vdi_request_got_list(request, status, list, status == VD_OK ? NULL : &error);
 }
 
-/* Goes on with resume when what run started has called vdi_request_got_list. */
+/* Posts run to the search threads; resume continues when run has called vdi_request_got_list. */
 static void search(struct vdi_request *request, void (*run)(struct vdi_work *work),
 		   void (*resume)(struct vdi_request *request))
 {
@@ -646,7 +645,7 @@ static void found(struct vdi_request *request)
 	search(request, run_gather, request->list_resume);
 }
 
-/* Of a list that comes from the store, which finds and decodes each object on the thread that asks. */
+/* For a list from the store, which decodes each object on the calling thread. */
 static void run_list(struct vdi_work *work)
 {
 	struct vdi_request *request = VDI_CONTAINER_OF(work, struct vdi_request, list_work);
@@ -667,7 +666,7 @@ void vdi_request_list(struct vdi_request *request, void (*resume)(struct vdi_req
 		return;
 	request->list_resume = resume;
 	vdi_request_await(request, found);
-	/* An old state that is retained may take long to make, too. */
+	/* A retained old revision may also take long to produce. */
 	if (request->list_options.match != VD_MATCH_EXACT && request->list_options.continue_token.size == 0)
 		status = vdi_cacher_list_pending(request->resource->cacher, &request->list_options, false,
 						 vdi_request_got_list, request, &error);

@@ -1,5 +1,5 @@
-/* What is not about objects: discovery and OpenAPI documents, version, health, metrics, the page for
- * people. */
+/* Requests for other things than objects: discovery and OpenAPI documents, version, health, metrics, status
+ * page. */
 #include "http_handlers.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void reply_version(struct vdi_request *request)
 	vdi_request_reply(request, 200, "application/json", "", &body);
 }
 
-/* A store elsewhere that does not answer; one that is here always does. */
+/* False: a remote store does not respond. A local store always responds. */
 static bool store_answers(const struct vd_server *server)
 {
 	struct vd_store_status status;
@@ -59,7 +59,8 @@ static bool store_answers(const struct vd_server *server)
 	return vd_store_status_get(server->store, &status) == VD_OK && !status.unreachable;
 }
 
-/* Ready when started, the store answers and every cache is ready. verbose lists each. */
+/* Reports health: ready if the server has started, the store responds and every cache is ready. verbose lists
+ * each check. */
 static void reply_health(struct vdi_request *request, bool ready_only, const char *name)
 {
 	struct vd_server	*server = request->server;
@@ -132,7 +133,8 @@ static void reply_metrics(struct vdi_request *request)
 	vdi_request_reply(request, 200, "text/plain; version=0.0.4; charset=utf-8", "", &body);
 }
 
-/* The page and what it loads. It may run its own script and read this server, and nothing else. */
+/* Sends the status page and its files. Its Content-Security-Policy permits only its own script and requests
+ * to this server. */
 static bool reply_page(struct vdi_request *request, struct vd_bytes path)
 {
 	const struct vdi_page_file *file = vdi_page_find(path);
@@ -149,7 +151,7 @@ static bool reply_page(struct vdi_request *request, struct vd_bytes path)
 	return true;
 }
 
-/* Asked for by clients that want JSON: the paths there are. */
+/* Sends the list of paths, for clients that accept JSON. */
 static void reply_paths(struct vdi_request *request)
 {
 	const struct vdi_documents *documents = &request->loop->served->documents;
@@ -174,7 +176,7 @@ void vdi_handle_plain(struct vdi_request *request)
 	if (request->route.kind == VDI_ROUTE_ROOT) {
 		if (vdi_http_header_get(&request->head, "Accept", &accept) &&
 		    memmem(accept.data, accept.size, "text/html", 9))
-			(void) reply_page(request, vd_bytes_of("/")); /* it is there */
+			(void) reply_page(request, vd_bytes_of("/")); /* "/" always exists */
 		else
 			reply_paths(request);
 	} else if (vd_bytes_equal(path, vd_bytes_of("/version"))) {

@@ -1,7 +1,9 @@
-/* Reviews of oneself: `kubectl auth whoami`, `auth can-i`, `auth can-i --list` (H-040..). They store nothing.
+/* Reviews of the caller itself: `kubectl auth whoami`, `auth can-i`, `auth can-i --list`. They are not
+ * stored.
  *
- * SelfSubjectReview, SelfSubjectAccessReview and SelfSubjectRulesReview come back as they were sent, with a
- * status. Bodies may be JSON or protobuf, answers are JSON, which every client of these accepts.
+ * The response to a SelfSubjectReview, SelfSubjectAccessReview or SelfSubjectRulesReview is the request's
+ * object with a status. Bodies may be JSON or protobuf; responses are JSON, which every client of these
+ * reviews accepts.
  */
 #include <stdio.h>
 
@@ -42,7 +44,7 @@ static struct vd_bytes text_at(struct vdi_tree *tree, const struct vdi_node *roo
 	return vdi_tree_string_of(vdi_tree_find(tree, root, path));
 }
 
-/* False: neither or both of the two attributes. */
+/* False: neither or both of the two attributes are set. */
 static bool read_access(struct vdi_tree *tree, const struct vdi_node *root, struct vdi_access *ret_access)
 {
 	bool has_resource =
@@ -99,14 +101,14 @@ static void write_rules(struct vdi_out *out, const struct vdi_request *request,
 	vdi_out_raw(out, ",\"incomplete\":false");
 }
 
-/* ---- The answer ---- */
+/* ---- Response ---- */
 
 static bool is_text(const struct vdi_node *node)
 {
 	return node == NULL || node->kind == VDI_NODE_NULL || node->kind == VDI_NODE_STRING;
 }
 
-/* Whether everything that a review reads has the type that it must have. */
+/* Checks the types of all members that a review reads. */
 static bool has_types(struct vdi_tree *tree, const struct vdi_node *root)
 {
 	static const char *const objects[] = { "metadata", "spec", "spec.resourceAttributes",
@@ -227,7 +229,7 @@ static void review_body(struct vdi_request *request, enum review review)
 	vdi_tree_fini(&tree);
 }
 
-/* What comes with every create (R-610..R-612), and the form of the answer: only JSON. */
+/* Validates the parameters of a create (dryRun, fieldManager, fieldValidation) and negotiates JSON. */
 static bool begin(struct vdi_request *request)
 {
 	struct vd_bytes accept = VD_BYTES_NONE;

@@ -1,14 +1,14 @@
-/* WATCH: frames encoded once, written straight to the socket.
+/* WATCH: frames are encoded once and written directly to the socket.
  *
- * The cacher calls deliver() on this connection's loop. Each event becomes a frame (watch_frame.h), made by
- * whoever needs it first and shared by all watches of its form. Frames gather up to FRAMES_MAX, then one
- * sendmsg takes them; what the socket does not take stays here, deliver() then takes nothing more, and the
- * cacher waits until the socket is writable again. An idle watch holds no frames and no buffer.
+ * The cacher calls deliver() on the connection's loop. Each event becomes a frame (watch_frame.h), encoded by
+ * the first watch that needs it and shared by all watches of its form. Up to FRAMES_MAX frames are sent with
+ * one sendmsg. Frames that the socket does not take stay in the backlog; deliver() then takes no more events,
+ * and the cacher waits until the socket is writable again. An idle watch holds no frames and no buffer.
  *
- * A watch that goes out compressed (R-642) has deliver_packed() instead. A live event's frame is a gzip
- * member, shared like plain ones; initial events, which nobody shares, gather in one member up to SLICE of
- * content, and a frame longer than that becomes several members, a turn each. Every member is complete when
- * its turn ends, so the loop's one packer is enough for all.
+ * A compressed watch (a streamed list whose client accepts gzip) uses deliver_packed() instead. The frame of
+ * a live event is a gzip member, shared like plain frames. Initial events are not shared: they are collected
+ * in one member, up to SLICE bytes of content; a longer frame becomes several members, one per iteration.
+ * Every member is complete at the end of an iteration, so one packer per loop is enough.
  */
 #include "env.h"
 #include "hash.h"
@@ -26,15 +26,16 @@
 
 #define FRAMES_MAX 64
 #define BYTES_MAX 262144
-#define SLICE 65536 /* of content that one watch compresses in its turn: half a millisecond */
-#define SOCKET_BYTES                                                                                         \
-	196608 /* of the kernel's, which doubles them and by itself goes up to 4 MB for each client that does not read */
+#define SLICE 65536 /* content that one watch compresses per iteration: half a millisecond */
+/* Send buffer of a watch's socket, which the kernel doubles. By default it grows to 4 MB for each client that
+ * does not read. */
+#define SOCKET_BYTES 196608
 
-/* Frames that the socket has not taken yet; exists only while there are some. */
+/* Frames that the socket has not taken yet; exists only while there are any. */
 struct backlog {
 	size_t		at;
 	size_t		count;
-	size_t		offset; /* sent of frames[at] */
+	size_t		offset; /* sent bytes of frames[at] */
 	size_t		bytes;
 	struct vd_blob *frames[FRAMES_MAX];
 };
@@ -46,22 +47,23 @@ struct watch_stream {
 	struct vd_watcher	   *watcher;
 	struct backlog		   *backlog;
 	struct vdi_watch_counts	   *counts;
-	struct vdi_metric	   *running; /* a gauge */
+	struct vdi_metric	   *running; /* gauge of running watches */
 	struct vdi_request_labels   labels;
-	struct vdi_account	   *account;  /* a use of it; NULL: no limits */
-	struct vdi_resource	   *resource; /* a use of it */
+	struct vdi_account	   *account;  /* one reference; NULL: no limits */
+	struct vdi_resource	   *resource; /* one reference */
 	struct vdi_watch_form	    form;
-	struct vd_blob		   *rest;      /* a frame that is packed in several turns */
-	size_t			    rest_at;   /* how much of its content was */
-	bool			    turn_over; /* enough was packed: others first */
+	struct vd_blob		   *rest;      /* a frame that is compressed in several iterations */
+	size_t			    rest_at;   /* position in its content */
+	bool			    turn_over; /* the iteration's slice is used up */
 	bool			    opened;    /* the connection pumps this stream */
-	bool			    paused;    /* deliver took less than it was offered */
-	bool			    ended;     /* no more events come */
-	bool			    closing;   /* the last chunk is in the backlog or sent */
+	bool			    paused;    /* deliver took fewer events than offered */
+	bool			    ended;     /* no more events follow */
+	bool			    closing;   /* the last-chunk is in the backlog or sent */
 	bool			    failed;
-	bool			    cut;       /* the last frame ends in its middle */
-	vd_rev			    first;     /* revision of the first event, for the dice of cuts */
-	bool			    state_due; /* the initial events were not all sent yet */
+	bool			    cut; /* the last frame was truncated on purpose (cut_frames) */
+	/* revision of the first event; part of the random seed of cuts */
+	vd_rev first;
+	bool   state_due; /* initial events not all sent yet */
 };
 
 static vd_status frame_of(struct watch_stream *watch, const struct vd_watch_event *event,
@@ -72,7 +74,7 @@ static vd_status frame_of(struct watch_stream *watch, const struct vd_watch_even
 	return vdi_watch_frame_new(&watch->form, event, ret_frame);
 }
 
-/* ---- Out ---- */
+/* ---- Output ---- */
 
 static void count_unsent(struct watch_stream *watch, int64_t bytes)
 {
@@ -91,7 +93,7 @@ static void drop_backlog(struct watch_stream *watch)
 	watch->backlog = NULL;
 }
 
-/* VD_OK: everything was sent, and the backlog is gone. */
+/* VD_OK: everything was sent, and the backlog is freed. */
 static vd_status flush(struct watch_stream *watch)
 {
 	struct backlog *backlog = watch->backlog;
@@ -121,7 +123,7 @@ static vd_status flush(struct watch_stream *watch)
 	return status;
 }
 
-/* One frame always has: who has nothing unsent is not made to wait for others of its client. */
+/* Always true for one frame: a watch without unsent bytes does not wait for other watches of its client. */
 static bool has_room(const struct watch_stream *watch)
 {
 	int64_t client_max = watch->server->options.client_bytes_max;
@@ -149,7 +151,7 @@ static bool enqueue(struct watch_stream *watch, struct vd_blob *frame)
 	return true;
 }
 
-/* Queues the last chunk once, and stops the source. */
+/* Queues the last-chunk once, and stops the source. */
 static void end_stream(struct watch_stream *watch)
 {
 	struct vd_blob *last;
@@ -164,11 +166,11 @@ static void end_stream(struct watch_stream *watch)
 		watch->failed = true;
 		return;
 	}
-	/* One place beyond FRAMES_MAX is never needed: deliver leaves the last place free. */
+	/* Cannot exceed FRAMES_MAX: deliver leaves the last place free. */
 	watch->failed |= !enqueue(watch, last);
 }
 
-/* Bytes of a frame without those of its chunk. */
+/* Returns the bytes of a frame without its chunk framing. */
 static size_t content_size(const struct vd_blob *frame)
 {
 	size_t size = vd_blob_bytes(frame).size - 4, digits = 1;
@@ -178,7 +180,7 @@ static size_t content_size(const struct vd_blob *frame)
 	return size - digits;
 }
 
-/* What was packed becomes a frame. Nothing is fine. */
+/* Ends the current gzip member and queues it as a frame; does nothing if it is empty. */
 static void end_member(struct watch_stream *watch)
 {
 	struct vd_blob *frame;
@@ -189,7 +191,7 @@ static void end_member(struct watch_stream *watch)
 		watch->failed = true;
 }
 
-/* Takes over frame, a plain one. */
+/* Takes over frame, an uncompressed one; with a packer, compresses it as a member of its own. */
 static void enqueue_alone(struct watch_stream *watch, struct vd_blob *frame)
 {
 	if (watch->form.packer == NULL) {
@@ -203,7 +205,7 @@ static void enqueue_alone(struct watch_stream *watch, struct vd_blob *frame)
 	end_member(watch);
 }
 
-/* The object of event cannot be told in the form that this watch has: says so and ends. */
+/* The event's object has no encoding in this watch's form: sends an ERROR event and ends the watch. */
 static void refuse_event(struct watch_stream *watch, const struct vd_watch_event *event)
 {
 	struct vd_error	      error = { 0 };
@@ -223,8 +225,9 @@ static void refuse_event(struct watch_stream *watch, const struct vd_watch_event
 	watch->ended = true;
 }
 
-/* Whether this frame is to be cut, and where: the same watch of the same history is cut at the same place.
- * Never the first: who comes back gets on. */
+/* Fault injection (cut_frames): decides whether, and where, to truncate this frame. The same watch of the
+ * same history is truncated at the same place; the first frame never is, so that a reconnecting client makes
+ * progress. */
 static size_t cut_of(struct watch_stream *watch, const struct vd_watch_event *event, size_t size)
 {
 	const struct vd_server_options *options = &watch->server->options;
@@ -244,7 +247,7 @@ static size_t cut_of(struct watch_stream *watch, const struct vd_watch_event *ev
 		       0;
 }
 
-/* Takes over *frame. VD_OK: it is what it was, or shorter. */
+/* Takes over *frame. VD_OK: *frame is unchanged or truncated. */
 static vd_status cut_frame(struct watch_stream *watch, const struct vd_watch_event *event,
 			   struct vd_blob **frame)
 {
@@ -261,7 +264,7 @@ static vd_status cut_frame(struct watch_stream *watch, const struct vd_watch_eve
 	return status;
 }
 
-/* It is on its way: size bytes, as the client will see them. */
+/* Counts an event that was queued; size is that of its uncompressed frame. */
 static inline void count_event(struct watch_stream *watch, const struct vd_watch_event *event, size_t size)
 {
 	vdi_watch_counts_frame(watch->counts, size);
@@ -291,7 +294,7 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 			if (made == VD_OK && __builtin_expect(watch->server->options.cut_frames > 0, 0))
 				made = cut_frame(watch, &events[taken], &frame);
 			if (made != VD_OK || !enqueue(watch, frame)) {
-				watch->failed = true; /* a hole must not appear: the stream is cut instead */
+				watch->failed = true; /* never leave a gap: the stream is aborted instead */
 				break;
 			}
 			if (__builtin_expect(watch->cut, 0))
@@ -301,7 +304,7 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 		}
 		if (watch->opened)
 			status = flush(watch);
-		if (watch->backlog) { /* full, blocked, or broken */
+		if (watch->backlog) { /* full, blocked or broken */
 			watch->failed |= status != VD_OK && status != VD_AGAIN;
 			break;
 		}
@@ -313,9 +316,9 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	return taken;
 }
 
-/* ---- Compressed (R-642) ---- */
+/* ---- Compressed watches ---- */
 
-/* As much of the rest as the turn has time for goes into the member that is being made. */
+/* Compresses as much of the rest as the iteration's slice allows, into the current member. */
 static void pack_rest(struct watch_stream *watch)
 {
 	struct vd_bytes content = vdi_frame_content(watch->rest);
@@ -329,8 +332,8 @@ static void pack_rest(struct watch_stream *watch)
 		watch->rest = vd_blob_unref(watch->rest);
 }
 
-/* Takes over *frame, which is made: true, and it is to be sent; false: it was refused, or cut, or there is no
- * memory. */
+/* Takes over *frame, with the result of making it. True: send it. False: it was rejected or truncated, or
+ * memory is short. */
 static bool check_frame(struct watch_stream *watch, const struct vd_watch_event *event, vd_status made,
 			struct vd_blob **frame)
 {
@@ -342,11 +345,11 @@ static bool check_frame(struct watch_stream *watch, const struct vd_watch_event 
 		made = cut_frame(watch, event, frame);
 	if (made == VD_OK && watch->cut)
 		(void) enqueue(watch, *frame);
-	watch->failed |= made != VD_OK; /* a hole must not appear: the stream is cut instead */
+	watch->failed |= made != VD_OK; /* never leave a gap: the stream is aborted instead */
 	return made == VD_OK && !watch->cut;
 }
 
-/* A frame that is shared is a member of its own, made once for all. */
+/* A shared frame is a gzip member of its own, compressed once for all watches. */
 static bool pack_shared(struct watch_stream *watch, const struct vd_watch_event *event)
 {
 	struct vd_blob *frame = NULL;
@@ -366,7 +369,8 @@ static bool pack_shared(struct watch_stream *watch, const struct vd_watch_event 
 	return true;
 }
 
-/* Others (initial events, bookmarks, errors) gather in one member, as far as the turn goes. */
+/* Other events (initial events, bookmarks, errors) are collected in one member, up to the iteration's
+ * slice. */
 static bool pack_own(struct watch_stream *watch, const struct vd_watch_event *event)
 {
 	vd_status made = vdi_watch_frame_new(&watch->form, event, &watch->rest);
@@ -407,8 +411,8 @@ static bool has_turn(const struct watch_stream *watch)
 	return watch->rest == NULL && watch->form.packed < SLICE;
 }
 
-/* The same as deliver, but that what it takes is compressed, which takes time: after SLICE others have their
- * turn. At its end nothing is left in the packer. */
+/* As deliver, with compression, which takes time: after SLICE bytes other connections run. The packer is
+ * empty at the end. */
 static size_t deliver_packed(void *arg, const struct vd_watch_event *events, size_t count)
 {
 	struct watch_stream *watch = arg;
@@ -423,7 +427,7 @@ static size_t deliver_packed(void *arg, const struct vd_watch_event *events, siz
 		vd_status status = VD_OK;
 		bool	  took = true;
 
-		/* An event adds two frames at most; two places are for a refusal and the end. */
+		/* An event adds at most two frames; two places are for an error event and the last-chunk. */
 		while (took && taken < count && has_turn(watch) &&
 		       (watch->backlog == NULL ||
 			(watch->backlog->count < FRAMES_MAX - 5 && has_room(watch)))) {
@@ -457,7 +461,7 @@ static void drop_rest(struct watch_stream *watch)
 	watch->rest = vd_blob_unref(watch->rest);
 }
 
-/* One more slice of the rest. VD_FULL: there may be more to do. */
+/* Sends one more slice of the rest. VD_FULL: more may follow. */
 static vd_status send_rest(struct watch_stream *watch)
 {
 	int64_t	  size = (int64_t) vd_blob_bytes(watch->rest).size;
@@ -478,7 +482,7 @@ static void ended(void *arg, vd_status reason)
 {
 	struct watch_stream *watch = arg;
 
-	(void) reason; /* an ERROR event went before where the client has to know */
+	(void) reason; /* if the client needs the reason, an ERROR event was sent before */
 	watch->ended = true;
 	if (watch->opened)
 		vdi_http_stream_kick(watch->connection);
@@ -512,7 +516,8 @@ static vd_status pump(struct vdi_http_stream *stream, struct vdi_http_connection
 		end_stream(watch);
 		if (watch->failed)
 			return VD_IO;
-		connection->is_watch = !watch->closing; /* from here on a deadline holds, as for any answer */
+		/* while closing, a deadline applies, as for any response */
+		connection->is_watch = !watch->closing;
 		status = flush(watch);
 		if (status != VD_OK)
 			return status;
@@ -553,7 +558,7 @@ static void free_watch(struct vdi_http_stream *stream)
 
 static const struct vdi_http_stream_ops watch_ops = { pump, drain, free_watch };
 
-/* ---- Opening ---- */
+/* ---- Start ---- */
 
 static bool read_options(struct vdi_request *request, struct vd_watch_options *options)
 {
@@ -561,8 +566,8 @@ static bool read_options(struct vdi_request *request, struct vd_watch_options *o
 	struct vd_store_status store = { 0 };
 	int64_t		       timeout_s, limit;
 
-	/* Initial events need an end, and that needs proof of progress (R-618): informers then list and
-	 * watch. */
+	/* Without proof of progress the store cannot confirm the end of the initial events. Reject a streamed
+	 * list, so that informers list and watch instead. */
 	params->watch_list_off =
 		vd_store_status_get(request->server->store, &store) == VD_OK && !store.progress;
 	vdi_params_default(params);
@@ -618,8 +623,7 @@ static struct watch_stream *new_stream(struct vdi_request *request)
 	watch->state_due = request->params.send_initial_events == VD_TRUE;
 	if (request->params.send_initial_events == VD_TRUE && request->params.allow_bookmarks &&
 	    vdi_request_accepts_gzip(request))
-		watch->form.packer =
-			vdi_http_loop_packer(request->loop); /* without memory for one it goes out plainly */
+		watch->form.packer = vdi_http_loop_packer(request->loop); /* NULL: sent uncompressed */
 	vdi_metric_add(watch->running, 1);
 	return watch;
 }

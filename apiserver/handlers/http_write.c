@@ -1,10 +1,10 @@
 /* POST, PUT, PATCH.
  *
- * The content of a write is computed by object_edit on whatever thread the store calls from, from the body
- * and the state of that moment; the loop only starts it and answers. What is long (work_queue.h) is computed
- * by the server's workers: a callback of the store that finds a long state refuses, and the whole attempt is
- * made again on a worker, which calls the store itself. A write that removes the last finalizer of an object
- * marked for deletion becomes its deletion (R-664).
+ * object_edit computes the new object from the request body and the current object, on the thread from which
+ * the store calls back; the loop only starts the write and responds. Long writes (work_queue.h) are computed
+ * by the server's workers: if a callback of the store finds a long object, it cancels the attempt, which is
+ * repeated on a worker that calls the store itself. An update that removes the last finalizer of an object
+ * marked for deletion becomes its deletion.
  */
 #include <stdio.h>
 
@@ -137,7 +137,7 @@ vd_status vdi_write_show_dry(struct vdi_write *write, struct vd_bytes text)
 	return done ? VD_OK : VD_NOMEM;
 }
 
-/* ---- Here or on a worker ---- */
+/* ---- On the loop or on a worker ---- */
 
 static void run_work(struct vdi_work *work)
 {
@@ -147,7 +147,7 @@ static void run_work(struct vdi_work *work)
 	vdi_request_got_object(write->request, VD_OK, NULL, 0, NULL);
 }
 
-/* Goes on with resume when what run started has called vdi_request_got_object. */
+/* Posts run to the workers; resume continues when run has called vdi_request_got_object. */
 static void post(struct vdi_request *request, void (*run)(struct vdi_work *work),
 		 void (*resume)(struct vdi_request *request))
 {
@@ -210,15 +210,15 @@ static vd_status check_numbers(struct vdi_request *request, struct vd_bytes body
 	return VD_INVALID;
 }
 
-/* A body in any of the types that a whole object may come in. False after an answer. */
+/* Checks the Content-Type of a body with a whole object. False: a response was sent. */
 static bool takes_body(struct vdi_request *request)
 {
 	if (!has_protobuf(request) || !vdi_request_serves_protobuf(request))
-		return vdi_write_is_json(request); /* H-324 */
+		return vdi_write_is_json(request); /* protobuf only for kinds with a field table */
 	return true;
 }
 
-/* The body becomes JSON and is held against the kind. */
+/* Transcodes the body to JSON and validates it against the kind. */
 static vd_status check_body(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
@@ -235,7 +235,7 @@ static vd_status check_body(struct vdi_request *request)
 	return vdi_field_check_body(&check, write->edit.body, &write->warnings, &write->status);
 }
 
-/* False after an answer. */
+/* False: a response was sent. */
 static bool take_checked(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
@@ -250,12 +250,12 @@ static bool take_checked(struct vdi_request *request)
 	return true;
 }
 
-/* A Scale, or the object itself. */
+/* Responds with a Scale, or with the object itself. */
 static void reply(struct vdi_request *request, int code, struct vd_bytes text)
 {
 	struct vdi_write *write = request->write;
 
-	if (write->edited.unknown.count) /* what a patch brought and the kind does not have */
+	if (write->edited.unknown.count) /* fields of a patch that the kind does not have */
 		vdi_out_bytes(&request->warnings, vdi_out_slice(&write->edited.unknown.warnings));
 	if (write->edited.rule_count)
 		vdi_out_raw(&request->warnings, "Warning: 299 - \"x-kubernetes-validations are kept but not "
@@ -283,7 +283,7 @@ static void reply_object(struct vdi_request *request, int code)
 	vdi_out_fini(&text);
 }
 
-/* What would be stored. */
+/* Responds with an object that was not stored. */
 static void reply_unstored(struct vdi_request *request, int code, struct vd_bytes stored)
 {
 	struct vdi_out text = VDI_OUT_INIT;
@@ -316,7 +316,7 @@ static bool is_terminating(struct vdi_request *request)
 	return terminating;
 }
 
-/* Whether what exists is about to go (R-660). */
+/* As upstream, the message tells if the existing object is being deleted. */
 static void got_existing(struct vdi_request *request)
 {
 	char message[VDI_STATUS_MESSAGE_SIZE];
@@ -341,7 +341,7 @@ static void created(struct vdi_request *request)
 		return;
 	}
 	if (request->result == VD_CONFLICT && write->guard && ++write->guard_tries < VDI_WRITE_TRIES_MAX) {
-		/* The namespace is not as it was looked at: it may be about to go. */
+		/* The namespace has changed since it was read: it may be terminating. */
 		look_for_namespace(request, VD_REVISION_UNSET);
 		return;
 	}
@@ -420,7 +420,7 @@ static void try_create(struct vdi_request *request)
 	vdi_write_compute(request, make_new, create_edited);
 }
 
-/* As admission words it (kubernetes/apiserver pkg/admission/plugin/namespace/lifecycle). */
+/* The text is admission's (kubernetes/apiserver pkg/admission/plugin/namespace/lifecycle). */
 static void refuse_terminating(struct vdi_request *request)
 {
 	struct vd_bytes object = vd_bytes_of(request->write->edited.name),
@@ -449,16 +449,16 @@ static void got_namespace(struct vdi_request *request)
 	struct vd_bytes	     name = request->route.namespace_name;
 
 	if (request->result == VD_NOT_FOUND && request->write->tries == 0) {
-		request->write->tries =
-			1; /* the cache may not have heard of it yet: ask for the newest state */
+		/* The cache may not have a new namespace yet: get the latest state. */
+		request->write->tries = 1;
 		look_for_namespace(request, VD_REVISION_UNSET);
 	} else if (request->result != VD_OK) {
 		vdi_http_status_of(&request->status, "get", namespaces->group, namespaces->plural, name,
 				   request->result, &request->error);
 		vdi_request_fail(request, &request->status);
 	} else if (is_terminating(request)) {
-		vdi_write_compute(request, make_new,
-				  refuse_terminating); /* for its name, which may be made by the server */
+		/* Make the object for the message: the server may generate its name. */
+		vdi_write_compute(request, make_new, refuse_terminating);
 	} else {
 		(void) vd_object_unref(request->write->guard);
 		request->write->guard = vd_object_ref(request->object);
@@ -497,7 +497,7 @@ void vdi_handle_create(struct vdi_request *request)
 
 static void try_update(struct vdi_request *request);
 
-/* What becomes of write->current. */
+/* Edits write->current. */
 static vd_status edit(struct vdi_write *write)
 {
 	vd_status status =
@@ -519,7 +519,7 @@ static vd_status edit_state(struct vdi_write *write, struct vd_object *state)
 	return VD_OK;
 }
 
-/* Keeps the state for a worker: the cache may not have it yet, and an attempt from an older state would meet
+/* Keeps the state for a worker: the cache may not have it yet, and a retry from an older state would meet
  * this one again. */
 static void keep_newest(struct vdi_write *write, struct vd_object *current)
 {
@@ -538,8 +538,8 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 
 	if (write->newest && vd_object_revision(current) < vd_object_revision(write->newest))
 		return vd_error_set(reterr, VD_CANCELED,
-				    /* on a suggestion, so the store reads */
-				    "the cache is behind: the present state is asked for");
+				    /* the object came from the cache: the caller reads the store instead */
+				    "the cache is behind: read the latest state");
 	if (!write->is_edited || write->seen != vd_object_revision(current)) {
 		if ((write->is_long || size > VDI_WORK_BYTES_SHORT) && !vdi_work_is_current()) {
 			keep_newest(write, current);
@@ -552,8 +552,8 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 		return vd_error_set(reterr, VD_INVALID, "%s", write->status.message);
 	if (write->edited.finished)
 		return vd_error_set(reterr, VD_CANCELED, "the last finalizer is gone: to be deleted");
-	write->edited.unchanged &= vdi_version_is_stored(
-		request->resource, current); /* what is written anew is stored in the newest version */
+	/* An object in an older storage version is written even if it is unchanged. */
+	write->edited.unchanged &= vdi_version_is_stored(request->resource, current);
 	*ret_value = write->edited.unchanged ? vd_kv_value(vd_object_kv(current)) :
 					       vdi_out_slice(&write->edited.text);
 	if (request->resource->ttl_s)
@@ -561,7 +561,7 @@ static vd_status edit_current(void *arg, struct vd_object *current, struct vd_by
 	return VD_OK;
 }
 
-/* The last finalizer was removed and the object deleted instead: the answer is its last state. */
+/* The last finalizer was removed and the object was deleted: responds with its last state. */
 static void finished(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
@@ -575,7 +575,7 @@ static void finished(struct vdi_request *request)
 		vdi_write_fail(request, "update");
 }
 
-/* Deletes only the very state that the update saw. */
+/* Permits the deletion only of the state that the update saw. */
 static vd_status is_what_was_seen(void *arg, struct vd_object *current, struct vd_error *reterr)
 {
 	struct vdi_request *request = arg;
@@ -599,7 +599,7 @@ static void updated(struct vdi_request *request)
 			try_update(request);
 			return;
 		}
-		request->result = VD_CONFLICT; /* others changed it before each attempt */
+		request->result = VD_CONFLICT; /* other writers changed it before each attempt */
 	}
 	if (write->is_too_long || !write->edited.finished || write->status.code) {
 		vdi_write_fail(request, "update");
@@ -613,7 +613,7 @@ static void updated(struct vdi_request *request)
 			    NULL);
 }
 
-/* What would be: the edited text, still at the present revision; into write->current. */
+/* Dry run: writes the edited object, still at the present revision, to write->current. */
 static vd_status make_dry(struct vdi_request *request)
 {
 	struct vdi_write *write = request->write;
@@ -723,7 +723,7 @@ void vdi_handle_patch(struct vdi_request *request)
 	} else if (vdi_media_type_is(type, "application/strategic-merge-patch+json") &&
 		   request->resource->built_in) {
 		patch = VDI_PATCH_STRATEGIC;
-	} else { /* H-342, H-343 */
+	} else {
 		refuse_type(request);
 		return;
 	}

@@ -1,4 +1,4 @@
-/* What the writing handlers share: the state of a write under way. */
+/* State of a write in progress, shared by the write handlers. */
 #ifndef VDI_HTTP_WRITE_H
 #define VDI_HTTP_WRITE_H
 
@@ -7,60 +7,59 @@
 #include "object_edit.h"
 
 #define VDI_WRITE_TRIES_MAX 8
-/* Attempts of a long write that met a new state each time; the time of the request ends most of them
- * before. */
+/* Attempts of a long write that each met a new state; the request's deadline ends most writes before. */
 #define VDI_WRITE_MEETINGS_MAX 1000
 
-/* Writes are computed on the loop when they are short, and in the server's work queue otherwise: `compute`
- * then runs on a thread of that, and touches of the request only what the dispatch fixed, and write. */
+/* A short write is computed on the loop, a long one in the server's work queue: `compute` then runs on one of
+ * its threads, and touches only this struct and those members of the request that are fixed at dispatch. */
 struct vdi_write {
 	struct vdi_request *request;
 	struct vdi_work	    work;
 	vd_status (*compute)(struct vdi_request *request);
-	vd_status	  computed; /* what it answered */
+	vd_status	  computed; /* result of compute */
 	bool		  is_long;
-	_Atomic bool	  is_too_long; /* the last attempt met a state that only the work queue may edit */
-	struct vdi_buffer json;	       /* of a body that came as protobuf */
-	struct vdi_out	  warnings;    /* of the check of the body */
+	_Atomic bool	  is_too_long; /* the last attempt met an object that only the work queue may edit */
+	struct vdi_buffer json;	       /* transcoded from a protobuf body */
+	struct vdi_out	  warnings;    /* of the body's validation */
 
 	struct vdi_edit	       edit;
-	struct vdi_edited      edited;	  /* of the last attempt */
-	struct vdi_http_status status;	  /* why the last attempt was refused; code 0: it was not */
-	struct vdi_out	       current;	  /* JSON of the state the last attempt saw */
-	vd_rev		       seen;	  /* its revision */
-	bool		       is_edited; /* edited and status are what became of it */
-	/* reference to the state that the last attempt met and left to a worker; NULL: none */
+	struct vdi_edited      edited;	  /* result of the last attempt */
+	struct vdi_http_status status;	  /* error of the last attempt; code 0: none */
+	struct vdi_out	       current;	  /* JSON of the object that the last attempt saw */
+	vd_rev		       seen;	  /* revision of current */
+	bool		       is_edited; /* edited and status are the results for that revision */
+	/* the object that the last attempt left to a worker; one reference; NULL: none */
 	struct vd_object *newest;
 	unsigned	  tries;
-	unsigned	  meetings; /* attempts that met a state only a worker may edit */
+	unsigned	  meetings; /* attempts that met an object only a worker may edit */
 	bool		  dry_run;
 
 	unsigned	  guard_tries;
-	struct vd_object *guard; /* of a create: its namespace, which must still be as it was */
+	struct vd_object *guard; /* for a create: its namespace, which must not have changed */
 
-	/* Deletes. */
+	/* Deletes only. */
 	struct vdi_delete_options options;
 	struct vdi_object_call	  call;
 	struct vd_list		 *list;	  /* of a collection */
-	struct vd_object	 *object; /* of a dry run: a reference to the present state */
+	struct vd_object	 *object; /* in a dry run: the present object; one reference */
 };
 
-/* Makes request->write, with name and namespace from the path, and checks the query; NULL after an answer was
+/* Makes request->write, with name and namespace from the path, and validates the query. NULL: a response was
  * sent. */
 struct vdi_write *vdi_write_begin(struct vdi_request *request, const char *options_kind);
-/* New randomness for the next attempt. */
+/* Draws new random numbers for the next attempt. */
 void vdi_write_shuffle(struct vdi_request *request);
-/* The refusal of the last attempt if there was one, else the result. */
+/* Responds with the last attempt's error if it has one, else with the result. */
 void vdi_write_fail(struct vdi_request *request, const char *verb);
 /* Fills write->current and write->seen. */
 VDI_MUST_USE vd_status vdi_write_look(struct vdi_write *write, struct vd_object *current);
-/* The object of text, still at the revision that was seen, into write->current: the answer to a dry run.
- * VD_NOMEM with write->status. */
+/* Writes the object of text, at the revision seen, to write->current, for the response to a dry run. VD_NOMEM
+ * with write->status. */
 VDI_MUST_USE vd_status vdi_write_show_dry(struct vdi_write *write, struct vd_bytes text);
-/* Runs compute here or in the work queue, then resume on the loop. May answer 429. */
+/* Runs compute on the loop or in the work queue, then resume on the loop. May respond 429. */
 void vdi_write_compute(struct vdi_request *request, vd_status (*compute)(struct vdi_request *request),
 		       void (*resume)(struct vdi_request *request));
-/* application/json and its likes; answers 415 otherwise. */
+/* Returns true for application/json and application/yaml; otherwise responds 415. */
 bool vdi_write_is_json(struct vdi_request *request);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which file of the status page is which path. The bytes come from the build (apiserver/page/embed). */
+/* Maps paths to the files of the status page. The bytes are built in (apiserver/page/embed). */
 #include "status_page.h"
 
 #include "page_data.inc"

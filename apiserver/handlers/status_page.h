@@ -1,4 +1,4 @@
-/* The status page for people at "/": three files from apiserver/page/, built into the program. */
+/* The status page at "/", for browsers: three files of apiserver/page/, built into the program. */
 #ifndef VDI_STATUS_PAGE_H
 #define VDI_STATUS_PAGE_H
 

@@ -1,6 +1,6 @@
-/* `<hex>\r\n{"type":...,"object":...}\n\r\n`; as protobuf the content is a length of four bytes and a
- * WatchEvent (R-634). Compressed, the content is one gzip member with the same inside.
- */
+/* A JSON frame is `<hex>\r\n{"type":...,"object":...}\n\r\n`. The content of a protobuf frame is a 4-byte
+ * big-endian length and a WatchEvent. The content of a compressed frame is one gzip member with either of
+ * these. */
 #include "watch_frame.h"
 
 #include "buffer.h"
@@ -11,8 +11,8 @@
 
 #define ANNOTATED "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
 
-/* Frame slots, as vdi_frame_get knows them: plain, and as many packed. Tables with includeObject=Object are
- * rare and encoded afresh. */
+/* Frame slots of vdi_frame_get: five plain ones and as many compressed ones. Tables with includeObject=Object
+ * are rare and not shared. */
 enum { SLOT_OBJECT, SLOT_METADATA, SLOT_TABLE, SLOT_PROTOBUF, SLOT_PROTOBUF_METADATA, SLOT_NONE };
 _Static_assert(2 * SLOT_NONE <= VDI_FRAME_SLOTS, "a slot for each shared representation");
 
@@ -54,7 +54,7 @@ static void write_metadata(struct vdi_out *out, const struct vdi_watch_form *for
 	vdi_tree_fini(&tree);
 }
 
-/* The object of a bookmark: of the served kind, nothing but a revision (H-403, H-405). */
+/* Writes a bookmark's object: the served kind with only a resourceVersion. */
 static void write_bookmark_object(struct vdi_out *out, const struct vdi_watch_form *form,
 				  const struct vd_watch_event *event)
 {
@@ -117,7 +117,7 @@ static void write_object(struct vdi_out *out, const struct vdi_watch_form *form,
 	vdi_out_fini(&text);
 }
 
-/* VD_BAD_REQUEST: the object is not what its kind says. */
+/* VD_BAD_REQUEST: the object does not have the fields of its kind. */
 static vd_status write_protobuf(struct vdi_buffer *out, const struct vdi_watch_form *form,
 				const struct vd_watch_event *event)
 {
@@ -185,7 +185,7 @@ static vd_status encode(void *arg, const struct vd_watch_event *event, struct vd
 	return status;
 }
 
-/* The same as a member of its own. The packer is the loop's whose thread this is. */
+/* Encodes as a gzip member of its own, with the packer of the loop on whose thread this runs. */
 static vd_status encode_packed(void *arg, const struct vd_watch_event *event, struct vd_blob **ret_frame)
 {
 	struct vdi_watch_form *form = arg;

@@ -1,8 +1,8 @@
-/* Frames of a watch: what one event is on the wire, in the form that was asked for (R-633, R-634, R-640,
- * R-642).
+/* Frames of a watch: the encoding of one event, in the requested form (JSON, Table, PartialObjectMetadata,
+ * protobuf; optionally compressed).
  *
- * A frame is a chunk of HTTP/1.1. What all watches of one form can share is made once (caching_object.h); the
- * rest each makes for itself. On the watch's loop.
+ * A frame is one HTTP/1.1 chunk. Frames that all watches of one form can share are encoded once
+ * (caching_object.h); the others per watch. On the watch's loop.
  */
 #ifndef VDI_WATCH_FRAME_H
 #define VDI_WATCH_FRAME_H
@@ -16,21 +16,21 @@
 struct vdi_watch_form {
 	const struct vdi_resource *resource;
 	const struct vd_env	  *env;
-	struct vdi_packer	  *packer; /* lent by the loop; NULL: this watch goes out plainly */
-	size_t packed; /* content that this watch has compressed in its turn; its owner sets it back */
-	struct vdi_negotiated negotiated;
-	uint8_t		      include;	  /* enum vdi_include */
-	bool		      header_due; /* the next table carries the columns */
+	struct vdi_packer	  *packer; /* borrowed from the loop; NULL: not compressed */
+	size_t			   packed; /* content compressed in this iteration; the watch resets it */
+	struct vdi_negotiated	   negotiated;
+	uint8_t			   include;    /* enum vdi_include */
+	bool			   header_due; /* the next Table has the column definitions */
 };
 
-/* Whether others may want the same bytes. */
+/* Returns true if other watches may need the same bytes. */
 bool vdi_watch_frame_is_shared(const struct vdi_watch_form *form, const struct vd_watch_event *event);
-/* The frame of such an event; a member of its own when the watch has a packer, which must be between two
- * members. *ret_frame is a reference of the caller's. VD_NOMEM; VD_BAD_REQUEST, VD_TOO_BIG: the object cannot
- * be told in this form. */
+/* Returns the frame of a shareable event, as a gzip member of its own if the watch has a packer; the packer
+ * must be between members. *ret_frame is a reference for the caller. VD_NOMEM; VD_BAD_REQUEST, VD_TOO_BIG:
+ * the object has no encoding in this form. */
 VDI_MUST_USE vd_status vdi_watch_frame_get(struct vdi_watch_form *form, const struct vd_watch_event *event,
 					   struct vd_blob **ret_frame);
-/* The frame of any event, made afresh and not packed. Errors as above. */
+/* Encodes the frame of any event, not shared and not compressed. Errors as above. */
 VDI_MUST_USE vd_status vdi_watch_frame_new(struct vdi_watch_form *form, const struct vd_watch_event *event,
 					   struct vd_blob **ret_frame);
 

@@ -1,12 +1,12 @@
-/* A connection: bytes in, requests in order, answers out.
+/* A connection: reads bytes, handles requests in order, writes responses.
  *
  *   SHAKE (TLS only) --> READ_HEAD
- *   READ_HEAD --head--> READ_BODY --complete--> HANDLE --answer--> RESPOND --all sent--> READ_HEAD | close
+ *   READ_HEAD --head--> READ_BODY --complete--> HANDLE --response--> RESPOND --all sent--> READ_HEAD | close
  *       \__________________\____ refused ______________________________________________> LINGER --> close
  *
- * An idle connection holds no buffer: reads go through the loop's scratch memory, and only what is left over
- * is kept. One request is handled at a time; what a client pipelines waits in `input`. Closing puts the
- * connection into the loop's graveyard, since callers on the stack still hold it.
+ * An idle connection holds no buffer: reads use the loop's scratch memory, and only unparsed bytes are kept.
+ * One request is handled at a time; pipelined bytes wait in `input`. A closed connection moves to the loop's
+ * graveyard, because callers on the stack still hold it.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -57,7 +57,8 @@ static void clear_deadline(struct vdi_http_connection *connection)
 	vdi_timer_heap_remove(&connection->loop->timers, &connection->timer);
 }
 
-/* No progress of an answer for so long, or the end of the request's whole time, ends it. */
+/* Closes the connection if the response makes no progress for write_timeout, or at the end of the request's
+ * whole time. */
 static void set_write_deadline(struct vdi_http_connection *connection)
 {
 	vd_mono due = vd_mono_add(vd_env_now(connection->loop->server->env),
@@ -114,7 +115,7 @@ void vdi_http_connection_open(struct vdi_http_loop *loop, int fd)
 		vdi_http_connection_close(connection);
 }
 
-/* What was kept for the client is sent, or is not sent any more. */
+/* Frees the rest of a response that was buffered for the client, whether it was sent or not. */
 static void drop_pending(struct vdi_http_connection *connection)
 {
 	vdi_free(connection->pending);
@@ -141,8 +142,8 @@ void vdi_http_connection_close(struct vdi_http_connection *connection)
 	connection->in_turns = false;
 	if (connection->tls)
 		vdi_tls_link_end(connection->tls);
-	/* Its stream lives until the graveyard is emptied and may be given events before: they must not reach
-	 * whoever gets this number next. */
+	/* The stream lives until the graveyard is emptied and may receive events until then: they must not
+	 * reach the next connection that gets this descriptor number. */
 	(void) close(connection->fd);
 	connection->fd = -1;
 	if (connection->request) {
@@ -178,7 +179,7 @@ void vdi_http_connection_free(struct vdi_http_connection *connection)
 	vdi_lock_release(&server->lock);
 }
 
-/* ---- Out ---- */
+/* ---- Responses ---- */
 
 vd_status vdi_http_connection_send(struct vdi_http_connection *connection, const struct iovec *parts,
 				   size_t count, size_t *ret_sent)
@@ -219,7 +220,7 @@ static void forget_request(struct vdi_http_connection *connection)
 		vdi_request_detach(request);
 }
 
-/* The answer is out. */
+/* Ends a response that was sent completely. */
 static void finish(struct vdi_http_connection *connection)
 {
 	struct vdi_http_stream *stream = connection->stream;
@@ -271,7 +272,7 @@ void vdi_http_connection_answer(struct vdi_http_connection *connection, struct v
 	}
 	connection->pending_size = 0;
 	connection->pending = status == VD_AGAIN ? vdi_alloc(total - sent + 1) :
-						   NULL; /* TLS may have taken all and sent less */
+						   NULL; /* TLS may buffer bytes that it counts as sent */
 	if (connection->pending == NULL) {
 		vdi_http_connection_close(connection);
 		return;
@@ -312,7 +313,7 @@ static short reading(const struct vdi_http_connection *connection)
 	return connection->at_end || connection->input_size >= INPUT_MAX ? 0 : EV_READ;
 }
 
-/* Its stream goes on when it is its turn. */
+/* Queues the connection; the loop pumps its stream in its next turn. */
 static void wait_for_turn(struct vdi_http_connection *connection)
 {
 	set_events(connection, reading(connection));
@@ -368,9 +369,9 @@ void vdi_http_connection_stream(struct vdi_http_connection *connection, struct v
 	vdi_http_connection_pump(connection);
 }
 
-/* ---- In ---- */
+/* ---- Input ---- */
 
-/* What is sent before a request could be made of the bytes; nothing that follows can be trusted. */
+/* Responds to bytes that are not a valid request. Later bytes on the connection cannot be parsed any more. */
 static void refuse(struct vdi_http_connection *connection, const struct vdi_http_refusal *refusal)
 {
 	const char	       *reason = refusal->code == 413 ? "RequestEntityTooLarge" :
@@ -414,7 +415,7 @@ static void handle(struct vdi_http_connection *connection)
 	connection->loop->server->dispatch(connection->request);
 }
 
-/* A head is complete. */
+/* Starts a request whose head is complete. */
 static void begin_request(struct vdi_http_connection *connection, struct vd_bytes head_bytes, bool more)
 {
 	struct vdi_http_refusal refusal = { 500, "out of memory" };
@@ -437,12 +438,12 @@ static void begin_request(struct vdi_http_connection *connection, struct vd_byte
 		const struct iovec part = { go_on, sizeof go_on - 1 };
 		size_t		   sent;
 
-		/* Not sent whole is as good as not sent: clients go on after a moment. */
+		/* A partial write counts as none: clients continue without it after a short wait. */
 		(void) !vdi_http_connection_send(connection, &part, 1, &sent);
 	}
 }
 
-/* Returns how many bytes were used up. */
+/* Returns the number of bytes consumed. */
 static size_t consume(struct vdi_http_connection *connection, struct vd_bytes bytes)
 {
 	const char *data = bytes.data;
@@ -580,12 +581,12 @@ static void read_some(struct vdi_http_connection *connection)
 		vdi_http_connection_close(connection);
 		return;
 	}
-	/* Half closed: the answer under way is still sent. */
+	/* Half-closed: the response in progress is still sent. */
 	connection->at_end = true;
 	set_events(connection, (short) (connection->event_flags & ~EV_READ));
 }
 
-/* What Go's server says, in the clear, to who took us for a plain one. */
+/* Sends the plain-text response of Go's server to a client that spoke HTTP to this HTTPS port. */
 static void say_https(const struct vdi_http_connection *connection)
 {
 	static const char text[] =
@@ -595,7 +596,8 @@ static void say_https(const struct vdi_http_connection *connection)
 	(void) shutdown(connection->fd, SHUT_WR);
 }
 
-/* A certificate that does not prove anything is no fault yet: a token may follow, as upstream. */
+/* As upstream, a certificate that fails verification is not an error yet, because the request may have a
+ * token. */
 static bool take_identity(struct vdi_http_connection *connection)
 {
 	const char *why;
@@ -604,7 +606,7 @@ static bool take_identity(struct vdi_http_connection *connection)
 		return false;
 	if (why)
 		vdi_log(connection->loop->server->env, VD_LOG_INFO, "http",
-			"the certificate of a client was not accepted: %s", why);
+			"a client certificate was rejected: %s", why);
 	return true;
 }
 
@@ -652,7 +654,7 @@ static void on_ready(evutil_socket_t fd, short events, void *arg)
 		read_some(connection);
 }
 
-/* ---- Time and end ---- */
+/* ---- Timeouts and end ---- */
 
 void vdi_http_connection_expire(struct vdi_http_connection *connection)
 {
@@ -672,13 +674,13 @@ void vdi_http_connection_expire(struct vdi_http_connection *connection)
 		refuse(connection, &late);
 		break;
 	case VDI_HTTP_HANDLE:
-		connection->request_due = VD_NEVER; /* the answer that says so has its own time */
+		connection->request_due = VD_NEVER; /* the 504 response has its own deadline */
 		vdi_request_labels_of(connection->request, &labels);
 		vdi_request_labels_terminated(&labels, 504);
 		connection->request->is_late = true;
 		status = &connection->request->status;
 		vdi_http_status_set(status, 504, "Timeout", "%s",
-				    connection->request->is_short ? /* */
+				    connection->request->is_short ?
 					    "Timeout: request did not complete within requested timeout - "
 					    "context deadline exceeded" :
 					    "Timeout: request did not complete within the allotted timeout");

@@ -1,8 +1,8 @@
 /* The stream: source -> encoder -> room -> one chunk.
  *
- * A turn compresses SLICE bytes, which is half a millisecond, and then lets others have theirs. What comes of
- * it gathers in the room; the room is sent as one chunk when it is full, with the answer's head before the
- * first and the end behind the last.
+ * An iteration compresses SLICE bytes, about half a millisecond, and then lets other connections run. Its
+ * output is collected in the room, which is sent as one chunk when it is full; the response head precedes the
+ * first chunk, and the last-chunk follows the last.
  */
 #include "http_gzip.h"
 
@@ -20,16 +20,16 @@ struct gzip_stream {
 	struct vdi_http_loop   *loop;
 	struct vdi_gzip_source *source;
 	struct vdi_gzip	       *gzip;
-	int64_t			sent; /* of the content, compressed */
+	int64_t			sent; /* bytes of compressed content */
 
-	/* What the encoder has not taken yet. */
+	/* Input that the encoder has not taken yet. */
 	const struct iovec *parts;
 	size_t		    part_at, part_count, part_offset;
-	bool		    is_last; /* there are no parts after these */
-	bool		    is_made; /* all is compressed */
+	bool		    is_last; /* no parts follow these */
+	bool		    is_made; /* all input is compressed */
 
-	/* What is not sent yet. */
-	struct vdi_out head; /* of the answer, before the first chunk */
+	/* Output that is not sent yet. */
+	struct vdi_out head; /* of the response, before the first chunk */
 	char	       line[24];
 	struct iovec   out[4];
 	size_t	       out_at, out_count;
@@ -52,7 +52,7 @@ bool vdi_request_takes_gzip(const struct vdi_request *request)
 	return request->loop->gzip_count < VDI_GZIP_LOOP_MAX && vdi_request_accepts_gzip(request);
 }
 
-/* Compresses until the room is full, all is made, or the turn is over. */
+/* Compresses until the room is full, all input is compressed, or the iteration's slice is used. */
 static vd_status make_some(struct gzip_stream *stream, size_t *turn)
 {
 	while (!stream->is_made && stream->room_used < ROOM_BYTES && *turn < SLICE) {
@@ -99,7 +99,7 @@ static void push(struct gzip_stream *stream, const void *data, size_t size)
 		stream->out[stream->out_count++] = (struct iovec) { (void *) (uintptr_t) data, size };
 }
 
-/* The room becomes a chunk. */
+/* Frames the room as a chunk. */
 static void frame(struct gzip_stream *stream)
 {
 	stream->out_at = stream->out_count = 0;
@@ -187,7 +187,7 @@ vd_status vdi_request_reply_gzip(struct vdi_request *request, int code, const ch
 	return VD_OK;
 }
 
-/* ---- A body ---- */
+/* ---- Body as a source ---- */
 
 struct body_source {
 	struct vdi_gzip_source	  source;
@@ -232,7 +232,7 @@ vd_status vdi_request_reply_gzip_body(struct vdi_request *request, int code, con
 	vdi_request_labels_of(request, &source->labels);
 	source->code = code;
 	source->body = given;
-	/* From here on it is the stream's, which may be over and freed when the call returns. */
+	/* The stream owns the body now and may be finished and freed when the call returns. */
 	*body = (struct vdi_out) VDI_OUT_INIT;
 	if (vdi_request_reply_gzip(request, code, content_type, headers, &source->source) == VD_OK)
 		return VD_OK;

@@ -1,9 +1,9 @@
-/* An event loop of the server: its inbox, its timers, the acceptor.
+/* An event loop of the server: inbox, timers, acceptor.
  *
- * Everything that comes from other threads lies in the inbox under the lock (arrived sockets, completed
- * requests, orders) and wakes the loop's actor, which empties it in one go. Two loops accept, so that one
- * that is busy for a while does not hold up new connections, and hand sockets out round robin, past those
- * that are busy. Deadlines lie in a heap; the actor's one timer stands for the earliest.
+ * Other threads put work into the inbox under the lock (accepted sockets, completed requests, commands) and
+ * wake the loop's actor, which empties the whole inbox. Two loops accept, so that one busy loop does not
+ * delay new connections; they distribute sockets round robin and skip busy loops. Deadlines are in a heap;
+ * the actor's one timer has the earliest.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -37,9 +37,9 @@ static void close_arrivals(struct vdi_arrival *arrival)
 	}
 }
 
-/* Over the limit: say so and hang up. The answer may be lost when the peer is still sending; it then sees a
- * reset, which clients retry too. TLS has no place for it before its handshake, which is work that there
- * shall be no more of. */
+/* Over the connection limit: responds 429 and closes. The response may be lost if the peer is still sending;
+ * it then sees a reset, which clients also retry. A TLS connection gets no response, because that needs a
+ * handshake, and an overloaded server must not do more of those. */
 static void refuse(struct vd_server *server, int fd)
 {
 	static const char text[] =
@@ -56,7 +56,7 @@ static void refuse(struct vd_server *server, int fd)
 	(void) close(fd);
 }
 
-/* When all are busy, any. */
+/* If all loops are busy, returns any. */
 static struct vdi_http_loop *next_loop(struct vd_server *server)
 {
 	struct vdi_http_loop *loop = NULL;
@@ -84,7 +84,8 @@ static void hand_out(struct vd_server *server, int fd)
 	vdi_lock_acquire(&loop->lock);
 	arrival->next = loop->arrived;
 	loop->arrived = arrival;
-	vd_actor_wake(loop->actor); /* under the lock: a run that has seen it may be the last one */
+	/* under the lock: the run that empties the inbox may be the loop's last */
+	vd_actor_wake(loop->actor);
 	vdi_lock_release(&loop->lock);
 }
 
@@ -107,7 +108,7 @@ static void on_accept(evutil_socket_t fd, short events, void *arg)
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-			/* The socket stays readable: look away for a moment instead of spinning. */
+			/* The socket stays readable: pause accepting instead of spinning. */
 			(void) event_del(&loop->accept_event);
 			vdi_timer_heap_set(&loop->timers, &loop->accept_pause,
 					   vd_mono_add(vd_env_now(loop->server->env), VD_MS(100)));
@@ -171,7 +172,8 @@ static void expire(struct vdi_http_loop *loop)
 	}
 }
 
-/* One turn each, as long as nobody else is made to wait for it: who was not reached is first next time. */
+/* Gives each queued connection one turn, up to TURNS_TIME; the connections not reached are first in the next
+ * run. */
 static void give_turns(struct vdi_http_loop *loop)
 {
 	struct vdi_http_connection *last = TAILQ_LAST(&loop->turns, vdi_http_turns_head);
@@ -212,8 +214,8 @@ static void take_arrivals(struct vdi_http_loop *loop, struct vdi_arrival *arriva
 	}
 }
 
-/* The list is newest first; order between requests does not matter. Those that are not reached in time wait
- * for the next run. */
+/* The list is newest first; the order between requests does not matter. Requests that are not reached within
+ * COMPLETED_TIME wait for the next run. */
 static void take_completed(struct vdi_http_loop *loop, struct vdi_request *request)
 {
 	vd_mono started = vd_env_now(loop->server->env);
@@ -359,8 +361,8 @@ void vdi_http_loop_close_all(struct vdi_http_loop *loop)
 
 void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *request)
 {
-	/* Woken under the lock: once the loop has it, its connection may end, and with the last one the
-	 * loop. */
+	/* Wake under the lock: once the loop has the request, its connection may end, and the loop with the
+	 * last connection. */
 	vdi_lock_acquire(&loop->lock);
 	request->completed_next = loop->completed;
 	loop->completed = request;
@@ -399,7 +401,7 @@ void vdi_http_loop_fini(struct vdi_http_loop *loop)
 {
 	if (loop->server == NULL)
 		return;
-	/* The last run may still be under way on the loop's thread, and uses the actor: it is forgotten when
+	/* The last run may still be in progress on the loop's thread, with the actor; the actor is freed when
 	 * that thread has ended. */
 	if (loop->actor)
 		vd_actor_close(loop->actor, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Instances are found once per loop and combination of labels, and kept: the combinations are bounded by what
- * is served (resources, verbs, scopes) and by the codes there are, never by what clients send. */
+/* Metric instances are looked up once per loop and label combination, and kept. The combinations are bounded
+ * by the served resources, verbs and scopes and by the known codes, never by input of clients. */
 #include "http_metrics.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct entry {
 	uint8_t				  verb;
 	uint8_t				  scope;
 	bool				  dry_run;
-	int				  code; /* 0: not about an answer */
+	int				  code; /* 0: the labels are not of a response */
 	struct vdi_metric		 *total;
 	struct vdi_metric		 *duration;
 	struct vdi_metric		 *sli_duration;
@@ -34,7 +34,7 @@ struct vdi_http_metrics {
 	struct vdi_metrics	    *registry;
 	struct vdi_metrics_collector collector;
 	bool			     is_collected;
-	struct vdi_resource_counts  *resources; /* newest first; under the server's lock */
+	struct vdi_resource_counts  *resources; /* newest first; guarded by the server's lock */
 	struct loop_table	    *loops;
 	size_t			     loop_count;
 	struct vdi_metric	    *inflight_mutating;
@@ -54,7 +54,7 @@ static const char *const verb_names[] = { "GET",  "LIST",  "WATCH",  "POST",
 enum { SCOPE_NONE, SCOPE_RESOURCE, SCOPE_NAMESPACE, SCOPE_CLUSTER };
 static const char *const scope_names[] = { "", "resource", "namespace", "cluster" };
 
-/* ---- Reading ---- */
+/* ---- Collecting ---- */
 
 struct owed {
 	int64_t clients, watch_bytes, answer_bytes;
@@ -108,7 +108,7 @@ static void collect(void *arg)
 	if (vd_store_status_get(server->store, &store) == VD_OK)
 		vdi_metric_set(metrics->storage_size, store.size_bytes);
 	vdi_lock_acquire(&server->lock);
-	resource = metrics->resources; /* what is behind it stays as it is */
+	resource = metrics->resources; /* entries after it do not change */
 	vdi_lock_release(&server->lock);
 	for (; resource; resource = resource->next)
 		collect_resource(metrics, resource);
@@ -259,7 +259,7 @@ struct vdi_http_metrics *vdi_http_metrics_free(struct vdi_http_metrics *metrics)
 	if (metrics == NULL)
 		return NULL;
 	if (metrics->is_collected) {
-		collect(metrics); /* what nobody has read yet stays in the registry */
+		collect(metrics); /* add the counts that no scrape has read yet */
 		vdi_metrics_remove_collector(metrics->registry, &metrics->collector);
 	}
 	for (size_t i = 0; metrics->loops && i < metrics->loop_count; i++)
@@ -303,7 +303,7 @@ static enum vdi_http_verb verb_of(const struct vdi_request *request)
 	}
 }
 
-/* Only texts that are served: a label must not be chosen by a client. */
+/* Returns only subresources that are served: a client must not choose a label. */
 static const char *subresource_of(const struct vdi_request *request)
 {
 	static const char *const plain[] = { "/healthz",   "/livez",	     "/readyz",	    "/metrics",

@@ -1,8 +1,9 @@
-/* Requests: body, waiting, answers.
+/* Requests: body, waiting, responses.
  *
- * Waiting: `waiting` is 1 while a call is under way and its caller has not returned, 2 when the caller has
- * returned, 0 when nothing is under way. Whoever comes second goes on: a callback that finds 1 leaves 0 and
- * the caller goes on itself, one that finds 2 sends the request to its loop.
+ * Waiting: `waiting` is 1 while a call is in flight and the code that started it has not returned from it, 2
+ * when that code has returned, 0 when no call is in flight. The call's callback and the starting code race;
+ * the second one continues the request: a callback that finds 1 sets 0, and the starting code continues
+ * itself; a callback that finds 2 sends the request to its loop.
  */
 #include "http_request.h"
 
@@ -16,7 +17,7 @@
 #include "protobuf.h"
 #include "stored_version.h"
 
-/* Of an answer as protobuf. */
+/* largest response in protobuf */
 #define ANSWER_MAX ((size_t) 64 << 20)
 #include "trail.h"
 
@@ -132,13 +133,9 @@ vd_status vdi_request_body(struct vdi_request *request, struct vd_bytes bytes, s
 		return request->body_size == (size_t) request->head.content_length ? VD_OK : VD_AGAIN;
 	}
 	while (at < bytes.size) {
-		struct vd_bytes data;
+		struct vd_bytes rest = { (const char *) bytes.data + at, bytes.size - at }, data;
 		size_t		taken;
-		vd_status	status = vdi_http_chunked_take(
-			      &request->chunked,
-			      (struct vd_bytes) { (const char *) bytes.data + at, bytes.size - at }, &taken, &data,
-			      ret_refusal);
-
+		vd_status status = vdi_http_chunked_take(&request->chunked, rest, &taken, &data, ret_refusal);
 		if (status == VD_BAD_REQUEST || append_body(request, data, ret_refusal) == VD_BAD_REQUEST)
 			return VD_BAD_REQUEST;
 		at += taken;
@@ -209,7 +206,7 @@ void vdi_request_got_list(void *arg, vd_status status, struct vd_list *list, con
 	complete(request);
 }
 
-/* ---- Answering ---- */
+/* ---- Responses ---- */
 
 static void write_head(struct vdi_request *request, struct vdi_out *out, int code, const char *content_type,
 		       const char *headers)
@@ -231,7 +228,7 @@ static void write_head(struct vdi_request *request, struct vdi_out *out, int cod
 		vdi_out_raw(out, "Connection: keep-alive\r\n");
 }
 
-/* Of the longest answer that is indented: its levels can make it fifty times as long. */
+/* Longest response that is indented: deep levels can make it fifty times as long. */
 #define PRETTY_BYTES ((size_t) 1 << 18)
 
 void vdi_request_reply(struct vdi_request *request, int code, const char *content_type, const char *headers,
@@ -261,7 +258,7 @@ void vdi_request_reply(struct vdi_request *request, int code, const char *conten
 	if (request->head.method == VDI_HTTP_HEAD || code == 304)
 		content.size = 0;
 	if (head.failed || body->failed)
-		vdi_http_connection_close(connection); /* no memory to say anything */
+		vdi_http_connection_close(connection); /* no memory for any response */
 	else
 		vdi_http_connection_answer(connection, vdi_out_slice(&head), content);
 	vdi_out_fini(&head);
@@ -302,7 +299,7 @@ void vdi_request_fail_result(struct vdi_request *request, const char *verb, vd_s
 	vdi_request_fail(request, &request->status);
 }
 
-/* R-655, as upstream words it. */
+/* With upstream's text for the max-in-flight limit: text/plain, Retry-After: 1. */
 void vdi_request_fail_too_many(struct vdi_request *request)
 {
 	struct vdi_out		  body = VDI_OUT_INIT;
@@ -383,7 +380,7 @@ static enum vdi_include include_of(const struct vdi_request *request)
 										     VDI_INCLUDE_METADATA;
 }
 
-/* The derived forms need the object's tree. */
+/* Tables and metadata forms need the object's tree. */
 static void write_form(struct vdi_request *request, struct vd_bytes text, struct vdi_out *out)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
@@ -430,7 +427,7 @@ void vdi_request_reply_object(struct vdi_request *request, int code, struct vd_o
 {
 	struct vdi_out text = VDI_OUT_INIT;
 
-	/* An audit log wants the text anyway, with its revision. */
+	/* The audit log needs the JSON text anyway, with its revision. */
 	if (request->form.protobuf && !vdi_trail_wants_response(request->connection->trail) &&
 	    vdi_request_reply_protobuf(request, code, vd_kv_value(vd_object_kv(object)), revision))
 		return;
@@ -486,7 +483,7 @@ void vdi_request_reply_buffer(struct vdi_request *request, int code, const char 
 
 void vdi_request_refuse_protobuf(struct vdi_request *request, const char *why)
 {
-	request->form.protobuf = false; /* the Status is JSON: what else */
+	request->form.protobuf = false; /* the Status is sent as JSON */
 	vdi_http_status_set(&request->status, 406, "NotAcceptable",
 			    "this can be answered as application/json only: %s", why);
 	vdi_request_fail(request, &request->status);

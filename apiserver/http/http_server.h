@@ -1,7 +1,8 @@
-/* The daemon's inside: server, event loops, connections, and what a response writer may ask of a connection.
+/* Private structs of the server: server, event loops, connections, and the functions that a response writer
+ * may call on a connection.
  *
- * A connection belongs to one loop for life and is touched on that loop's thread only. What other threads
- * finish (a get from the store, a write) comes back through the loop's inbox. Nothing here waits.
+ * A connection belongs to one loop for its lifetime, and only that loop's thread accesses it. Results of
+ * other threads (a get from the store, a write) return through the loop's inbox. Nothing here blocks.
  */
 #ifndef VDI_HTTP_SERVER_H
 #define VDI_HTTP_SERVER_H
@@ -33,17 +34,17 @@ struct vdi_trail;
 struct vdi_trails;
 struct vdi_http_connection;
 
-/* A response that is written bit by bit. */
+/* A response that is written in pieces. */
 struct vdi_http_stream {
 	const struct vdi_http_stream_ops *ops;
 };
 
 struct vdi_http_stream_ops {
-	/* Writes what it can. VD_OK: the response is complete. VD_AGAIN: the socket is full, call again when
-	 * it is writable. VD_FULL: enough for one turn, call again soon. VD_NOT_READY: nothing to write for
-	 * now; the stream itself will call vdi_http_stream_kick. Anything else: close. */
+	/* Writes as much as it can. VD_OK: the response is complete. VD_AGAIN: the socket is full, call again
+	 * when it is writable. VD_FULL: enough for this iteration, call again soon. VD_NOT_READY: no data for
+	 * now; the stream will call vdi_http_stream_kick. Other statuses: close the connection. */
 	vd_status (*pump)(struct vdi_http_stream *stream, struct vdi_http_connection *connection);
-	/* The server drains: end soon, cleanly. May be NULL. Followed by a pump. */
+	/* The server drains: end the response soon and cleanly. May be NULL. A pump follows. */
 	void (*drain)(struct vdi_http_stream *stream);
 	void (*free)(struct vdi_http_stream *stream);
 };
@@ -64,29 +65,29 @@ struct vdi_http_connection {
 	int		      fd;
 	struct vdi_tls_link  *tls; /* NULL: plain */
 
-	/* The loop's thread only. */
+	/* Owned by the loop's thread. */
 	LIST_ENTRY(vdi_http_connection) siblings;
-	TAILQ_ENTRY(vdi_http_connection) turns; /* waiting for another turn to write */
+	TAILQ_ENTRY(vdi_http_connection) turns; /* queue of connections that wait to write more */
 	struct event	 event;
 	struct vdi_timer timer;
-	/* when the answer must be out; VD_NEVER: of watches, and between requests */
+	/* deadline of the whole response; VD_NEVER for watches, and between requests */
 	vd_mono			request_due;
 	struct vdi_http_scan	scan;
-	struct vdi_identity    *identity; /* of its certificate; NULL: it showed none */
+	struct vdi_identity    *identity; /* from the client certificate; NULL: none */
 	struct vdi_request     *request;
 	struct vdi_http_stream *stream;
-	struct vdi_trail       *trail; /* of the request that is being answered; NULL: nobody wants to know */
-	char		       *input; /* bytes not yet parsed; NULL when there are none */
+	struct vdi_trail       *trail; /* of the request in progress; NULL: logging disabled */
+	char		       *input; /* bytes not parsed yet; NULL if none */
 	uint32_t		input_size;
 	uint32_t		input_capacity;
-	char		       *pending; /* the unsent rest of a plain answer */
+	char		       *pending; /* unsent rest of a buffered response */
 	uint32_t		pending_size;
 	uint32_t		pending_sent;
-	struct vdi_account     *account; /* of pending; a use of it, or NULL */
+	struct vdi_account     *account; /* charged for pending; one reference, or NULL */
 	short			event_flags;
 	uint8_t			state; /* enum vdi_http_state */
 	bool			keep_alive;
-	bool			at_end; /* the peer sends no more */
+	bool			at_end; /* the peer has closed its sending side */
 	bool			in_turns;
 	bool			advancing;
 	bool			is_watch;
@@ -98,31 +99,32 @@ struct vdi_http_loop {
 	struct vdi_loop	 *loop;
 	struct vd_actor	 *actor;
 
-	/* The loop's thread only. */
+	/* Owned by the loop's thread. */
 	LIST_HEAD(, vdi_http_connection) connections;
-	LIST_HEAD(, vdi_http_connection)
-	graveyard; /* freed by the next turn of the actor, when nobody on the stack knows them */
+	/* closed connections, freed in the actor's next run, when no caller on the stack holds them */
+	LIST_HEAD(, vdi_http_connection) graveyard;
 	TAILQ_HEAD(vdi_http_turns_head, vdi_http_connection) turns;
 	struct vdi_timer_heap timers;
 	vd_mono		      timer_due;
 	uint32_t	      connection_count;
-	_Atomic int64_t	      connections_open; /* the same, and watches, for other threads to read */
+	_Atomic int64_t	      connections_open; /* these two: the counts for other threads to read */
 	_Atomic int64_t	      watches_open;
-	_Atomic uint64_t      served_number; /* of served */
+	_Atomic uint64_t      served_number; /* number of served */
 	char		      date[40];
 	int64_t		      date_second;
-	_Atomic uint64_t      pong;	/* the last ping that it has seen; written under the server's lock */
-	struct vdi_security  *security; /* a use of what was read last */
-	struct vdi_served
-		    *served; /* a use of the newest that this loop has heard of; NULL when the server ends */
-	struct event accept_event; /* of a loop that accepts */
+	/* last ping that the loop has answered; written under the server's lock */
+	_Atomic uint64_t     pong;
+	struct vdi_security *security; /* one reference on the newest */
+	/* one reference on the newest set that the loop has taken; NULL: the server ends */
+	struct vdi_served  *served;
+	struct event	    accept_event; /* of a loop that accepts */
 	struct vdi_timer    accept_pause;
-	struct vdi_request *left;	/* completed, and not reached by the last run */
-	char		   *scratch;	/* VDI_HTTP_SCRATCH_SIZE, for reads */
-	unsigned	    gzip_count; /* answers that are being compressed */
-	struct vdi_packer  *packer;	/* of its watches that go out compressed; NULL until there was one */
+	struct vdi_request *left;	/* completed requests that the last run did not reach */
+	char		   *scratch;	/* VDI_HTTP_SCRATCH_SIZE bytes, for reads */
+	unsigned	    gzip_count; /* compressed responses in progress */
+	struct vdi_packer  *packer;	/* for compressed watches; NULL until the first */
 
-	/* Under lock. */
+	/* Guarded by lock. */
 	struct vdi_lock	    lock;
 	struct vdi_request *completed; /* newest first */
 	struct vdi_arrival *arrived;
@@ -145,15 +147,14 @@ struct vd_server {
 	size_t			       loop_count;
 	struct vdi_http_metrics	      *metrics;
 	struct vdi_trails	      *trails;
-	struct vdi_garbage_collector  *garbage_collector; /* the same */
+	struct vdi_garbage_collector  *garbage_collector; /* NULL: none */
 	struct vdi_controller_metrics *controller_metrics;
-	struct vdi_work_queue	       work; /* what would hold a loop for too long */
-	struct vdi_work_queue
-		searches; /* lists that would: nobody's writes wait for other people's selectors */
-	struct vdi_namespace_controller *namespace_controller; /* from the start on; NULL: there is none */
-	vd_dur write_limit; /* of what writes one object: VDI_HTTP_WRITE_LIMIT */
+	struct vdi_work_queue	       work; /* work that would block a loop */
+	struct vdi_work_queue searches; /* searches of lists; separate, so that writes do not wait for them */
+	struct vdi_namespace_controller *namespace_controller; /* fixed at the start; NULL: none */
+	vd_dur write_limit; /* of requests that write one object: VDI_HTTP_WRITE_LIMIT, upstream's 34 s */
 	int    listen_fd;
-	char  *listen_path; /* of a socket of the file system; NULL: none */
+	char  *listen_path; /* of a Unix socket; NULL: none */
 	char   address[128];
 
 	/* Any thread. */
@@ -161,76 +162,77 @@ struct vd_server {
 	_Atomic int64_t	 requests_open;
 	_Atomic uint32_t loop_next;
 	_Atomic bool	 draining;
-	_Atomic bool	 is_unready; /* it will drain soon */
-	_Atomic uint64_t ping;	     /* raised by whoever wants to know whether everybody is alive */
+	_Atomic bool	 is_unready; /* draining is about to start */
+	_Atomic uint64_t ping;	     /* raised by a thread that checks whether all loops respond */
 	_Atomic bool	 started;
 	_Atomic uint64_t watches_open;
 	_Atomic uint64_t request_total;
 	_Atomic uint64_t refused_total;
 	_Atomic uint64_t watch_event_total;
 
-	struct vdi_accounts accounts;		       /* has its own lock */
-	void (*dispatch)(struct vdi_request *request); /* fixed: where requests go; the loop's thread */
+	struct vdi_accounts accounts; /* has its own lock */
+	/* fixed: handles complete requests, on the loop's thread */
+	void (*dispatch)(struct vdi_request *request);
 
-	/* Under lock: who waits for the last connection, or the last cache, to go. */
+	/* Guarded by lock. changed: the last connection, or the last cache, has ended. */
 	struct vdi_lock	     lock;
 	struct vdi_condition changed;
-	struct vdi_security *security;	/* as read last; the loops have uses of their own */
-	uint64_t	     pool_pong; /* of the threads of the env */
-	struct vd_actor	    *pulse;	/* which answers for them */
-	struct vdi_kinds     kinds;	/* see there */
+	struct vdi_security *security;	/* the newest; each loop has its own reference */
+	uint64_t	     pool_pong; /* last ping that the env's threads have answered */
+	struct vd_actor	    *pulse;	/* answers pings on the env's threads */
+	struct vdi_kinds     kinds;	/* see kinds.h */
 };
 
 /* ---- http_loop.c ---- */
 
 VDI_MUST_USE vd_status vdi_http_loop_init(struct vdi_http_loop *loop, struct vd_server *server);
-/* Every connection must be closed. */
+/* All connections must be closed. */
 void vdi_http_loop_fini(struct vdi_http_loop *loop);
 /* Any thread. */
 void vdi_http_loop_accept(struct vdi_http_loop *loop);
 void vdi_http_loop_drain(struct vdi_http_loop *loop);
 void vdi_http_loop_close_all(struct vdi_http_loop *loop);
-/* It is to note the server's ping. */
+/* Asks the loop to answer the server's ping. */
 void vdi_http_loop_ping(struct vdi_http_loop *loop);
-/* The server's security or its set of kinds is another one. */
+/* The server has a new security snapshot or a new set of kinds. */
 void vdi_http_loop_reload(struct vdi_http_loop *loop);
-/* The loop's thread, before a request is looked at: what one loop serves, all do, whether they were told by
- * now or not. */
+/* On the loop's thread, before a request is handled: takes the newest set, even if the loop was not notified
+ * yet, so that all loops serve the same kinds. */
 void vdi_http_loop_freshen(struct vdi_http_loop *loop);
 void vdi_http_loop_complete(struct vdi_http_loop *loop, struct vdi_request *request);
-/* The loop's thread: makes sure the timers are looked at in time. */
+/* On the loop's thread: sets the actor's timer to the earliest deadline. */
 void vdi_http_loop_arm(struct vdi_http_loop *loop);
-/* Lent as long as the loop is. NULL: out of memory. */
+/* Borrowed for the loop's lifetime. NULL: out of memory. */
 struct vdi_packer *vdi_http_loop_packer(struct vdi_http_loop *loop);
-/* "Date: ...\r\n"; good until the next call. */
+/* Returns "Date: ...\r\n", valid until the next call. */
 const char *vdi_http_loop_date(struct vdi_http_loop *loop);
 
-/* ---- http_connection.c: the loop's thread only ---- */
+/* ---- http_connection.c: on the loop's thread ---- */
 
-/* Takes over fd, also when it fails. */
+/* Takes over fd, also on failure. */
 void vdi_http_connection_open(struct vdi_http_loop *loop, int fd);
-/* The connection may be used until the next turn of the loop's actor. */
+/* The connection stays allocated until the next run of the loop's actor. */
 void vdi_http_connection_close(struct vdi_http_connection *connection);
 void vdi_http_connection_free(struct vdi_http_connection *connection);
-/* The deadline of its state has passed. */
+/* The deadline of the connection's state has passed. */
 void vdi_http_connection_expire(struct vdi_http_connection *connection);
 void vdi_http_connection_drain(struct vdi_http_connection *connection);
-/* Its stream gets another turn. */
+/* Pumps the connection's stream again. */
 void vdi_http_connection_pump(struct vdi_http_connection *connection);
 
-/* Sends without waiting. VD_OK: all of it; VD_AGAIN: *ret_sent bytes; VD_IO. */
+/* Sends without blocking. VD_OK: all bytes; VD_AGAIN: *ret_sent bytes; VD_IO. */
 VDI_MUST_USE vd_status vdi_http_connection_send(struct vdi_http_connection *connection,
 						const struct iovec *parts, size_t count, size_t *ret_sent);
-/* Sends an answer whose size is known; what the socket does not take is kept. body may be empty. Ends the
- * request. */
+/* Sends a response of known size; bytes that the socket does not take are buffered. body may be empty. Ends
+ * the request. */
 void vdi_http_connection_answer(struct vdi_http_connection *connection, struct vd_bytes head,
 				struct vd_bytes body);
-/* The request under way is answered 504 after this time at the latest; an answer that is not out by then is
- * cut (R-652). */
+/* Limits the request in progress: it is answered 504 after timeout, and a response that is not sent by then
+ * is aborted. */
 void vdi_http_connection_limit(struct vdi_http_connection *connection, vd_dur timeout);
-/* The connection owns stream from now on and pumps it until it is done; ends the request. */
+/* Gives stream to the connection, which pumps it until it is done; ends the request. */
 void vdi_http_connection_stream(struct vdi_http_connection *connection, struct vdi_http_stream *stream);
-/* The stream has something to write again. */
+/* The stream has data again. */
 void vdi_http_stream_kick(struct vdi_http_connection *connection);
 
 #endif

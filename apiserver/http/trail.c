@@ -1,6 +1,6 @@
-/* How: pieces of JSON are put together as soon as they are known, and joined at the end. An audit event of a
- * request that was cut before its answer has the code 499 (nginx's), because upstream has none: its handlers
- * answer also when nobody listens any more. */
+/* Assembles the JSON parts as soon as they are known, and joins them at the end. An audit event of a request
+ * that was aborted before its response has the code 499 (as in nginx); upstream has no such code, because its
+ * handlers respond even if the client is gone. */
 #include "trail.h"
 
 #include <arpa/inet.h>
@@ -20,8 +20,8 @@ struct vdi_trail {
 	struct vdi_trails   *trails;
 	vd_wall		     received;
 	vd_mono		     started;
-	const char	    *verb;   /* Kubernetes' */
-	const char	    *method; /* HTTP's */
+	const char	    *verb;   /* Kubernetes' verb */
+	const char	    *method; /* HTTP method */
 	char		     version[4];
 	char		     peer[INET6_ADDRSTRLEN];
 	char		     id[ID_SIZE];
@@ -29,11 +29,11 @@ struct vdi_trail {
 	struct vdi_out	     uri, agent;
 	struct vdi_out	     reference; /* members of objectRef; empty: none */
 	bool		     has_name;
-	struct vdi_identity *identity; /* a reference */
+	struct vdi_identity *identity; /* one reference */
 	bool		     is_decided, is_allowed;
-	int		     level; /* of this request */
+	int		     level; /* audit level of this request */
 	bool		     is_secret;
-	int		     code;   /* 0: no answer yet */
+	int		     code;   /* 0: no response yet */
 	struct vdi_out	     status; /* further members of responseStatus */
 	struct vdi_out	     request_body, response_body;
 	uint64_t	     sent_bytes;
@@ -72,7 +72,7 @@ vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_optio
 
 	*ret_trails = NULL;
 	if (options->audit_level < VD_AUDIT_NONE || options->audit_level > VD_AUDIT_REQUEST_RESPONSE)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "audit log: there is no level %d",
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "audit log: invalid level %d",
 				    options->audit_level);
 	if (audit == NULL && options->access_path == NULL)
 		return VD_OK;
@@ -117,7 +117,7 @@ void vdi_trails_reopen(struct vdi_trails *trails)
 	vdi_line_log_reopen(trails->access);
 }
 
-/* ---- The beginning ---- */
+/* ---- Start ---- */
 
 static const char *method_of(enum vdi_http_method method)
 {
@@ -149,7 +149,8 @@ static void set_peer(int fd, char peer[INET6_ADDRSTRLEN])
 				 INET6_ADDRSTRLEN);
 }
 
-/* The client's own, if it looks like one (upstream takes any, cut at 64 bytes), else a version 4 UUID. */
+/* Takes the client's audit ID if it has the form of one (upstream takes any, truncated at 64 bytes), else
+ * makes a version 4 UUID. */
 static void set_id(struct vdi_trail *trail, const struct vdi_request *request)
 {
 	struct vd_bytes given;
@@ -179,7 +180,7 @@ static bool is(struct vd_bytes text, const char *wanted)
 	return vd_bytes_equal(text, vd_bytes_of(wanted));
 }
 
-/* Whose bodies are secrets, or hold tokens. */
+/* Returns true if the bodies are secrets or hold tokens. */
 static bool is_secret(const struct vdi_route *route)
 {
 	if (route->group.size == 0)
@@ -202,18 +203,18 @@ static void set_reference(struct vdi_trail *trail, const struct vdi_route *route
 	trail->has_name = route->name.size > 0;
 }
 
-/* Parameters that clients put credentials into, though nothing here reads them. */
+/* Returns true for parameters in which clients send credentials, though this server reads none. */
 static bool is_credential(struct vd_bytes name)
 {
 	static const char *const names[] = { "token",	   "access_token",  "id_token", "refresh_token",
 					     "auth_token", "authorization", "bearer",	"api_key",
 					     "apikey",	   "client_secret", "secret",	"password",
 					     "passwd",	   "signature",	    "sig" };
-	char			 decoded[64]; /* each character escaped */
+	char			 decoded[64]; /* enough if each character is escaped */
 	size_t			 size;
 
 	if (name.size > sizeof decoded || !vdi_percent_decode(name, true, decoded, &size))
-		return name.size <= sizeof decoded; /* who knows */
+		return name.size <= sizeof decoded; /* assume so if it cannot be decoded */
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++) {
 		if (vdi_ascii_equal_fold((struct vd_bytes) { decoded, size }, names[i]))
 			return true;
@@ -221,7 +222,7 @@ static bool is_credential(struct vd_bytes name)
 	return false;
 }
 
-/* The query as it came, but for credentials. */
+/* Writes the query as received, without credentials. */
 static void write_query(struct vdi_out *out, struct vd_bytes query)
 {
 	const char *at = query.data;
@@ -285,7 +286,7 @@ struct vdi_trail *vdi_trail_begin(const struct vdi_request *request)
 	return trail;
 }
 
-/* ---- What comes to be known ---- */
+/* ---- Facts about the request ---- */
 
 void vdi_trail_decided(struct vdi_trail *trail, struct vdi_identity *identity, bool is_allowed)
 {
@@ -305,7 +306,7 @@ void vdi_trail_named(struct vdi_trail *trail, const char *name)
 	trail->has_name = true;
 }
 
-/* On one line. What is no JSON leaves nothing. */
+/* Writes json on one line; nothing if it is not JSON. */
 static void copy_json(struct vd_bytes json, struct vdi_out *out)
 {
 	struct vdi_tree	 tree = VDI_TREE_INIT;
@@ -348,7 +349,7 @@ void vdi_trail_status(struct vdi_trail *trail, const struct vdi_http_status *sta
 		return;
 	vdi_out_reset(&trail->status);
 	vdi_out_printf(&trail->status, ",\"status\":\"%s\"", status->success ? "Success" : "Failure");
-	if (!trail->is_secret) /* what is wrong with a body may quote it */
+	if (!trail->is_secret) /* the message of an invalid body may quote it */
 		vdi_out_member(&trail->status, "message",
 			       status->long_message.size ? status->long_message :
 							   vd_bytes_of(status->message));
@@ -446,13 +447,13 @@ void vdi_trail_streams(struct vdi_trail *trail)
 		log_event(trail, "ResponseStarted");
 }
 
-/* ---- Access ---- */
+/* ---- Access log ---- */
 
-/* Quote, backslash and what is not printable ASCII as \xHH, as web servers do; also what is before first. */
+/* Writes quotes, backslashes, bytes below first and other non-printable ASCII as \xHH, as web servers do. */
 static void write_escaped(struct vdi_out *out, struct vd_bytes text, unsigned char first)
 {
 	const unsigned char *bytes = text.data;
-	size_t		     plain = 0; /* from here on nothing was to be escaped */
+	size_t		     plain = 0; /* start of the bytes that need no escape */
 
 	for (size_t i = 0; i < text.size; i++) {
 		if (bytes[i] >= first && bytes[i] <= '~' && bytes[i] != '"' && bytes[i] != '\\')
@@ -470,7 +471,7 @@ static void write_quoted(struct vdi_out *out, struct vd_bytes text)
 	write_escaped(out, text, ' ');
 }
 
-/* A word of the line: blanks end it, so they are escaped too. */
+/* Writes a word of the line: blanks are escaped too, because they separate words. */
 static void write_word(struct vdi_out *out, const char *text)
 {
 	write_escaped(out, vd_bytes_of(*text ? text : "-"), '!');
@@ -536,7 +537,7 @@ void vdi_trail_refused(const struct vdi_http_connection *connection, int code)
 	put_access(trails, &line);
 }
 
-/* ---- The end ---- */
+/* ---- End ---- */
 
 struct vdi_trail *vdi_trail_end(struct vdi_trail *trail)
 {

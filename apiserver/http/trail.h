@@ -1,12 +1,12 @@
-/* What is written down about requests: the audit log (audit.k8s.io/v1 Events, one per line) and the access
- * log (one line for each answered request).
+/* Request logs: the audit log (audit.k8s.io/v1 Events, one per line) and the access log (one line per
+ * answered request).
  *
- * A trail is kept for each request from the moment it is complete until its answer is out or its connection
- * gone, by the connection; the request itself may be gone before. What goes into it are copies. All functions
- * take NULL for a trail: nobody wants to know. Without memory a line is lost and counted.
+ * The connection keeps a trail for each request from the moment it is complete until the response is sent or
+ * the connection is closed; the request may be freed before. A trail holds copies only. All functions accept
+ * NULL for a trail: logging disabled. If memory is short, a line is dropped and counted.
  *
- * Bodies are kept only when the audit level asks for them, never those of secrets and of reviews that carry
- * tokens. Headers are not kept, but for User-Agent.
+ * Bodies are logged only if the audit level includes them, and never those of secrets and of reviews with
+ * tokens. Headers are not logged, except User-Agent.
  *
  * Upstream: k8s.io/apiserver pkg/audit, pkg/endpoints/filters/audit.go, plugin/pkg/audit/log.
  */
@@ -23,51 +23,51 @@ struct vd_server_options;
 struct vdi_http_connection;
 struct vdi_request;
 
-/* Of a server; any thread. */
+/* Logs of one server; any thread. */
 struct vdi_trails {
 	const struct vd_env *env;
-	struct vdi_line_log *audit;  /* NULL: not wanted */
-	struct vdi_line_log *access; /* NULL: not wanted */
+	struct vdi_line_log *audit;  /* NULL: disabled */
+	struct vdi_line_log *access; /* NULL: disabled */
 	int		     level;  /* enum vd_audit_level */
 	struct vdi_metric   *audit_taken, *audit_lost, *access_taken, *access_lost;
 };
 
-/* A line of its connection's loop. */
+/* Log record of one request, owned by its connection. */
 struct vdi_trail;
 
-/* Opens what options ask for. Blocks for the disk. VD_IO, VD_NOMEM, VD_INVALID_ARGUMENT (the level); then
- * nothing is open. *ret_trails is NULL when they ask for nothing. */
+/* Opens the logs of options. Blocks on the disk. VD_IO, VD_NOMEM, VD_INVALID_ARGUMENT (the level); then
+ * nothing is open. *ret_trails is NULL if options have no log. */
 VDI_MUST_USE vd_status vdi_trails_open(const struct vd_env *env, const struct vd_server_options *options,
 				       struct vdi_trails **ret_trails, struct vd_error *reterr);
-/* Writes what is left, and frees. Blocks for the disk. NULL is fine; returns NULL. */
+/* Writes buffered lines, and frees. Blocks on the disk. NULL is fine; returns NULL. */
 struct vdi_trails *vdi_trails_close(struct vdi_trails *trails);
-/* logrotate: files are opened anew. NULL is fine. */
+/* Reopens the files, for logrotate. NULL is fine. */
 void vdi_trails_reopen(struct vdi_trails *trails);
 
-/* ---- The loop's thread ---- */
+/* ---- On the loop's thread ---- */
 
-/* The request of the connection is complete. NULL: nobody wants to know, or there is no memory. */
+/* Starts the record of the connection's complete request. NULL: logging disabled, or out of memory. */
 struct vdi_trail *vdi_trail_begin(const struct vdi_request *request);
-/* Of bytes that no request could be made of: only the access log wants to know. */
+/* Logs bytes that are not a valid request, in the access log only. */
 void vdi_trail_refused(const struct vdi_http_connection *connection, int code);
-/* Who sent it, and whether it was allowed: after that is known, before an answer. */
+/* Sets the client's identity and the authorization decision. Call when both are known, before a response. */
 void vdi_trail_decided(struct vdi_trail *trail, struct vdi_identity *identity, bool is_allowed);
-/* The object that is about to be made, when the path does not say. */
+/* Sets the name of the object to create, if the path does not contain it. */
 void vdi_trail_named(struct vdi_trail *trail, const char *name);
-/* JSON. Other bodies are left out. */
+/* json must be JSON; other bodies are left out. */
 void vdi_trail_request_body(struct vdi_trail *trail, struct vd_bytes json);
 bool vdi_trail_wants_response(const struct vdi_trail *trail);
 void vdi_trail_response_body(struct vdi_trail *trail, struct vd_bytes json);
-/* The answer's code, when it begins. */
+/* Sets the response code, when the response starts. */
 void vdi_trail_answered(struct vdi_trail *trail, int code);
-/* What the answer says, when it is a Status. */
+/* Sets the content of a response that is a Status. */
 void vdi_trail_status(struct vdi_trail *trail, const struct vdi_http_status *status);
-/* The answer goes on until somebody ends it: a watch. */
+/* The response is a watch, which continues until it is ended. */
 void vdi_trail_streams(struct vdi_trail *trail);
 void vdi_trail_sent(struct vdi_trail *trail, size_t size_bytes);
-/* What the answer says to the client: a header line, or "". Good as long as the trail. */
+/* Returns the response header with the audit ID, or "". Valid while the trail is. */
 const char *vdi_trail_header(const struct vdi_trail *trail);
-/* The answer is out, or the connection gone. Writes the lines; frees. Returns NULL. */
+/* The response was sent, or the connection closed: writes the lines and frees. Returns NULL. */
 struct vdi_trail *vdi_trail_end(struct vdi_trail *trail);
 
 #endif
