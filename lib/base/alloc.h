@@ -54,8 +54,8 @@ void vdi_alloc_trim(void);
 uint64_t vdi_alloc_fail_nth(uint64_t nth, uint64_t count);
 /* Whether a failure armed by vdi_alloc_fail_nth has been delivered since. */
 bool vdi_alloc_failed(void);
-/* Whether a failure is armed. An arena then takes a block of its own for each request, so that a test can
- * make each of them fail. */
+/* Whether a failure is armed. An arena then takes a block of its own for each request, and a growing text asks
+ * for memory with each piece, so that a test can make each of them fail. */
 bool vdi_alloc_is_armed(void);
 
 #endif

@@ -18,10 +18,12 @@ void vdi_out_reset(struct vdi_out *out)
 
 static char *reserve(struct vdi_out *out, size_t size)
 {
+	bool is_armed = __builtin_expect(vdi_alloc_is_armed(), 0); /* each request may fail then */
+
 	if (out->failed)
 		return NULL;
-	if (out->capacity - out->size < size) {
-		size_t capacity = VDI_MAX(out->capacity * 2, (size_t) 256);
+	if (out->capacity - out->size < size || is_armed) {
+		size_t capacity = is_armed ? out->capacity : VDI_MAX(out->capacity * 2, (size_t) 256);
 		char  *data;
 
 		if (size > SIZE_MAX / 4 - out->size) {
