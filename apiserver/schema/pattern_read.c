@@ -332,10 +332,9 @@ static bool is_unicode_class(const struct parser *parser)
 	       (parser->at[1] == 'p' || parser->at[1] == 'P');
 }
 
-static vd_status read_class_rune(struct parser *parser, const char *class_from, uint32_t *ret_rune)
+/* There is a byte at least. */
+static vd_status read_class_rune(struct parser *parser, uint32_t *ret_rune)
 {
-	if (parser->at == parser->end)
-		return fault(parser, "missing closing ]", class_from, parser->end);
 	if (*parser->at == '\\')
 		return read_escape(parser, ret_rune);
 	*ret_rune = vdi_pattern_rune(&parser->at, parser->end);
@@ -366,11 +365,11 @@ static vd_status read_class(struct parser *parser, uint32_t *ret_part)
 			return refuse_unicode_class(parser);
 		if (take_perl_class(parser))
 			continue;
-		VDI_TRY(read_class_rune(parser, from, &low));
+		VDI_TRY(read_class_rune(parser, &low));
 		high = low;
 		if (parser->end - parser->at >= 2 && parser->at[0] == '-' && parser->at[1] != ']') {
 			parser->at++;
-			VDI_TRY(read_class_rune(parser, from, &high));
+			VDI_TRY(read_class_rune(parser, &high));
 			if (high < low)
 				return fault(parser, "invalid character class range", range_from, parser->at);
 		}

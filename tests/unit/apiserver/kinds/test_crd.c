@@ -456,6 +456,10 @@ static void a_deprecation_can_be_told(void **state)
 		{ CRD(DEPRECATED("")), NULL },
 		{ CRD(DEPRECATED(WARNING("an \\\"old\\\" one, na\u00efve"))), NULL },
 		{ CRD(DEPRECATED(",\"deprecationWarning\":null")), NULL },
+		/* The first and last characters of each length in UTF-8 that can be seen. */
+		{ CRD(DEPRECATED(WARNING("~\u00a1\u07ff\u0800\u0fff\u1000\ud7ff\ufffd\U00010000\U0001f600"))),
+		  NULL },
+		{ CRD(DEPRECATED(WARNING("\u0800\ufffe"))), UNPRINTABLE "3" },
 		{ CRD(DEPRECATED(WARNING(HUNDRED HUNDRED
 					 "01234567890123456789012345678901234567890123456789012345"))),
 		  NULL },

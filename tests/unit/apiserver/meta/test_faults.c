@@ -36,6 +36,7 @@ static void h101_a_refusal_names_all_faults(void **state)
 			      VD_INVALID);
 	assert_int_equal(status.code, 422);
 	assert_string_equal(status.message, message);
+	assert_true(vd_bytes_equal(status.long_message, vd_bytes_of(message)));
 	vdi_http_status_write(&out, &status);
 	vdi_out_raw(&out, "\n");
 	out.data[out.size - 1] = 0;

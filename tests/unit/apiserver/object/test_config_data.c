@@ -279,9 +279,24 @@ static void every_failed_allocation_is_reported(void **state)
 	}
 }
 
+static void only_the_kinds_of_kubernetes_hold_such_data(void **state)
+{
+	static const struct vdi_resource others[] = {
+		{ .group = "", .version = "v1", .plural = "secrets" },
+		{ .group = "", .version = "v1", .plural = "pods", .built_in = true },
+		{ .group = "example.com", .version = "v1", .plural = "configmaps", .built_in = true },
+	};
+
+	assert_true(vdi_config_data_is(&secrets));
+	assert_true(vdi_config_data_is(&maps));
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(others); i++)
+		assert_false(vdi_config_data_is(&others[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_the_kinds_of_kubernetes_hold_such_data),
 		cmocka_unit_test(a_secret_has_a_type),
 		cmocka_unit_test(string_data_is_merged_and_never_stored),
 		cmocka_unit_test(what_is_immutable_does_not_change),

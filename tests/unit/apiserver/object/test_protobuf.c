@@ -171,9 +171,70 @@ static void every_failed_allocation_is_reported(void **state)
 	free(json);
 }
 
+/* A body becomes the JSON that it means, or an answer that says why not. */
+static void a_body_becomes_the_json_that_it_means(void **state)
+{
+	static const char text[] = "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"}}";
+	struct vdi_negotiated  object = { .form = VDI_FORM_OBJECT };
+	struct vdi_http_status status = { 0 };
+	struct vdi_protobuf    protobuf;
+	struct vdi_buffer      body, json;
+	struct vdi_tree	       tree = VDI_TREE_INIT;
+	struct vdi_node	      *root;
+	bool		       failed = true;
+
+	vdi_protobuf_init(&protobuf, &pods, false, &object);
+	vdi_buffer_init(&body, 4096);
+	assert_status(vdi_protobuf_write_enveloped(&body, &protobuf, vd_bytes_of(text), 0, NULL), VD_OK);
+	for (uint64_t nth = 1; failed; nth++) {
+		vd_status result;
+
+		status = (struct vdi_http_status) { 0 };
+		vdi_buffer_init(&json, 4096);
+		vdi_alloc_fail_nth(nth, 1);
+		result = vdi_protobuf_decode(vdi_buffer_bytes(&body), &json, &status);
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_status(result, failed ? VD_NOMEM : VD_OK);
+		assert_int_equal(status.code, failed ? 500 : 0);
+		if (failed)
+			vdi_buffer_fini(&json);
+	}
+	assert_status(vdi_tree_parse(&tree, vdi_buffer_bytes(&json), &root, NULL), VD_OK);
+	assert_true(
+		vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, root, "kind")), vd_bytes_of("Pod")));
+	assert_true(vd_bytes_equal(vdi_tree_string_of(vdi_tree_find(&tree, root, "metadata.name")),
+				   vd_bytes_of("a")));
+	vdi_tree_fini(&tree);
+	vdi_buffer_fini(&json);
+	/* Damaged, of a kind without a table, larger than may be. */
+	vdi_buffer_init(&json, 4096);
+	assert_status(vdi_protobuf_decode((struct vd_bytes) { body.data, body.size / 2 }, &json, &status),
+		      VD_INVALID);
+	assert_int_equal(status.code, 400);
+	assert_memory_equal(status.message, "the body cannot be read: ", 25);
+	vdi_buffer_clear(&body);
+	protobuf.kind = vd_bytes_of("Widget");
+	assert_status(vdi_protobuf_write_enveloped(&body, &protobuf, vd_bytes_of(text), 0, NULL), VD_OK);
+	assert_status(vdi_protobuf_decode(vdi_buffer_bytes(&body), &json, &status), VD_INVALID);
+	assert_int_equal(status.code, 400);
+	assert_string_equal(status.reason, "BadRequest");
+	assert_non_null(strstr(status.message, "Widget"));
+	vdi_buffer_fini(&json);
+	vdi_buffer_clear(&body);
+	protobuf.kind = vd_bytes_of("Pod");
+	assert_status(vdi_protobuf_write_enveloped(&body, &protobuf, vd_bytes_of(text), 0, NULL), VD_OK);
+	vdi_buffer_init(&json, 10);
+	assert_status(vdi_protobuf_decode(vdi_buffer_bytes(&body), &json, &status), VD_INVALID);
+	assert_int_equal(status.code, 413);
+	vdi_buffer_fini(&json);
+	vdi_buffer_fini(&body);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_body_becomes_the_json_that_it_means),
 		cmocka_unit_test(h306_the_message_of_each_form),
 		cmocka_unit_test(r634_r698_h330_an_event_on_the_wire),
 		cmocka_unit_test(r639_r698_an_error_event_holds_a_status),

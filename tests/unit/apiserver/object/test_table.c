@@ -269,6 +269,7 @@ static void paths_lead_to_members_and_elements(void **state)
 		{ ".a.e[0]", NULL },
 		{ ".a.e[*]", NULL },
 		{ ".a.e[?(@.n==\"y\")]", NULL },
+		{ ".a[?(@.n==\"y\")]", NULL },
 		{ ".a.e['0']", "9" },
 		{ ".a['c.d']", "3" },
 		{ ".a[\"c.d\"]", "3" },

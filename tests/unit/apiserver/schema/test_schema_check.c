@@ -177,6 +177,19 @@ static void what_is_refused_and_how(void **state)
 		  "\"type\":\"array\",\"items\":{\"type\":\"integer\"}}},\"default\":{\"b\":[1,\"z\"]}}}}",
 		  "properties[a].default.b[1]: Invalid value: \"string\": b[1] in body must be of type "
 		  "integer: \"string\"" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":"
+		  "\"set\",\"items\":{\"type\":\"string\",\"nullable\":true}}}}",
+		  "properties[a].items.nullable: Forbidden: cannot be nullable when x-kubernetes-list-type "
+		  "is set" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":"
+		  "\"map\",\"x-kubernetes-list-map-keys\":[\"n\"],\"items\":{\"type\":\"object\","
+		  "\"nullable\":true,"
+		  "\"properties\":{\"n\":{\"type\":\"string\"}},\"required\":[\"n\"]}}}}",
+		  "properties[a].items.nullable: Forbidden: cannot be nullable when x-kubernetes-list-type "
+		  "is map" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":"
+		  "\"atomic\",\"items\":{\"type\":\"string\",\"nullable\":true}}}}",
+		  NULL },
 		{ "{\"type\":\"object\",\"properties\":{},\"nullable\":true}",
 		  "nullable: Forbidden: nullable cannot be true at the root" },
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"id\":\"x\"}}}",

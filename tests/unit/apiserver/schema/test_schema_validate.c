@@ -102,6 +102,14 @@ static void check_rows(const struct row *rows, size_t count)
 static void types_and_their_limits(void **state)
 {
 	static const struct row rows[] = {
+		/* A format is no way around a number\"s type; a list passes for a string that has one. */
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"format\":\"int32\"}"), "{\"a\":\"x\"}", NULL, NULL,
+		  "a: Invalid value: \"string\": a in body must be of type integer: \"string\"" },
+		{ OBJECT("\"a\":{\"type\":\"number\",\"format\":\"double\"}"), "{\"a\":[\"x\"]}", NULL, NULL,
+		  "a: Invalid value: \"array\": a in body must be of type number: \"array\"" },
+		{ OBJECT("\"a\":{\"type\":\"string\",\"format\":\"date\"}"), "{\"a\":[]}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"boolean\"}"), "{\"a\":\"true\"}", NULL, NULL,
+		  "a: Invalid value: \"string\": a in body must be of type boolean: \"string\"" },
 		{ OBJECT("\"a\":{\"type\":\"integer\"}"), "{\"a\":1}", NULL, NULL, NULL },
 		{ OBJECT("\"a\":{\"type\":\"integer\"}"), "{\"a\":1.0}", NULL, NULL, NULL },
 		{ OBJECT("\"a\":{\"type\":\"integer\"}"), "{\"a\":\"1\"}", NULL, NULL,
@@ -171,6 +179,31 @@ static void types_and_their_limits(void **state)
 static void all_any_one_not(void **state)
 {
 	static const struct row rows[] = {
+		/* What an item or a member is not, its list or object is not. */
+		{ OBJECT("\"a\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"anyOf\":[{\"items\":{"
+			 "\"pattern\":\"^x\"}},{\"maxItems\":1}]}"),
+		  "{\"a\":[\"x\",\"y\"]}", NULL, NULL,
+		  "[<nil>: Invalid value: \"\": \"a\" must validate at least one schema (anyOf), a[1]: "
+		  "Invalid value: \"y\": a[1] in body should match '^x']" },
+		{ OBJECT("\"a\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"anyOf\":[{\"items\":{"
+			 "\"pattern\":\"^x\"}},{\"maxItems\":1}]}"),
+		  "{\"a\":[\"x\",\"x\"]}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"string\"}},\"not\":{"
+			 "\"properties\":{\"b\":{\"pattern\":\"^x\"}}}}"),
+		  "{\"a\":{\"b\":\"y\"}}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"not\":{\"items\":{"
+			 "\"pattern\":\"^x\"}}}"),
+		  "{\"a\":[\"x\",\"y\"]}", NULL, NULL, NULL },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"allOf\":[{\"minimum\":5}],\"anyOf\":[{\"minimum\":6}]"
+			 ",\"oneOf\":[{\"minimum\":7}],\"not\":{\"minimum\":1}}"),
+		  "{\"a\":3}", NULL, NULL,
+		  "[<nil>: Invalid value: \"\": \"a\" must validate at least one schema (anyOf), a: Invalid "
+		  "value: 3: a in body should be greater than or equal to 6, <nil>: Invalid value: \"\": "
+		  "\"a\" must validate one and only one schema (oneOf). Found none valid, a: Invalid value: "
+		  "3: a in body should be greater than or equal to 7, a: Invalid value: 3: a in body should "
+		  "be greater than or equal to 5, <nil>: Invalid value: \"\": \"a\" must validate all the "
+		  "schemas (allOf). None validated, <nil>: Invalid value: \"\": \"a\" must not validate the "
+		  "schema (not)]" },
 		{ OBJECT("\"a\":{\"type\":\"string\",\"anyOf\":[{\"pattern\":\"^x\"},{\"maxLength\":1}]}"),
 		  "{\"a\":\"y\"}", NULL, NULL, NULL },
 		{ OBJECT("\"a\":{\"type\":\"string\",\"oneOf\":[{\"anyOf\":[{\"pattern\":\"^x\"},{"
@@ -242,6 +275,20 @@ static void lists_hold_nothing_twice(void **state)
 			 "\"type\":\"string\"},\"y\":{\"type\":\"string\"}"),
 		  "{\"s\":[\"a\",\"b\"],\"t\":[\"c\",\"c\"],\"x\":\"d\",\"y\":\"d\"}",
 		  "{\"s\":[\"a\",\"b\"],\"t\":[\"c\",\"c\"],\"x\":\"d\",\"y\":\"d\"}", NULL, NULL },
+		/* A key that only one of them has */
+		{ OBJECT("\"l\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-"
+			 "map-keys\":[\"n\",\"p\"],\"items\":{\"type\":\"object\",\"required\":[\"n\",\"p\"],"
+			 "\"properties\":{\"n\":{\"type\":\"string\"},\"p\":{\"type\":\"integer\"}}}}"),
+		  "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\",\"p\":1}]}", NULL, NULL, "l[0].p: Required value" },
+		{ OBJECT("\"l\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-"
+			 "map-keys\":[\"n\",\"p\"],\"items\":{\"type\":\"object\",\"required\":[\"n\",\"p\"],"
+			 "\"properties\":{\"n\":{\"type\":\"string\"},\"p\":{\"type\":\"integer\"}}}}"),
+		  "{\"l\":[{\"n\":\"a\",\"p\":1},{\"n\":\"a\"}]}", NULL, NULL, "l[1].p: Required value" },
+		{ OBJECT("\"l\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-"
+			 "map-keys\":[\"n\",\"p\"],\"items\":{\"type\":\"object\",\"required\":[\"n\",\"p\"],"
+			 "\"properties\":{\"n\":{\"type\":\"string\"},\"p\":{\"type\":\"integer\"}}}}"),
+		  "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\"}]}", NULL, NULL,
+		  "[l[0].p: Required value, l[1].p: Required value, l[1]: Duplicate value: {\"n\":\"a\"}]" },
 		{ KEYED, "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\",\"p\":2}]}", NULL,
 		  "{\"l\":[{\"n\":\"a\",\"p\":1},{\"n\":\"a\",\"p\":2}]}", NULL },
 		{ KEYED, "{\"l\":[{\"n\":\"a\"},{\"n\":\"a\",\"p\":1}]}", NULL, NULL,

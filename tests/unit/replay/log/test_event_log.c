@@ -114,30 +114,62 @@ static void compressed_logs_read_alike(void **state)
 	vdi_event_log_close(log);
 }
 
-/* Damage in the last frame, and nothing behind it: the reader comes to an end and asks for no frame that is
- * not there. */
-static void damage_in_the_last_frame_is_a_torn_end(void **state)
+/* Damage in the last frames, and nothing behind it: the reader comes to an end and asks for no frame that is not
+ * there. */
+static void damage_in_the_last_frames_is_a_torn_end(void **state)
 {
-	static const char first[] = "{\"vedetteLog\":1,\"checksums\":\"xxh64\"}\n",
-			  second[] = "{\"rev\":5,\"type\":\"DELETE\",\"key\":\"a\"}\n{\"rev\":5,\"type\":"
-				     "\"DELETE\",\"key\":\"b\"}\n";
-	char   packed[4096];
-	size_t begin = ZSTD_compress(packed, sizeof packed, first, sizeof first - 1, 3);
-	size_t size = ZSTD_compress(packed + begin, sizeof packed - begin, second, sizeof second - 1, 3);
-	struct vdi_event_log *log = NULL;
-	struct vdi_log_record record;
-	vd_status	      status;
+	static const char *const parts[] = { "{\"vedetteLog\":1,\"checksums\":\"xxh64\"}\n",
+					     "{\"rev\":5,\"type\":\"DELETE\",\"key\":\"a\"}\n",
+					     "{\"rev\":5,\"type\":\"DELETE\",\"key\":\"b\"}\n",
+					     "{\"rev\":5,\"type\":\"DELETE\",\"key\":\"c\"}\n" };
+	char			 packed[4096];
+	size_t			 begin[5] = { 0 };
 
-	for (size_t at = 4; at < size; at++) {
-		packed[begin + at] ^= 0x55;
-		write_file(packed, begin + size);
+	for (size_t i = 0; i < 4; i++)
+		begin[i + 1] = begin[i] + ZSTD_compress(packed + begin[i], sizeof packed - begin[i], parts[i],
+							strlen(parts[i]), 3);
+	for (size_t damaged = 1; damaged < 4; damaged++) /* from this one on */
+		for (size_t at = 4; begin[damaged] + at < begin[damaged + 1]; at++) {
+			struct vdi_event_log *log = NULL;
+			struct vdi_log_record record;
+			vd_status	      status;
+			char		      other[4096];
+
+			memcpy(other, packed, begin[4]);
+			for (size_t i = damaged; i < 4; i++)
+				other[begin[i] + VDI_MIN(at, begin[i + 1] - begin[i] - 1)] ^= 0x55;
+			write_file(other, begin[4]);
+			assert_status(vdi_event_log_open(path, &log, NULL), VD_OK);
+			while ((status = vdi_event_log_next(log, &record, NULL)) == VD_OK)
+				;
+			if (status == VD_BAD_REQUEST)
+				assert_true(vdi_event_log_was_cut_off(log));
+			vdi_event_log_close(log);
+		}
+}
+
+/* Zeros where nothing was on disk yet: a later line knows how far it was. */
+static void zeros_behind_the_header(void **state)
+{
+	static const char header[] = "{\"vedetteLog\":1,\"checksums\":\"xxh64\"}\n";
+
+	for (int more = 0; more < 2; more++) {
+		struct vdi_event_log *log;
+		struct vdi_log_record record;
+		char		      text[400] = "";
+		int		      size = (int) sizeof header - 1;
+
+		memcpy(text, header, sizeof header);
+		size += 40; /* zeros */
+		size += snprintf(text + size, sizeof text - (size_t) size,
+				 "\n{\"commit\":5,\"records\":1" VDI_EVENT_LOG_SYNCED_NAME
+				 "%zu" VDI_EVENT_LOG_SUM_NAME "%016x\"}\n",
+				 sizeof header - 1 + (size_t) more, 77);
+		write_file(text, (size_t) size);
 		assert_status(vdi_event_log_open(path, &log, NULL), VD_OK);
-		while ((status = vdi_event_log_next(log, &record, NULL)) == VD_OK)
-			;
-		if (status == VD_BAD_REQUEST)
-			assert_true(vdi_event_log_was_cut_off(log));
+		assert_status(vdi_event_log_next(log, &record, NULL), VD_BAD_REQUEST);
+		assert_int_equal(vdi_event_log_was_cut_off(log), !more);
 		vdi_event_log_close(log);
-		packed[begin + at] ^= 0x55;
 	}
 }
 
@@ -192,6 +224,10 @@ static void broken_lines_are_named(void **state)
 		  ":2: \"rev\" must be a whole number" },
 		{ "{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"lease\":-9223372036854775809}",
 		  ":2: \"lease\" must be a whole number" },
+		{ "{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"lease\":1.5}",
+		  ":2: \"lease\" must be a whole number" },
+		{ "{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"version\":1e3}",
+		  ":2: \"version\" must be a whole number" },
 		{ "{\"rev\":7,\"type\":\"PUT\",\"key\":\"a\",\"value\":1,\"version\":99999999999999999999}",
 		  ":2: \"version\" must be a whole number" },
 		{ "{\"rev\":1,\"type\":\"POST\",\"key\":\"a\",\"value\":1}", ":2: \"type\" must be" },
@@ -376,7 +412,8 @@ int main(void)
 		cmocka_unit_test(compressed_logs_read_alike),
 		cmocka_unit_test(what_closes_records_counts_them),
 		cmocka_unit_test(keys_have_a_largest_size),
-		cmocka_unit_test(damage_in_the_last_frame_is_a_torn_end),
+		cmocka_unit_test(damage_in_the_last_frames_is_a_torn_end),
+		cmocka_unit_test(zeros_behind_the_header),
 		cmocka_unit_test(carriage_returns_are_no_part_of_a_line),
 		cmocka_unit_test(broken_lines_are_named),
 		cmocka_unit_test(other_files_are_refused),

@@ -16,6 +16,7 @@ static struct vd_kv *kv_of(const char *json, const char *kind, const char *api_v
 
 	if (vdi_kube_object_read(&reader, K(json), kind, api_version, &object, &error) != VD_OK)
 		fail_msg("%s", error.message);
+	assert_true(vd_bytes_equal(object.api_version, K("v1")));
 	assert_status(vdi_kube_object_kv(&object, "/registry/pods/", false, &kv, NULL), VD_OK);
 	return kv;
 }

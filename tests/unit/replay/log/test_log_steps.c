@@ -294,7 +294,8 @@ static void made_ahead_or_not_a_log_reads_the_same(void **state)
 
 		(void) snprintf(log, sizeof log,
 				HEAD "{\"rev\":5,\"type\":\"PUT\",\"key\":\"%s\",\"createRev\":2,\"version\":"
-				     "2,\"value\":%s}\n{\"commit\":5}\n" PUT(6, "/registry/pods/b") COMMIT(6),
+				     "2,\"value\":%s}\n{\"commit\":5}\n" PUT(6, "/registry/pods/b") COMMIT(6)
+					     PUT(7, "/registry/nodes/z") COMMIT(7),
 				key, values[i / 2].value);
 		write_log(log);
 		read_all(false, one, sizeof one, &ahead);

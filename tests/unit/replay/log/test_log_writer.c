@@ -427,7 +427,7 @@ static void a_torn_snapshot_is_begun_again(void **state)
 
 /* The records of a snapshot stay together: none of its lines can say what is on disk, and a log that ends in
  * one is not closed. */
-static void r105_a_snapshot_is_not_divided(void **state)
+static void a_snapshot_is_not_divided(void **state)
 {
 	struct vdi_log_writer *writer;
 	const char	      *text;
@@ -749,7 +749,7 @@ int main(void)
 		cmocka_unit_test(a_torn_snapshot_is_begun_again),
 		cmocka_unit_test(a_torn_header_is_begun_again),
 		cmocka_unit_test(a_torn_first_frame_is_begun_again),
-		cmocka_unit_test(r105_a_snapshot_is_not_divided),
+		cmocka_unit_test(a_snapshot_is_not_divided),
 		cmocka_unit_test(a_log_says_whether_it_was_closed),
 		cmocka_unit_test(what_is_there_is_not_overwritten),
 		cmocka_unit_test(every_allocation_may_fail),

@@ -158,9 +158,30 @@ static void a_page_begins_behind_the_one_before(void **state)
 	}
 }
 
+static void an_interval_without_memory_says_so(void **state)
+{
+	bool failed = true;
+
+	for (uint64_t nth = 1; failed; nth++) {
+		struct vdi_store_interval interval = { 0 };
+		vd_status		  status;
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = vdi_store_interval_init(&interval, vd_bytes_of("/a/"));
+		failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_status(status, failed ? VD_NOMEM : VD_OK);
+		if (!failed)
+			assert_true(vd_bytes_equal(interval.key, vd_bytes_of("/a/")) &&
+				    vd_bytes_equal(interval.range_end, vd_bytes_of("/a0")));
+		vdi_store_interval_fini(&interval);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_interval_without_memory_says_so),
 		cmocka_unit_test(a_page_is_kept_with_references),
 		cmocka_unit_test(r157_more_but_no_keys_is_an_error),
 		cmocka_unit_test(a_page_that_failed_says_why),

@@ -810,9 +810,119 @@ static void a_wrong_list_is_found_at_the_bookmark_of_its_revision(void **state)
 	parts_fini(&world, streams);
 }
 
+/* What is known before any stream has shown anything: the first list. */
+static void the_first_list_is_where_everything_begins(void **state)
+{
+	struct vdi_verifier_totals totals;
+
+	for (int wrong = 0; wrong < 3; wrong++) {
+		struct world world;
+
+		struct vdi_verifier_stream *stream;
+
+		make_history(3);
+		world_init(&world, 0);
+		stream = open_stream(&world, "a", FIRST);
+		vdi_verifier_totals_get(world.verifier, &totals);
+		assert_int_equal(totals.newest, FIRST);
+		if (wrong == 0)
+			list_at(&world, FIRST, FIRST);
+		else
+			vdi_verifier_list_begin(world.verifier, FIRST, FIRST);
+		/* A key that no list and no stream has shown; or no key at all. */
+		if (wrong == 2)
+			assert_status(vdi_verifier_list_item(world.verifier, vd_bytes_of("unknown"),
+							     FIRST - 1, 1, 1),
+				      VD_OK);
+		if (wrong)
+			vdi_verifier_list_end(world.verifier);
+		vdi_verifier_progress(stream, FIRST);
+		vdi_verifier_settle(world.verifier);
+		assert_false(vdi_verifier_list_is_pending(world.verifier));
+		assert_int_equal(world.count > 0, wrong > 0);
+		if (wrong)
+			assert_first(&world, VDI_LIST, FIRST);
+		vdi_verifier_stream_close(stream);
+		vdi_verifier_free(world.verifier);
+	}
+}
+
+/* A bookmark that lies behind what the stream has shown since is not to blame. */
+static void an_old_revision_behind_a_bookmark(void **state)
+{
+	for (int later = 0; later < 2; later++) {
+		struct fault fault;
+		vd_rev	     next;
+
+		fault_init(&fault);
+		vdi_verifier_progress(fault.a, fault.middle);
+		next = some(fault.middle + 1);
+		if (later)
+			show(fault.a, next);
+		else
+			vdi_verifier_progress(fault.a, next - 1 > fault.middle ? next - 1 : fault.middle);
+		show(fault.a, some(FIRST + 1));
+		assert_first(&fault.world,
+			     later		     ? VDI_UNIQUE :
+			     next - 1 > fault.middle ? VDI_BOOKMARKABLE :
+						       VDI_UNIQUE,
+			     some(FIRST + 1));
+		fault_fini(&fault);
+	}
+}
+
+/* Of the parts of a revision, the last one counts: the same again is none. */
+static void the_second_part_twice(void **state)
+{
+	struct vdi_verifier_stream *streams[2];
+	struct world		    world;
+
+	parts_init(&world, streams);
+	show_part(streams[0], "a", 11, false);
+	show_part(streams[0], "b", 11, false);
+	assert_int_equal(world.count, 0);
+	show_part(streams[0], "b", 11, false);
+	assert_int_equal(world.count, 1);
+	assert_int_equal(world.first.guarantee, VDI_ATOMIC);
+	parts_fini(&world, streams);
+}
+
+/* Faults of the connection name their revision, if they have one. */
+static void faults_of_a_connection_are_told(void **state)
+{
+	static const struct {
+		struct vd_watch_fault fault;
+		enum vdi_guarantee    guarantee;
+		const char	     *text;
+	} rows[] = {
+		{ { VD_FAULT_REPEATED, 7, { "k", 1 }, "came twice" }, VDI_UNIQUE, "revision 7: came twice" },
+		{ { VD_FAULT_ORDER, 1, { "", 0 }, "came late" }, VDI_ORDERED, "revision 1: came late" },
+		{ { VD_FAULT_PREVIOUS, 9, { "k", 1 }, "lacks it" }, VDI_PREVIOUS, "revision 9: lacks it" },
+		{ { VD_FAULT_PROGRESS, 0, { "", 0 }, "went back" }, VDI_BOOKMARKABLE, "went back" },
+		{ { VD_FAULT_PROTOCOL, 0, { "", 0 }, "is broken" }, VDI_PROTOCOL, "is broken" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct world world;
+
+		world_init(&world, 0);
+		vdi_verifier_fault(world.verifier, "a stream", &rows[i].fault);
+		assert_int_equal(world.count, 1);
+		assert_first(&world, rows[i].guarantee, rows[i].fault.revision);
+		assert_string_equal(world.first.text, rows[i].text);
+		assert_string_equal(world.first.stream, "a stream");
+		assert_int_equal(strlen(world.first.key), rows[i].fault.key.size);
+		vdi_verifier_free(world.verifier);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_list_is_where_everything_begins),
+		cmocka_unit_test(an_old_revision_behind_a_bookmark),
+		cmocka_unit_test(the_second_part_twice),
+		cmocka_unit_test(faults_of_a_connection_are_told),
 		cmocka_unit_test(right_streams_lists_and_writers_are_fine),
 		cmocka_unit_test(a_dropped_revision),
 		cmocka_unit_test(a_doubled_revision),
