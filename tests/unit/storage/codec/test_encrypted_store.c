@@ -193,6 +193,7 @@ static double transformations(struct world *world, const char *labels)
 static void r145_transformations_are_counted(void **state)
 {
 	static const char read[] = "status=\"OK\",transformation_type=\"from_storage\"",
+			  failed[] = "status=\"Internal\",transformation_type=\"from_storage\"",
 			  written[] = "status=\"OK\",transformation_type=\"to_storage\"";
 	struct world world;
 
@@ -207,8 +208,10 @@ static void r145_transformations_are_counted(void **state)
 	(void) value_of(world.store, SECRET);
 	(void) value_of(world.store, SECRET);
 	assert_true(transformations(&world, read) == 2 && transformations(&world, written) == 1);
+	assert_true(transformations(&world, failed) <= 0);
 	put(world.inner, SECRET, "{}"); /* not encrypted: refused */
 	(void) value_of(world.store, SECRET);
+	assert_true(transformations(&world, failed) == 1);
 	assert_true(transformations(&world, read) == 2 && transformations(&world, written) == 1);
 	world_fini(&world);
 }

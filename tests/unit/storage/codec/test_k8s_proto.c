@@ -653,6 +653,41 @@ static void h329_parts_of_a_second_have_bounds(void **state)
 	}
 }
 
+/* The zero of Go's time.Time is no time. A time has no part of a second, so that of a zero does not count. */
+static void h327_the_zero_of_a_time_is_null(void **state)
+{
+	static const struct {
+		const char *api_version, *kind;
+		unsigned    spec, time; /* their numbers */
+		int64_t	    nanoseconds;
+		const char *text;
+	} rows[] = {
+		{ "coordination.k8s.io/v1", "Lease", 2, 4, 0, "\"renewTime\":null" },
+		{ "coordination.k8s.io/v1", "Lease", 2, 4, 999, "\"renewTime\":null" },
+		{ "coordination.k8s.io/v1", "Lease", 2, 4, 1000,
+		  "\"renewTime\":\"0001-01-01T00:00:00.000001Z\"" },
+		{ "v1", "Pod", 1, 8, 0, "\"creationTimestamp\":null" },
+		{ "v1", "Pod", 1, 8, 5000, "\"creationTimestamp\":null" },
+	};
+	struct buffers *b = *state;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		size_t spec, moment;
+
+		vdi_buffer_clear(&b->raw);
+		spec = vdi_k8s_proto_begin(&b->raw, rows[i].spec);
+		moment = vdi_k8s_proto_begin(&b->raw, rows[i].time);
+		vdi_k8s_proto_varint(&b->raw, 1, (uint64_t) -62135596800);
+		vdi_k8s_proto_varint(&b->raw, 2, (uint64_t) rows[i].nanoseconds);
+		vdi_k8s_proto_end(&b->raw, moment);
+		vdi_k8s_proto_end(&b->raw, spec);
+		wrap(&b->proto, rows[i].api_version, rows[i].kind, &b->raw);
+		assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, NULL), VD_OK);
+		if (memmem(b->json.data, b->json.size, rows[i].text, strlen(rows[i].text)) == NULL)
+			fail_msg("row %zu: %.*s", i, (int) b->json.size, b->json.data);
+	}
+}
+
 static void r103_resource_version_is_given_by_the_caller(void **state)
 {
 	struct buffers		    *b = *state;
@@ -773,6 +808,7 @@ int main(void)
 		TEST(h327_forms_that_only_json_has),
 		TEST(h328_moments_and_bytes_on_the_wire),
 		TEST(h329_parts_of_a_second_have_bounds),
+		TEST(h327_the_zero_of_a_time_is_null),
 		TEST(r103_resource_version_is_given_by_the_caller),
 		TEST(every_kind_is_found_and_reads_nothing),
 		TEST(every_failed_allocation_is_reported),

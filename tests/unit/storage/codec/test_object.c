@@ -78,6 +78,8 @@ static void header_holds_what_the_cache_asks_for(void **state)
 	assert_bytes(vd_object_key(object), "/registry/pods/a/b");
 	assert_bytes(vd_object_name(object), "b");
 	assert_bytes(vd_object_namespace(object), "a");
+	assert_bytes(vdi_object_metadata(object), "{\"name\":\"b\",\"namespace\":\"a\",\"uid\":\"u1\","
+						  "\"labels\":{\"app\":\"web\",\"tier\":\"a\\u0062c\"}}");
 	assert_int_equal(vd_object_revision(object), 42);
 	assert_int_equal(vd_object_label_count(object), 2);
 	assert_true(vd_object_label_get(object, vd_bytes_of("tier"), &value));
@@ -168,6 +170,15 @@ static void r105_stored_values_hold_no_revision_and_no_self_link(void **state)
 		{ "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":null}}",
 		  "{\"metadata\":{\"name\":\"b\"}}", true, VD_OK },
 		{ "nonsense", "", true, VD_BAD_REQUEST },
+		/* White space around the comma. */
+		{ "{\"metadata\":{\"name\":\"b\",\n\"resourceVersion\":\"5\"\n}}",
+		  "{\"metadata\":{\"name\":\"b\"\n}}", false, VD_OK },
+		{ "{\"metadata\":{\"name\":\"b\",\r\"resourceVersion\":\"5\"\r}}",
+		  "{\"metadata\":{\"name\":\"b\"\r}}", false, VD_OK },
+		{ "{\"metadata\":{\"name\":\"b\",\t\"resourceVersion\":\"5\"}}",
+		  "{\"metadata\":{\"name\":\"b\"}}", false, VD_OK },
+		{ "{\"metadata\":{\"resourceVersion\":\"5\"\r\n\t ,\"name\":\"b\"}}",
+		  "{\"metadata\":{\"name\":\"b\"}}", false, VD_OK },
 		/* Nor a selfLink. */
 		{ "{\"metadata\":{\"selfLink\":\"/a\"}}", "{\"metadata\":{}}", true, VD_OK },
 		{ "{\"metadata\":{\"name\":\"b\", \"selfLink\" : \"/a\"}}", "{\"metadata\":{\"name\":\"b\"}}",

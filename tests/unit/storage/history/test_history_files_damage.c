@@ -121,6 +121,7 @@ static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 		OTHER_REVISION,
 		TWO_CHANGES,
 		A_LEASE,
+		NO_CHANGE,
 		NO_PREVIOUS,
 		PREVIOUS_IS_OLDER,
 		PREVIOUS_WAS_DELETED,
@@ -187,7 +188,8 @@ static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 			break;
 		case OTHER_REVISION: revision = 10; break;
 		case TWO_CHANGES:
-		case A_LEASE: {
+		case A_LEASE:
+		case NO_CHANGE: {
 			struct vdi_change	changes[2] = { { .kv = third, .previous = first },
 							       { .kv = changed, .previous = old } };
 			struct vdi_lease_change lease = { .kind = VDI_LEASE_REVOKED, .id = 5 };
@@ -195,6 +197,7 @@ static void each_fault_of_a_record_ends_the_history_before_it(void **state)
 
 			changed->sub = 1;
 			commit.change_count += fault == TWO_CHANGES;
+			commit.change_count -= fault == NO_CHANGE;
 			commit.leases = &lease;
 			commit.lease_count = fault == A_LEASE;
 			put_time(&payload, w.now);

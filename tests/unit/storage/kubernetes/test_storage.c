@@ -282,6 +282,19 @@ static void r107_keys(void **state)
 		assert_status(vdi_storage_new(world.env, world.store, &options, &storage, NULL),
 			      VD_INVALID_ARGUMENT);
 	}
+	/* With the longest name there is room for the namespace, and for a slash. */
+	for (size_t size = 0; size < 2; size++) {
+		char	  name[VDI_STORAGE_KEY_MAX];
+		vd_status status;
+
+		memset(name, 'n', sizeof name);
+		status = vdi_storage_key(
+			world.storage, vd_bytes_of("ns"),
+			(struct vd_bytes) { name, sizeof name - strlen("/registry/pods/ns/") + size }, buffer,
+			&key, NULL);
+		assert_status(status, size ? VD_TOO_BIG : VD_OK);
+		assert_true(size || key.size == sizeof buffer);
+	}
 	/* Half of the room for keys is the prefix's. */
 	for (size_t size = VDI_STORAGE_KEY_MAX / 2; size <= VDI_STORAGE_KEY_MAX / 2 + 1; size++) {
 		char			   prefix[VDI_STORAGE_KEY_MAX];
@@ -297,6 +310,33 @@ static void r107_keys(void **state)
 			      size > VDI_STORAGE_KEY_MAX / 2 ? VD_INVALID_ARGUMENT : VD_OK);
 		if (storage)
 			vdi_storage_free(storage);
+	}
+	storage_world_free(&world);
+}
+
+static void out_of_memory_undoes_a_new_storage(void **state)
+{
+	struct storage_world	   world = storage_world_new(11);
+	struct vdi_storage_options options = { .resource = "pods",
+					       .key_prefix = "/registry/pods/",
+					       .codec = world.codec };
+	bool			   has_failed = true;
+
+	(void) state;
+	for (uint64_t nth = 1; has_failed; nth++) {
+		struct vdi_storage *storage = NULL;
+		struct vd_error	    error = { 0 };
+		int64_t		    live = vdi_alloc_live();
+		vd_status	    status;
+
+		vdi_alloc_fail_nth(nth, 1);
+		status = vdi_storage_new(world.env, world.store, &options, &storage, &error);
+		has_failed = vdi_alloc_failed();
+		vdi_alloc_fail_nth(0, 0);
+		assert_status(status, has_failed ? VD_NOMEM : VD_OK);
+		assert_status(error.code, status);
+		vdi_storage_free(storage);
+		assert_int_equal(vdi_alloc_live(), live);
 	}
 	storage_world_free(&world);
 }
@@ -446,6 +486,7 @@ static void every_failed_allocation_is_reported(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(out_of_memory_undoes_a_new_storage),
 		cmocka_unit_test(r128_create),
 		cmocka_unit_test(an_object_of_another_key_is_refused),
 		cmocka_unit_test(r128_create_beside_a_guard),
