@@ -144,12 +144,9 @@ static void find_member(struct vd_bytes json, const struct vdi_json_value *value
 			uint32_t *ret_offset, uint32_t *ret_size)
 {
 	const char *text = json.data;
-	uint32_t    from = value->offset, to = value->offset + value->length;
+	uint32_t    from = value->offset;
+	uint32_t    to = value->offset + value->length + (value->type == VDI_JSON_STRING); /* its quote */
 
-	if (value->type == VDI_JSON_STRING) {
-		from--;
-		to++;
-	}
 	while (text[from - 1] != ':')
 		from--;
 	while (text[from - 1] != '"')

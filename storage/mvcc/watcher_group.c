@@ -51,7 +51,6 @@ static vd_status new_group(const struct vdi_key_range *range, bool no_put, bool 
 	group->no_delete = no_delete;
 	group->hash = hash;
 	group->references = 1;
-	group->last = group;
 	LIST_INIT(&group->parked);
 	*ret_group = group;
 	return VD_OK;
