@@ -11,6 +11,7 @@
 #include "serve_state.h"
 #include "serve_watches.h"
 #include "wait.h"
+#include "utf8.h"
 
 /* ---- Methods ---- */
 
@@ -97,7 +98,7 @@ void vdi_etcdserver_accept(struct vdi_etcdserver *server, struct vdi_serve_call 
 		vdi_serve_fail(call, VD_ETCD_STOPPED);
 		return;
 	}
-	if (call->ops->metadata(call, "client-api-version", &version) && !vdi_wire_is_utf8(version)) {
+	if (call->ops->metadata(call, "client-api-version", &version) && !vdi_utf8_valid(version)) {
 		vdi_serve_fail(call, VD_ETCD_INVALID_CLIENT_API_VERSION); /* E-141 */
 		return;
 	}

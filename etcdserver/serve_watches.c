@@ -223,7 +223,7 @@ size_t vdi_watch_event_size(const struct vd_store_event *event, bool previous)
 {
 	size_t size = event_body_size(event, previous);
 
-	return 1 + vdi_wire_varint_size(size) + size;
+	return 1 + vdi_varint_size(size) + size;
 }
 
 static void write_event(struct vdi_wire_out *out, const struct vd_store_event *event, bool previous)

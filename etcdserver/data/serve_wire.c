@@ -8,23 +8,7 @@
 
 static bool read_varint(struct vdi_wire_reader *reader, uint64_t *ret_number)
 {
-	uint64_t number = 0;
-
-	for (unsigned shift = 0; shift < 70; shift += 7) {
-		uint8_t byte;
-
-		if (reader->at == reader->end)
-			return false;
-		byte = *reader->at++;
-		if (shift == 63 && byte > 1)
-			return false;
-		number |= (uint64_t) (byte & 0x7f) << shift;
-		if (byte < 0x80) {
-			*ret_number = number;
-			return true;
-		}
-	}
-	return false;
+	return vdi_varint_take(&reader->at, reader->end, ret_number);
 }
 
 static bool skip(struct vdi_wire_reader *reader, uint64_t size)
@@ -134,46 +118,13 @@ bool vdi_wire_read_number(struct vd_bytes message, int64_t *ret_number, bool *re
 	return !reader.is_bad;
 }
 
-bool vdi_wire_is_utf8(struct vd_bytes text)
-{
-	const uint8_t *at = text.data;
-	const uint8_t *end = at + text.size;
-
-	while (at < end) {
-		unsigned more = *at < 0x80 ? 0 :
-				*at < 0xc2 ? 9 :
-				*at < 0xe0 ? 1 :
-				*at < 0xf0 ? 2 :
-				*at < 0xf5 ? 3 :
-					     9;
-		uint32_t point = more ? *at & (0x3fu >> more) : *at;
-
-		if (more > 3 || more > (size_t) (end - at) - 1)
-			return false;
-		for (unsigned i = 1; i <= more; i++) {
-			if ((at[i] & 0xc0) != 0x80)
-				return false;
-			point = point << 6 | (at[i] & 0x3f);
-		}
-		if ((more == 2 && (point < 0x800 || (point >= 0xd800 && point < 0xe000))) ||
-		    (more == 3 && (point < 0x10000 || point > 0x10ffff)))
-			return false;
-		at += 1 + more;
-	}
-	return true;
-}
-
 /* ---- Writing ---- */
 
 void vdi_wire_varint(struct vdi_wire_out *out, uint64_t number)
 {
-	if (out->at == NULL) {
-		out->size += vdi_wire_varint_size(number);
-		return;
-	}
-	for (; number >= 0x80; number >>= 7)
-		out->at[out->size++] = (uint8_t) (number | 0x80);
-	out->at[out->size++] = (uint8_t) number;
+	if (out->at)
+		(void) vdi_varint_put(out->at + out->size, number);
+	out->size += vdi_varint_size(number);
 }
 
 void vdi_wire_number_always(struct vdi_wire_out *out, unsigned field, uint64_t number)

@@ -14,6 +14,7 @@
 
 #include "base.h"
 #include "rpc_server.h"
+#include "varint.h"
 
 /* ---- Reading ---- */
 
@@ -42,8 +43,6 @@ bool vdi_wire_next_packed(struct vdi_wire_reader *reader, uint64_t *ret_number);
 /* A message whose field 1 is a number and whose field 2 a flag, as most requests are; what is absent is 0.
  * ret_flag may be NULL. False: the bytes are no message. */
 bool vdi_wire_read_number(struct vd_bytes message, int64_t *ret_number, bool *ret_flag);
-/* Whether a string field holds what Go accepts. */
-bool vdi_wire_is_utf8(struct vd_bytes text);
 
 /* ---- Numbers of eight bytes, as etcd's own records have them ---- */
 
@@ -72,10 +71,6 @@ struct vdi_wire_out {
 
 typedef void (*vdi_wire_write_fn)(struct vdi_wire_out *out, const void *arg);
 
-static inline size_t vdi_wire_varint_size(uint64_t number)
-{
-	return (size_t) (70 - __builtin_clzll(number | 1)) / 7;
-}
 void vdi_wire_varint(struct vdi_wire_out *out, uint64_t number);
 /* Fields of value 0 are left out, as proto3 has it; the _always forms write them. */
 void vdi_wire_number(struct vdi_wire_out *out, unsigned field, uint64_t number);

@@ -7,6 +7,7 @@
 #include "etcdserver.h"
 #include "serve_logins.h"
 #include "serve_watches.h"
+#include "utf8.h"
 
 #define LOGIN_ATTEMPTS 8
 
@@ -187,7 +188,7 @@ static void work_user_add(struct vdi_serve_call *call)
 	struct user_change change = { .request = &request };
 
 	if (!decode(call->request.bytes, &request) || !decode_options(request.field[3], &request) ||
-	    !vdi_wire_is_utf8(request.field[1])) {
+	    !vdi_utf8_valid(request.field[1])) {
 		vdi_serve_fail_malformed(call);
 		return;
 	}
@@ -363,7 +364,7 @@ static void change_decoded(struct vdi_serve_call *call, vdi_auth_change_fn chang
 {
 	struct request request;
 
-	if (!decode(call->request.bytes, &request) || !vdi_wire_is_utf8(request.field[1]))
+	if (!decode(call->request.bytes, &request) || !vdi_utf8_valid(request.field[1]))
 		vdi_serve_fail_malformed(call);
 	else
 		run_change(call, change, &request, forgets_user ? request.field[1] : VD_BYTES_NONE);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "buffer.h"
+#include "utf8.h"
 
 #define CAPACITY_FIRST 256
 
@@ -136,36 +137,6 @@ void vdi_buffer_printf(struct vdi_buffer *buffer, const char *format, ...)
 	va_end(again);
 }
 
-/* Bytes of the valid UTF-8 character at text, 0 when there is none. */
-static size_t character_size(const unsigned char *text, size_t size)
-{
-	unsigned char lead = text[0];
-	unsigned char low = 0x80; /* what the second byte may be */
-	unsigned char high = 0xBF;
-	size_t	      length;
-
-	if (lead < 0x80)
-		return 1;
-	if (lead >= 0xC2 && lead <= 0xDF) {
-		length = 2;
-	} else if (lead >= 0xE0 && lead <= 0xEF) {
-		length = 3;
-		low = lead == 0xE0 ? 0xA0 : 0x80;
-		high = lead == 0xED ? 0x9F : 0xBF; /* no surrogates */
-	} else if (lead >= 0xF0 && lead <= 0xF4) {
-		length = 4;
-		low = lead == 0xF0 ? 0x90 : 0x80;
-		high = lead == 0xF4 ? 0x8F : 0xBF;
-	} else
-		return 0;
-	if (length > size || text[1] < low || text[1] > high)
-		return 0;
-	for (size_t i = 2; i < length; i++)
-		if ((text[i] & 0xC0) != 0x80)
-			return 0;
-	return length;
-}
-
 static void append_escaped(struct vdi_buffer *buffer, unsigned char character)
 {
 	static const char short_forms[] = "\bb\tt\nn\ff\rr\"\"\\\\";
@@ -187,7 +158,7 @@ void vdi_buffer_append_json_string(struct vdi_buffer *buffer, struct vd_bytes te
 
 	vdi_buffer_append_char(buffer, '"');
 	while (at < text.size) {
-		size_t length = character_size(data + at, text.size - at);
+		size_t length = vdi_utf8_character(data + at, text.size - at);
 		bool   is_plain = length > 1 ||
 				(length == 1 && data[at] >= 0x20 && data[at] != '"' && data[at] != '\\');
 

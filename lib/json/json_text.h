@@ -7,6 +7,7 @@
 #define VDI_JSON_TEXT_H
 
 #include "base.h"
+#include "utf8.h"
 
 /* Turns the inside of a JSON string (what stands between the quotes, already validated by vdi_json_validate
  * or vdi_json_scan) into plain UTF-8. ret_text has room for text.size bytes, which is always enough; it may
@@ -28,12 +29,5 @@ size_t vdi_json_quote(struct vd_bytes text, void *ret_text);
  * json.data itself. Returns the size written. Bytes that are not valid JSON give some bytes, never more than
  * json.size. */
 size_t vdi_json_minify(struct vd_bytes json, void *ret_json);
-
-/* The length in bytes of the well-formed UTF-8 character at text (no surrogates, nothing overlong, at most
- * U+10FFFF), 0 when there is none. size > 0 bytes may be read. */
-size_t vdi_utf8_character(const void *text, size_t size);
-
-/* Whether all of text is well-formed UTF-8. */
-bool vdi_utf8_valid(struct vd_bytes text);
 
 #endif

@@ -1,5 +1,6 @@
 /* Growing text with Go's JSON escapes. Runs of plain bytes are copied in one piece. */
 #include "out.h"
+#include "utf8.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -110,27 +111,6 @@ void vdi_out_index(struct vdi_out *out, size_t index)
 	vdi_out_raw(out, "]");
 }
 
-/* The length of the well-formed UTF-8 sequence at text, 0 when there is none. */
-static size_t sequence_size(const unsigned char *text, size_t size)
-{
-	unsigned char lead = text[0];
-	size_t	      need = lead < 0x80		 ? 1 :
-			     lead >= 0xC2 && lead < 0xE0 ? 2 :
-			     (lead & 0xF0) == 0xE0	 ? 3 :
-			     lead >= 0xF0 && lead < 0xF5 ? 4 :
-							   0;
-
-	if (need == 0 || need > size)
-		return 0;
-	for (size_t i = 1; i < need; i++)
-		if ((text[i] & 0xC0) != 0x80)
-			return 0;
-	if ((lead == 0xE0 && text[1] < 0xA0) || (lead == 0xED && text[1] > 0x9F) ||
-	    (lead == 0xF0 && text[1] < 0x90) || (lead == 0xF4 && text[1] > 0x8F))
-		return 0;
-	return need;
-}
-
 static bool is_plain(unsigned char c)
 {
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';
@@ -152,7 +132,7 @@ void vdi_out_string(struct vdi_out *out, struct vd_bytes text)
 			vdi_out_bytes(out, (struct vd_bytes) { from, (size_t) (at - from) });
 		if (at == end)
 			break;
-		size = sequence_size(at, (size_t) (end - at));
+		size = vdi_utf8_character(at, (size_t) (end - at));
 		if (size == 0) {
 			vdi_out_raw(out, "\\ufffd");
 			at++;

@@ -3,6 +3,7 @@
  * hash has a seed that clients do not know.
  */
 #include "tree.h"
+#include "utf8.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -418,53 +419,6 @@ static int read_hex4(const char *at, const char *end)
 	return value;
 }
 
-static size_t put_utf8(char *to, uint32_t c)
-{
-	if (c < 0x80) {
-		to[0] = (char) c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (char) (0xC0 | c >> 6);
-		to[1] = (char) (0x80 | (c & 0x3F));
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = (char) (0xE0 | c >> 12);
-		to[1] = (char) (0x80 | (c >> 6 & 0x3F));
-		to[2] = (char) (0x80 | (c & 0x3F));
-		return 3;
-	}
-	to[0] = (char) (0xF0 | c >> 18);
-	to[1] = (char) (0x80 | (c >> 12 & 0x3F));
-	to[2] = (char) (0x80 | (c >> 6 & 0x3F));
-	to[3] = (char) (0x80 | (c & 0x3F));
-	return 4;
-}
-
-static bool is_utf8(const unsigned char *at, const unsigned char *end)
-{
-	while (at < end) {
-		unsigned char lead = *at;
-		int	      more = lead < 0x80		 ? 0 :
-				     lead >= 0xC2 && lead < 0xE0 ? 1 :
-				     (lead & 0xF0) == 0xE0	 ? 2 :
-				     lead >= 0xF0 && lead < 0xF5 ? 3 :
-								   -1;
-
-		if (more < 0 || end - at <= more)
-			return false;
-		for (int i = 1; i <= more; i++)
-			if ((at[i] & 0xC0) != 0x80)
-				return false;
-		if ((lead == 0xE0 && at[1] < 0xA0) || (lead == 0xED && at[1] > 0x9F) ||
-		    (lead == 0xF0 && at[1] < 0x90) || (lead == 0xF4 && at[1] > 0x8F))
-			return false;
-		at += more + 1;
-	}
-	return true;
-}
-
 static vd_status unescape(struct reader *reader, const char *from, const char *to, struct vd_bytes *ret_text)
 {
 	char  *copy = vdi_tree_take(reader->tree, (size_t) (to - from) + 1);
@@ -502,7 +456,7 @@ static vd_status unescape(struct reader *reader, const char *from, const char *t
 			}
 			if (high < 0 || (high >= 0xD800 && high < 0xE000))
 				return bad(reader, "invalid \\u escape in string");
-			size += put_utf8(copy + size, (uint32_t) high);
+			size += vdi_utf8_put(copy + size, (uint32_t) high);
 			break;
 		default: return bad(reader, "invalid escape in string");
 		}
@@ -531,7 +485,7 @@ static vd_status read_string(struct reader *reader, struct vd_bytes *ret_text)
 	}
 	if (reader->at >= reader->end)
 		return bad(reader, "string without end");
-	if (high && !is_utf8((const unsigned char *) from, (const unsigned char *) reader->at))
+	if (high && !vdi_utf8_valid((struct vd_bytes) { from, (size_t) (reader->at - from) }))
 		return bad(reader, "invalid UTF-8 in string");
 	if (escaped) {
 		VDI_TRY(unescape(reader, from, reader->at, ret_text));

@@ -37,12 +37,7 @@ struct encoder {
 
 static inline unsigned put_varint_at(char *at, uint64_t value)
 {
-	unsigned size = 0;
-
-	for (; value >= 0x80; value >>= 7)
-		at[size++] = (char) (value | 0x80);
-	at[size++] = (char) value;
-	return size;
+	return (unsigned) (vdi_varint_put((uint8_t *) at, value) - (uint8_t *) at);
 }
 
 /* Room as vdi_buffer_reserve gives it; what is written there is counted by adding to out->size. */

@@ -4,6 +4,7 @@
 #define VDI_K8S_PROTO_WIRE_H
 
 #include "base.h"
+#include "varint.h"
 
 enum vdi_k8s_wire {
 	VDI_K8S_WIRE_VARINT = 0,
@@ -29,22 +30,10 @@ bool vdi_k8s_skip_group(struct vd_bytes bytes, size_t *at);
 static inline bool vdi_k8s_read_varint(struct vd_bytes bytes, size_t *at, uint64_t *ret_value)
 {
 	const uint8_t *data = bytes.data;
-	uint64_t       value = 0;
+	size_t	       size = vdi_varint_read(data + *at, data + bytes.size, ret_value);
 
-	if (*at < bytes.size && data[*at] < 0x80) {
-		*ret_value = data[(*at)++];
-		return true;
-	}
-	for (unsigned shift = 0; shift < 64 && *at < bytes.size; shift += 7) {
-		uint8_t byte = data[(*at)++];
-
-		value |= (uint64_t) (byte & 0x7f) << shift;
-		if (byte < 0x80) {
-			*ret_value = value;
-			return true;
-		}
-	}
-	return false;
+	*at += size;
+	return size > 0;
 }
 
 static inline bool vdi_k8s_read_tag(struct vd_bytes bytes, size_t *at, uint32_t *ret_number,

@@ -3,6 +3,7 @@
 #include "bolt_read.h"
 #include "fuzz.h"
 #include "serve_txn.h"
+#include "utf8.h"
 
 static vd_status look(void *arg, struct vd_bytes key, struct vd_bytes value)
 {
@@ -66,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			VDI_CHECK(op.kind == VD_OP_DELETE);
 		break;
 	case 3: decode_txn(message); break;
-	case 4: (void) vdi_wire_is_utf8(message); break;
+	case 4: (void) vdi_utf8_valid(message); break;
 	default: read_bolt(message); break;
 	}
 	VDI_CHECK(vdi_alloc_live() == live);

@@ -11,6 +11,7 @@
 #include "etcd_wire.h"
 
 #include "kv.h"
+#include "varint.h"
 
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
@@ -41,18 +42,10 @@ static vd_status no_memory(const struct decoding *decoding)
 static inline bool take_varint(struct vd_bytes *rest, uint64_t *ret_value)
 {
 	const uint8_t *at = rest->data;
-	size_t	       size_max = VDI_MIN(rest->size, 10);
-	uint64_t       value = 0;
+	size_t	       size = vdi_varint_read(at, at + rest->size, ret_value);
 
-	for (size_t i = 0; i < size_max; i++) {
-		value |= (uint64_t) (at[i] & 0x7f) << (7 * i);
-		if (at[i] < 0x80) {
-			*rest = (struct vd_bytes) { at + i + 1, rest->size - i - 1 };
-			*ret_value = value;
-			return true;
-		}
-	}
-	return false;
+	*rest = (struct vd_bytes) { at + size, rest->size - size };
+	return size > 0;
 }
 
 static inline bool take_bytes(struct vd_bytes *rest, uint64_t size, struct vd_bytes *ret_bytes)

@@ -6,6 +6,7 @@
  * members of a oneof: there a value of zero says which one it is.
  */
 #include "etcd_wire.h"
+#include "varint.h"
 
 struct writer {
 	uint8_t *at; /* NULL: only counts */
@@ -14,12 +15,9 @@ struct writer {
 
 static void put_varint(struct writer *writer, uint64_t value)
 {
-	do {
-		if (writer->at)
-			*writer->at++ = (uint8_t) ((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-		writer->size++;
-		value >>= 7;
-	} while (value);
+	if (writer->at)
+		writer->at = vdi_varint_put(writer->at, value);
+	writer->size += vdi_varint_size(value);
 }
 
 static void put_tag(struct writer *writer, unsigned number, unsigned type)

@@ -1,27 +1,13 @@
 /* How: one pass to know the size, one to write; so a commit needs no memory of its own. Fields that follow
  * from others are left out: most records take 5 to 8 bytes beyond key and value. */
 #include "record.h"
+#include "varint.h"
 
 #define FLAG_TOMBSTONE 1u
 #define FLAG_LEASE 2u
 #define FLAG_CREATED 4u
 #define FLAG_PREVIOUS 8u
 #define FLAGS_ALL 15u
-
-static size_t varint_size(uint64_t number)
-{
-	return 1 + (size_t) (63 - __builtin_clzll(number | 1)) / 7;
-}
-
-static uint8_t *put_varint(uint8_t *at, uint64_t number)
-{
-	while (number >= 0x80) {
-		*at++ = (uint8_t) (number | 0x80);
-		number >>= 7;
-	}
-	*at++ = (uint8_t) number;
-	return at;
-}
 
 static uint64_t zigzag(int64_t number)
 {
@@ -48,19 +34,19 @@ static size_t change_size(const struct vdi_change *change)
 {
 	const struct vd_kv *kv = change->kv;
 	unsigned	    flags = flags_of(change);
-	size_t		    size = 1 + varint_size(kv->sub) + varint_size(kv->key_size) + kv->key_size;
+	size_t size = 1 + vdi_varint_size(kv->sub) + vdi_varint_size(kv->key_size) + kv->key_size;
 
 	if (flags & FLAG_PREVIOUS)
-		size += varint_size((uint64_t) (kv->mod_rev - change->previous->mod_rev)) +
-			varint_size(change->previous->sub);
+		size += vdi_varint_size((uint64_t) (kv->mod_rev - change->previous->mod_rev)) +
+			vdi_varint_size(change->previous->sub);
 	if (flags & FLAG_TOMBSTONE)
 		return size;
-	size += varint_size(kv->value_size) + kv->value_size;
+	size += vdi_varint_size(kv->value_size) + kv->value_size;
 	if (!(flags & FLAG_CREATED))
-		size += varint_size((uint64_t) (kv->mod_rev - kv->create_rev)) +
-			varint_size((uint64_t) kv->version);
+		size += vdi_varint_size((uint64_t) (kv->mod_rev - kv->create_rev)) +
+			vdi_varint_size((uint64_t) kv->version);
 	if (flags & FLAG_LEASE)
-		size += varint_size(zigzag(kv->lease));
+		size += vdi_varint_size(zigzag(kv->lease));
 	return size;
 }
 
@@ -70,20 +56,20 @@ static uint8_t *put_change(uint8_t *at, const struct vdi_change *change)
 	unsigned	    flags = flags_of(change);
 
 	*at++ = (uint8_t) flags;
-	at = put_varint(at, kv->sub);
-	at = put_varint(at, kv->key_size);
+	at = vdi_varint_put(at, kv->sub);
+	at = vdi_varint_put(at, kv->key_size);
 	if (!(flags & FLAG_TOMBSTONE))
-		at = put_varint(at, kv->value_size);
+		at = vdi_varint_put(at, kv->value_size);
 	if (flags & FLAG_PREVIOUS) {
-		at = put_varint(at, (uint64_t) (kv->mod_rev - change->previous->mod_rev));
-		at = put_varint(at, change->previous->sub);
+		at = vdi_varint_put(at, (uint64_t) (kv->mod_rev - change->previous->mod_rev));
+		at = vdi_varint_put(at, change->previous->sub);
 	}
 	if (!(flags & (FLAG_TOMBSTONE | FLAG_CREATED))) {
-		at = put_varint(at, (uint64_t) (kv->mod_rev - kv->create_rev));
-		at = put_varint(at, (uint64_t) kv->version);
+		at = vdi_varint_put(at, (uint64_t) (kv->mod_rev - kv->create_rev));
+		at = vdi_varint_put(at, (uint64_t) kv->version);
 	}
 	if (flags & FLAG_LEASE)
-		at = put_varint(at, zigzag(kv->lease));
+		at = vdi_varint_put(at, zigzag(kv->lease));
 	memcpy(at, kv->data, kv->key_size);
 	at += kv->key_size;
 	if (flags & FLAG_TOMBSTONE)
@@ -94,17 +80,17 @@ static uint8_t *put_change(uint8_t *at, const struct vdi_change *change)
 
 static size_t lease_size(const struct vdi_lease_change *lease)
 {
-	return 1 + varint_size(zigzag(lease->id)) +
-	       (lease->kind == VDI_LEASE_GRANTED ? varint_size(zigzag(lease->ttl_s)) : 0) +
+	return 1 + vdi_varint_size(zigzag(lease->id)) +
+	       (lease->kind == VDI_LEASE_GRANTED ? vdi_varint_size(zigzag(lease->ttl_s)) : 0) +
 	       (lease->kind == VDI_LEASE_REVOKED ? 0 : 8);
 }
 
 static uint8_t *put_lease(uint8_t *at, const struct vdi_lease_change *lease)
 {
 	*at++ = (uint8_t) lease->kind;
-	at = put_varint(at, zigzag(lease->id));
+	at = vdi_varint_put(at, zigzag(lease->id));
 	if (lease->kind == VDI_LEASE_GRANTED)
-		at = put_varint(at, zigzag(lease->ttl_s));
+		at = vdi_varint_put(at, zigzag(lease->ttl_s));
 	if (lease->kind == VDI_LEASE_REVOKED)
 		return at;
 	memcpy(at, &lease->deadline.ns, 8);
@@ -127,8 +113,8 @@ static void check_change(const struct vdi_commit *commit, size_t place)
 
 size_t vdi_commit_size(const struct vdi_commit *commit)
 {
-	size_t size = varint_size(commit->change_count) + varint_size(commit->lease_count) +
-		      varint_size((uint64_t) commit->compact);
+	size_t size = vdi_varint_size(commit->change_count) + vdi_varint_size(commit->lease_count) +
+		      vdi_varint_size((uint64_t) commit->compact);
 
 	for (size_t i = 0; i < commit->change_count; i++) {
 		check_change(commit, i);
@@ -143,9 +129,9 @@ void vdi_commit_encode(const struct vdi_commit *commit, void *ret_bytes)
 {
 	uint8_t *at = ret_bytes;
 
-	at = put_varint(at, commit->change_count);
-	at = put_varint(at, commit->lease_count);
-	at = put_varint(at, (uint64_t) commit->compact);
+	at = vdi_varint_put(at, commit->change_count);
+	at = vdi_varint_put(at, commit->lease_count);
+	at = vdi_varint_put(at, (uint64_t) commit->compact);
 	for (size_t i = 0; i < commit->change_count; i++)
 		at = put_change(at, &commit->changes[i]);
 	for (size_t i = 0; i < commit->lease_count; i++)
@@ -154,27 +140,9 @@ void vdi_commit_encode(const struct vdi_commit *commit, void *ret_bytes)
 
 /* ---- Reading: `at` moves only over what was understood ---- */
 
-static bool get_varint(const uint8_t **at, const uint8_t *end, uint64_t *ret_number)
-{
-	uint64_t number = 0;
-
-	for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
-		uint8_t byte = *(*at)++;
-
-		if (shift == 63 && byte > 1)
-			return false;
-		number |= (uint64_t) (byte & 0x7f) << shift;
-		if (byte < 0x80) {
-			*ret_number = number;
-			return true;
-		}
-	}
-	return false;
-}
-
 static bool get_number(const uint8_t **at, const uint8_t *end, uint64_t largest, uint64_t *ret_number)
 {
-	return get_varint(at, end, ret_number) && *ret_number <= largest;
+	return vdi_varint_take(at, end, ret_number) && *ret_number <= largest;
 }
 
 static vd_status get_record(const uint8_t **place, const uint8_t *end, vd_rev mod_rev,
@@ -213,7 +181,7 @@ static vd_status get_record(const uint8_t **place, const uint8_t *end, vd_rev mo
 		record.version = (int64_t) number;
 	}
 	if (flags & FLAG_LEASE) {
-		if (!get_varint(&at, end, &number))
+		if (!vdi_varint_take(&at, end, &number))
 			return VD_CORRUPT;
 		record.lease = unzigzag(number);
 	}
@@ -263,11 +231,11 @@ vd_status vdi_commit_reader_lease(struct vdi_commit_reader *reader, struct vdi_l
 	if (at == reader->end || *at > VDI_LEASE_RENEWED)
 		return VD_CORRUPT;
 	lease.kind = (enum vdi_lease_change_kind) * at++;
-	if (!get_varint(&at, reader->end, &number))
+	if (!vdi_varint_take(&at, reader->end, &number))
 		return VD_CORRUPT;
 	lease.id = unzigzag(number);
 	if (lease.kind == VDI_LEASE_GRANTED) {
-		if (!get_varint(&at, reader->end, &number))
+		if (!vdi_varint_take(&at, reader->end, &number))
 			return VD_CORRUPT;
 		lease.ttl_s = unzigzag(number);
 	}

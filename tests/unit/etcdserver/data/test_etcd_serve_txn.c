@@ -176,7 +176,7 @@ static void e450_deep_nesting_is_refused(void **state)
 
 		/* The message so far becomes request_txn (4) of an operation (success, 2). */
 		vdi_wire_varint(&out, VDI_WIRE_BYTES(2));
-		vdi_wire_varint(&out, size + 1 + vdi_wire_varint_size(size));
+		vdi_wire_varint(&out, size + 1 + vdi_varint_size(size));
 		vdi_wire_varint(&out, VDI_WIRE_BYTES(4));
 		vdi_wire_varint(&out, size);
 		if (size + out.size > sizeof bytes)
