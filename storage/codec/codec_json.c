@@ -1,12 +1,12 @@
-/* The Kubernetes JSON codec: one pass of the strict scanner, then slices.
+/* The codec of Kubernetes' JSON: one pass of the strict scanner reports slices of the value.
  *
- * The scanner's arrays are kept in scratch blocks that go round: a codec holds a few idle ones, so inspection
+ * The scanner's arrays are in scratch blocks that are reused: a codec keeps a few idle ones, so inspection
  * allocates only when more threads inspect at once than ever before. Strings with escapes are unescaped into
- * the scratch block's text.
+ * the text of the scratch block.
  *
- * kube-apiserver stores its own kinds as protobuf. Such a value is told by its first bytes and made JSON
- * once, when it comes in; everything behind sees JSON only. What we write is JSON, which kube-apiserver reads
- * as well.
+ * kube-apiserver stores its built-in kinds as protobuf. Such a value is recognized by its first bytes and
+ * converted to JSON once, when it enters; all other code sees only JSON. Values are written as JSON, which
+ * kube-apiserver also reads.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,12 +22,12 @@
 #include "usage.h"
 
 #define IDLE_SCRATCH 16
-/* Objects that were made ahead and not yet asked for: place by revision, so that those of neighbouring
- * revisions do not meet. */
+/* Slots for prepared objects; the slot is chosen by revision, so that objects of neighbouring revisions do
+ * not collide. */
 #define PREPARED 1024
-/* Bytes of JSON that a protobuf value may become: what the scanner accepts. */
+/* Maximum JSON size of a converted protobuf value, as the scanner accepts it. */
 #define TRANSLATED_MAX ((size_t) 8 << 20)
-/* A scratch block keeps this much room for the next one. */
+/* A scratch block keeps a buffer of up to this size for reuse. */
 #define TRANSLATED_KEPT_MAX ((size_t) 64 << 10)
 
 struct codec_json {
@@ -36,7 +36,7 @@ struct codec_json {
 	char			   **names;    /* of the declared fields */
 	char			   **defaults; /* NULL: empty */
 	_Atomic(struct scratch *)    idle[IDLE_SCRATCH];
-	_Atomic(struct vd_object *) *prepared; /* NULL: never used */
+	_Atomic(struct vd_object *) *prepared; /* NULL: prepare_init was not called */
 };
 
 struct scratch {
@@ -93,7 +93,8 @@ static void scratch_give_back(struct codec_json *json, struct scratch *scratch)
 	scratch_free(scratch);
 }
 
-/* The plain text of a scanned value; "" for what is no scalar. Room for unescaping was made before. */
+/* Returns the plain text of a scanned value, "" if it is not a scalar. Room for unescaping was reserved
+ * before. */
 static struct vd_bytes plain(struct scratch *scratch, struct vd_bytes json,
 			     const struct vdi_json_value *value)
 {
@@ -112,8 +113,8 @@ static struct vd_bytes plain(struct scratch *scratch, struct vd_bytes json,
 	return (struct vd_bytes) { text, size };
 }
 
-/* Bytes of all strings that need unescaping, so that the text block never moves while slices point into
- * it. */
+/* Returns the size of all strings that need unescaping, which is reserved at once: the text must not move
+ * while slices point into it. */
 static size_t escaped_size(const struct codec_json *json, const struct scratch *scratch)
 {
 	static const enum vdi_json_member members[] = { VDI_JSON_NAME, VDI_JSON_NAMESPACE, VDI_JSON_UID };
@@ -139,7 +140,7 @@ static bool make_room(const struct codec_json *json, struct scratch *scratch)
 			sizeof *scratch->labels);
 }
 
-/* Where the member `"key":value` of metadata is written. */
+/* Finds the offset and size of the member `"key":value` of metadata. */
 static void find_member(struct vd_bytes json, const struct vdi_json_value *value, const char *key,
 			uint32_t *ret_offset, uint32_t *ret_size)
 {
@@ -155,7 +156,8 @@ static void find_member(struct vd_bytes json, const struct vdi_json_value *value
 	*ret_size = to - *ret_offset;
 }
 
-/* Where the resourceVersion goes: over the member that is there, else just behind the brace of metadata. */
+/* Finds the place for a resourceVersion: the existing member, else just after the opening brace of
+ * metadata. */
 static void find_revision(struct vd_bytes json, const struct vdi_json_object *object,
 			  struct vd_object_facts *facts)
 {
@@ -171,7 +173,7 @@ static void find_revision(struct vd_bytes json, const struct vdi_json_object *ob
 
 /* ---- Values that are not JSON ---- */
 
-/* kube-apiserver's prefix of values that it encrypted, with the names of provider and key behind it
+/* Recognizes values encrypted by kube-apiserver: its prefix, followed by the names of provider and key
  * (kubernetes/apiserver pkg/storage/value). */
 static bool is_encrypted(struct vd_bytes value)
 {
@@ -187,7 +189,7 @@ static vd_status encrypted(struct vd_bytes value, struct vd_error *reterr)
 	       (text[size] == ':' || text[size] == '-' || (text[size] >= '0' && text[size] <= '9') ||
 		(text[size] >= 'A' && text[size] <= 'Z') || (text[size] >= 'a' && text[size] <= 'z')))
 		size++;
-	while (text[size - 1] != ':') /* what is encrypted begins behind the last one */
+	while (text[size - 1] != ':') /* the ciphertext follows the last colon */
 		size--;
 	return vd_error_set(
 		reterr, VD_UNDECODABLE,
@@ -195,7 +197,7 @@ static vd_status encrypted(struct vd_bytes value, struct vd_error *reterr)
 		(int) size, text);
 }
 
-/* What can be said of an object whose kind has no table: its metadata lies where every object has it. */
+/* Describes an object of a kind without a table; its metadata is field 1 as in every kind. */
 static vd_status unknown_kind(struct vd_bytes value, struct vd_error *reterr)
 {
 	struct vdi_k8s_envelope envelope;
@@ -208,12 +210,13 @@ static vd_status unknown_kind(struct vd_bytes value, struct vd_error *reterr)
 	envelope.kind = vdi_k8s_proto_shown(envelope.kind);
 	name = vdi_k8s_proto_shown(name);
 	namespace_name = vdi_k8s_proto_shown(namespace_name);
-	return vd_error_set(reterr, VD_UNDECODABLE,
-			    "%.*s %.*s %.*s%s%.*s is stored as protobuf, and there is no table for that kind",
-			    (int) envelope.api_version.size, (const char *) envelope.api_version.data,
-			    (int) envelope.kind.size, (const char *) envelope.kind.data,
-			    (int) namespace_name.size, (const char *) namespace_name.data,
-			    namespace_name.size ? "/" : "", (int) name.size, (const char *) name.data);
+	return vd_error_set(
+		reterr, VD_UNDECODABLE,
+		"%.*s %.*s %.*s%s%.*s is stored as protobuf, but this kind has no conversion table",
+		(int) envelope.api_version.size, (const char *) envelope.api_version.data,
+		(int) envelope.kind.size, (const char *) envelope.kind.data, (int) namespace_name.size,
+		(const char *) namespace_name.data, namespace_name.size ? "/" : "", (int) name.size,
+		(const char *) name.data);
 }
 
 static vd_status translate_into(struct vdi_buffer *json, struct vd_bytes key, struct vd_bytes value,

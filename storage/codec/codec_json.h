@@ -1,9 +1,8 @@
-/* What the JSON codec can do beyond vedette/codec.h: objects made ahead, by whoever reads values first and
- * must check them anyway.
+/* Prepared objects: an extension of the JSON codec for a reader that must validate values anyway.
  *
- * The event log's reader checks that every value is JSON, and later the codec finds out the same and what the
- * object says. Where the reader knows the codec, it has the object made at once; vd_object_new then finds it.
- * An object that nobody asks for gives its place to a later one and goes with the codec.
+ * The event log's reader checks that every value is JSON; later the codec parses the value again for the
+ * object. A reader with access to the codec prepares the object at once, and vd_object_new then finds it. An
+ * object that is not fetched is replaced by a later one, or freed with the codec.
  */
 #ifndef VDI_CODEC_JSON_H
 #define VDI_CODEC_JSON_H
@@ -12,15 +11,18 @@
 
 #include "base.h"
 
-/* Bytes of a value; larger ones are never made ahead: at most 1024 objects wait. */
+/* Maximum size of a value in bytes; larger ones are never prepared. At most 1024 objects are kept. */
 #define VDI_CODEC_JSON_PREPARE_MAX ((size_t) 16 << 10)
 
-/* Before the others; once is enough. codec is one of vd_codec_json_new, and nobody uses it yet. VD_NOMEM. */
+/* Enables vdi_codec_json_prepare and vdi_codec_json_prepared; call before them, once. codec comes from
+ * vd_codec_json_new and is not in use yet. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_codec_json_prepare_init(struct vd_codec *codec);
-/* True: the value of kv is an object of this codec, JSON without white space and at most VDI_JSON_DEPTH_MAX -
- * 1 deep. kv's revision must be set and stay. False says nothing of the value. Any thread. */
+/* Prepares the object of kv, whose revision must be set and not change. Returns true if the value is an
+ * object of this codec, in JSON without white space and at most VDI_JSON_DEPTH_MAX - 1 deep. False says
+ * nothing about the value. Any thread. */
 bool vdi_codec_json_prepare(const struct vd_codec *codec, struct vd_kv *kv);
-/* The object that was made of kv; the caller owns it. NULL: none (any more), or another codec. Any thread. */
+/* Returns the prepared object of kv; the caller owns it. NULL: none, or kv belongs to another codec. Any
+ * thread. */
 struct vd_object *vdi_codec_json_prepared(const struct vd_codec *codec, const struct vd_kv *kv);
 
 #endif

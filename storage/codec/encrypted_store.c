@@ -1,6 +1,6 @@
-/* How: requests are copied with their values encrypted, answers with their values decrypted, both only where
- * a rule matches a key. Answers that hold no such key are passed on as they are. Watches and long reads
- * outlive the store, so each has a reference to the ciphers and a copy of the operations. */
+/* How: requests are copied with encrypted values, and results with decrypted ones, if a rule matches one of
+ * their keys; other results are passed on unchanged. Watches and long reads may outlive the store, so each
+ * has a reference to the shared struct core. */
 #include <vedette/encryption.h>
 
 #include "env.h"
@@ -10,12 +10,12 @@
 #include "store.h"
 #include "value_cipher.h"
 
-/* In the place of a value that should be encrypted and is not: no object, and in no encoding. */
+/* Replaces a value that should be encrypted but is not; readers find neither JSON nor protobuf. */
 #define REFUSED "(vedette: this value is not encrypted)"
 
 enum { READ_OK, READ_FAILED, WRITE_OK, METRIC_COUNT };
 
-/* What the store, its calls, watches and long reads share. */
+/* Shared by the store, its calls, watches and long reads. */
 struct core {
 	_Atomic uint32_t	 references;
 	const struct vd_env	*env;
@@ -65,7 +65,8 @@ static struct vd_kv *copy_numbers(struct vd_kv *to, const struct vd_kv *from)
 	return to;
 }
 
-/* A value that stays encrypted tells its reader by which provider. */
+/* Keeps a value that cannot be decrypted, so that its reader sees the name of the provider; replaces a plain
+ * one. */
 static vd_status unreadable(struct core *core, struct vd_kv *kv, bool is_plain, struct vd_kv **ret_kv)
 {
 	struct vd_kv *refused = is_plain ? vdi_kv_alloc(kv->key_size, sizeof REFUSED - 1) : vd_kv_ref(kv);
@@ -76,14 +77,14 @@ static vd_status unreadable(struct core *core, struct vd_kv *kv, bool is_plain, 
 		memcpy(copy_numbers(refused, kv)->data + kv->key_size, REFUSED, sizeof REFUSED - 1);
 	vdi_metric_add(core->metrics[READ_FAILED], 1);
 	vdi_log_limited(core->env, &core->log_limit, VD_LOG_ERROR, "encryption",
-			"the value of %.*s at revision %lld cannot be decrypted, or is not encrypted as its "
-			"rule says",
+			"the value of %.*s at revision %lld cannot be decrypted with the keys of its rule, "
+			"or is not encrypted although the rule requires it",
 			(int) kv->key_size, kv->data, (long long) kv->mod_rev);
 	*ret_kv = refused;
 	return VD_OK;
 }
 
-/* A reference of the caller's: to kv itself where nothing is encrypted. */
+/* Returns a reference to kv itself if it is not encrypted, else a decrypted copy, for the caller. */
 static vd_status read_kv(struct core *core, struct vd_kv *kv, struct vd_kv **ret_kv)
 {
 	struct vd_bytes	       key = vd_kv_key(kv), value = vd_kv_value(kv);
@@ -92,7 +93,7 @@ static vd_status read_kv(struct core *core, struct vd_kv *kv, struct vd_kv **ret
 	size_t		       size = 0;
 	bool		       is_plain;
 
-	/* Without a value: a tombstone, or a read of keys only. Encrypted values are never empty. */
+	/* No value: a tombstone, or a read of keys only. Encrypted values are never empty. */
 	if (value.size == 0 || !vdi_value_cipher_covers(core->cipher, key)) {
 		*ret_kv = vd_kv_ref(kv);
 		return VD_OK;
@@ -204,7 +205,7 @@ static vd_status encrypted_range(struct vd_store *base, const struct vd_range_re
 
 /* ---- Transactions ---- */
 
-/* A request with encrypted values. All that is allocated for it is in one list. */
+/* A request with encrypted values; everything allocated for it is in one list. */
 struct allocation {
 	struct allocation *next;
 	max_align_t	   data[];
@@ -214,8 +215,8 @@ struct txn_call {
 	struct core	  *core;
 	vd_txn_fn	   done;
 	void		  *arg;
-	struct allocation *allocations; /* of the request, then of the answer */
-	struct vd_kv	 **read;	/* of the answer */
+	struct allocation *allocations; /* for the request, later for the result */
+	struct vd_kv	 **read;	/* of the result */
 	size_t		   read_count, read_capacity;
 };
 
@@ -308,7 +309,7 @@ static vd_status write_txn(struct txn_call *call, const struct vd_txn_request *r
 	return write_ops(call, request->failure, request->failure_count, &ret_request->failure);
 }
 
-/* The records, decrypted, in an array that lives as long as the answer. */
+/* Decrypts the records into an array that lives as long as the result. */
 static vd_status read_list(struct txn_call *call, struct vd_kv **kvs, size_t count, struct vd_kv ***ret_kvs)
 {
 	struct vd_kv **copies = allocate(call, VDI_MAX(count, (size_t) 1) * sizeof(*copies));
@@ -362,8 +363,9 @@ static void on_txn(void *arg, vd_status status, const struct vd_txn_result *resu
 
 	free_allocations(call);
 	if (status == VD_OK && read_txn(call, result, &plain) != VD_OK) {
-		/* It was made, and its answer cannot be told. */
-		status = vd_error_set(&mine, VD_UNAVAILABLE, "out of memory for the answer of a transaction");
+		/* The transaction was executed, but its result cannot be delivered. */
+		status = vd_error_set(&mine, VD_UNAVAILABLE,
+				      "out of memory for the result of an executed transaction");
 		error = &mine;
 	}
 	call->done(call->arg, status, status == VD_OK ? &plain : NULL, status == VD_OK ? NULL : error);
@@ -395,12 +397,12 @@ static vd_status encrypted_txn(struct vd_store *base, const struct vd_txn_reques
 
 struct encrypted_watch {
 	struct vd_store_watch  base;
-	struct vd_store	       stub; /* base.store: its operations are all that is used */
+	struct vd_store	       stub; /* only base.store's operations are used */
 	struct core	      *core;
 	struct vd_store_watch *inner;
-	struct vd_store_event *events; /* lent to the reader; references */
+	struct vd_store_event *events; /* borrowed by the reader; references */
 	size_t		       event_count, event_capacity;
-	bool has_failed; /* a batch could not be decrypted for lack of memory: it is lost, so the watch is */
+	bool has_failed; /* a batch is lost, because there was no memory to decrypt it; the watch must end */
 };
 
 static struct encrypted_watch *watch_of(struct vd_store_watch *watch)
@@ -498,7 +500,7 @@ struct encrypted_stream {
 	struct vd_store		stub;
 	struct core	       *core;
 	struct vd_store_stream *inner;
-	struct vd_kv	      **kvs; /* lent to the reader */
+	struct vd_kv	      **kvs; /* borrowed by the reader */
 	size_t			count;
 };
 

@@ -1,14 +1,14 @@
-/* Protobuf to JSON.
+/* How protobuf is converted to JSON.
  *
- * Fields may come in any order and any number of times, while JSON wants each member once and a list in one
- * piece. So a message is looked through twice: first only tags and lengths, noting for each field of the
- * table where it begins, where it ends and how often it comes (struct slot, on the stack); then the members
- * are written in the table's order, and a list is read from its first to its last part. Lengths are jumped
- * over, so the first look costs one step for each field, not for each byte.
+ * Fields may come in any order and repeatedly, but JSON needs each member once, and a list in one piece. So
+ * each message is scanned twice. The first scan reads only tags and lengths; for each field of the table it
+ * notes the first and last position and the number of parts (struct slot, on the stack). The second writes
+ * the members in the table's order, and reads a list from its first to its last part. Lengths are skipped, so
+ * the first scan costs one step per field, not per byte.
  *
- * A message that comes in several parts (allowed, never sent by Go) is put together before it is read: its
- * parts one after the other are the merged message. A map whose keys are not in ascending order (Go always
- * sorts) is sorted, so that no key is written twice.
+ * A message in several parts (allowed, never sent by Go) is joined before it is decoded: the concatenated
+ * parts are the merged message. A map with unsorted keys (Go always sorts them) is sorted, so that no key is
+ * written twice.
  */
 #include <stdlib.h>
 
@@ -19,19 +19,19 @@
 #include "k8s_proto_wire.h"
 #include "k8s_time.h"
 
-/* at and end are the free room of out; its size is brought up to date when there is no more, and at the end.
+/* at and end delimit the free room of out; out's size is updated when the room is used up, and at the end.
  * After a failure there is no room. */
 struct decoder {
 	struct vdi_buffer *out;
 	char		  *at, *end;
 	struct vd_error	  *reterr;
-	size_t		   merged_left; /* bytes that may still be copied for messages in parts */
+	size_t		   merged_left; /* remaining bytes that may be copied to join messages */
 };
 
 struct slot {
 	uint32_t first; /* offset of the first part's tag */
-	uint32_t last;	/* of the last part's value */
-	uint32_t end;	/* behind the last part */
+	uint32_t last;	/* offset of the last part's value */
+	uint32_t end;	/* offset after the last part */
 	uint32_t count;
 };
 
@@ -42,7 +42,7 @@ static vd_status malformed(struct decoder *decoder, const char *what)
 
 /* ---- JSON ---- */
 
-#define ROOM_MIN 1024 /* asked for at once, when out allows */
+#define ROOM_MIN 1024 /* minimum room to reserve, if out allows */
 
 static void settle(struct decoder *decoder)
 {
@@ -84,8 +84,8 @@ static inline bool has_failed(const struct decoder *decoder)
 	return decoder->out->status != VD_OK;
 }
 
-/* Bytes from at on that stand for themselves in a JSON string. Eight at a time: a byte is special when it is
- * a control character, a quote, a backslash or not ASCII. */
+/* Returns the number of bytes, from text on, that a JSON string contains unescaped. Checks eight bytes at a
+ * time for control characters, quotes, backslashes and non-ASCII bytes. */
 static size_t plain_run(const unsigned char *text, size_t size)
 {
 	const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
@@ -146,7 +146,7 @@ static vd_status put_escaped_string(struct decoder *decoder, struct vd_bytes tex
 	return VD_OK;
 }
 
-/* Most strings stand for themselves, and are copied once. */
+/* Copies a string; most need no escapes and are copied once. */
 static inline vd_status put_string(struct decoder *decoder, struct vd_bytes text)
 {
 	if (plain_run(text.data, text.size) < text.size)
@@ -228,7 +228,7 @@ static vd_status put_time(struct decoder *decoder, const struct vdi_k8s_field *f
 	for (size_t at = 0; at < bytes.size;) {
 		if (!vdi_k8s_read_part(bytes, &at, &part) ||
 		    (part.number <= 2 && part.wire != VDI_K8S_WIRE_VARINT))
-			return malformed(decoder, "a time is no message");
+			return malformed(decoder, "a time is not a message");
 		if (part.number == 1)
 			seconds = (int64_t) part.integer;
 		else if (part.number == 2)
@@ -240,7 +240,7 @@ static vd_status put_time(struct decoder *decoder, const struct vdi_k8s_field *f
 		return VD_OK;
 	}
 	if (microseconds < 0 || microseconds > 999999)
-		return malformed(decoder, "a time has no part of a second");
+		return malformed(decoder, "the fraction of a time is not below one second");
 	size = vdi_k8s_time_write(seconds, field->type == VDI_K8S_MICRO_TIME ? microseconds : -1, text);
 	if (size == 0)
 		return malformed(decoder, "a time is outside the years 0 to 9999");
@@ -261,7 +261,7 @@ static vd_status put_int_or_string(struct decoder *decoder, struct vd_bytes byte
 		if (!vdi_k8s_read_part(bytes, &at, &part) ||
 		    (part.number <= 2 && part.wire != VDI_K8S_WIRE_VARINT) ||
 		    (part.number == 3 && part.wire != VDI_K8S_WIRE_BYTES))
-			return malformed(decoder, "a number or string is no message");
+			return malformed(decoder, "an int-or-string value is not a message");
 		if (part.number == 1)
 			type = part.integer;
 		else if (part.number == 2)
@@ -270,14 +270,14 @@ static vd_status put_int_or_string(struct decoder *decoder, struct vd_bytes byte
 			text = part.bytes;
 	}
 	if (type > 1)
-		return malformed(decoder, "a value is neither number nor string");
+		return malformed(decoder, "an int-or-string value is neither");
 	if (type == 1)
 		return put_string(decoder, text);
 	put_integer(decoder, &integer, number);
 	return VD_OK;
 }
 
-/* Field 1 of a message that has only that one. */
+/* Finds field 1 of a message that has no other field. */
 static vd_status only_field(struct decoder *decoder, struct vd_bytes bytes, bool *ret_there,
 			    struct vd_bytes *ret_value)
 {
@@ -288,7 +288,7 @@ static vd_status only_field(struct decoder *decoder, struct vd_bytes bytes, bool
 	for (size_t at = 0; at < bytes.size;) {
 		if (!vdi_k8s_read_part(bytes, &at, &part) ||
 		    (part.number == 1 && part.wire != VDI_K8S_WIRE_BYTES))
-			return malformed(decoder, "a value is no message");
+			return malformed(decoder, "a value is not a message");
 		if (part.number == 1) {
 			*ret_there = true;
 			*ret_value = part.bytes;
@@ -308,7 +308,7 @@ static vd_status put_quantity(struct decoder *decoder, struct vd_bytes bytes)
 	return put_string(decoder, there ? text : vd_bytes_of("0"));
 }
 
-/* Somebody else's JSON inside of ours: checked, or it could close more braces than it opened. */
+/* Writes embedded JSON after validating it; invalid JSON could close braces of the outer object. */
 static vd_status put_raw(struct decoder *decoder, struct vd_bytes bytes, unsigned depth)
 {
 	struct vdi_json_limits limits = VDI_JSON_LIMITS_DEFAULT;
@@ -342,7 +342,7 @@ static vd_status put_strings(struct decoder *decoder, struct vd_bytes bytes)
 	for (size_t at = 0; at < bytes.size;) {
 		if (!vdi_k8s_read_part(bytes, &at, &part) ||
 		    (part.number == 1 && part.wire != VDI_K8S_WIRE_BYTES))
-			return malformed(decoder, "a list of strings is no message");
+			return malformed(decoder, "a list of strings is not a message");
 		if (part.number != 1)
 			continue;
 		if (comma)
@@ -354,7 +354,7 @@ static vd_status put_strings(struct decoder *decoder, struct vd_bytes bytes)
 	return VD_OK;
 }
 
-/* A value that is bytes on the wire. */
+/* Writes a value that is length-delimited on the wire. */
 static vd_status put_value(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes,
 			   unsigned depth)
 {
@@ -374,7 +374,7 @@ static vd_status put_value(struct decoder *decoder, const struct vdi_k8s_field *
 
 /* ---- Lists and maps ---- */
 
-/* Elements of numbers may come one by one or packed into bytes. */
+/* Writes numbers of a repeated field, packed or not. */
 static vd_status put_packed(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes,
 			    bool *comma)
 {
@@ -382,7 +382,7 @@ static vd_status put_packed(struct decoder *decoder, const struct vdi_k8s_field 
 
 	for (size_t at = 0; at < bytes.size; *comma = true) {
 		if (!vdi_k8s_read_varint(bytes, &at, &integer))
-			return malformed(decoder, "packed numbers are cut off");
+			return malformed(decoder, "packed numbers are truncated");
 		if (*comma)
 			PUT(decoder, ",");
 		put_integer(decoder, field, integer);
@@ -399,7 +399,7 @@ static vd_status put_list(struct decoder *decoder, const struct vdi_k8s_field *f
 	PUT(decoder, "[");
 	for (size_t at = slot->first; at < slot->end && !has_failed(decoder);) {
 		if (!vdi_k8s_read_part(bytes, &at, &part))
-			return malformed(decoder, "a list is cut off");
+			return malformed(decoder, "a list is truncated");
 		if (part.number != field->number)
 			continue;
 		if (is_integer(field) && part.wire == VDI_K8S_WIRE_BYTES) {
@@ -484,11 +484,11 @@ static vd_status put_unsorted(struct decoder *decoder, const struct vdi_k8s_fiel
 		return vd_error_set(decoder->reterr, VD_NOMEM, "out of memory");
 	for (size_t at = slot->first; at < slot->end && status == VD_OK;) {
 		if (!vdi_k8s_read_part(bytes, &at, &part))
-			status = malformed(decoder, "a map is cut off");
+			status = malformed(decoder, "a map is truncated");
 		else if (part.number != field->number)
 			continue;
 		else if (!read_entry(part.bytes, &entries[count]))
-			status = malformed(decoder, "an entry of a map is no message");
+			status = malformed(decoder, "an entry of a map is not a message");
 		else {
 			entries[count].place = (uint32_t) count;
 			count++;
@@ -514,11 +514,11 @@ static vd_status put_map(struct decoder *decoder, const struct vdi_k8s_field *fi
 	start = decoder->out->size;
 	for (size_t at = slot->first; at < slot->end && !has_failed(decoder);) {
 		if (!vdi_k8s_read_part(bytes, &at, &part))
-			return malformed(decoder, "a map is cut off");
+			return malformed(decoder, "a map is truncated");
 		if (part.number != field->number)
 			continue;
 		if (!read_entry(part.bytes, &entry))
-			return malformed(decoder, "an entry of a map is no message");
+			return malformed(decoder, "an entry of a map is not a message");
 		if (comma && vd_bytes_compare(previous, entry.key) >= 0) {
 			if (decoder->at)
 				decoder->at = decoder->out->data + start;
@@ -541,7 +541,7 @@ static bool wire_fits(const struct vdi_k8s_field *field, enum vdi_k8s_wire wire)
 	return wire == VDI_K8S_WIRE_VARINT && is_integer(field);
 }
 
-/* The first look: where is what. Slots of fields that are not present are not written. */
+/* First scan: finds the fields. Slots of absent fields stay uninitialized. */
 static vd_status find_fields(struct decoder *decoder, const struct vdi_k8s_message *message,
 			     struct vd_bytes bytes, struct slot *slots, uint64_t *ret_present)
 {
@@ -555,13 +555,13 @@ static vd_status find_fields(struct decoder *decoder, const struct vdi_k8s_messa
 		int		    index;
 
 		if (!vdi_k8s_read_part(bytes, &at, &part))
-			return malformed(decoder, "a field is cut off or has no type");
+			return malformed(decoder, "a field is truncated or has an invalid type");
 		index = vdi_k8s_field_by_number(message, part.number, &next);
 		if (index < 0)
 			continue;
 		if (!wire_fits(&fields[index], part.wire))
 			return vd_error_set(decoder->reterr, VD_BAD_REQUEST,
-					    "malformed protobuf: field %s comes with wire type %d",
+					    "malformed protobuf: field %s has wire type %d",
 					    fields[index].name_size ? fields[index].quoted :
 								      "of an inlined message",
 					    part.wire);
@@ -578,18 +578,18 @@ static vd_status find_fields(struct decoder *decoder, const struct vdi_k8s_messa
 	return VD_OK;
 }
 
-/* The last part of a field that there is one of. */
+/* Returns the last part of a field that is not repeated. */
 static struct vdi_k8s_part last_part(struct vd_bytes bytes, const struct slot *slot)
 {
 	struct vdi_k8s_part part = { .integer = 0 };
 	size_t		    at = slot->last;
 
 	if (slot->count && !vdi_k8s_read_part(bytes, &at, &part))
-		VDI_UNREACHABLE("read before");
+		VDI_UNREACHABLE("the first scan accepted this field");
 	return part;
 }
 
-/* All parts of a message, one after the other. The caller frees *ret_copy. */
+/* Concatenates all parts of a message. The caller frees *ret_copy. */
 static vd_status join_parts(struct decoder *decoder, const struct vdi_k8s_field *field, struct vd_bytes bytes,
 			    const struct slot *slot, char **ret_copy, struct vd_bytes *ret_bytes)
 {
@@ -599,14 +599,14 @@ static vd_status join_parts(struct decoder *decoder, const struct vdi_k8s_field 
 
 	if (room > decoder->merged_left)
 		return vd_error_set(decoder->reterr, VD_TOO_BIG,
-				    "malformed protobuf: too many messages in several parts");
+				    "malformed protobuf: messages in several parts are too large");
 	decoder->merged_left -= room;
 	copy = vdi_alloc(room);
 	if (copy == NULL)
 		return vd_error_set(decoder->reterr, VD_NOMEM, "out of memory");
 	for (size_t at = slot->first; at < slot->end;) {
 		if (!vdi_k8s_read_part(bytes, &at, &part))
-			VDI_UNREACHABLE("read before");
+			VDI_UNREACHABLE("the first scan accepted this field");
 		if (part.number == field->number) {
 			memcpy(copy + size, part.bytes.data, part.bytes.size);
 			size += part.bytes.size;
@@ -629,7 +629,8 @@ static vd_status put_single(struct decoder *decoder, const struct vdi_k8s_field 
 	return put_value(decoder, field, value, depth);
 }
 
-/* A message, or a value that is one on the wire: written even when absent, unless it is a pointer. */
+/* Writes a message, or a value that is a message on the wire; if absent it is still written, unless it is a
+ * pointer. */
 static vd_status put_message_field(struct decoder *decoder, const struct vdi_k8s_field *field,
 				   struct vd_bytes bytes, const struct slot *slot, bool *comma,
 				   unsigned depth)
@@ -708,7 +709,7 @@ static vd_status put_members(struct decoder *decoder, const struct vdi_k8s_messa
 		VDI_TRY(put_field(decoder, &fields[i], bytes, present >> i & 1 ? &slots[i] : &absent, comma,
 				  depth));
 	}
-	if (has_failed(decoder)) /* no use in going on */
+	if (has_failed(decoder)) /* out of memory or too big: stop */
 		return vd_error_set(decoder->reterr, decoder->out->status, "%s",
 				    vd_status_sentence(decoder->out->status));
 	return VD_OK;
@@ -736,12 +737,12 @@ static vd_status put_envelope(struct decoder *decoder, struct vd_bytes value, un
 	VDI_TRY(vdi_k8s_proto_open(value, &envelope, decoder->reterr));
 	message = vdi_k8s_kind_find(envelope.api_version, envelope.kind);
 	if (message == NULL)
-		return vd_error_set(decoder->reterr, VD_UNSUPPORTED,
-				    "there is no protobuf table for kind \"%.*s\" of apiVersion \"%.*s\"",
-				    (int) vdi_k8s_proto_shown(envelope.kind).size,
-				    (const char *) envelope.kind.data,
-				    (int) vdi_k8s_proto_shown(envelope.api_version).size,
-				    (const char *) envelope.api_version.data);
+		return vd_error_set(
+			decoder->reterr, VD_UNSUPPORTED,
+			"there is no protobuf conversion table for kind \"%.*s\" of apiVersion \"%.*s\"",
+			(int) vdi_k8s_proto_shown(envelope.kind).size, (const char *) envelope.kind.data,
+			(int) vdi_k8s_proto_shown(envelope.api_version).size,
+			(const char *) envelope.api_version.data);
 	PUT(decoder, "{\"kind\":");
 	VDI_TRY(put_string(decoder, envelope.kind));
 	PUT(decoder, ",\"apiVersion\":");

@@ -1,10 +1,10 @@
-/* JSON to protobuf, and putting messages together.
+/* How JSON is converted to protobuf, and functions to write messages field by field.
  *
- * The reader walks over the JSON text once and writes as it goes; nothing is built in between. A message's
- * length stands before its content and is known only behind it: one byte is left for it, and longer contents
- * move by the few bytes that are missing. The members of an inlined message (Volume's source) stand among
- * those of the message around it: they are passed over at first, and when one was met, the object is read
- * once more for them, so that each message is written in one piece.
+ * The encoder reads the JSON text once and writes as it reads, without a tree. A message's length precedes
+ * its content but is known only after it: one byte is reserved, and longer contents are moved by the missing
+ * bytes. The members of an inlined message (such as Volume's source) are among those of the outer message:
+ * the first pass skips them, and if there was one, a second pass over the object writes them, so that each
+ * message is written in one piece.
  */
 #include <stdio.h>
 
@@ -17,9 +17,9 @@
 #define PATH_MAX_SIZE 256
 #define VARINT_MAX 10
 
-/* One step from the top: a member, or an element. */
+/* A step of the path from the root: a member or an element. */
 struct step {
-	struct vd_bytes name; /* as written; empty: an element */
+	struct vd_bytes name; /* member name as in the text; empty: an element */
 	size_t		index;
 };
 
@@ -28,7 +28,8 @@ struct encoder {
 	struct vdi_buffer		   *out;
 	struct vd_error			   *reterr;
 	const struct vdi_k8s_proto_options *options;
-	const struct vdi_k8s_message *metadata; /* whose resourceVersion the options replace; NULL: none */
+	/* Message whose resourceVersion the options replace; NULL: none. */
+	const struct vdi_k8s_message *metadata;
 	unsigned		      depth;
 	struct step		      steps[VDI_K8S_PROTO_DEPTH_MAX + 1];
 };
@@ -40,7 +41,7 @@ static inline unsigned put_varint_at(char *at, uint64_t value)
 	return (unsigned) (vdi_varint_put((uint8_t *) at, value) - (uint8_t *) at);
 }
 
-/* Room as vdi_buffer_reserve gives it; what is written there is counted by adding to out->size. */
+/* Reserves room as vdi_buffer_reserve; the caller adds the written bytes to out->size. */
 static inline char *room_for(struct vdi_buffer *out, size_t size)
 {
 	if (out->capacity - out->size >= size && out->status == VD_OK && out->data)
@@ -128,7 +129,7 @@ void vdi_k8s_proto_envelope_end(struct vdi_buffer *out, size_t mark)
 
 /* ---- Where we are ---- */
 
-/* The path in words, cut at the front's favour when it is long. */
+/* Writes the path for messages; if it is too long, its end is cut. */
 static struct vd_bytes write_path(const struct encoder *encoder, char buffer[PATH_MAX_SIZE])
 {
 	size_t size = 0;
@@ -145,7 +146,7 @@ static struct vd_bytes write_path(const struct encoder *encoder, char buffer[PAT
 			written = snprintf(buffer + size, PATH_MAX_SIZE - size, "[%zu]", step->index);
 		size = VDI_MIN(size + (size_t) written, (size_t) PATH_MAX_SIZE - 1);
 	}
-	if (size == PATH_MAX_SIZE - 1) /* cut, perhaps within a character */
+	if (size == PATH_MAX_SIZE - 1) /* cut, possibly within a character */
 		while (size > 0 && (buffer[size - 1] & 0x80))
 			size--;
 	return (struct vd_bytes) { buffer, size };
@@ -194,7 +195,7 @@ static bool take(struct encoder *encoder, char wanted)
 	return true;
 }
 
-/* The first quote or backslash from at on, eight bytes at a time. */
+/* Finds the first quote or backslash, eight bytes at a time. */
 static const char *find_special(const char *at, const char *end)
 {
 	const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
@@ -213,7 +214,7 @@ static const char *find_special(const char *at, const char *end)
 	return at;
 }
 
-/* The inside of a string. */
+/* Reads a string; *ret_text is its content without quotes. */
 static bool take_string(struct encoder *encoder, struct vd_bytes *ret_text, bool *ret_escaped)
 {
 	const char *from, *at;
@@ -242,7 +243,7 @@ static bool ends_scalar(char character)
 	       character == '\n' || character == '\t' || character == '\r';
 }
 
-/* Everything that is no string, object or array: up to where it ends. */
+/* Reads a literal: everything up to a delimiter. */
 static struct vd_bytes take_word(struct encoder *encoder)
 {
 	const char *from = encoder->at;
@@ -252,7 +253,7 @@ static struct vd_bytes take_word(struct encoder *encoder)
 	return (struct vd_bytes) { from, (size_t) (encoder->at - from) };
 }
 
-/* Any value, brackets counted. */
+/* Skips a value of any type by counting brackets. */
 static bool skip_value(struct encoder *encoder, struct vd_bytes *ret_text)
 {
 	struct vd_bytes text;
@@ -304,7 +305,8 @@ static bool take_null(struct encoder *encoder)
 	return true;
 }
 
-/* Goes to the next member or element of what `open` began: true while there is one. first starts true. */
+/* Moves to the next member or element of an open object or array; returns true if there is one. first starts
+ * as true. */
 static bool next_item(struct encoder *encoder, char close, bool *first, bool *ret_broken)
 {
 	if (take(encoder, close))
@@ -394,7 +396,7 @@ static vd_status put_string(struct encoder *encoder, unsigned number)
 	return VD_OK;
 }
 
-/* Go's decoder passes over the ends of lines, which are escaped in JSON. */
+/* Removes line breaks from base64 text, which Go's decoder ignores and JSON escapes. */
 static struct vd_bytes unfold(struct vd_bytes text, char *room)
 {
 	size_t size = vdi_json_unescape(text, room), kept = 0;
@@ -418,7 +420,7 @@ static vd_status put_base64(struct encoder *encoder, unsigned number)
 	room = vdi_buffer_reserve(encoder->out,
 				  VDI_BASE64_DECODED_MAX(text.size) + (escaped ? text.size : 0));
 	if (room == NULL)
-		return VD_OK; /* the buffer tells */
+		return VD_OK; /* failures stay recorded in the buffer */
 	if (escaped)
 		text = unfold(text, room + VDI_BASE64_DECODED_MAX(text.size));
 	if (vdi_base64_decode(VDI_BASE64_STANDARD, text, room, &size, NULL) != VD_OK)
@@ -496,7 +498,7 @@ static vd_status put_raw(struct encoder *encoder, unsigned number)
 	inner = vdi_k8s_proto_begin(encoder->out, 1);
 	room = vdi_buffer_reserve(encoder->out, text.size);
 	if (room == NULL)
-		return VD_OK; /* the buffer tells */
+		return VD_OK; /* failures stay recorded in the buffer */
 	vdi_buffer_commit(encoder->out, vdi_json_minify(text, room));
 	vdi_k8s_proto_end(encoder->out, inner);
 	vdi_k8s_proto_end(encoder->out, mark);
@@ -524,7 +526,7 @@ static vd_status put_strings(struct encoder *encoder, unsigned number)
 	return VD_OK;
 }
 
-/* One value as field `number`; null is told apart before. */
+/* Writes a value as field `number`; the caller handles null. */
 static vd_status put_value(struct encoder *encoder, const struct vdi_k8s_field *field, unsigned number)
 {
 	int64_t value;
@@ -550,12 +552,12 @@ static vd_status put_value(struct encoder *encoder, const struct vdi_k8s_field *
 	case VDI_K8S_INT_OR_STRING: return put_int_or_string(encoder, number);
 	case VDI_K8S_RAW: return put_raw(encoder, number);
 	case VDI_K8S_STRINGS: return put_strings(encoder, number);
-	default: VDI_UNREACHABLE("a type of the table");
+	default: VDI_UNREACHABLE("type without an encoder");
 	}
 }
 
-/* The zero value, for null in a list: it keeps its place. A zero time and a zero quantity are empty messages,
- * as is everything but numbers. */
+/* Writes the zero value for null in a list, where it keeps its position. Everything but numbers, including a
+ * zero time or quantity, is an empty message. */
 static void put_zero(struct encoder *encoder, const struct vdi_k8s_field *field)
 {
 	if (field->type <= VDI_K8S_INT64)
@@ -630,7 +632,7 @@ static vd_status skip_unknown(struct encoder *encoder, const struct vdi_k8s_mess
 	return skip_value(encoder, &value) ? VD_OK : wrong(encoder, "is not JSON");
 }
 
-/* The member whose key was read. An inlined message's is passed over and noted. */
+/* Writes the member whose key was read. Skips and notes members of an inlined message. */
 static vd_status put_member(struct encoder *encoder, const struct vdi_k8s_message *message,
 			    struct vd_bytes key, unsigned *next, bool inlined, uint64_t *inner)
 {
@@ -649,7 +651,7 @@ static vd_status put_member(struct encoder *encoder, const struct vdi_k8s_messag
 	return skip_value(encoder, &value) ? VD_OK : wrong(encoder, "is not JSON");
 }
 
-/* The members that belong to message, of the object that begins here. */
+/* Writes the members that belong to message, of the object at the current position. */
 static vd_status put_members(struct encoder *encoder, const struct vdi_k8s_message *message, bool inlined,
 			     unsigned levels)
 {
@@ -675,7 +677,7 @@ static vd_status put_members(struct encoder *encoder, const struct vdi_k8s_messa
 	}
 	if (broken)
 		return wrong(encoder, "is not JSON");
-	VDI_CHECK(inner == 0 || levels > 0); /* the table has no deeper inlining */
+	VDI_CHECK(inner == 0 || levels > 0); /* the table inlines no deeper */
 	for (unsigned i = 0; inner; i++, inner >>= 1)
 		if (inner & 1) {
 			const struct vdi_k8s_field *field = vdi_k8s_fields(message) + i;
@@ -717,7 +719,7 @@ vd_status vdi_k8s_proto_from_json(const struct vdi_k8s_message *message, struct 
 				    VDI_K8S_PROTO_SIZE_MAX);
 	status = put_object(&encoder, message);
 	if (status == VD_OK && peek(&encoder) != 0)
-		status = vd_error_set(reterr, VD_BAD_REQUEST, "more JSON behind the object");
+		status = vd_error_set(reterr, VD_BAD_REQUEST, "unexpected text after the object");
 	if (out->status != VD_OK)
 		status = vd_error_set(reterr, out->status, "%s", vd_status_sentence(out->status));
 	if (status != VD_OK)

@@ -1,11 +1,11 @@
-/* The envelope around an object, and what can be told of an object without its table. */
+/* How the envelope around an object is parsed, and metadata of an object without a table. */
 #include "json_text.h"
 #include "k8s_proto.h"
 #include "k8s_proto_wire.h"
 
 #define SHOWN_MAX 60
 
-/* Nesting is counted, not followed. */
+/* Counts the nesting instead of recursing. */
 bool vdi_k8s_skip_group(struct vd_bytes bytes, size_t *at)
 {
 	for (unsigned depth = 1; depth > 0;) {
@@ -74,7 +74,7 @@ vd_status vdi_k8s_proto_open(struct vd_bytes value, struct vdi_k8s_envelope *ret
 	if (!vdi_k8s_proto_is(value))
 		return vd_error_set(
 			reterr, VD_BAD_REQUEST,
-			"malformed protobuf: it does not begin with the bytes of Kubernetes' envelope");
+			"malformed protobuf: it does not begin with Kubernetes' prefix \"k8s\\0\"");
 	if (value.size > VDI_K8S_PROTO_SIZE_MAX)
 		return vd_error_set(reterr, VD_TOO_BIG, "more than %zu bytes of protobuf",
 				    VDI_K8S_PROTO_SIZE_MAX);
@@ -84,7 +84,7 @@ vd_status vdi_k8s_proto_open(struct vd_bytes value, struct vdi_k8s_envelope *ret
 		    (part.number <= 4 && part.wire != VDI_K8S_WIRE_BYTES) ||
 		    (part.number == 1 && !read_type_meta(part.bytes, &envelope)))
 			return vd_error_set(reterr, VD_BAD_REQUEST,
-					    "malformed protobuf: the envelope is damaged or cut off");
+					    "malformed protobuf: the envelope is damaged or truncated");
 		if (part.number == 2)
 			envelope.raw = part.bytes;
 		else if (part.number == 3)
@@ -93,10 +93,11 @@ vd_status vdi_k8s_proto_open(struct vd_bytes value, struct vdi_k8s_envelope *ret
 			type = part.bytes;
 	}
 	if (encoding.size || (type.size && !vd_bytes_equal(type, vd_bytes_of(VDI_K8S_PROTO_TYPE))))
-		return vd_error_set(reterr, VD_BAD_REQUEST,
-				    "the protobuf envelope holds content of type \"%.*s\", encoding \"%.*s\"",
-				    (int) vdi_k8s_proto_shown(type).size, (const char *) type.data,
-				    (int) vdi_k8s_proto_shown(encoding).size, (const char *) encoding.data);
+		return vd_error_set(
+			reterr, VD_BAD_REQUEST,
+			"unsupported content of the protobuf envelope: type \"%.*s\", encoding \"%.*s\"",
+			(int) vdi_k8s_proto_shown(type).size, (const char *) type.data,
+			(int) vdi_k8s_proto_shown(encoding).size, (const char *) encoding.data);
 	*ret_envelope = envelope;
 	return VD_OK;
 }

@@ -1,4 +1,4 @@
-/* The tables, expanded from k8s_proto_table.def: 16 bytes a field, no pointers but the names. */
+/* How: the tables are expanded from k8s_proto_table.def: 16 bytes per field; the only pointers are names. */
 #include "k8s_proto_table.h"
 
 enum {
@@ -29,7 +29,7 @@ const uint8_t vdi_k8s_number_table[] = {
 #undef NUMBERS
 };
 
-/* 255: the field itself; else the place among the names of the message that is inlined there. */
+/* 255: the field itself; else the index among the names of the message that is inlined there. */
 struct name {
 	uint8_t field;
 	uint8_t inner;
@@ -74,7 +74,7 @@ const struct vdi_k8s_message *vdi_k8s_object_meta(void)
 	return &messages[MESSAGE_meta_v1_ObjectMeta];
 }
 
-/* bytewise; text ends with NUL and holds none, so the order is that of vd_bytes_compare */
+/* bytewise; text has no NUL but its end, so this is the order of vd_bytes_compare */
 static int compare_text(struct vd_bytes bytes, const char *text)
 {
 	return vd_bytes_compare(bytes, vd_bytes_of(text));
@@ -146,7 +146,8 @@ int vdi_k8s_field_by_name(const struct vdi_k8s_message *message, struct vd_bytes
 	const struct vdi_k8s_field *fields = vdi_k8s_fields(message);
 	unsigned		    low = 0, high = message->name_count;
 
-	/* Most JSON comes in the order of the fields. An inlined field has no name and is never met here. */
+	/* Try the next fields first, because JSON is usually in the order of the table. An inlined field has
+	 * no name, so it never matches. */
 	for (unsigned at = *next; at < message->field_count && at < *next + 3; at++)
 		if (name.size && has_name(&fields[at], name)) {
 			*next = at + 1;

@@ -1,5 +1,4 @@
-/* Fields of a protobuf message, read one by one. Pure functions on lent bytes; nothing is read beyond
- * them. */
+/* Reader of the fields of a protobuf message. Pure functions on borrowed bytes; never read beyond them. */
 #ifndef VDI_K8S_PROTO_WIRE_H
 #define VDI_K8S_PROTO_WIRE_H
 
@@ -15,7 +14,7 @@ enum vdi_k8s_wire {
 	VDI_K8S_WIRE_32 = 5
 };
 
-/* One field on the wire. */
+/* A field on the wire. */
 struct vdi_k8s_part {
 	uint32_t	  number;
 	enum vdi_k8s_wire wire;
@@ -23,10 +22,10 @@ struct vdi_k8s_part {
 	struct vd_bytes	  bytes;   /* VDI_K8S_WIRE_BYTES */
 };
 
-/* Moves *at behind the group that began there. false: it has no end, or is nested too deeply. */
+/* Moves *at behind the group that starts there. false: it has no end, or is nested too deeply. */
 bool vdi_k8s_skip_group(struct vd_bytes bytes, size_t *at);
 
-/* false: no varint there that ends. */
+/* false: no complete varint. */
 static inline bool vdi_k8s_read_varint(struct vd_bytes bytes, size_t *at, uint64_t *ret_value)
 {
 	const uint8_t *data = bytes.data;
@@ -48,7 +47,7 @@ static inline bool vdi_k8s_read_tag(struct vd_bytes bytes, size_t *at, uint32_t 
 	return true;
 }
 
-/* Reads the field at *at and moves behind it. false: the bytes are no message. */
+/* Reads the field at *at and moves behind it. false: not a valid field. */
 static inline bool vdi_k8s_read_part(struct vd_bytes bytes, size_t *at, struct vdi_k8s_part *ret_part)
 {
 	uint64_t size;

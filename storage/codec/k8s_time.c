@@ -1,10 +1,10 @@
-/* Days are counted in the calendar that begins on the first of March, so that the leap day is a year's last
- * one. */
+/* How: days are counted in a calendar whose years begin on March 1, so that the leap day is the last day of a
+ * year. */
 #include "k8s_time.h"
 
 #define DAY_S 86400
 #define ERA_DAYS 146097 /* 400 years */
-/* The years 0 to 9999. */
+/* Start of year 0; years 0 to 9999 are supported. */
 #define FIRST_S (-62167219200)
 #define LAST_S 253402300799
 
@@ -163,5 +163,5 @@ bool vdi_k8s_time_seconds(struct vd_bytes text, int64_t *ret_seconds)
 void vdi_k8s_time_format(vd_wall time, char buffer[VDI_K8S_TIME_SIZE])
 {
 	buffer[vdi_k8s_time_write(time.ns / 1000000000, -1, buffer)] =
-		0; /* whatever 64 bits of nanoseconds reach lies inside the years 0 to 9999 */
+		0; /* every time in 64 bits of nanoseconds is within the years 0 to 9999 */
 }

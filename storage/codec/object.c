@@ -1,8 +1,8 @@
-/* Objects: a small decoded header over the bytes of a vd_kv that store, history and cache share.
+/* Objects: a small decoded header over the bytes of a vd_kv, which store, history and cache share.
  *
- * One block: the header, the labels, the declared fields, then the few strings that are not in the value as
- * such (unescaped or defaulted). A slice is an offset into the value, or, with the top bit set, into those
- * strings. For a 1 KB Pod with three labels and eight fields the block takes 150 bytes.
+ * An object is one block of memory: the header, labels, declared fields, and the few strings that are not
+ * part of the value (unescaped or defaulted ones). A slice is an offset into the value or, with the top bit
+ * set, into those strings. For a Pod of 1 KB with three labels and eight fields the block has 150 bytes.
  */
 #include "object.h"
 
@@ -37,7 +37,7 @@ struct vd_object {
 	uint32_t      revision_size : 31;
 	uint32_t      revision_comma : 1;
 	uint32_t      own_size;
-	struct label  labels[]; /* then struct slice fields[], then own strings */
+	struct label  labels[]; /* followed by struct slice fields[], then own strings */
 };
 
 static struct slice *fields_of(const struct vd_object *object)
@@ -63,7 +63,7 @@ static bool inside(struct vd_bytes value, struct vd_bytes part)
 	       (uintptr_t) part.data + part.size <= (uintptr_t) value.data + value.size;
 }
 
-/* Bytes that must be copied because they do not lie in the value. */
+/* Returns the bytes to copy for part: 0 if it is a slice of value. */
 static size_t own_need(struct vd_bytes value, struct vd_bytes part)
 {
 	return part.size == 0 || inside(value, part) ? 0 : part.size;
@@ -289,7 +289,7 @@ struct vd_bytes vd_object_field(const struct vd_object *object, size_t index)
 	return bytes_of(object, slice->offset, slice->size);
 }
 
-/* printf would be most of the cost of a frame. */
+/* Formats the number itself, because printf would take most of the time of a frame. */
 static size_t write_revision(char *text, vd_rev revision, bool comma)
 {
 	char   digits[20];
@@ -313,7 +313,8 @@ void vd_object_json(const struct vd_object *object, vd_rev revision, struct vd_o
 	size_t		after = (size_t) object->revision_offset + object->revision_size;
 	size_t		size = 0;
 
-	if (revision > 0 || object->revision_size) /* what is replaced must stay a member: its commas do */
+	/* A replaced resourceVersion must stay a member, or its comma would remain alone. */
+	if (revision > 0 || object->revision_size)
 		size = write_revision(ret_json->text, revision > 0 ? revision : 0, object->revision_comma);
 	ret_json->piece[0] = (struct vd_bytes) { value.data, object->revision_offset };
 	ret_json->piece[1] = (struct vd_bytes) { ret_json->text, size };
@@ -326,8 +327,8 @@ size_t vd_object_json_size(const struct vd_object *object, vd_rev revision)
 
 	if (revision <= 0 && object->revision_size == 0)
 		return size;
-	size += sizeof REVISION_HEAD +
-		object->revision_comma; /* the quote behind the digits in place of the zero */
+	/* The terminating NUL of REVISION_HEAD counts for the closing quote. */
+	size += sizeof REVISION_HEAD + object->revision_comma;
 	for (uint64_t rest = revision > 0 ? (uint64_t) revision : 0; rest; rest /= 10)
 		size++;
 	return size;

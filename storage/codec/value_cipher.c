@@ -1,3 +1,5 @@
+/* How: an encrypted value is a head with the names of provider and key, a random nonce, the ciphertext, and a
+ * tag; the record's key is authenticated with it. */
 #include "value_cipher.h"
 
 #include <openssl/crypto.h>
@@ -17,8 +19,9 @@ _Static_assert(sizeof MARK_GCM - 1 + VDI_CIPHER_NAME_MAX + 1 + NONCE_SIZE + TAG_
 	       "the overhead is the longest head and the tag");
 
 struct cipher_key {
-	char   head[sizeof MARK_GCM + VDI_CIPHER_NAME_MAX + 1]; /* up to and with the colon behind the name */
-	size_t head_size;
+	/* Up to and including the colon after the name. */
+	char	      head[sizeof MARK_GCM + VDI_CIPHER_NAME_MAX + 1];
+	size_t	      head_size;
 	unsigned char secret[SECRET_MAX];
 	size_t	      secret_size;
 };
@@ -71,11 +74,11 @@ static vd_status copy_key(const struct vd_encryption_key *key, struct cipher_key
 	if (key->name.size == 0 || key->name.size > VDI_CIPHER_NAME_MAX ||
 	    memchr(key->name.data, ':', key->name.size))
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "the name of an encryption key has 1 to %d bytes and no colon",
+				    "the name of an encryption key must have 1 to %d bytes and no colon",
 				    VDI_CIPHER_NAME_MAX);
 	if (key->secret.size != 16 && key->secret.size != 24 && key->secret.size != 32)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "encryption key %.*s has %zu bytes: an AES key has 16, 24 or 32",
+				    "encryption key %.*s has %zu bytes: an AES key must have 16, 24 or 32",
 				    (int) key->name.size, (const char *) key->name.data, key->secret.size);
 	memcpy(ret_key->head, MARK_GCM, sizeof MARK_GCM - 1);
 	memcpy(ret_key->head + sizeof MARK_GCM - 1, key->name.data, key->name.size);
@@ -256,7 +259,7 @@ enum vdi_cipher_result vdi_value_cipher_decrypt(const struct vdi_value_cipher *c
 		return rule == NULL || rule->writes_plain ? VDI_CIPHER_FRESH :
 		       rule->reads_plain		  ? VDI_CIPHER_STALE :
 							    VDI_CIPHER_UNREADABLE;
-	/* Two keys may have one name: each is tried. */
+	/* Several keys may have the same name: try each. */
 	for (size_t i = 0; i < rule->key_count && result == VDI_CIPHER_UNREADABLE; i++)
 		if (vd_bytes_has_prefix(value,
 					(struct vd_bytes) { rule->keys[i].head, rule->keys[i].head_size }))

@@ -127,12 +127,12 @@ static void r221_what_cannot_be_read_says_why(void **state)
 	(void) state;
 	value = stored(&buffer, "Widget", POD("web", "n1"));
 	assert_undecodable(codec, value,
-			   "v1 Widget a/x is stored as protobuf, and there is no table for that kind");
+			   "v1 Widget a/x is stored as protobuf, but this kind has no conversion table");
 	vdi_buffer_fini(&buffer);
 	value = stored(&buffer, "Pod", POD("web", "n1"));
 	value.size -= 10;
 	assert_undecodable(codec, value,
-			   "stored as protobuf: malformed protobuf: the envelope is damaged or cut off");
+			   "stored as protobuf: malformed protobuf: the envelope is damaged or truncated");
 	vdi_buffer_fini(&buffer);
 	assert_undecodable(codec, (struct vd_bytes) { "k8s\0\x0a\xff\x01", 7 },
 			   "stored as protobuf: malformed protobuf");

@@ -241,16 +241,16 @@ static void h329_what_is_no_message_is_an_error(void **state)
 		{ "\x08\x01", 2, "metadata" },		 /* a number where a message belongs */
 		{ "\x0a\x02\x08\x01", 4, "name" },	 /* a number where a string belongs */
 		{ "\x0a\x02\x3a\x00", 4, "generation" }, /* bytes where a number belongs */
-		{ "\x0a\x05\x0a\x01", 4, "cut off" },	 /* longer than there is */
-		{ "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11, "cut off" },
-		{ "\x02\x00", 2, "cut off" },			      /* field number 0 */
-		{ "\x0e", 1, "cut off" },			      /* wire type 6 */
-		{ "\x0c", 1, "cut off" },			      /* the end of no group */
-		{ "\x55\x01\x02\x03", 4, "cut off" },		      /* 4 bytes that are 3 */
-		{ "\x51\x01\x02\x03\x04\x05\x06\x07", 8, "cut off" }, /* 8 that are 7 */
-		{ "\x53\x08", 2, "cut off" },			      /* a group without end */
-		{ "\x0a\x04\x0a\x02\xc0\x80", 6, "UTF-8" },	      /* overlong */
-		{ "\x0a\x05\x0a\x03\xed\xa0\x80", 7, "UTF-8" },	      /* a surrogate */
+		{ "\x0a\x05\x0a\x01", 4, "truncated" },	 /* longer than there is */
+		{ "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11, "truncated" },
+		{ "\x02\x00", 2, "truncated" },				/* field number 0 */
+		{ "\x0e", 1, "truncated" },				/* wire type 6 */
+		{ "\x0c", 1, "truncated" },				/* the end of no group */
+		{ "\x55\x01\x02\x03", 4, "truncated" },			/* 4 bytes that are 3 */
+		{ "\x51\x01\x02\x03\x04\x05\x06\x07", 8, "truncated" }, /* 8 that are 7 */
+		{ "\x53\x08", 2, "truncated" },				/* a group without end */
+		{ "\x0a\x04\x0a\x02\xc0\x80", 6, "UTF-8" },		/* overlong */
+		{ "\x0a\x05\x0a\x03\xed\xa0\x80", 7, "UTF-8" },		/* a surrogate */
 		{ "\x0a\x03\x0a\x01\xff", 5, "UTF-8" },
 		{ "\x0a\x04\x5a\x02\x08\x01", 6, "map" }, /* a label that is a number */
 		{ "\x0a\x04\x42\x02\x0a\x00", 6, "time" },
@@ -364,7 +364,7 @@ static void h327_lists_of_strings(void **state)
 		assert_status(to_json(vdi_buffer_bytes(&b->proto), &b->json, &error),
 			      is_bad ? VD_BAD_REQUEST : VD_OK);
 		if (is_bad)
-			assert_non_null(strstr(error.message, "a list of strings is no message"));
+			assert_non_null(strstr(error.message, "a list of strings is not a message"));
 		else
 			assert_non_null(
 				memmem(b->json.data, b->json.size, "\"extra\":{\"k\":[\"v\",\"w\"]}", 23));
@@ -492,7 +492,7 @@ static void h328_wrong_types_are_errors_with_their_place(void **state)
 		  "spec.containers[0].readinessProbe.httpGet.port: is not a whole number" },
 		{ "[]", ": is not an object" },
 		{ "{\"metadata\"", ": is not JSON" },
-		{ "{} {}", "more JSON behind the object" },
+		{ "{} {}", "unexpected text after the object" },
 	};
 	struct buffers *b = *state;
 
@@ -648,7 +648,8 @@ static void h329_parts_of_a_second_have_bounds(void **state)
 				memmem(b->json.data, b->json.size, rows[i].text, strlen(rows[i].text)));
 		} else {
 			assert_status(status, VD_BAD_REQUEST);
-			assert_non_null(strstr(error.message, "a time has no part of a second"));
+			assert_non_null(
+				strstr(error.message, "the fraction of a time is not below one second"));
 		}
 	}
 }
