@@ -1,341 +1,16 @@
 /* How: a viewer has a cursor into the log. What it must see next is the next record that its filter wants
  * before or after the change. Where the start of a watch is not told (a watch "from now", or with the state
  * but without a bookmark) the cursor is found by the first event or bookmark. */
-#include "viewer.h"
-
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-
 #include "cacher.h"
 #include "reader.h"
-
-#define VIEWERS_MAX 32
-
-enum start {
-	START_STATE_BOOKMARK,
-	START_STATE,
-	START_LEGACY_ANY,
-	START_NOW,
-	START_CACHE_NOW,
-	START_AFTER,
-	START_KINDS
-};
-enum pace { PACE_FAST, PACE_SLOW, PACE_STALLS };
-enum phase { IDLE, LISTING, OPEN, ENDED, CLOSING };
-
-struct viewer {
-	struct world	 *world;
-	unsigned	  number;
-	struct sim_filter filter;
-	enum pace	  pace;
-	bool		  is_pulled;
-	int		  runner; /* -1: the cacher's own actor */
-	bool		  has_bookmarks, wants_tight_lag, wants_deadline, closes_in_deliver;
-
-	enum phase	   phase;
-	struct vd_watcher *watcher;
-	enum start	   start;
-	vd_mono		   opened;
-	vd_mono		   deadline;
-	int64_t		   lag_events_max, lag_bytes_max;
-	vd_rev		   opened_above; /* it must start at or after this */
-	vd_rev		   opened_below; /* and at or before this; 0: not known yet */
-	uint64_t	   relists_at_open;
-	uint32_t	   generation_at_open;
-	bool		   is_resume;
-	uint64_t	   restarts_at_open;
-
-	vd_rev	floor;	  /* asked for what comes after this, which may be in the future */
-	vd_rev	last;	  /* last event or bookmark; where a new watch goes on; 0: nothing yet */
-	int	cursor;	  /* next record to look at */
-	bool	is_known; /* the cursor is */
-	bool	in_state; /* initial events are coming */
-	int	initial[ORACLE_KEYS_MAX]; /* records */
-	size_t	initial_count;
-	vd_mono last_bookmark;
-
-	unsigned  late_calls; /* of the sink, that may still come though it is closed */
-	bool	  has_error;  /* an ERROR event came */
-	vd_status error;
-	vd_status reason;
-	bool	  is_stuck; /* took less than offered */
-	size_t	  room;
-	vd_mono	  stalled_until;
-	vd_mono	  free_since; /* it takes everything since then */
-	vd_mono	  retry_at;
-	bool	  must_relist;
-};
-
-struct viewers {
-	struct viewer all[VIEWERS_MAX];
-	unsigned      count;
-};
+#include "viewer_state.h"
 
 static struct sim_cacher *cacher_of(const struct viewer *viewer)
 {
 	return &viewer->world->cachers[viewer->filter.cacher];
-}
-
-#define fail(viewer, property, format, ...)                                                                  \
-	sim_fail((viewer)->world, property,                                                                  \
-		 "viewer %u (start %d, %s '%s' '%s' ns '%s' name '%s', last %lld): " format,                 \
-		 (viewer)->number, (int) (viewer)->start,                                                    \
-		 (viewer)->is_pulled  ? "pulled" :                                                           \
-		 (viewer)->runner < 0 ? "inline" :                                                           \
-					"runner",                                                            \
-		 (viewer)->filter.label_text, (viewer)->filter.field_text, (viewer)->filter.namespace_name,  \
-		 (viewer)->filter.name, (long long) (viewer)->last, ##__VA_ARGS__)
-
-/* ---- What must come next ---- */
-
-static bool is_for(const struct viewer *viewer, const struct oracle_record *record, bool *ret_was,
-		   bool *ret_is)
-{
-	const struct oracle *oracle = &viewer->world->oracle;
-
-	if (record->revision <= viewer->floor)
-		return *ret_was = *ret_is = false;
-	*ret_was = record->previous >= 0 &&
-		   filter_wants(oracle, &viewer->filter, &oracle->records[record->previous]);
-	*ret_is = filter_wants(oracle, &viewer->filter, record);
-	return *ret_was || *ret_is;
-}
-
-/* The next record for this viewer from index on; -1: none. */
-static int next_from(const struct viewer *viewer, int index)
-{
-	const struct oracle *oracle = &viewer->world->oracle;
-	bool		     was, is;
-
-	for (; index < oracle->record_count; index++)
-		if (is_for(viewer, &oracle->records[index], &was, &is))
-			return index;
-	return -1;
-}
-
-static int next_expected(struct viewer *viewer)
-{
-	int index = next_from(viewer, viewer->cursor);
-
-	viewer->cursor = index < 0 ? viewer->world->oracle.record_count : index;
-	return index;
-}
-
-/* ---- Initial state ---- */
-
-static void check_state(struct viewer *viewer, vd_rev revision)
-{
-	const struct oracle	   *oracle = &viewer->world->oracle;
-	const struct oracle_record *records[ORACLE_KEYS_MAX];
-	size_t			    count = filter_state(oracle, &viewer->filter, revision, records);
-
-	for (size_t i = 0; i < count || i < viewer->initial_count; i++) {
-		if (i >= viewer->initial_count)
-			fail(viewer, "reliable", "the state at %lld lacks %s", (long long) revision,
-			     oracle->keys[records[i]->key].text);
-		if (i >= count || &oracle->records[viewer->initial[i]] != records[i])
-			fail(viewer, "a list at revision R", "the state at %lld has %s at %lld instead of %s",
-			     (long long) revision, oracle->keys[oracle->records[viewer->initial[i]].key].text,
-			     (long long) oracle->records[viewer->initial[i]].revision,
-			     i < count ? oracle->keys[records[i]->key].text : "nothing");
-	}
-	viewer->in_state = false;
-	viewer->initial_count = 0;
-}
-
-static void take_initial(struct viewer *viewer, const struct vd_watch_event *event)
-{
-	struct oracle		   *oracle = &viewer->world->oracle;
-	const struct oracle_record *record;
-	const char		   *before;
-
-	if (!viewer->in_state || event->type != VD_WATCH_ADDED || event->object == NULL || event->old_object)
-		fail(viewer, "right object", "an initial event that is none");
-	oracle_reach(oracle, vd_object_revision(event->object), "an initial event");
-	record = oracle_exactly(oracle, oracle_key(oracle, vd_object_key(event->object)),
-				vd_object_revision(event->object));
-	if (record == NULL || !oracle_same(oracle, record, vd_object_kv(event->object)) ||
-	    event->revision != record->revision)
-		fail(viewer, "right object", "initial %.*s at %lld was never there",
-		     (int) vd_object_key(event->object).size,
-		     (const char *) vd_object_key(event->object).data, (long long) event->revision);
-	if (!filter_wants(oracle, &viewer->filter, record))
-		fail(viewer, "right filter", "initial %s is not wanted", oracle->keys[record->key].text);
-	if (viewer->initial_count) {
-		before = oracle->keys[oracle->records[viewer->initial[viewer->initial_count - 1]].key].text;
-		if (strcmp(before, oracle->keys[record->key].text) >= 0)
-			fail(viewer, "ordered", "initial events out of key order");
-	}
-	viewer->initial[viewer->initial_count++] = (int) (record - oracle->records);
-}
-
-/* ---- Bookmarks ---- */
-
-static void take_bookmark(struct viewer *viewer, const struct vd_watch_event *event)
-{
-	struct world *world = viewer->world;
-	int	      next;
-
-	oracle_reach(&world->oracle, event->revision, "a bookmark");
-	if (!viewer->has_bookmarks)
-		fail(viewer, "bookmarkable", "a bookmark that nobody asked for");
-	if (event->object || event->old_object)
-		fail(viewer, "bookmarkable", "a bookmark with an object");
-	if (event->revision < viewer->last)
-		fail(viewer, "bookmarkable", "bookmark %lld goes back", (long long) event->revision);
-	if (event->initial_events_end != (viewer->in_state && viewer->start == START_STATE_BOOKMARK))
-		fail(viewer, "bookmarkable", "bookmark %lld: end of initial events %d",
-		     (long long) event->revision, event->initial_events_end);
-	if (viewer->in_state) {
-		if (event->revision < viewer->opened_above)
-			fail(viewer, "a list at revision R", "the state is of %lld, it was asked at %lld",
-			     (long long) event->revision, (long long) viewer->opened_above);
-		check_state(viewer, event->revision);
-	} else if (viewer->is_known && (next = next_expected(viewer)) >= 0 &&
-		   world->oracle.records[next].revision <= event->revision) {
-		fail(viewer, "bookmarkable", "bookmark %lld, but %lld has not come",
-		     (long long) event->revision, (long long) world->oracle.records[next].revision);
-	}
-	viewer->cursor = oracle_after(&world->oracle, event->revision);
-	viewer->is_known = true;
-	viewer->last = event->revision;
-	viewer->last_bookmark = world_now(world);
-	world->marks.bookmark++;
-	world->marks.end_bookmark += event->initial_events_end;
-}
-
-/* ---- Changes ---- */
-
-/* The first event of a watch whose start nobody told us. */
-static void find_start(struct viewer *viewer, const struct vd_watch_event *event)
-{
-	struct world  *world = viewer->world;
-	struct oracle *oracle = &world->oracle;
-	int	       index;
-
-	if (viewer->in_state) {
-		if (viewer->start == START_STATE_BOOKMARK)
-			fail(viewer, "bookmarkable", "event %lld before the end of initial events",
-			     (long long) event->revision);
-		check_state(viewer, event->revision - 1);
-	} else if (event->revision <= viewer->opened_above) {
-		fail(viewer, "resumable", "event %lld is before the watch was opened, at %lld",
-		     (long long) event->revision, (long long) viewer->opened_above);
-	} else if (viewer->opened_below) {
-		index = next_from(viewer, oracle_after(oracle, viewer->opened_below));
-		if (index >= 0 && oracle->records[index].revision < event->revision)
-			fail(viewer, "reliable",
-			     "event %lld comes first, but %lld was after the watch was opened",
-			     (long long) event->revision, (long long) oracle->records[index].revision);
-	}
-	viewer->cursor = oracle_after(oracle, event->revision - 1);
-	viewer->is_known = true;
-}
-
-/* Which promise is broken by this event instead of the expected one? */
-static void explain(struct viewer *viewer, const struct vd_watch_event *event, int index)
-{
-	struct oracle		   *oracle = &viewer->world->oracle;
-	int			    key = oracle_key(oracle, vd_object_key(event->object));
-	const struct oracle_record *real = oracle_exactly(oracle, key, event->revision);
-	vd_rev			    expected = index < 0 ? 0 : oracle->records[index].revision;
-	const char		   *property = "reliable";
-	bool			    was, is;
-
-	if (real == NULL)
-		property = "right object";
-	else if (event->revision <= viewer->floor)
-		property = "resumable";
-	else if (!is_for(viewer, real, &was, &is))
-		property = "right filter";
-	else if (event->revision < viewer->last)
-		property = "ordered";
-	else if (index < 0 || real - oracle->records < index)
-		property = "unique";
-	else if (event->revision == expected)
-		property = "atomic";
-	fail(viewer, property, "%s %s at %lld came, %s at %lld was next", vd_watch_type_name(event->type),
-	     oracle->keys[key].text, (long long) event->revision,
-	     index < 0 ? "nothing" : oracle->keys[oracle->records[index].key].text, (long long) expected);
-}
-
-static void check_object(struct viewer *viewer, const struct vd_object *object,
-			 const struct oracle_record *record, const char *property)
-{
-	struct oracle *oracle = &viewer->world->oracle;
-
-	if (record == NULL && object == NULL)
-		return;
-	if (record == NULL || object == NULL || !oracle_same(oracle, record, vd_object_kv(object)))
-		fail(viewer, property, "it is %lld, it should be %lld",
-		     object ? (long long) vd_object_revision(object) : 0,
-		     record ? (long long) record->revision : 0);
-}
-
-static void take_change(struct viewer *viewer, const struct vd_watch_event *event)
-{
-	struct world		   *world = viewer->world;
-	struct oracle		   *oracle = &world->oracle;
-	const struct oracle_record *record, *previous;
-	enum vd_watch_type	    type;
-	bool			    was, is;
-	int			    index;
-
-	if (event->object == NULL)
-		fail(viewer, "right object", "an event without object");
-	oracle_reach(oracle, event->revision, "an event");
-	if (!viewer->is_known || viewer->in_state)
-		find_start(viewer, event);
-	index = next_expected(viewer);
-	if (index < 0 || oracle->records[index].revision != event->revision ||
-	    oracle->records[index].key != oracle_key(oracle, vd_object_key(event->object)))
-		explain(viewer, event, index);
-	record = &oracle->records[index];
-	previous = record->previous < 0 ? NULL : &oracle->records[record->previous];
-	(void) is_for(viewer, record, &was, &is);
-	type = !was ? VD_WATCH_ADDED : is ? VD_WATCH_MODIFIED : VD_WATCH_DELETED;
-	if (event->type != type)
-		fail(viewer, "right filter", "%s at %lld should be %s", vd_watch_type_name(event->type),
-		     (long long) event->revision, vd_watch_type_name(type));
-	check_object(viewer, event->object, type == VD_WATCH_DELETED ? previous : record, "right object");
-	check_object(viewer, event->old_object, type == VD_WATCH_ADDED ? NULL : previous,
-		     "right previous value");
-	world->marks.filter_entered += type == VD_WATCH_ADDED && previous;
-	world->marks.filter_left += type == VD_WATCH_DELETED && !record->is_delete;
-	world->marks.multi_key_revision += event->revision == viewer->last;
-	viewer->last = event->revision;
-	viewer->cursor = index + 1;
-}
-
-static void take_event(struct viewer *viewer, const struct vd_watch_event *event)
-{
-	if (viewer->has_error)
-		fail(viewer, "every ended watch knows why", "an event after the error");
-	switch (event->type) {
-	case VD_WATCH_ERROR:
-		if (event->error == NULL || event->error->code == VD_OK || event->error->message[0] == 0)
-			fail(viewer, "every ended watch knows why", "an error without a reason");
-		viewer->has_error = true;
-		viewer->error = event->error->code;
-		sim_trace(viewer->world, "viewer %u: error %s: %s", viewer->number,
-			  vd_status_name(event->error->code), event->error->message);
-		break;
-	case VD_WATCH_BOOKMARK: take_bookmark(viewer, event); break;
-	default:
-		if (event->initial)
-			take_initial(viewer, event);
-		else
-			take_change(viewer, event);
-	}
-}
-
-/* Nothing of the last revision is missing? Asked where the watch pauses or ends. */
-static bool is_mid_revision(struct viewer *viewer)
-{
-	int next = viewer->is_known && !viewer->in_state ? next_expected(viewer) : -1;
-
-	return next >= 0 && viewer->last && viewer->world->oracle.records[next].revision == viewer->last;
 }
 
 /* ---- The end ---- */
@@ -352,7 +27,7 @@ static void check_too_slow(struct viewer *viewer)
 	oracle_drain(oracle);
 	if (!viewer->is_known)
 		return;
-	for (int i = viewer->cursor; (i = next_from(viewer, i)) >= 0; i++) {
+	for (int i = viewer->cursor; (i = viewer_next_from(viewer, i)) >= 0; i++) {
 		events++;
 		bytes += (int64_t) (oracle->records[i].value_size +
 				    strlen(oracle->keys[oracle->records[i].key].text) +
@@ -409,7 +84,7 @@ static void check_end(struct viewer *viewer, vd_status reason)
 		break;
 	default: fail(viewer, "every ended watch knows why", "ends with %s", vd_status_name(reason));
 	}
-	if (is_mid_revision(viewer) && !viewer->is_stuck && reason != VD_TOO_SLOW)
+	if (viewer_is_mid_revision(viewer) && !viewer->is_stuck && reason != VD_TOO_SLOW)
 		fail(viewer, "atomic", "ends (%s) in the middle of revision %lld", vd_status_name(reason),
 		     (long long) viewer->last);
 }
@@ -493,7 +168,7 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	while (wanted > 0 && wanted < count && events[wanted].revision == events[wanted - 1].revision)
 		wanted++;
 	for (taken = 0; taken < wanted; taken++)
-		take_event(viewer, &events[taken]);
+		viewer_take_event(viewer, &events[taken]);
 	viewer->room -= VDI_MIN(viewer->room, taken);
 	if (closes) {
 		world->marks.closed_in_deliver++;
@@ -501,7 +176,7 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 		return taken;
 	}
 	/* A client that loses its connection now goes on from its last revision. */
-	if (taken == count && is_mid_revision(viewer))
+	if (taken == count && viewer_is_mid_revision(viewer))
 		fail(viewer, "atomic", "what was delivered ends in the middle of revision %lld",
 		     (long long) viewer->last);
 	if (taken < count) {
@@ -523,14 +198,14 @@ static void pull(struct viewer *viewer)
 
 	if (viewer->stalled_until.ns > world_now(world).ns)
 		return;
-	while (budget > 0 || is_mid_revision(viewer)) {
+	while (budget > 0 || viewer_is_mid_revision(viewer)) {
 		SIM_PREEMPTIBLE(world, status = vd_watcher_next(viewer->watcher, &event));
 		if (status != VD_OK)
 			break;
-		take_event(viewer, &event);
+		viewer_take_event(viewer, &event);
 		budget -= budget > 0;
 	}
-	if (status == VD_AGAIN && is_mid_revision(viewer))
+	if (status == VD_AGAIN && viewer_is_mid_revision(viewer))
 		fail(viewer, "atomic", "there is nothing more in the middle of revision %lld",
 		     (long long) viewer->last);
 	if (status != VD_OK && status != VD_AGAIN)
@@ -829,7 +504,7 @@ void viewers_check_progress(struct world *world)
 				    VD_SECONDS(1).ns + world->stall_max.ns &&
 			    cacher->stood[j].time.ns > viewer->opened.ns)
 				stood = VDI_MAX(stood, cacher->stood[j].revision);
-		next = next_expected(viewer);
+		next = viewer_next_expected(viewer);
 		if (next >= 0 && world->oracle.records[next].revision <= stood)
 			fail(viewer, "a slow client never delays others",
 			     "%lld has been in the cache for a second and did not come",
@@ -854,7 +529,7 @@ bool viewers_caught_up(struct world *world, char *ret_why, size_t size)
 
 		viewer->stalled_until.ns = 0;
 		if (viewer->phase == OPEN && viewer->is_known && !viewer->in_state)
-			next = next_expected(viewer);
+			next = viewer_next_expected(viewer);
 		if (viewer->phase != OPEN &&
 		    cacher_of(viewer)->cacher->options.watcher_count_max > viewers_open(world)) {
 			snprintf(ret_why, size, "viewer %u is in phase %d", i, (int) viewer->phase);
