@@ -679,6 +679,48 @@ static void a_stream_that_ends_while_it_is_asked(void **state)
 	free(text);
 }
 
+/* The peer has ended the stream before any of its messages was asked for: they are all there, then the end. */
+static void what_was_not_asked_for_outlives_the_end(void **state)
+{
+	(void) state;
+	for (int half_closes = 0; half_closes < 2; half_closes++) {
+		const struct vdi_rpc_request request = { .method = "/test.Echo/Stream",
+							 .message = vd_bytes_of("x"),
+							 .half_close = half_closes,
+							 .endpoint = VDI_RPC_ANY_ENDPOINT };
+		struct text		    *text = new_text();
+		struct speaker	       speaker = { .texts = { text }, .text_count = 1, .headers_min = 2 };
+		struct vdi_rpc_client *client;
+		struct rpc_recorder    stream;
+		struct rpc_answer      answer;
+
+		put_headers(text, FIRST, HEAD, false);
+		put_data(text, FIRST, "\0\0\0\0\3one\0\0\0\0\3two", 16);
+		put_headers(text, FIRST, OK, true);
+		put_answer(text, FIRST + 2);
+		start_speaker(&speaker);
+		client = rpc_connect_to(speaker.address);
+		rpc_recorder_init(&stream, env, client, false);
+		assert_status(rpc_recorder_open(&stream, &request), VD_OK);
+		rpc_recorder_wait_opened(&stream);
+		answer = rpc_ask_simply(env, client, "/test.Echo/Echo", vd_bytes_of("x"), VD_SECONDS(300));
+		assert_int_equal(answer.end.code, VDI_RPC_OK); /* so the stream's end is there, too */
+		rpc_answer_release(&answer);
+		for (unsigned i = 1; i <= 2; i++) {
+			client->ops->stream_receive(stream.stream);
+			rpc_recorder_wait_messages(&stream, i);
+			assert_string_equal(stream.last, i == 1 ? "one" : "two");
+		}
+		rpc_recorder_wait_ended(&stream);
+		assert_int_equal(stream.end.code, VDI_RPC_OK);
+		rpc_close(env, client);
+		rpc_recorder_fini(&stream);
+		stop_speaker(&speaker);
+		assert_int_equal(speaker.resets, !half_closes); /* it hears that we say no more either */
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -696,6 +738,7 @@ int main(void)
 		RPC_TEST(calls_wait_for_a_place),
 		RPC_TEST(the_peer_hears_of_every_end_that_it_does_not_know),
 		RPC_TEST(a_stream_that_ends_while_it_is_asked),
+		RPC_TEST(what_was_not_asked_for_outlives_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,6 +285,35 @@ static void after_the_last_answer_the_clients_end_has_half_a_second(void **state
 	}
 }
 
+/* The answer that is on its way, and requests that were there before: then the connection ends by itself. */
+static void a_drained_connection_ends_with_what_it_has(void **state)
+{
+	static const char one[] = "GET /big HTTP/1.1\r\nHost: x\r\n\r\n",
+			  hello[] = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
+
+	for (int has_next = 0; has_next < 2; has_next++) {
+		char	room[65536];
+		ssize_t got;
+		size_t	size = 0;
+		int	fd;
+
+		(void) start(state);
+		fd = join();
+		assert_int_equal(send(fd, one, sizeof one - 1, MSG_NOSIGNAL), sizeof one - 1);
+		if (has_next)
+			assert_int_equal(send(fd, hello, sizeof hello - 1, MSG_NOSIGNAL), sizeof hello - 1);
+		take_turns();
+		vdi_rpc_server_drain(echo.server);
+		assert_int_equal(peer_hear_end(&other, NULL, 0), NGHTTP2_NO_ERROR);
+		while ((got = recv(fd, room, sizeof room, 0)) > 0)
+			size += (size_t) got;
+		assert_int_equal(got, 0);
+		assert_true(size > 32 << 20);
+		close(fd);
+		(void) stop(state);
+	}
+}
+
 /* ---- Calls ---- */
 
 static void a_deadline_comes_to_the_nanosecond(void **state)
@@ -454,6 +483,7 @@ int main(void)
 		TEST(a_body_that_does_not_come_is_not_waited_for),
 		TEST(an_answer_that_is_not_read_is_cut_after_60_s),
 		TEST(after_the_last_answer_the_clients_end_has_half_a_second),
+		cmocka_unit_test(a_drained_connection_ends_with_what_it_has),
 		TEST(a_deadline_comes_to_the_nanosecond),
 		cmocka_unit_test(whoever_does_not_read_is_cut_largest_first),
 		cmocka_unit_test(whoever_reads_is_not_cut_however_slowly),

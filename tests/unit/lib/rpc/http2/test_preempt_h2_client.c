@@ -484,13 +484,17 @@ static void replace_endpoints(void)
 {
 	static const char *const names[] = { "127.0.0.1:1", "one.test:2", "127.0.0.1:3", "two.test:4",
 					     "unix:/five" };
-	const char		*chosen[VDI_ARRAY_SIZE(names)];
+	const char		*chosen[VDI_ARRAY_SIZE(names) + 1];
 	size_t			 count = 0;
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(names); i++)
 		if (one_in(2))
 			chosen[count++] = names[i];
-	if (count)
+	if (one_in(4)) { /* nothing is changed by a list that is wrong at its end */
+		chosen[count++] = "without a port";
+		assert_status(world.client->ops->set_endpoints(world.client, chosen, count, NULL),
+			      VD_INVALID_ARGUMENT);
+	} else if (count)
 		assert_status(world.client->ops->set_endpoints(world.client, chosen, count, NULL), VD_OK);
 }
 

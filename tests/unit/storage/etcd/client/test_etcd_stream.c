@@ -257,6 +257,81 @@ static void what_is_canceled_early_reaches_nobody(void **state)
 	etcd_client_fixture_fini(&fixture);
 }
 
+/* A transport whose streams end on another thread before their opening has returned. */
+static struct vdi_rpc_stream early;
+
+static vd_status open_and_end(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
+			      const struct vdi_rpc_stream_handlers *told, void *arg,
+			      struct vdi_rpc_stream **ret_stream)
+{
+	*ret_stream = &early;
+	told->ended(arg, &(struct vdi_rpc_end) { .code = VDI_RPC_PERMISSION_DENIED,
+						 .message = "early",
+						 .endpoint = "e0:2379" });
+	return VD_OK;
+}
+
+static void free_early(struct vdi_rpc_stream *stream)
+{
+	assert_true(stream == &early);
+}
+
+static void an_end_before_the_opening_has_returned_is_told(void **state)
+{
+	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH };
+	struct etcd_client_fixture	     fixture;
+	struct owner			     owner = { 0 };
+	const struct vdi_rpc_client_ops	    *before;
+	struct vdi_rpc_client_ops	     ops;
+	struct vdi_rpc_client		    *client;
+
+	etcd_client_fixture_start(&fixture, 8);
+	client = rpc_script_client(fixture.script);
+	before = client->ops;
+	ops = *before;
+	ops.stream_open = open_and_end;
+	ops.stream_free = free_early;
+	client->ops = &ops;
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+		      VD_OK);
+	vdi_sim_run_until_idle(fixture.env);
+	assert_int_equal(owner.ended, 1);
+	assert_int_equal(owner.code, VDI_RPC_PERMISSION_DENIED);
+	assert_string_equal(owner.end_text, "early");
+	client->ops = before;
+	etcd_client_fixture_fini(&fixture);
+}
+
+/* As much metadata as a call may have. */
+static void all_metadata_goes_along(void **state)
+{
+	static char			     keys[300][16];
+	static struct vd_etcd_pair	     pairs[300];
+	const struct vdi_etcd_stream_request request = { .method = VDI_ETCD_METHOD_WATCH,
+							 .require_leader = true,
+							 .metadata = pairs,
+							 .metadata_count = 300 };
+	struct etcd_client_fixture	     fixture;
+	struct owner			     owner = { 0 };
+	struct rpc_script_call		    *call;
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(keys); i++) {
+		(void) snprintf(keys[i], sizeof keys[i], "key-%zu", i);
+		pairs[i] = (struct vd_etcd_pair) { keys[i], vd_bytes_of(keys[i]) };
+	}
+	etcd_client_fixture_start(&fixture, 9);
+	assert_status(vdi_etcd_stream_open(fixture.client, &request, &handlers, &owner, &owner.stream),
+		      VD_OK);
+	call = rpc_script_expect_call(fixture.script, WATCH);
+	assert_int_equal(rpc_script_call_metadata_count(call), 302);
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(keys); i++)
+		assert_true(vd_bytes_equal(rpc_script_call_metadata(call, keys[i]), vd_bytes_of(keys[i])));
+	vdi_etcd_stream_cancel(owner.stream);
+	vdi_sim_run_until_idle(fixture.env);
+	assert_int_equal(owner.ended, 1);
+	etcd_client_fixture_fini(&fixture);
+}
+
 static void torture_stream(void **state)
 {
 	for (uint64_t nth = 1;; nth++) {
@@ -636,6 +711,8 @@ int main(void)
 		cmocka_unit_test(a_stream_ends_early_late_and_after_the_close),
 		cmocka_unit_test(a_half_close_that_comes_early_is_kept),
 		cmocka_unit_test(what_is_canceled_early_reaches_nobody),
+		cmocka_unit_test(an_end_before_the_opening_has_returned_is_told),
+		cmocka_unit_test(all_metadata_goes_along),
 		cmocka_unit_test(torture_stream),
 		cmocka_unit_test(e107_range_stream),
 		cmocka_unit_test(a_part_is_read_when_it_is_wanted),
