@@ -70,7 +70,7 @@ static inline void     vdi_etcd_known_raise(_Atomic int64_t *place, int64_t valu
 
 struct vdi_etcd_store;
 
-/* ---- The probe: which versions, how big, R-173 ---- */
+/* ---- The probe: versions and database sizes ---- */
 
 struct vdi_etcd_probe_endpoint {
 	struct vdi_etcd_probe *probe;
@@ -104,7 +104,7 @@ bool vdi_etcd_probe_is_settled_locked(const struct vdi_etcd_probe *probe);
 /* 3.4.31 and later, but not [3.5.0, 3.5.13); what is no version cannot. */
 bool vdi_etcd_version_has_progress(const char *version);
 
-/* ---- The compactor, R-170..R-172 ---- */
+/* ---- The compactor ---- */
 
 struct vdi_etcd_compactor {
 	struct vdi_etcd_store *store;

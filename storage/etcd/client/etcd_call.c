@@ -1,12 +1,12 @@
-/* Calls, from start to end (E-206..E-211; etcd client/v3 retry_interceptor.go).
+/* The states of a call, from start to end (etcd client/v3 retry_interceptor.go).
  *
- * 	start --gate open--> STARTING --> RUNNING --> ENDED --last word--> finish
- * 	  \                     ^                       | again
+ * 	start --gate open--> STARTING --> RUNNING --> ENDED --last attempt--> finish
+ * 	  \                     ^                       | repeat
  * 	   `--> WAITING --------'<----------------------'
  *
- * An attempt is begun on the thread that starts the call, if nothing stands in its way, else on the actor.
- * Between the transport's taking a call and our noting its handle, the call may already have ended, been
- * repeated, or be gone; so it is looked up again by id and attempt.
+ * If nothing delays it, an attempt begins on the thread that starts the call, else on the actor. Before the
+ * transport's start function returns the handle, the call may already have ended, been repeated, or been
+ * freed; so the call is then looked up again by id and attempt.
  */
 #include "etcd_call.h"
 
@@ -234,7 +234,8 @@ static vd_status launch_stream(struct vdi_etcd_call *call)
 	return status;
 }
 
-/* The state is STARTING. On failure nothing has begun; otherwise the call may be gone when this returns. */
+/* Begins an attempt; the state is STARTING. On failure nothing has begun; on success the call may be freed
+ * already when this returns. */
 static vd_status launch(struct vdi_etcd_call *call)
 {
 	struct vd_etcd	    *client = call->client;
@@ -333,7 +334,7 @@ static void cancel_locked(struct vdi_etcd_call *call, enum vdi_etcd_context cont
 		else
 			call->client->transport->ops->call_cancel(call->rpc);
 		break;
-	case VDI_ETCD_CALL_STARTING: /* launch() looks at the context afterwards */
+	case VDI_ETCD_CALL_STARTING: /* launch() checks the context afterwards */
 	case VDI_ETCD_CALL_ENDED: break;
 	}
 }
@@ -404,12 +405,12 @@ static void finish(struct vdi_etcd_call *call, struct vd_etcd_error *error, stru
 	vdi_etcd_call_free(call);
 }
 
-/* A call that no member answered in time: the first one that cannot be reached says why. */
+/* Adds a reason to a timeout: the error of the first endpoint that cannot be reached. */
 static void explain_timeout(struct vd_etcd *client, struct vd_etcd_error *error)
 {
 	struct vdi_rpc_endpoint_state state;
 
-	vdi_lock_acquire(&client->lock); /* the list stays as it is */
+	vdi_lock_acquire(&client->lock); /* keeps the list of endpoints unchanged */
 	for (size_t i = 0; client->transport->ops->endpoint_state(client->transport, i, &state); i++) {
 		if (state.ready || state.last_error[0] == '\0')
 			continue;
@@ -513,7 +514,8 @@ static void repeat(struct vdi_etcd_call *call)
 	vdi_lock_release(&client->lock);
 	call->retries = true;
 	vdi_timer_heap_set(&client->timers, &call->timer, at.ns < call->due.ns ? at : call->due);
-	if (context_of(call) != VDI_ETCD_CONTEXT_ALIVE) /* canceled before it waited: nobody will push it */
+	/* Canceled before it waited, so nothing else wakes it. */
+	if (context_of(call) != VDI_ETCD_CONTEXT_ALIVE)
 		attempt(call);
 }
 
@@ -522,13 +524,14 @@ static void repeat_with_new_token(struct vdi_etcd_call *call)
 	struct vd_etcd *client = call->client;
 	bool		is_stale;
 
-	if (vdi_etcd_methods[call->method].kind != VDI_ETCD_UNARY) { /* each opening fetches a token anyway */
+	/* Each opening of a stream fetches a token anyway. */
+	if (vdi_etcd_methods[call->method].kind != VDI_ETCD_UNARY) {
 		repeat(call);
 		return;
 	}
 	vdi_lock_acquire(&client->lock);
 	is_stale = client->gate.token_generation ==
-		   call->token_generation; /* else somebody has fetched one meanwhile */
+		   call->token_generation; /* else another call has fetched a new one meanwhile */
 	if (is_stale)
 		client->gate.is_token_known = false;
 	vdi_lock_release(&client->lock);
@@ -564,7 +567,7 @@ static void evaluate(struct vdi_etcd_call *call)
 	call->maybe_applied |= vdi_etcd_may_have_applied(call->method, end, known);
 	context = context_of(call);
 	if (context == VDI_ETCD_CONTEXT_ALIVE && end->local && end->code == VDI_RPC_DEADLINE_EXCEEDED)
-		context = VDI_ETCD_CONTEXT_TIMEOUT; /* the transport's clock was a little ahead */
+		context = VDI_ETCD_CONTEXT_TIMEOUT; /* the transport's clock was slightly ahead */
 	if (context != VDI_ETCD_CONTEXT_ALIVE || !vdi_etcd_has_attempts_left(call))
 		finish_end(call, end, context);
 	else if (!call->is_internal && vdi_etcd_wants_new_token(call->client, known))
@@ -575,7 +578,7 @@ static void evaluate(struct vdi_etcd_call *call)
 		finish_end(call, end, context);
 }
 
-/* A stream's message: the user's, then the next one is asked for. */
+/* Delivers a message of a stream to the user, then requests the next one. */
 static void deliver_part(struct vdi_etcd_call *call, struct vdi_rpc_message message)
 {
 	struct vd_etcd *client = call->client;

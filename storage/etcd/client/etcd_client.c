@@ -1,8 +1,8 @@
-/* The client itself: options, endpoints, the actor, the close.
+/* An etcd client: options, endpoints, its actor, the shutdown.
  *
- * The close has to wait for everything that may still look at the client: calls (canceled, their callbacks
- * run), streams (freed by their owners), parts, threads on their way out of a start. Only then the transport
- * is closed, and after it the actor; nothing of it can be late.
+ * The shutdown waits for everything that may still use the client: calls (canceled, and their callbacks run),
+ * streams (freed by their owners), parts, and threads that are leaving a start function. Then the transport
+ * is closed, and after it the actor, so that no callback can come late.
  */
 #include "etcd_client.h"
 
@@ -353,7 +353,7 @@ static void run(void *arg)
 	struct vdi_etcd_call   *call;
 	struct vdi_etcd_stream *stream;
 	struct vdi_timer       *timer;
-	unsigned		calls = 0; /* bounds of their own: none keeps the others waiting */
+	unsigned		calls = 0; /* limited per run, so that no call delays the others */
 	unsigned		streams = 0;
 	unsigned		timers = 0;
 	bool			is_closing;
@@ -383,19 +383,21 @@ vd_status vdi_etcd_check_options(const struct vd_etcd_options *options, struct v
 	bool has_user, has_password;
 
 	if (options == NULL || options->size != sizeof *options)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: options of another version");
+		return vd_error_set(
+			reterr, VD_INVALID_ARGUMENT,
+			"etcdclient: unknown size of the options; initialize them with VD_ETCD_OPTIONS_INIT");
 	has_user = options->user && options->user[0];
 	has_password = options->password && options->password[0];
 	VDI_TRY(check_endpoints(options->endpoints, options->endpoint_count, reterr));
 	if (has_user != has_password)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "etcdclient: a user and a password go together");
+				    "etcdclient: a user needs a password, and a password a user");
 	if (has_user && options->token && options->token[0])
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
 				    "Username/Password and Token configurations are mutually exclusive");
 	if ((options->cert_path == NULL) != (options->key_path == NULL))
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "etcdclient: a certificate and its key go together");
+				    "etcdclient: a certificate needs its key, and a key its certificate");
 	if (options->receive_size_max < options->send_size_max)
 		return vd_error_set(
 			reterr, VD_INVALID_ARGUMENT,
@@ -409,7 +411,8 @@ vd_status vdi_etcd_check_options(const struct vd_etcd_options *options, struct v
 				    "etcdclient: attempts_max and watch_buffer_bytes must not be 0");
 	if (options->dial_timeout.ns < 0 || options->call_timeout.ns < 0 ||
 	    options->keepalive_timeout.ns < 0 || options->keepalive_time.ns < 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcdclient: a negative time");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "etcdclient: timeouts and intervals must not be negative");
 	if (options->keepalive_time.ns != 0 && options->keepalive_time.ns < VD_SECONDS(5).ns)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
 				    "etcdclient: keepalive_time must be 0 or at least 5 s");
@@ -472,7 +475,7 @@ vd_status vdi_etcd_new(const struct vd_env *env, const struct vd_etcd_options *o
 
 void vdi_etcd_discard(struct vd_etcd *client)
 {
-	vd_actor_close(client->actor, NULL, NULL); /* it never ran: nothing of it looks at the client */
+	vd_actor_close(client->actor, NULL, NULL); /* it never ran, so nothing in it uses the client */
 	closed_gone(client);
 }
 

@@ -1,9 +1,7 @@
-/* What an end means.
- *
- * Servers name their errors by message; codes are too coarse and not always right (E-132). The table is in
- * vedette/etcd.h. Texts of transports (E-134) come in two dialects, grpc-go's of a server and C core's of
- * this side, so they are looked for inside the message, whatever the case of their first letter.
- */
+/* How: servers identify their errors by message, because gRPC codes are too coarse and not always right. The
+ * table is in vedette/etcd.h. Messages of transports come in two variants, from a server's grpc-go and from
+ * gRPC C core on this side; so they are searched for within the message, whatever the case of their first
+ * letter. */
 #include "etcd_error.h"
 
 #include <stdarg.h>
@@ -130,7 +128,7 @@ void vdi_etcd_error_of_end(const struct vdi_rpc_end *end, enum vdi_etcd_context 
 				    vdi_etcd_grpc_name(end->code), end->message);
 }
 
-/* "rpc error: code = X desc = text" -> text; anything else stays. */
+/* Returns text for "rpc error: code = X desc = text"; other texts unchanged. */
 static struct vd_bytes bare_text(struct vd_bytes printed)
 {
 	static const char start[] = "rpc error: code = ";

@@ -1,9 +1,7 @@
-/* What must hold before calls go out: a token when there is a user (E-168, E-209), members that are new
- * enough (E-203).
+/* The gate: conditions for sending calls: a token if there is a user, and members that are new enough.
  *
- * clientv3 does both while it is constructed; a constructor of ours does not wait, so the first call does,
- * and every call that comes meanwhile. When it fails, those who wait get the failure, and the next call tries
- * again.
+ * clientv3 checks both in its constructor. This constructor does not wait, so the first call does, and all
+ * calls that start meanwhile. On failure the waiting calls get the error, and the next call tries again.
  */
 #include <stdio.h>
 
@@ -42,12 +40,12 @@ static void settle_status(struct vd_etcd *client, vd_status status)
 	settle(client, &failed);
 }
 
-/* An internal call failed: what its waiters are told. */
+/* Describes the failure of an internal call for the waiting calls. */
 static void describe_failure(const struct vdi_etcd_call *call, const struct vd_etcd_error *error,
 			     struct vdi_etcd_end *failed)
 {
 	if (error->error.code == VD_TIMEOUT &&
-	    error->code == VD_ETCD_OTHER) { /* says who was not reached, and why */
+	    error->code == VD_ETCD_OTHER) { /* names the endpoint that was not reached, and the reason */
 		char text[VD_ERROR_MESSAGE_SIZE + 64];
 
 		(void) snprintf(text, sizeof text, "%s%s: %s", VDI_ETCD_OWN_PREFIX,
@@ -55,7 +53,7 @@ static void describe_failure(const struct vdi_etcd_call *call, const struct vd_e
 		vdi_etcd_end_own(failed, VDI_RPC_DEADLINE_EXCEEDED, text);
 	} else if (call->end.end.message && call->end.end.code != VDI_RPC_OK) {
 		vdi_etcd_end_copy(failed, &call->end.end);
-		failed->end.local = false; /* not of the caller's doing */
+		failed->end.local = false; /* not caused by the caller */
 	} else {
 		vdi_etcd_end_own(failed, error->grpc_code,
 				 error->error.code == VD_NOMEM ? VDI_ETCD_NO_MEMORY_TEXT :
@@ -88,7 +86,8 @@ vd_status vdi_etcd_check_version(const char *version)
 		return VD_INVALID_ARGUMENT;
 	if (major != VDI_ETCD_API_MAJOR)
 		return major < VDI_ETCD_API_MAJOR ? VD_UNSUPPORTED : VD_OK;
-	if (minor == VDI_ETCD_API_MINOR - 1 && patch == 0 && *at == '-') /* before (minor - 1).0 */
+	/* A pre-release of (minor - 1).0 is older than it. */
+	if (minor == VDI_ETCD_API_MINOR - 1 && patch == 0 && *at == '-')
 		return VD_UNSUPPORTED;
 	return minor < VDI_ETCD_API_MINOR - 1 ? VD_UNSUPPORTED : VD_OK;
 }
@@ -131,7 +130,7 @@ static void check_finished(struct vdi_etcd_call *call, struct vd_etcd_error *err
 	settle(client, gate->has_failed ? &gate->failed : NULL);
 }
 
-/* Internal calls are told nothing by their users but the function to call. */
+/* Placeholder of a user's callback in internal calls. */
 static void no_user(void)
 {
 }
@@ -156,7 +155,7 @@ static void start_checks(struct vd_etcd *client)
 
 	gate->phase = VDI_ETCD_GATE_CHECKING;
 	gate->has_failed = false;
-	gate->checks_left = 1; /* this loop's own */
+	gate->checks_left = 1; /* one reference for this loop */
 	for (size_t i = 0;; i++) {
 		char *endpoint = NULL;
 
@@ -230,7 +229,8 @@ static void authenticated(struct vdi_etcd_call *call, struct vd_etcd_error *erro
 	struct vdi_etcd_end		    failed;
 	struct vd_blob			   *token = NULL;
 
-	if (error && error->code == VD_ETCD_AUTH_NOT_ENABLED) { /* E-168: go on without */
+	/* Authentication is disabled: continue without a token, as clientv3. */
+	if (error && error->code == VD_ETCD_AUTH_NOT_ENABLED) {
 		set_token(client, NULL);
 		next_phase(client);
 		return;
@@ -242,7 +242,8 @@ static void authenticated(struct vdi_etcd_call *call, struct vd_etcd_error *erro
 		} else {
 			if (!is_printable(answer->token)) {
 				(void) vdi_etcd_error_set(&decode_error, VD_CORRUPT,
-							  "etcdclient: the server's token is not printable");
+							  "etcdclient: the server's token contains bytes "
+							  "that are not printable");
 				error = &decode_error;
 			} else if (vd_blob_new(vd_bytes_of(answer->token), &token) != VD_OK) {
 				(void) vdi_etcd_error_set(&decode_error, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT);

@@ -1,14 +1,13 @@
-/* Keeping leases alive (E-290, E-291; etcd client/v3 lease.go).
+/* Keep-alive of leases (etcd client/v3 lease.go).
  *
- * One keeper for a client, one stream for all leases, one lease for all its holders. A renewal is asked for
- * at once and after every third of the lease's time; while it is not answered it is asked for again every 500
- * ms. The stream carries the require-leader mark and is opened again 500 ms after any end. Where clientv3
- * drops an answer because a reader is slow, there is a callback here; where it looks for late leases once a
- * second, a timer.
+ * A client has one keeper with one stream for all leases; a lease may have several holders. A renewal is sent
+ * at once and after each third of the lease's TTL; while it is unanswered it is sent again every 500 ms. The
+ * stream requires a leader and is reopened 500 ms after any end. Where clientv3 drops a response if its
+ * reader is slow, this client has a callback; where it searches for late leases once per second, a timer.
  *
- * A holder is told things by the keeper's actor with no lock held, but marked as being told, so that a stop
- * from another thread can wait for it. Everything is found anew after a callback: it may have stopped any
- * holder.
+ * The keeper's actor calls a holder's callback without a lock, but marks the holder as busy, so that a stop
+ * from another thread can wait for the end of the callback. After a callback everything is looked up again,
+ * because it may have stopped any holder.
  */
 #include "etcd_call.h"
 #include "hash.h"
@@ -24,8 +23,8 @@ struct keeper;
 struct kept_lease {
 	TAILQ_ENTRY(kept_lease) node;
 	int64_t id;
-	vd_mono next_at; /* renewal wanted */
-	vd_mono sent_at; /* on the stream that is open; 0: not */
+	vd_mono next_at; /* next renewal */
+	vd_mono sent_at; /* time of the renewal sent on the open stream; 0: none */
 	vd_mono deadline;
 	LIST_HEAD(, vd_etcd_keep_alive) holders;
 	struct vdi_timer timer;
@@ -39,11 +38,11 @@ struct vd_etcd_keep_alive {
 	bool		 require_leader;
 
 	/* Under the keeper's lock. */
-	struct kept_lease *lease; /* NULL: it has ended */
+	struct kept_lease *lease; /* NULL: the lease has ended */
 	LIST_ENTRY(vd_etcd_keep_alive) node;
-	uint64_t  told_serial; /* what it was told last */
+	uint64_t  told_serial; /* last notification delivered */
 	bool	  is_being_told;
-	bool	  is_stopped; /* inside its own callback */
+	bool	  is_stopped; /* stopped inside its own callback */
 	pthread_t teller;
 };
 
@@ -51,7 +50,7 @@ struct keeper {
 	struct vdi_etcd_part part; /* first */
 
 	/* Fixed at creation. */
-	struct vd_etcd	    *client; /* not after the part's close was done */
+	struct vd_etcd	    *client; /* not used after the part's close has called done */
 	const struct vd_env *env;
 	struct vd_actor	    *actor;
 	vd_dur		     first_wait;
@@ -60,7 +59,7 @@ struct keeper {
 	struct vdi_condition told;
 
 	/* Under lock. */
-	unsigned	references; /* the part's and one for each holder */
+	unsigned	references; /* the part's, and one per holder */
 	struct vdi_hash by_id;
 	TAILQ_HEAD(, kept_lease) leases;
 	struct vdi_timer_heap	timers;
@@ -111,7 +110,7 @@ static void forget_lease_locked(struct keeper *keeper, struct kept_lease *lease)
 	vdi_free(lease);
 }
 
-/* The last holder takes the lease along. */
+/* The last holder also removes the lease. */
 static void detach_locked(struct vd_etcd_keep_alive *holder)
 {
 	struct kept_lease *lease = holder->lease;
@@ -136,7 +135,7 @@ static void set_timer_locked(struct keeper *keeper, struct kept_lease *lease)
 /* ---- Telling; actor ---- */
 
 struct news {
-	const struct vd_etcd_error   *error; /* the holder's last word */
+	const struct vd_etcd_error   *error; /* final error for the holder */
 	const struct vd_etcd_header  *header;
 	const struct vd_lease_result *result;
 	bool			      only_require_leader;
@@ -147,7 +146,7 @@ static bool concerns(const struct vd_etcd_keep_alive *holder, const struct news 
 	return holder->told_serial != serial && (holder->require_leader || !news->only_require_leader);
 }
 
-/* Tells one holder. The lock is released meanwhile. */
+/* Notifies one holder; releases the lock meanwhile. */
 static void tell_locked(struct keeper *keeper, struct vd_etcd_keep_alive *holder, const struct news *news,
 			uint64_t serial)
 {
@@ -161,7 +160,7 @@ static void tell_locked(struct keeper *keeper, struct vd_etcd_keep_alive *holder
 	vdi_lock_acquire(&keeper->lock);
 	holder->is_being_told = false;
 	if (holder->is_stopped) {
-		keeper->references--; /* the part's own one is still there */
+		keeper->references--; /* cannot be the last: the part still has its reference */
 		vdi_free(holder);
 	} else {
 		vdi_condition_broadcast(&keeper->told);
@@ -253,7 +252,7 @@ static void handle_answer(struct keeper *keeper, struct vd_bytes bytes)
 	vd_mono				      now = vd_env_now(keeper->env);
 	int64_t				      ttl_s;
 
-	/* An answer that cannot be read is as good as none: it is asked for again. */
+	/* A response that cannot be decoded counts as none: the renewal is sent again. */
 	if (vdi_etcd_proto_unpack(&etcdserverpb__lease_keep_alive_response__descriptor, bytes, &unpacked,
 				  &error) != VD_OK)
 		return;
@@ -282,7 +281,7 @@ static void handle_answer(struct keeper *keeper, struct vd_bytes bytes)
 	tell_lease(keeper, result.id, &(struct news) { .header = &header, .result = &result });
 }
 
-/* Takes what the transport's thread left. */
+/* Handles the message and the end that the transport's thread has stored. */
 static void handle_stream(struct keeper *keeper)
 {
 	struct vdi_rpc_message	message = { 0 };
@@ -331,7 +330,7 @@ static void open_stream(struct keeper *keeper)
 	vdi_lock_release(&keeper->lock);
 	if (!is_wanted || vd_env_now(keeper->env).ns < keeper->reopen_at.ns)
 		return;
-	/* Its handlers run later: they only note what they were told, and this actor is the one who looks. */
+	/* Its handlers may run at once: they only store what they get, for this actor. */
 	if (vdi_etcd_stream_open(keeper->client, &request, &handlers, keeper, &stream) != VD_OK) {
 		keeper->reopen_at = vd_mono_add(vd_env_now(keeper->env), REOPEN_WAIT);
 		return;
@@ -339,7 +338,7 @@ static void open_stream(struct keeper *keeper)
 	vdi_lock_acquire(&keeper->lock);
 	keeper->stream = stream;
 	TAILQ_FOREACH(lease, &keeper->leases, node)
-	{ /* what is due goes out at once */
+	{ /* due renewals are sent at once */
 		lease->sent_at = (vd_mono) { 0 };
 		set_timer_locked(keeper, lease);
 	}
@@ -356,7 +355,7 @@ static void send_renewal(struct vdi_etcd_stream *stream, int64_t id)
 	VDI_CHECK(protobuf_c_message_get_packed_size(&request.base) <= sizeof bytes);
 	if (vdi_etcd_stream_send(stream, (struct vd_bytes) { bytes, protobuf_c_message_pack(
 									    &request.base, bytes) }) != VD_OK)
-		return; /* without memory it is not sent now; it is due again in 500 ms */
+		return; /* out of memory: not sent now, but due again in 500 ms */
 }
 
 static void handle_timers(struct keeper *keeper)
@@ -382,7 +381,7 @@ static void handle_timers(struct keeper *keeper)
 		is_late = now.ns >= lease->deadline.ns;
 		stream = keeper->stream;
 		if (!is_late) {
-			lease->sent_at = now; /* without a stream too: taken back when there is one */
+			lease->sent_at = now; /* also without a stream; reset when one is opened */
 			set_timer_locked(keeper, lease);
 		}
 		vdi_lock_release(&keeper->lock);
@@ -408,7 +407,7 @@ static void gone(void *arg)
 	closed(closed_arg);
 }
 
-/* True: the actor is on its way out. */
+/* Returns true if the actor is ending. */
 static bool step_close(struct keeper *keeper)
 {
 	struct vdi_etcd_stream *stream;

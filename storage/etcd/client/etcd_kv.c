@@ -1,5 +1,4 @@
-/* KV: requests are checked as far as clientv3 checks them (E-217, E-219, E-220); everything else is the
- * server's to judge. */
+/* KV calls. Requests are validated as far as clientv3 validates them; the server checks the rest. */
 #include "etcd_call.h"
 #include "etcd_wire.h"
 
@@ -11,7 +10,7 @@ struct vd_bytes vd_etcd_prefix_end(struct vd_bytes prefix, char *buffer)
 
 	while (size && ((const unsigned char *) prefix.data)[size - 1] == 0xff)
 		size--;
-	if (size == 0) { /* no end: everything from the key on */
+	if (size == 0) { /* no end: from the key on */
 		buffer[0] = '\0';
 		return (struct vd_bytes) { buffer, 1 };
 	}
@@ -67,7 +66,7 @@ static bool are_valid_ops(const struct vd_op *ops, size_t count, unsigned level)
 static bool is_valid_txn(const struct vd_txn_request *request, unsigned level)
 {
 	if (level > VDI_ETCD_WIRE_LEVELS_MAX)
-		return true; /* the encoder says that it is too deep */
+		return true; /* the encoder reports that it is nested too deeply */
 	if (request->compare_count && request->compares == NULL)
 		return false;
 	for (size_t i = 0; i < request->compare_count; i++)

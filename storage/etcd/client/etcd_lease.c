@@ -1,9 +1,9 @@
-/* Leases: the calls that have one answer. Keeping a lease alive is etcd_keep_alive.c's. */
+/* Lease calls with a single response; etcd_keep_alive.c keeps leases alive. */
 #include "etcd_call.h"
 
 #include <rpc.pb-c.h>
 
-/* Unpacks, or tells the user. */
+/* Unpacks the response; on failure reports the error to the user. */
 static void *unpack(struct vdi_etcd_call *call, struct vd_etcd_error *error, struct vd_bytes message,
 		    const ProtobufCMessageDescriptor *descriptor)
 {
@@ -149,7 +149,7 @@ vd_status vd_etcd_lease_list(struct vd_etcd *client, const struct vd_etcd_call *
 				     (vdi_etcd_any_fn) done, arg, &request.base);
 }
 
-/* ---- One renewal (E-292): a stream of one request and one answer ---- */
+/* ---- One renewal (a stream of one request and one response) ---- */
 
 static bool renewed(struct vdi_etcd_call *call, struct vd_bytes message, struct vd_etcd_error *error)
 {
@@ -159,7 +159,7 @@ static bool renewed(struct vdi_etcd_call *call, struct vd_bytes message, struct 
 	struct vd_lease_result		      result;
 	vd_status			      status;
 
-	if (call->extra.number) /* answered already */
+	if (call->extra.number) /* already answered */
 		return true;
 	status = vdi_etcd_proto_unpack(&etcdserverpb__lease_keep_alive_response__descriptor, message,
 				       &unpacked, error);
@@ -190,7 +190,8 @@ static void renewal_finished(struct vdi_etcd_call *call, struct vd_etcd_error *e
 	if (call->extra.number)
 		return;
 	if (error == NULL) {
-		(void) vdi_etcd_error_set(&none, VD_CORRUPT, "the answer cannot be read: there is none");
+		(void) vdi_etcd_error_set(&none, VD_CORRUPT,
+					  "the answer cannot be read: the stream ended without one");
 		error = &none;
 	}
 	((vd_etcd_lease_fn) call->done)(call->arg, error, NULL, NULL);

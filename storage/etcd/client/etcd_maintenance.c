@@ -1,9 +1,9 @@
-/* Maintenance and cluster calls with one answer each. */
+/* Maintenance and cluster calls with a single response. */
 #include "etcd_call.h"
 
 #include <rpc.pb-c.h>
 
-/* Unpacks the answer, or fills own and answers NULL. */
+/* Unpacks the response; on failure fills own and returns NULL. */
 static void *unpack(struct vdi_etcd_call *call, struct vd_bytes message,
 		    const ProtobufCMessageDescriptor *descriptor, struct vd_etcd_error *own)
 {

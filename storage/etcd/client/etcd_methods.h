@@ -1,5 +1,5 @@
-/* Every method of etcd's v3 API (E-102): its path, how many messages it has, and whether a client may repeat
- * it (E-206). */
+/* The methods of etcd's v3 API: path, number of messages, and whether a client may repeat the call (as in
+ * clientv3's retry policies). */
 #ifndef VDI_ETCD_METHODS_H
 #define VDI_ETCD_METHODS_H
 
@@ -7,13 +7,13 @@
 
 enum vdi_etcd_kind {
 	VDI_ETCD_UNARY,
-	VDI_ETCD_SERVER_STREAM, /* one request, many answers */
+	VDI_ETCD_SERVER_STREAM, /* one request, many responses */
 	VDI_ETCD_BIDI,
 };
 
 enum vdi_etcd_repeat {
-	VDI_ETCD_ONCE,	     /* repeated only when it certainly was not sent */
-	VDI_ETCD_REPEATABLE, /* on Unavailable; of a stream: its opening */
+	VDI_ETCD_ONCE,	     /* repeated only if it was certainly not sent */
+	VDI_ETCD_REPEATABLE, /* repeated on Unavailable; stream: its opening is */
 };
 
 /* X(id, service/method, kind, repeat) */

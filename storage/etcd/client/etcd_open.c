@@ -1,4 +1,4 @@
-/* An etcd client over gRPC. Apart, so that everything else of the client does without gRPC. */
+/* Opening of an etcd client over gRPC; separate, so that the rest of the client does not depend on gRPC. */
 #include <vedette/etcd.h>
 
 #include "etcd_client.h"
@@ -26,14 +26,14 @@ vd_status vdi_etcd_open(const struct vd_env *env, const struct vd_etcd_options *
 		.send_size_max = options->send_size_max,
 		.receive_size_max = options->receive_size_max,
 	};
-	/* The transport is made last: it closes step by step, and nothing of it may be left when an open
+	/* Make the transport last, because it closes asynchronously and nothing of it may remain if the open
 	 * fails. */
 	VDI_TRY(vdi_etcd_new(env, options, NULL, &client, reterr));
 	status = vdi_rpc_transport_of(options->transport)
 			 ->client_new(env, &transport_options, &client->transport, &error);
 	if (status != VD_OK) {
 		vdi_etcd_discard(client);
-		/* a transport without memory may have said no more */
+		/* without memory, a transport may not set a message */
 		return vd_error_set(reterr, status, "%s",
 				    error.code == status ? error.message : vd_status_sentence(status));
 	}
@@ -55,7 +55,7 @@ vd_status vd_etcd_open(const struct vd_env *env, const struct vd_etcd_options *o
 	VDI_REQUIRE(ret_client, reterr);
 	usage = vdi_usage_new(&what);
 	if (usage == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "etcdclient: no memory for a client");
+		return vd_error_set(reterr, VD_NOMEM, "etcdclient: out of memory for a client");
 	status = vdi_etcd_open(env, options, ret_client, reterr);
 	if (status == VD_OK)
 		(*ret_client)->usage = usage;

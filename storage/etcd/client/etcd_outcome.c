@@ -1,9 +1,7 @@
-/* What the end of an attempt means for its call: whether it may have changed something, whether another
- * attempt is allowed (E-206..E-209).
+/* Evaluation of a failed attempt: whether it may have been applied, and whether the call may be repeated.
  *
- * Where we differ from clientv3: a call that must not be repeated is repeated only when the transport says
- * that it never left this process, also after Canceled and DeadlineExceeded (E-1024: upstream repeats writes
- * there).
+ * Difference from clientv3: a call that must not be repeated is repeated only if the transport reports that
+ * it was never sent, also after Canceled and DeadlineExceeded (where upstream repeats writes).
  */
 #include <stdio.h>
 
@@ -34,14 +32,13 @@ static bool is_write(enum vdi_etcd_method method)
 	}
 }
 
-/* Whether a failed attempt may have changed something: not when it was never sent, nor when the server
- * refused it in words of its own. */
+/* Returns false if the attempt was not sent, or if the server refused it with an etcd error. */
 bool vdi_etcd_may_have_applied(enum vdi_etcd_method method, const struct vdi_rpc_end *end,
 			       enum vd_etcd_code known)
 {
 	if (!is_write(method) || end->unsent)
 		return false;
-	/* etcd carries out the write that finds the quota full, and says no. */
+	/* etcd applies the write that exceeds its quota, and then returns NoSpace. */
 	if (known != VD_ETCD_OTHER)
 		return vdi_etcd_code_grpc(known) == VDI_RPC_UNAVAILABLE || known == VD_ETCD_NO_SPACE;
 	switch (end->code) {
@@ -51,29 +48,29 @@ bool vdi_etcd_may_have_applied(enum vdi_etcd_method method, const struct vdi_rpc
 	case VDI_RPC_INTERNAL:
 	case VDI_RPC_UNAVAILABLE:
 	case VDI_RPC_DATA_LOSS: return true;
-	case VDI_RPC_RESOURCE_EXHAUSTED: /* the answer was too large, not the request */
+	case VDI_RPC_RESOURCE_EXHAUSTED: /* the response was too large, not the request */
 		return strstr(end->message, "eceived message larger than max") != NULL;
 	default: return false;
 	}
 }
 
-/* E-209. */
+/* The errors after which clientv3 fetches a new token. */
 bool vdi_etcd_wants_new_token(const struct vd_etcd *client, enum vd_etcd_code known)
 {
 	return client->user && (known == VD_ETCD_INVALID_AUTH_TOKEN || known == VD_ETCD_AUTH_OLD_REVISION ||
 				known == VD_ETCD_USER_EMPTY);
 }
 
-/* E-206..E-208: whether this end allows another attempt. */
+/* Decides whether this end allows another attempt, by clientv3's rules except as stated above. */
 bool vdi_etcd_may_repeat(struct vdi_etcd_call *call, enum vd_etcd_code known)
 {
 	const struct vdi_rpc_end *end = &call->end.end;
 	bool			  repeatable = vdi_etcd_methods[call->method].repeat == VDI_ETCD_REPEATABLE;
 
-	if (vdi_etcd_methods[call->method].kind == VDI_ETCD_BIDI) /* one keep-alive (E-292) */
+	if (vdi_etcd_methods[call->method].kind == VDI_ETCD_BIDI) /* a single keep-alive */
 		return !vdi_etcd_is_halt(end);
-	if (end->code == VDI_RPC_CANCELED ||
-	    end->code == VDI_RPC_DEADLINE_EXCEEDED) /* the caller is still there: not of its doing */
+	/* The caller's context is alive, so the caller did not cause it. */
+	if (end->code == VDI_RPC_CANCELED || end->code == VDI_RPC_DEADLINE_EXCEEDED)
 		return repeatable || end->unsent;
 	if (known == VD_ETCD_NOT_SUPPORTED_FOR_LEARNER)
 		return call->client->transport->ops->endpoint_count(call->client->transport) > 1;
@@ -85,7 +82,7 @@ bool vdi_etcd_may_repeat(struct vdi_etcd_call *call, enum vd_etcd_code known)
 
 bool vdi_etcd_has_attempts_left(const struct vdi_etcd_call *call)
 {
-	/* E-211: a snapshot is asked for until its first part has come. */
+	/* A snapshot is requested again until its first part has arrived. */
 	if (vdi_etcd_methods[call->method].kind != VDI_ETCD_UNARY)
 		return !call->has_parts && vdi_etcd_methods[call->method].repeat == VDI_ETCD_REPEATABLE;
 	return call->attempt + 1 < call->client->attempts_max;

@@ -1,5 +1,5 @@
-/* protobuf-c says NULL both for bytes it cannot read and for memory it could not get; the allocator remembers
- * which it was. */
+/* How: protobuf-c returns NULL both for invalid bytes and for lack of memory; the allocator records a failed
+ * allocation. */
 #include "etcd_proto.h"
 
 #include "etcd_error.h"
@@ -47,7 +47,7 @@ vd_status vdi_etcd_proto_unpack(const ProtobufCMessageDescriptor *descriptor, st
 	if (message == NULL && has_no_memory)
 		return vdi_etcd_error_set(error, VD_NOMEM, VDI_ETCD_NO_MEMORY_TEXT);
 	if (message == NULL)
-		return vdi_etcd_error_set(error, VD_CORRUPT, "the answer cannot be read: it is no %s",
+		return vdi_etcd_error_set(error, VD_CORRUPT, "the answer cannot be read: it is not a %s",
 					  descriptor->name);
 	*ret_message = message;
 	return VD_OK;

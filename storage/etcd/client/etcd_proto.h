@@ -1,4 +1,4 @@
-/* The rare messages, through protobuf-c and our allocator. Any thread. */
+/* Less frequent messages, through protobuf-c with the library's allocator. Any thread. */
 #ifndef VDI_ETCD_PROTO_H
 #define VDI_ETCD_PROTO_H
 
@@ -9,18 +9,18 @@
 #include "base.h"
 #include "buffer.h"
 
-/* Larger ones are VD_TOO_BIG: protobuf-c may need a few dozen times the bytes. */
+/* Larger messages are VD_TOO_BIG, because protobuf-c may need dozens of times their size. */
 #define VDI_ETCD_PROTO_SIZE_MAX ((size_t) 64 << 20)
 
-/* Packs message into buffer, whose content is forgotten. VD_NOMEM, VD_TOO_BIG. */
+/* Packs message into buffer, replacing its content. VD_NOMEM, VD_TOO_BIG. */
 VDI_MUST_USE vd_status vdi_etcd_proto_pack(const ProtobufCMessage *message, struct vdi_buffer *buffer);
-/* VD_CORRUPT, VD_NOMEM, VD_TOO_BIG, with error set. Only for messages that do not nest within themselves:
- * protobuf-c recurses without a limit. */
+/* Unpacks a message. VD_CORRUPT, VD_NOMEM, VD_TOO_BIG, with error set. Only for message types that do not
+ * contain themselves, because protobuf-c recurses without a limit. */
 VDI_MUST_USE vd_status vdi_etcd_proto_unpack(const ProtobufCMessageDescriptor *descriptor,
 					     struct vd_bytes bytes, ProtobufCMessage **ret_message,
 					     struct vd_etcd_error *error);
 struct Etcdserverpb__ResponseHeader;
-/* theirs NULL: zeros (E-123). */
+/* theirs NULL: zeros, for responses without a header. */
 void vdi_etcd_proto_header(const struct Etcdserverpb__ResponseHeader *theirs, struct vd_etcd_header *header);
 /* NULL is fine. */
 void vdi_etcd_proto_free(ProtobufCMessage *message);

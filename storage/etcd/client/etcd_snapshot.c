@@ -1,8 +1,8 @@
-/* A copy of a member's backend file (E-165).
+/* A copy of a member's backend file.
  *
- * The file is followed by its SHA-256; nothing marks where it begins, so the last 32 bytes seen are held back
- * from the digest until more have come. They reach the user as they came: what is written to disk is what
- * etcd's own tools expect.
+ * The file is followed by its SHA-256, whose start is not marked. So the last 32 bytes received are not added
+ * to the digest until more arrive. They are passed to the user like all others: etcd's own tools expect them
+ * in the file.
  */
 #include "etcd_call.h"
 
@@ -13,14 +13,14 @@
 
 struct digest {
 	EVP_MD_CTX   *context;
-	unsigned char tail[DIGEST_SIZE]; /* not in the digest yet */
+	unsigned char tail[DIGEST_SIZE]; /* not yet in the digest */
 	size_t	      tail_size;
 };
 
 static bool feed(struct digest *digest, struct vd_bytes bytes)
 {
 	const unsigned char *data = bytes.data;
-	size_t		     old; /* of the tail: that many are certainly not the checksum */
+	size_t		     old; /* bytes of the tail that are certainly not the checksum */
 	size_t		     from_data;
 
 	if (bytes.size >= DIGEST_SIZE) {

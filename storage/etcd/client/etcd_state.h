@@ -1,11 +1,13 @@
-/* What an etcd client consists of; for the files of the client only (etcd_client, etcd_call, etcd_gate,
- * etcd_stream). The watcher and everybody else sees etcd_client.h, the calls' files etcd_call.h.
+/* The structures of an etcd client, only for its own files (etcd_client, etcd_call, etcd_gate, etcd_stream).
+ * Other files use etcd_client.h, and files that make calls etcd_call.h.
  *
- * 	  any thread: start, cancel ---.                          .--- on_done, on_message, on_ended: the transport's thread
- * 	                               v                          v
- * 	                    inboxes and states, under the lock; the actor is woken
- * 	                                        |
- * 	                                      actor: gate, decode, repeat, user's callbacks, close
+ * 	  any thread: start, cancel          the transport's thread: on_done, on_message, on_ended
+ * 	                      \              /
+ * 	                       v            v
+ * 	      inboxes and states, under the lock; the actor is woken
+ * 	                           |
+ * 	                           v
+ * 	      actor: gate, decoding, repeats, users' callbacks, close
  */
 #ifndef VDI_ETCD_STATE_H
 #define VDI_ETCD_STATE_H
@@ -23,26 +25,27 @@ struct vdi_etcd_call;
 TAILQ_HEAD(vdi_etcd_call_list, vdi_etcd_call);
 TAILQ_HEAD(vdi_etcd_stream_list, vdi_etcd_stream);
 
-/* Who waits for the gate. Actor only. */
+/* A call or stream that waits for the gate. Actor only. */
 struct vdi_etcd_waiter {
 	TAILQ_ENTRY(vdi_etcd_waiter) node;
 	bool waits;
-	/* failed NULL: go on. Not called when it was taken out before. */
+	/* Continues; failed is NULL, or the reason of a failure. Not called if the waiter was removed
+	 * before. */
 	void (*resume)(struct vdi_etcd_waiter *waiter, const struct vdi_etcd_end *failed);
 };
 TAILQ_HEAD(vdi_etcd_waiter_list, vdi_etcd_waiter);
 
-/* A call's place in the table of ids. */
+/* An entry of the table that maps ids to calls. */
 struct vdi_etcd_slot {
-	struct vdi_etcd_call *call; /* NULL: free */
+	struct vdi_etcd_call *call; /* NULL: unused */
 	uint32_t	      generation;
 	uint32_t	      next_free; /* index + 1; 0: none */
 };
 
 enum vdi_etcd_gate_phase { VDI_ETCD_GATE_IDLE, VDI_ETCD_GATE_AUTHENTICATING, VDI_ETCD_GATE_CHECKING };
 
-/* What must hold before calls go out: a token when there is a user, members new enough when that was asked
- * for. */
+/* The gate: conditions for sending calls: a token if there is a user, and, if requested, members that are new
+ * enough. */
 struct vdi_etcd_gate {
 	/* Actor only. */
 	enum vdi_etcd_gate_phase    phase;
@@ -52,7 +55,7 @@ struct vdi_etcd_gate {
 	struct vdi_etcd_end	    failed;
 
 	/* Under the client's lock. */
-	bool		is_token_known; /* token may be NULL: authentication is not enabled */
+	bool		is_token_known; /* token may be NULL: authentication is disabled */
 	bool		is_checked;
 	struct vd_blob *token;
 	uint64_t	token_generation;
@@ -63,7 +66,7 @@ struct vd_etcd {
 	const struct vd_env   *env;
 	struct vdi_rpc_client *transport;
 	struct vd_actor	      *actor;
-	struct vdi_usage      *usage; /* NULL: the client is part of something else */
+	struct vdi_usage      *usage; /* NULL: the client is part of another object */
 	char		      *user;  /* NULL: none */
 	char		      *password;
 	bool		       has_fixed_token;
@@ -74,7 +77,7 @@ struct vd_etcd {
 	size_t		       watch_buffer_bytes;
 	char		       api_version[16];
 
-	struct vdi_etcd_gate gate; /* says itself who owns what */
+	struct vdi_etcd_gate gate; /* its fields state their owner */
 
 	/* Actor only. */
 	struct vdi_timer_heap timers;
@@ -86,13 +89,13 @@ struct vd_etcd {
 	size_t			    endpoint_count;
 	struct vdi_etcd_slot	   *slots;
 	size_t			    slot_capacity;
-	size_t			    slot_count; /* ever used */
+	size_t			    slot_count; /* slots used so far */
 	uint32_t		    slot_free;	/* index + 1; 0: none */
 	size_t			    call_count;
-	size_t			    starter_count; /* threads on their way out of a start */
+	size_t			    starter_count; /* threads that are leaving a start function */
 	struct vdi_etcd_call_list   call_inbox;
 	struct vdi_etcd_stream_list stream_inbox;
-	size_t			    stream_count; /* not freed yet */
+	size_t			    stream_count; /* streams not freed yet */
 	struct vdi_etcd_part	   *parts[VDI_ETCD_PART_COUNT];
 	size_t			    part_count;
 	bool			    is_closing;
@@ -114,35 +117,35 @@ static inline bool vdi_etcd_gate_is_open_locked(const struct vd_etcd *client)
 
 /* ---- etcd_client.c ---- */
 
-/* For the actor: there is something in an inbox, or something that its close waits for has gone. */
+/* Wakes the actor: an inbox is not empty, or an object that its close waits for was freed. */
 void vdi_etcd_wake_locked(struct vd_etcd *client);
 
 /* ---- etcd_gate.c; actor only ---- */
 
 void vdi_etcd_gate_init(struct vdi_etcd_gate *gate);
-/* Puts waiter in and starts what is missing; with fresh a new token is fetched even if there is one. */
+/* Adds waiter and starts the missing checks; fresh: fetch a new token even if there is one. */
 void vdi_etcd_gate_wait(struct vd_etcd *client, struct vdi_etcd_waiter *waiter, bool fresh);
 void vdi_etcd_gate_leave(struct vd_etcd *client, struct vdi_etcd_waiter *waiter);
-/* E-203. version is what a member says of itself; VD_INVALID_ARGUMENT: not a version; VD_UNSUPPORTED: too
- * old. */
+/* Checks a member's version as clientv3's RejectOldCluster. VD_INVALID_ARGUMENT: not a version;
+ * VD_UNSUPPORTED: too old. */
 VDI_MUST_USE vd_status vdi_etcd_check_version(const char *version);
 
 /* ---- etcd_call.c ---- */
 
-/* Actor: one that stood in the inbox, and one whose time has come. */
+/* Handles a call from the inbox, or one whose timer has expired. Actor only. */
 void vdi_etcd_call_step(struct vdi_etcd_call *call);
 void vdi_etcd_call_timer_due(struct vdi_timer *timer);
-/* Actor: the client is closing. */
+/* Cancels all calls because the client is closing. Actor only. */
 void vdi_etcd_calls_close(struct vd_etcd *client);
 
 /* ---- etcd_stream.c ---- */
 
-/* The oldest one in the inbox, taken out; NULL: none. */
+/* Removes the oldest stream from the inbox; NULL: empty. */
 struct vdi_etcd_stream *vdi_etcd_stream_pop_locked(struct vd_etcd *client);
-/* As without _locked, with the client's lock held. */
+/* As without _locked, but the caller holds the client's lock. */
 void vdi_etcd_stream_receive_locked(struct vdi_etcd_stream *stream);
 void vdi_etcd_stream_cancel_locked(struct vdi_etcd_stream *stream);
-/* Actor: opens what is to be opened, delivers what the transport could not. */
+/* Opens the stream if needed, and delivers its end. Actor only. */
 void vdi_etcd_stream_step(struct vdi_etcd_stream *stream);
 
 #endif

@@ -1,22 +1,22 @@
-/* Streams with the client's metadata and a fresh token (E-209).
+/* Streams with the client's metadata and a valid token.
  *
- * A stream is opened on the client's actor, behind the gate, because its token may have to be fetched first.
- * What its owner sends or asks for until then is kept and passed on, in order, in the moment in which the
- * transport's stream exists. The transport may end a stream before its open has returned here; that end is
- * then delivered by the actor, after the handle was noted, so that free always has something to free.
+ * A stream is opened on the client's actor after the gate, because a token may have to be fetched first.
+ * Messages and requests of its owner are kept until then, and passed on in order once the transport's stream
+ * exists. The transport may end a stream before its open function has returned; then the actor delivers the
+ * end after the handle is stored, so that free always has a handle to free.
  */
 #include "etcd_call.h"
 
 struct pending {
 	STAILQ_ENTRY(pending) node;
-	struct vd_bytes message; /* behind this struct */
+	struct vd_bytes message; /* bytes follow this struct */
 };
 
 enum stream_state {
 	STREAM_NEW,	/* waits for the actor or the gate */
-	STREAM_OPENING, /* the actor is inside the transport's open */
+	STREAM_OPENING, /* the actor is inside the transport's open function */
 	STREAM_OPEN,
-	STREAM_ENDED, /* or about to be told so */
+	STREAM_ENDED, /* the owner was notified, or is about to be */
 };
 
 struct vdi_etcd_stream {
@@ -44,7 +44,7 @@ struct vdi_etcd_stream {
 	bool		    wants_half_close;
 	bool		    is_canceled;
 	bool		    has_ended_early;
-	struct vdi_etcd_end end; /* when it ended early */
+	struct vdi_etcd_end end; /* stored if it came while opening */
 
 	/* Actor only. */
 	struct vdi_etcd_waiter waiter;
@@ -126,8 +126,8 @@ static void on_ended(void *arg, const struct vdi_rpc_end *end)
 
 /* ---- Opening; actor ---- */
 
-/* A stream that was canceled while it was looked at is in the inbox once more: what is found there must not
- * have ended, its owner may free it at any moment. */
+/* Delivers the end. A stream that is canceled while it is handled is in the inbox again; it is removed from
+ * there, because its owner may free an ended stream at any moment. */
 static void deliver_end(struct vdi_etcd_stream *stream, const struct vdi_rpc_end *end)
 {
 	vdi_lock_acquire(&stream->client->lock);
@@ -173,7 +173,7 @@ static vd_status open_transport(struct vdi_etcd_stream *stream, struct vdi_rpc_s
 	return status;
 }
 
-/* What was kept goes out. The transport copies; what it has no memory for ends the stream. */
+/* Passes on kept messages. The transport copies them; if it has no memory for one, the stream ends. */
 static void pass_on_pending_locked(struct vdi_etcd_stream *stream)
 {
 	const struct vdi_rpc_client_ops *ops = stream->client->transport->ops;
@@ -197,7 +197,7 @@ static void open_now(struct vdi_etcd_stream *stream)
 {
 	struct vd_etcd	      *client = stream->client;
 	struct vdi_rpc_stream *rpc = NULL;
-	struct vdi_etcd_end    end; /* the stream is gone when its owner has been told */
+	struct vdi_etcd_end    end; /* a copy, because the stream may be freed by its owner's callback */
 	bool		       is_canceled;
 	bool		       has_ended;
 	vd_status	       status;
@@ -242,8 +242,8 @@ static void resume(struct vdi_etcd_waiter *waiter, const struct vdi_etcd_end *fa
 		open_now(stream);
 		return;
 	}
-	/* The token's time was over, not the stream's: clientv3 waits for one as long as the stream lives, so
-	 * its owner is to try again. */
+	/* The deadline of the token request has passed, not that of the stream. clientv3 waits for a token as
+	 * long as the stream exists, so the owner shall try again. */
 	vdi_etcd_end_copy(&end, &failed->end);
 	if (end.end.code == VDI_RPC_DEADLINE_EXCEEDED)
 		end.end.code = VDI_RPC_UNAVAILABLE;

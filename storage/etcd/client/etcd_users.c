@@ -1,4 +1,5 @@
-/* Users, roles, permissions: the calls of etcd's Auth service. A user's own token is etcd_gate.c's. */
+/* Users, roles, permissions: calls of etcd's Auth service. The client's own token is the task of
+ * etcd_gate.c. */
 #include "etcd_call.h"
 
 #include <rpc.pb-c.h>
@@ -10,7 +11,7 @@ static vd_status start(struct vd_etcd *client, const struct vd_etcd_call *call, 
 				     arg, request);
 }
 
-/* protobuf-c writes through char * what it only reads. */
+/* protobuf-c takes char * even for strings that it only reads. */
 static char *text(const char *borrowed)
 {
 	return (char *) borrowed;

@@ -1,12 +1,12 @@
-/* Reading etcd's answers.
+/* How etcd's responses are decoded.
  *
- * A message is a row of fields: a tag (field number and wire type), then a number or a length with bytes.
- * next_field() takes one off the front and checks its form; each decoder below is a loop over it with one
- * case for every field that matters. Sub-messages are decoded into what is there already, so that a field
- * which comes twice is merged without further ado, as protobuf demands.
+ * A message is a sequence of fields: a tag (field number and wire type), then a number, or a length and
+ * bytes. next_field() takes the first one and checks its form; each decoder is a loop over it with a case per
+ * known field. Sub-messages are decoded into the existing struct, so a field that occurs twice is merged, as
+ * protobuf requires.
  *
- * A record's fields may come in any order, so it is read twice: first where key and value lie, then one
- * allocation and one copy.
+ * The fields of a record may come in any order. So it is read twice: first to find key and value, then for
+ * one allocation and one copy.
  */
 #include "etcd_wire.h"
 
@@ -16,7 +16,7 @@
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
 struct decoding {
-	const char	*start; /* of the message, for places */
+	const char	*start; /* of the message, for offsets in errors */
 	struct vd_error *reterr;
 };
 
@@ -35,10 +35,10 @@ static vd_status corrupt(const struct decoding *decoding, const void *place, con
 
 static vd_status no_memory(const struct decoding *decoding)
 {
-	return vd_error_set(decoding->reterr, VD_NOMEM, "no memory for an answer");
+	return vd_error_set(decoding->reterr, VD_NOMEM, "out of memory for an answer");
 }
 
-/* Takes a number off the front; false: cut off, or longer than 10 bytes. */
+/* Reads a number; false: truncated, or longer than 10 bytes. */
 static inline bool take_varint(struct vd_bytes *rest, uint64_t *ret_value)
 {
 	const uint8_t *at = rest->data;
@@ -57,7 +57,7 @@ static inline bool take_bytes(struct vd_bytes *rest, uint64_t size, struct vd_by
 	return true;
 }
 
-/* VD_AGAIN: the message is read. */
+/* VD_AGAIN: end of the message. */
 static vd_status next_field(const struct decoding *decoding, struct vd_bytes *rest, struct field *ret_field)
 {
 	const void *place = rest->data;
@@ -80,11 +80,11 @@ static vd_status next_field(const struct decoding *decoding, struct vd_bytes *re
 	case WIRE_FIXED32: complete = take_bytes(rest, 4, &ret_field->bytes); break;
 	default: return corrupt(decoding, place, "an unknown wire type");
 	}
-	return complete ? VD_OK : corrupt(decoding, place, "a field that is cut off");
+	return complete ? VD_OK : corrupt(decoding, place, "a field that is truncated");
 }
 
-/* The next field that has a known number below the count of types; others are skipped. types[number]: its
- * wire type, 'v' or 'b', or 0. */
+/* Returns the next field with a known number below the count of types; skips others. types[number]: the wire
+ * type, 'v' or 'b', or 0: unknown. */
 static vd_status next_known(const struct decoding *decoding, struct vd_bytes *rest, const char *types,
 			    size_t type_count, struct field *ret_field)
 {
@@ -97,12 +97,12 @@ static vd_status next_known(const struct decoding *decoding, struct vd_bytes *re
 		if (ret_field->number >= type_count || types[ret_field->number] == 0)
 			continue;
 		if (ret_field->type != (types[ret_field->number] == 'v' ? WIRE_VARINT : WIRE_BYTES))
-			return corrupt(decoding, place, "a field of another type");
+			return corrupt(decoding, place, "a field with an unexpected wire type");
 		return VD_OK;
 	}
 }
 
-/* Loops over the known fields of bytes. The block sees `field` and returns on failure. */
+/* Loops over the known fields of bytes; the block uses `field`. Returns on failure. */
 #define FOR_EACH_FIELD(decoding, bytes, types)                                                               \
 	for (struct vd_bytes rest_ = (bytes), *again_ = &rest_; again_;)                                     \
 		for (struct field field = { 0 };;)                                                           \
@@ -205,7 +205,7 @@ static vd_status make_kv(const struct decoding *decoding, const struct record *r
 	return VD_OK;
 }
 
-/* Arrays without a stored capacity: they are full at 4, 8, 16, ... */
+/* Grows arrays without a stored capacity: it is 4, 8, 16, ... elements. */
 static bool make_room(void **array, size_t count, size_t item_size)
 {
 	void *larger;
@@ -337,7 +337,7 @@ static vd_status decode_put(const struct decoding *decoding, struct vd_bytes byt
 	}
 	if (!has_previous)
 		return VD_OK;
-	/* A put that came in two pieces: the later previous record stands. */
+	/* A put in two pieces: the later previous record wins. */
 	free_kvs(result->previous, result->previous_count);
 	result->previous = NULL;
 	result->previous_count = 0;
@@ -391,7 +391,7 @@ static vd_status decode_sub_txn(const struct decoding *decoding, struct vd_bytes
 	return VD_OK;
 }
 
-/* ResponseOp: the last of several kinds holds, so a result of another kind is dropped first. */
+/* Decodes a ResponseOp. The last of several kinds wins, so a result of another kind is dropped first. */
 static vd_status decode_op(const struct decoding *decoding, struct vd_bytes bytes, unsigned level,
 			   struct vd_op_result *result)
 {
@@ -420,7 +420,7 @@ static vd_status decode_op(const struct decoding *decoding, struct vd_bytes byte
 		case VD_OP_TXN: VDI_TRY(decode_sub_txn(decoding, field.bytes, level, result)); break;
 		}
 	}
-	return any ? VD_OK : corrupt(decoding, bytes.data, "a result of no kind");
+	return any ? VD_OK : corrupt(decoding, bytes.data, "a result of an unknown kind");
 }
 
 static vd_status decode_txn(const struct decoding *decoding, struct vd_bytes bytes, unsigned level,

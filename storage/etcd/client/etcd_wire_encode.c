@@ -1,15 +1,15 @@
-/* Writing requests for etcd.
+/* How requests for etcd are encoded.
  *
- * A nested message stands behind its length, so each writer runs twice: once over a NULL place, which only
- * counts, and once for real. A message inside n others is counted n times; nesting is bounded, so this stays
- * cheaper than collecting pieces. Zero values are left out, as protobuf's proto3 writes them, but for the
- * members of a oneof: there a value of zero says which one it is.
+ * A nested message is preceded by its length, so each writer runs twice: first without a destination, only
+ * counting, then writing. A message inside n others is counted n times; nesting is limited, so this is
+ * cheaper than collecting pieces. Zero values are omitted, as in proto3, except for members of a oneof, where
+ * a zero value selects the member.
  */
 #include "etcd_wire.h"
 #include "varint.h"
 
 struct writer {
-	uint8_t *at; /* NULL: only counts */
+	uint8_t *at; /* NULL: only count */
 	size_t	 size;
 };
 
@@ -87,7 +87,8 @@ static vd_status encode(write_fn write, const void *message, struct vdi_buffer *
 
 /* ---- KV ---- */
 
-/* E-215: everything begins at the zero byte, because a server refuses the empty key. */
+/* Writes the start of a range that begins with the first key: a zero byte, because servers reject the empty
+ * key. */
 static void put_first_key(struct writer *writer, unsigned number, struct vd_bytes key,
 			  struct vd_bytes range_end)
 {
@@ -194,7 +195,7 @@ static void write_txn(struct writer *writer, const void *message)
 		put_message(writer, 3, write_op, &txn->failure[i]);
 }
 
-/* Checked before anything recursive runs over it. */
+/* Checked before any recursion over txn. */
 static bool is_too_deep(const struct vd_txn_request *txn, unsigned level)
 {
 	if (level > VDI_ETCD_WIRE_LEVELS_MAX)

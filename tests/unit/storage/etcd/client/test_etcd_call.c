@@ -314,7 +314,8 @@ static void an_answer_that_cannot_be_read(void **state)
 	assert_status(etcd_start_put(&fixture, NULL, &write), VD_OK);
 	rpc_script_answer(rpc_script_expect_call(fixture.script, PUT), vd_bytes_of("\x0a\x7f"));
 	etcd_expect_calls(&fixture, &write, 1);
-	assert_etcd_error(&write, VD_CORRUPT, "the answer cannot be read: a field that is cut off at byte 0");
+	assert_etcd_error(&write, VD_CORRUPT,
+			  "the answer cannot be read: a field that is truncated at byte 0");
 	assert_true(write.error.maybe_applied);
 	assert_string_equal(write.error.endpoint, "e1:2379");
 	assert_int_equal(write.error.code, VD_ETCD_OTHER);

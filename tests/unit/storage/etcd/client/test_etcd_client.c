@@ -38,7 +38,7 @@ static void e201_e202_options_are_checked(void **state)
 	refused(&options, "etcdclient: endpoint 2 is empty");
 	options.endpoint_count = 1;
 	options.user = "root";
-	refused(&options, "etcdclient: a user and a password go together");
+	refused(&options, "etcdclient: a user needs a password, and a password a user");
 	options.password = "x";
 	options.token = "t";
 	refused(&options, "Username/Password and Token configurations are mutually exclusive");
@@ -56,13 +56,14 @@ static void e201_e202_options_are_checked(void **state)
 	refused(&options, "etcdclient: keepalive_time must be 0 or at least 5 s");
 	options.keepalive_time = VD_SECONDS(0);
 	options.dial_timeout = VD_SECONDS(-1);
-	refused(&options, "etcdclient: a negative time");
+	refused(&options, "etcdclient: timeouts and intervals must not be negative");
 	options.dial_timeout = VD_SECONDS(1);
 	options.cert_path = "c";
-	refused(&options, "etcdclient: a certificate and its key go together");
+	refused(&options, "etcdclient: a certificate needs its key, and a key its certificate");
 	options.cert_path = NULL;
 	options.size--;
-	refused(&options, "etcdclient: options of another version");
+	refused(&options,
+		"etcdclient: unknown size of the options; initialize them with VD_ETCD_OPTIONS_INIT");
 }
 
 static void e202_opening_does_not_wait_for_the_network(void **state)

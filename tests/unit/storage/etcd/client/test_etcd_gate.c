@@ -215,7 +215,8 @@ static void a_token_with_odd_bytes_is_refused(void **state)
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	answer_token(rpc_script_expect_call(fixture.script, AUTHENTICATE), "a\nb");
 	etcd_expect_calls(&fixture, &result, 1);
-	assert_etcd_error(&result, VD_CORRUPT, "etcdclient: the server's token is not printable");
+	assert_etcd_error(&result, VD_CORRUPT,
+			  "etcdclient: the server's token contains bytes that are not printable");
 	assert_status(etcd_start_range(&fixture, NULL, &result), VD_OK);
 	rpc_script_answer(rpc_script_expect_call(fixture.script, AUTHENTICATE), vd_bytes_of("\x0a\x7f"));
 	etcd_expect_calls(&fixture, &result, 2);

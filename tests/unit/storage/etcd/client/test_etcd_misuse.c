@@ -202,7 +202,7 @@ CALL(endpoints_without_list, vd_etcd_set_endpoints(client, NULL, 1, &w->error))
 CALL(endpoint_state_without_result, vd_etcd_endpoint_state(client, 0, NULL, NULL, 0))
 
 static const struct misuse misuses[] = {
-	MISUSE(client_of_another_size, VD_INVALID_ARGUMENT, "options of another version"),
+	MISUSE(client_of_another_size, VD_INVALID_ARGUMENT, "unknown size of the options"),
 	MISUSE(client_with_zeroed_options, VD_INVALID_ARGUMENT, "no available endpoints"),
 	MISUSE(client_without_endpoints, VD_INVALID_ARGUMENT, "no available endpoints"),
 	MISUSE(client_with_negative_timeout, VD_INVALID_ARGUMENT, "negative"),
