@@ -1,0 +1,218 @@
+/* Long ranges and RangeStream of the etcd server, without a network: one range in chunks, and what ends it.
+ * */
+#include "etcd_server_fixture.h"
+#include "vdtest.h"
+
+/* k0000, k0001, ... */
+static void put_many(struct etcd_server_fixture *fixture, int count)
+{
+	char key[16];
+
+	for (int i = 0; i < count; i++) {
+		(void) snprintf(key, sizeof key, "k%04d", i);
+		(void) etcd_server_put_leased(fixture, key, "v", 0);
+	}
+}
+
+static void e424_long_ranges_are_answered_by_a_worker(void **state)
+{
+	struct etcd_server_fixture  *fixture = *state;
+	Etcdserverpb__RangeRequest   request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	Etcdserverpb__RangeResponse *response;
+	char			     key[16];
+
+	put_many(fixture, 600);
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	response = etcd_server_range(fixture, &request);
+	assert_int_equal(response->n_kvs, 600);
+	for (int i = 0; i < 600; i++) {
+		(void) snprintf(key, sizeof key, "k%04d", i);
+		assert_memory_equal(response->kvs[i]->key.data, key, 5);
+	}
+	ETCD_FREE(response);
+}
+
+static void e431_range_stream_is_one_range_in_chunks(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__RangeRequest  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	struct etcd_server_call	    call;
+	size_t			    keys = 0;
+
+	put_many(fixture, 100);
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	request.limit = 95;
+	etcd_server_call_init(&call, fixture);
+	call.room = 2;
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/RangeStream");
+	etcd_server_call_send(&call, &request.base);
+	assert_int_equal(call.count, 2); /* no room for more: it waits */
+	assert_false(call.is_finished);
+	(void) etcd_server_put_leased(fixture, "k0000x", "later", 0);
+	etcd_server_call_make_room(&call, SIZE_MAX);
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, 0);
+	for (size_t i = 0; i < call.count; i++) {
+		Etcdserverpb__RangeStreamResponse *part = etcdserverpb__range_stream_response__unpack(
+			NULL, call.sizes[i], (const uint8_t *) call.messages[i]);
+		bool is_last = i + 1 == call.count;
+
+		assert_int_equal(part->range_response->header != NULL, is_last);
+		if (i == 0)
+			assert_int_equal(part->range_response->n_kvs, 10);
+		keys += part->range_response->n_kvs;
+		if (is_last) {
+			assert_int_equal(part->range_response->header->revision, 101);
+			assert_true(part->range_response->more);
+			assert_int_equal(part->range_response->count, 100);
+		}
+		etcdserverpb__range_stream_response__free_unpacked(part, NULL);
+	}
+	assert_int_equal(keys, 95);
+	etcd_server_call_end(&call);
+	/* And one whose client goes away in the middle. */
+	etcd_server_call_init(&call, fixture);
+	call.room = 1;
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/RangeStream");
+	etcd_server_call_send(&call, &request.base);
+	etcd_server_call_end(&call);
+	request.sort_order = ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__DESCEND;
+	etcd_server_call_init(&call, fixture);
+	assert_null(etcd_server_ask(fixture, &call, "/etcdserverpb.KV/RangeStream", &request.base,
+				    &etcdserverpb__range_response__descriptor));
+	assert_string_equal(call.text, "RangeStream does not support custom sort orders");
+}
+
+/* Order NONE and a target other than the key: the parts together are what a Range answers, sorted as one. */
+static void e431_a_sorted_stream_is_sorted_as_one(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__RangeRequest  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	static const int	    limits[] = { 0, 25, 40, 100 };
+	char			    key[16], value[16];
+
+	etcd_server_grant(fixture, 7, 100, 100);
+	for (int i = 0; i < 40; i++) {
+		(void) snprintf(key, sizeof key, "k%04d", i);
+		(void) snprintf(value, sizeof value, "v%04d", (i * 17) % 40);
+		(void) etcd_server_put_leased(fixture, key, value, 7);
+		if (i % 3 == 0)
+			(void) etcd_server_put_leased(fixture, key, value, 7);
+	}
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	for (int i = 0; i < 4 * (int) VDI_ARRAY_SIZE(limits) * 2; i++) {
+		Etcdserverpb__RangeResponse *whole;
+		struct etcd_server_call	     call;
+		size_t			     next = 0;
+
+		request.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__VERSION + i % 4;
+		request.limit = limits[i / 4 % 4];
+		request.keys_only = i >= 16;
+		whole = ETCD_ASK(fixture, "KV/Range", &request, range_response);
+		etcd_server_call_init(&call, fixture);
+		call.room = 1;
+		etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/RangeStream");
+		etcd_server_call_send(&call, &request.base);
+		if (call.count == 1 && !call.is_finished)
+			(void) etcd_server_put_leased(fixture, "k0000x", "later", 0);
+		etcd_server_call_make_room(&call, SIZE_MAX);
+		assert_true(call.is_finished);
+		assert_int_equal(call.code, 0);
+		assert_true(call.count > 1);
+		for (size_t part_at = 0; part_at < call.count; part_at++) {
+			Etcdserverpb__RangeStreamResponse *part = etcdserverpb__range_stream_response__unpack(
+				NULL, call.sizes[part_at], (const uint8_t *) call.messages[part_at]);
+			const Etcdserverpb__RangeResponse *range = part->range_response;
+			bool				   is_last = part_at + 1 == call.count;
+
+			for (size_t j = 0; j < range->n_kvs; j++, next++) {
+				assert_true(next < whole->n_kvs);
+				assert_int_equal(range->kvs[j]->key.len, whole->kvs[next]->key.len);
+				assert_memory_equal(range->kvs[j]->key.data, whole->kvs[next]->key.data,
+						    whole->kvs[next]->key.len);
+				assert_int_equal(range->kvs[j]->value.len, whole->kvs[next]->value.len);
+				assert_int_equal(range->kvs[j]->mod_revision, whole->kvs[next]->mod_revision);
+				assert_int_equal(range->kvs[j]->create_revision,
+						 whole->kvs[next]->create_revision);
+				assert_int_equal(range->kvs[j]->version, whole->kvs[next]->version);
+				assert_int_equal(range->kvs[j]->lease, whole->kvs[next]->lease);
+			}
+			assert_int_equal(range->header != NULL, is_last);
+			assert_int_equal(range->more, is_last && whole->more);
+			assert_int_equal(range->count, is_last ? whole->count : 0);
+			if (is_last)
+				assert_int_equal(range->header->revision, whole->header->revision);
+			etcdserverpb__range_stream_response__free_unpacked(part, NULL);
+		}
+		assert_int_equal(next, whole->n_kvs);
+		ETCD_FREE(whole);
+		etcd_server_call_end(&call);
+	}
+}
+
+/* A stream reads each chunk at its revision, so a compaction above that revision ends it, and the keys sent
+ * so far are no answer. */
+static void e431_a_compaction_ends_the_stream(void **state)
+{
+	struct etcd_server_fixture *fixture = *state;
+	Etcdserverpb__RangeRequest  request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+	struct etcd_server_call	    call;
+
+	put_many(fixture, 100);
+	request.key = etcd_bytes("k");
+	request.range_end = etcd_bytes("l");
+	etcd_server_call_init(&call, fixture);
+	call.room = 1;
+	etcd_server_call_open(&call, fixture, "/etcdserverpb.KV/RangeStream");
+	etcd_server_call_send(&call, &request.base);
+	assert_false(call.is_finished);
+	etcd_server_compact(fixture, etcd_server_put_leased(fixture, "other", "later", 0));
+	etcd_server_call_make_room(&call, SIZE_MAX);
+	assert_true(call.is_finished);
+	assert_int_equal(call.code, VDI_RPC_OUT_OF_RANGE);
+	assert_string_equal(call.text, vdi_serve_code_message(VD_ETCD_COMPACTED));
+	etcd_server_call_end(&call);
+}
+
+static void e135_a_stream_is_neither_sorted_nor_filtered(void **state)
+{
+	static const char *const texts[] = { "RangeStream does not support custom sort orders",
+					     "RangeStream does not support revision filters" };
+
+	for (int i = 0; i < 6; i++) {
+		Etcdserverpb__RangeRequest request = ETCDSERVERPB__RANGE_REQUEST__INIT;
+		struct etcd_server_call	   call;
+
+		request.key = etcd_bytes("k");
+		request.sort_target = ETCDSERVERPB__RANGE_REQUEST__SORT_TARGET__MOD;
+		if (i < 2)
+			request.sort_order = i ? ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__DESCEND :
+						 ETCDSERVERPB__RANGE_REQUEST__SORT_ORDER__ASCEND;
+		else
+			*(int64_t *const[]) { &request.min_mod_revision, &request.max_mod_revision,
+					      &request.min_create_revision,
+					      &request.max_create_revision }[i - 2] = 1;
+		etcd_server_call_init(&call, *state);
+		assert_null(etcd_server_ask(*state, &call, "/etcdserverpb.KV/RangeStream", &request.base,
+					    &etcdserverpb__range_response__descriptor));
+		assert_int_equal(call.code, VDI_RPC_UNIMPLEMENTED);
+		assert_string_equal(call.text, texts[i >= 2]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
+		CASE(e424_long_ranges_are_answered_by_a_worker),
+		CASE(e431_range_stream_is_one_range_in_chunks),
+		CASE(e431_a_sorted_stream_is_sorted_as_one),
+		CASE(e431_a_compaction_ends_the_stream),
+		CASE(e135_a_stream_is_neither_sorted_nor_filtered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
