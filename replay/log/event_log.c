@@ -1,7 +1,7 @@
-/* How: lines are gathered from the file (through zstd when its magic is there). Plain ones are read as they
- * stand (plain_line.c); any other is scanned in one pass with a plan of the members this format knows. Values
- * stay slices of the line. Whoever makes objects of values scans them himself and so finds whether they are
- * JSON; only for what he does not accept is the line looked at again. */
+/* Lines are read from the file, through zstd if its magic is present. Plain lines take a fast path
+ * (plain_line.c); all others are scanned in one pass with a plan of the members of this format. Values remain
+ * slices of the line. A caller that decodes values into objects scans them itself, which validates them; only
+ * a value that it rejects is scanned here. */
 #include "event_log.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include "plain_line.h"
 
 #define READ_SIZE ((size_t) 64 << 10)
-/* Of a pipe that a log comes through, where the system allows it: writer and reader change places less
- * often. */
+/* Capacity of a pipe that a log is read from, if the system allows it, to switch less often between writer
+ * and reader. */
 #define PIPE_SIZE (1 << 20)
 
 enum member {
@@ -68,21 +68,21 @@ struct vdi_event_log {
 
 	char	       *packed; /* compressed input */
 	size_t		packed_at, packed_size;
-	char	       *text; /* what was read and not yet consumed: [at, size) */
+	char	       *text; /* read and not consumed: [at, size) */
 	size_t		at, size, capacity;
-	struct vd_bytes last;					  /* line that was read */
+	struct vd_bytes last;					  /* last line read */
 	struct scratch	key_scratch, value_scratch, text_scratch; /* unescaped and decoded members */
 	uint64_t	line;
-	uint64_t	offset; /* of text, behind that line */
+	uint64_t	offset; /* end of that line in the text */
 	bool		at_end, torn;
 	bool		in_frame;   /* the compressed text read last ends within a frame */
-	bool		is_damaged; /* the compressed text goes on behind damage only */
-	bool		has_zeros;  /* the line read last has bytes of 0 */
+	bool		is_damaged; /* compressed text continues only after damage */
+	bool		has_zeros;  /* the line read last contains NUL bytes */
 	bool		is_sealed;
 	uint64_t	sum;	    /* over all lines read so far */
-	uint64_t	sum_line;   /* the last line that had one */
-	uint64_t	sum_offset; /* of text, behind that line */
-	uint64_t	records;    /* since the last line that counts them */
+	uint64_t	sum_line;   /* last line with a checksum */
+	uint64_t	sum_offset; /* end of that line in the text */
+	uint64_t	records;    /* since the last line that counts records */
 };
 
 static vd_status broken(struct vdi_event_log *log, struct vd_error *reterr, const char *why)
@@ -93,7 +93,7 @@ static vd_status broken(struct vdi_event_log *log, struct vd_error *reterr, cons
 
 /* ---- Bytes ---- */
 
-/* Makes room for at least READ_SIZE more bytes behind the unread ones. */
+/* Ensures space for at least READ_SIZE bytes after the unread ones. */
 static vd_status make_room(struct vdi_event_log *log, struct vd_error *reterr)
 {
 	if (log->at) {
@@ -166,7 +166,7 @@ static vd_status read_more(struct vdi_event_log *log, struct vd_error *reterr)
 	return VD_OK;
 }
 
-/* The next line without its newline; VD_CLOSED at the end. Empty lines are passed over. */
+/* Returns the next line without its newline; VD_CLOSED at the end. Skips empty lines. */
 static vd_status next_line(struct vdi_event_log *log, struct vd_bytes *ret_line, struct vd_error *reterr)
 {
 	size_t searched = 0;
@@ -203,7 +203,7 @@ static vd_status next_line(struct vdi_event_log *log, struct vd_bytes *ret_line,
 
 /* ---- Members ---- */
 
-/* A whole number as JSON writes it; false: it is none, or too large. */
+/* Parses a whole JSON number; false: not one, or too large. */
 static bool parse_number(struct vd_bytes text, int64_t *ret_number)
 {
 	const char *at = text.data, *end = at + text.size;
@@ -281,7 +281,7 @@ static vd_status value_of(struct vdi_event_log *log, struct vd_bytes line, struc
 	if ((value->type == VDI_JSON_ABSENT) == (base64->type == VDI_JSON_ABSENT))
 		return broken(log, reterr, "a PUT needs one of \"value\" and \"valueBase64\"");
 	if (value->type != VDI_JSON_ABSENT) {
-		if (value->type == VDI_JSON_STRING) /* with its quotes: the value is JSON */
+		if (value->type == VDI_JSON_STRING) /* includes its quotes, because the value is JSON */
 			text = (struct vd_bytes) { (const char *) text.data - 1, text.size + 2 };
 		if (log->object.spaced) {
 			VDI_TRY(scratch_grow(&log->value_scratch, text.size, reterr));
@@ -332,7 +332,7 @@ static vd_status change_of(struct vdi_event_log *log, struct vd_bytes line, stru
 	return VD_OK;
 }
 
-/* The further members of a line that closes records, or the log. */
+/* Reads the other members of a line that ends records, or the log. */
 static vd_status counts_of(struct vdi_event_log *log, struct vd_bytes line, struct vdi_log_record *record,
 			   struct vd_error *reterr)
 {
@@ -377,8 +377,8 @@ static vd_status mark_of(struct vdi_event_log *log, struct vd_bytes line, struct
 		return string_of(log, line, MEMBER_ERROR, &log->text_scratch, &record->text, reterr);
 	}
 	return broken(log, reterr,
-		      "the line is none of: rev, commit, snapshot, snapshotEnd, compact, progress, "
-		      "disconnect, error");
+		      "the line has none of the members rev, commit, snapshot, snapshotEnd, compact, "
+		      "progress, disconnect, error");
 }
 
 /* ---- Checksums ---- */
@@ -388,7 +388,7 @@ uint64_t vdi_event_log_sum_add(uint64_t sum, struct vd_bytes line)
 	return XXH64(line.data, line.size, sum);
 }
 
-/* Reads the checksum at the end of a line. False: there is none. */
+/* Splits the checksum from the end of a line. false: there is none. */
 static bool split_sum(struct vd_bytes line, struct vd_bytes *ret_summed, uint64_t *ret_sum)
 {
 	const char *tail;
@@ -416,12 +416,12 @@ static bool split_sum(struct vd_bytes line, struct vd_bytes *ret_summed, uint64_
 static vd_status disagrees(struct vdi_event_log *log, struct vd_error *reterr, const char *why)
 {
 	return vd_error_set(reterr, VD_BAD_REQUEST,
-			    "%s:%llu: %s: lines %llu to %llu are not as they were written", log->path,
+			    "%s:%llu: %s: lines %llu to %llu were changed after they were written", log->path,
 			    (unsigned long long) log->line, why, (unsigned long long) log->sum_line + 1,
 			    (unsigned long long) log->line);
 }
 
-/* Adds the line just read to the sum, or compares it with the sum at its end. */
+/* Adds the last line to the checksum, or compares it with the checksum at its end. */
 static vd_status add_line(struct vdi_event_log *log, const struct vdi_log_record *record,
 			  struct vd_error *reterr)
 {
@@ -443,13 +443,13 @@ static vd_status add_line(struct vdi_event_log *log, const struct vdi_log_record
 			      "of its checksums");
 	log->sum = vdi_event_log_sum_add(log->sum, summed);
 	if (log->sum != sum)
-		return disagrees(log, reterr, "the checksum does not agree");
+		return disagrees(log, reterr, "the checksum does not match");
 	log->sum_line = log->line;
 	log->sum_offset = log->offset;
 	return VD_OK;
 }
 
-/* Compares the number of records that a line closes with those that were read. */
+/* Compares the number of records that a line states with those that were read. */
 static vd_status count_records(struct vdi_event_log *log, const struct vdi_log_record *record,
 			       struct vd_error *reterr)
 {
@@ -479,7 +479,7 @@ static vd_status scan(struct vdi_event_log *log, struct vd_bytes line, struct vd
 				 VD_OK;
 }
 
-/* Not inlined: a plain line should not pay for clearing all this. */
+/* Not inlined, so that a plain line does not pay for clearing all this. */
 static __attribute__((noinline)) vd_status read_members(struct vdi_event_log *log, struct vd_bytes line,
 							struct vdi_log_record *ret_record,
 							struct vd_error	      *reterr)
@@ -503,7 +503,7 @@ vd_status vdi_event_log_next_unchecked(struct vdi_event_log *log, struct vdi_log
 	VDI_TRY(next_line(log, &log->last, reterr));
 	log->has_zeros = log->is_sealed && memchr(log->last.data, 0, log->last.size);
 	if (log->has_zeros)
-		return broken(log, reterr, "the line has bytes of 0");
+		return broken(log, reterr, "the line contains NUL bytes");
 	if (!vdi_plain_line_split(log->last, &record))
 		VDI_TRY(read_members(log, log->last, &record, reterr));
 	record.line = log->line;
@@ -535,7 +535,7 @@ vd_status vdi_event_log_next(struct vdi_event_log *log, struct vdi_log_record *r
 
 /* ---- After a power cut ---- */
 
-/* How much text a line says is on disk; 0: it does not say. */
+/* Returns how much text a line states to be on disk; 0: it states nothing. */
 static uint64_t synced_of(struct vd_bytes line)
 {
 	static const char name[] = VDI_EVENT_LOG_SYNCED_NAME;
@@ -556,7 +556,7 @@ static uint64_t synced_of(struct vd_bytes line)
 	return (uint64_t) synced;
 }
 
-/* Goes on behind damage, at what looks like the next frame. False: there is none. */
+/* Continues after damage, at the next frame magic. false: there is none. */
 static bool find_frame(struct vdi_event_log *log)
 {
 	size_t kept, got = 0;
@@ -579,7 +579,7 @@ static bool find_frame(struct vdi_event_log *log)
 	}
 }
 
-/* Whether a line of the rest says that text behind the last good checksum had been synced. */
+/* Returns true if a later line states that text after the last valid checksum was synced. */
 static bool was_synced(struct vdi_event_log *log)
 {
 	struct vd_bytes line;
@@ -637,7 +637,7 @@ struct vd_bytes vdi_event_log_torn_text(const struct vdi_event_log *log)
 		       VD_BYTES_NONE;
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 static vd_status read_header(struct vdi_event_log *log, struct vd_error *reterr)
 {
@@ -652,18 +652,19 @@ static vd_status read_header(struct vdi_event_log *log, struct vd_error *reterr)
 	VDI_TRY(status);
 	if (scan(log, line, NULL) != VD_OK || !has(log, MEMBER_LOG))
 		return vd_error_set(reterr, VD_BAD_REQUEST,
-				    "%s is no event log: its first line is not {\"vedetteLog\":%d}",
+				    "%s is not an event log: its first line is not {\"vedetteLog\":%d}",
 				    log->path, VDI_EVENT_LOG_VERSION);
 	VDI_TRY(number_of(log, line, MEMBER_LOG, 1, &version, reterr));
 	if (version > VDI_EVENT_LOG_VERSION)
-		return vd_error_set(reterr, VD_NEWER_FORMAT, "%s has format %lld, this program knows %d",
-				    log->path, (long long) version, VDI_EVENT_LOG_VERSION);
+		return vd_error_set(reterr, VD_NEWER_FORMAT,
+				    "%s has format %lld, this program supports up to %d", log->path,
+				    (long long) version, VDI_EVENT_LOG_VERSION);
 	VDI_TRY(string_of(log, line, MEMBER_CHECKSUMS, &log->text_scratch, &checksums, reterr));
 	log->is_sealed = has(log, MEMBER_CHECKSUMS);
 	if (log->is_sealed && !vd_bytes_equal(checksums, vd_bytes_of(VDI_EVENT_LOG_CHECKSUMS)))
 		return vd_error_set(
 			reterr, VD_NEWER_FORMAT,
-			"%s has checksums that this program does not know; it knows " VDI_EVENT_LOG_CHECKSUMS,
+			"%s has checksums of an unknown kind; this program supports " VDI_EVENT_LOG_CHECKSUMS,
 			log->path);
 	log->sum = vdi_event_log_sum_add(0, line);
 	log->sum_line = log->line;
@@ -671,7 +672,7 @@ static vd_status read_header(struct vdi_event_log *log, struct vd_error *reterr)
 	return VD_OK;
 }
 
-/* Looks at the first bytes for the magic number of a zstd frame. */
+/* Checks the first bytes for the magic number of a zstd frame. */
 static vd_status find_compression(struct vdi_event_log *log, struct vd_error *reterr)
 {
 	VDI_TRY(read_more(log, reterr));
@@ -715,7 +716,7 @@ vd_status vdi_event_log_open(const char *path, struct vdi_event_log **ret_log, s
 		vdi_event_log_close(log);
 		return status;
 	}
-	(void) fcntl(log->fd, F_SETPIPE_SZ, PIPE_SIZE); /* refused when it is none */
+	(void) fcntl(log->fd, F_SETPIPE_SZ, PIPE_SIZE); /* fails if it is not a pipe */
 	status = prepare(log, reterr);
 	if (status != VD_OK) {
 		vdi_event_log_close(log);

@@ -1,4 +1,4 @@
-/* See the header. */
+/* The order of imported changes, and the sink that writes a log. */
 #include "import.h"
 
 #include <inttypes.h>

@@ -1,9 +1,8 @@
-/* What importers have in common: files of others become event logs. An importer is fed bytes as they come,
- * and gives what it makes of them to a sink, in the order of a log: revisions grow, all changes of one come
- * together, a snapshot stands before everything else.
+/* The common part of importers, which convert other formats to event logs. An importer is fed bytes as they
+ * arrive, and passes changes to a sink in the order of a log: revisions increase, all changes of a revision
+ * are together, a snapshot comes first.
  *
- * Errors are VD_BAD_REQUEST with the line (of the input) in the message, or what the sink answered. One
- * thread.
+ * Errors are VD_BAD_REQUEST with the line of the input in the message, or the sink's error. One thread.
  */
 #ifndef VDI_IMPORT_H
 #define VDI_IMPORT_H
@@ -21,32 +20,32 @@ struct vdi_import_sink {
 			  struct vd_error *reterr);
 	void *arg;
 };
-/* A sink that writes. */
+/* Returns a sink that writes to writer. */
 struct vdi_import_sink vdi_import_sink_of(struct vdi_log_writer *writer);
 
-/* Where the objects of a kind lie; false: the kind is not known. */
+/* Returns the key prefix of a kind's objects; false: the kind is unknown. */
 typedef bool (*vdi_import_prefix_fn)(void *arg, struct vd_bytes api_version, struct vd_bytes kind,
 				     char prefix[VDI_KUBE_PREFIX_MAX]);
 
-/* What was in the input. */
+/* Counts of the input. */
 struct vdi_import_totals {
 	uint64_t read;	   /* events, objects, rows, records */
-	uint64_t taken;	   /* of them, in the log */
-	uint64_t skipped;  /* nothing that a store would know */
-	vd_rev	 revision; /* the newest */
+	uint64_t taken;	   /* of them, written to the log */
+	uint64_t skipped;  /* without an effect on a store */
+	vd_rev	 revision; /* newest one */
 };
 
-/* Changes on their way into a sink: revisions that grow, commits between them. */
+/* The order of changes passed to a sink: increasing revisions, with commits between them. */
 struct vdi_import_order {
 	const struct vdi_import_sink *sink;
-	vd_rev			      open; /* of changes without their commit; 0: none */
-	vd_rev			      last; /* newest revision given */
+	vd_rev			      open; /* revision whose changes are not committed; 0: none */
+	vd_rev			      last; /* newest revision passed */
 };
-/* VD_BAD_REQUEST: the revision is older than what was given. */
+/* VD_BAD_REQUEST: the revision is older than the last one. */
 VDI_MUST_USE vd_status vdi_import_order_change(struct vdi_import_order *order, bool is_delete,
 					       const struct vd_kv *kv, vd_wall time, struct vd_error *reterr);
 VDI_MUST_USE vd_status vdi_import_order_commit(struct vdi_import_order *order, struct vd_error *reterr);
-/* "line 12: <message>" in front of what stands in reterr. */
+/* Inserts "line 12: " before the message in reterr. */
 vd_status vdi_import_at_line(uint64_t line, vd_status status, struct vd_error *reterr);
 
 #endif

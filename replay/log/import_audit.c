@@ -1,6 +1,6 @@
-/* How: what a line says becomes a change with its revision, and goes into a heap; the oldest leaves it when
- * the window is full. A deletion without a revision has the place of the newest revision that was read before
- * it, and gets a number when it leaves. */
+/* Each line becomes a change with its revision, and is put into a heap; when the window is full the oldest
+ * change is removed and written. A deletion without a revision is ordered after the newest revision read
+ * before it, and gets a revision when it leaves the heap. */
 #include "import_audit.h"
 
 #include <inttypes.h>
@@ -38,9 +38,9 @@ static const char *const field_paths[FIELD_COUNT] = { "stage",
 						      "requestURI" };
 
 struct change {
-	vd_rev	      place;	/* revision, or the one that it comes behind */
-	bool	      is_loose; /* it has no revision of its own */
-	uint64_t      number;	/* of changes, to keep their order */
+	vd_rev	      place;	/* revision, or the one that it follows */
+	bool	      is_loose; /* without a revision of its own */
+	uint64_t      number;	/* sequence number of changes, to keep their order */
 	uint64_t      line;
 	bool	      is_delete;
 	vd_wall	      time;
@@ -56,15 +56,15 @@ struct vdi_import_audit {
 	struct vdi_json_object	    scan;
 	struct vdi_kube_reader	    objects;
 	struct vdi_kube_page_reader pages;
-	struct vd_error		   *reterr; /* of the call at work */
+	struct vd_error		   *reterr; /* of the present call */
 
 	struct change heap[VDI_IMPORT_AUDIT_WINDOW];
 	size_t	      count, bytes;
 	uint64_t      number;
-	vd_rev	      newest; /* that was read */
-	struct vd_kv *open;   /* the last change given, while its revision is open */
+	vd_rev	      newest; /* newest revision read */
+	struct vd_kv *open;   /* last change written, while its revision is not committed */
 
-	/* Of the line at work. */
+	/* Of the present line. */
 	char	prefix[VDI_KUBE_PREFIX_MAX];
 	bool	is_deleting; /* the request was a delete */
 	vd_wall time;
@@ -141,8 +141,8 @@ static bool is_same_key(const struct vd_kv *a, const struct vd_kv *b)
 	return vd_bytes_equal(vd_kv_key(a), vd_kv_key(b));
 }
 
-/* A deletion gets the revision behind the last one; where that is another change's it joins it, unless that
- * one is of the same key: then the deletion cannot be told apart, and the key lives on. */
+/* Gives a deletion the revision after the last one. If another change has that revision, the deletion joins
+ * it, unless both have the same key: then they cannot be distinguished, and the key is kept. */
 static bool number_loose(struct vdi_import_audit *import, struct change *change)
 {
 	change->kv->mod_rev = VDI_MAX(import->order.last, change->place) + 1;
@@ -159,7 +159,7 @@ static vd_status give(struct vdi_import_audit *import, struct change *change)
 		import->totals.skipped++;
 		return VD_OK;
 	}
-	/* The same answer twice, such as of a retried request. */
+	/* A repeated response, such as of a retried request. */
 	if (import->open && import->order.open == change->kv->mod_rev &&
 	    is_same_key(import->open, change->kv)) {
 		import->totals.skipped++;
@@ -168,11 +168,10 @@ static vd_status give(struct vdi_import_audit *import, struct change *change)
 	status = vdi_import_order_change(&import->order, change->is_delete, change->kv, change->time,
 					 import->reterr);
 	if (status == VD_BAD_REQUEST)
-		(void) vd_error_set(
-			import->reterr, VD_BAD_REQUEST,
-			"revision %" PRId64
-			" comes more than %d changes too late: sort the log, or leave the line out",
-			change->kv->mod_rev, VDI_IMPORT_AUDIT_WINDOW);
+		(void) vd_error_set(import->reterr, VD_BAD_REQUEST,
+				    "revision %" PRId64
+				    " is more than %d changes late: sort the log, or remove the line",
+				    change->kv->mod_rev, VDI_IMPORT_AUDIT_WINDOW);
 	if (status != VD_OK)
 		return vdi_import_at_line(change->line, status, import->reterr);
 	import->totals.taken++;
@@ -243,11 +242,11 @@ static bool is_one_of(struct vd_bytes text, const char *const *wanted, size_t co
 	return false;
 }
 
-/* Whether the store was changed, and the answer says how. */
+/* Returns true if the request changed the store and the response shows how. */
 static bool is_change(const struct vdi_import_audit *import, struct vd_bytes json)
 {
 	static const char *const verbs[] = { "create", "update", "patch", "delete", "deletecollection" };
-	/* Their answers are the object itself. */
+	/* Responses for these subresources are the object itself. */
 	static const char *const parts[] = { "",       "status",  "finalize", "ephemeralcontainers",
 					     "resize", "approval" };
 	struct vd_bytes		 code = text_of(import, json, CODE), uri = text_of(import, json, REQUEST_URI);
@@ -283,7 +282,7 @@ static vd_status take_object(struct vdi_import_audit *import, struct vd_bytes js
 	return push(import, kv, is_delete, false);
 }
 
-/* The object of the request, of which the answer says only that it is gone. */
+/* Imports the deletion of the requested object, if the response only states that it is gone. */
 static vd_status take_status(struct vdi_import_audit *import, struct vd_bytes json)
 {
 	struct vdi_kube_object object = { .name = text_of(import, json, NAME),
@@ -333,8 +332,9 @@ static vd_status take_line(void *arg, struct vd_bytes json)
 		kind = vdi_json_member(&import->scan, VDI_JSON_KIND);
 		if (kind->type != VDI_JSON_STRING || !is(vdi_json_value_bytes(json, kind), "Event") ||
 		    text_of(import, json, STAGE).size == 0)
-			status = vd_error_set(import->reterr, VD_BAD_REQUEST,
-					      "no event of an audit log: no kind Event with a stage");
+			status =
+				vd_error_set(import->reterr, VD_BAD_REQUEST,
+					     "not an audit event: its kind is not Event, or it has no stage");
 	}
 	if (status != VD_OK)
 		return vdi_import_at_line(import->stream.line, status, import->reterr);
@@ -347,15 +347,15 @@ static vd_status take_line(void *arg, struct vd_bytes json)
 				     VDI_MIN(text_of(import, json, VERB).size, (size_t) 6)) == 0;
 	import->time.ns = 0;
 	(void) vdi_log_time_parse(text_of(import, json, STAGE_TIME),
-				  &import->time); /* without one there is none */
+				  &import->time); /* none if it is missing */
 	if (!copy_text(text_of(import, json, GROUP), group, sizeof group) ||
 	    !copy_text(text_of(import, json, RESOURCE), plural, sizeof plural) ||
 	    !vdi_kube_prefix(group, plural, import->prefix))
 		status = vd_error_set(import->reterr, VD_BAD_REQUEST,
-				      "the resource in objectRef has no plain name");
+				      "the apiGroup or resource in objectRef is not a plain name");
 	else
 		status = take_answer(import, json);
-	/* What give says of an older line stays. */
+	/* Keep a message about an older line, from give. */
 	return status == VD_BAD_REQUEST && strncmp(import->reterr->message, "line ", 5) == 0 ?
 		       status :
 		       vdi_import_at_line(import->stream.line, status, import->reterr);
@@ -375,7 +375,7 @@ vd_status vdi_import_audit_feed(struct vdi_import_audit *import, struct vd_bytes
 		return VD_OK;
 	if (error.message[0] == 0) {
 		(void) vd_error_set(&error, status, "%s",
-				    status == VD_BAD_REQUEST ? "here should be a JSON object" :
+				    status == VD_BAD_REQUEST ? "expected a JSON object" :
 							       vd_status_sentence(status));
 		status = vdi_import_at_line(import->stream.lines + 1, status, &error);
 	}

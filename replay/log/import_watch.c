@@ -1,4 +1,4 @@
-/* See the header. */
+/* Both passes use the same parser; the first one finds the snapshot, the second one writes the log. */
 #include "import_watch.h"
 
 #include "hash.h"
@@ -8,7 +8,7 @@
 
 struct vdi_import_watch {
 	bool			     is_scan;
-	struct vdi_import_watch_scan scan; /* what the first pass found, or finds */
+	struct vdi_import_watch_scan scan; /* result of the first pass */
 	vdi_import_prefix_fn	     prefix_of;
 	void			    *prefix_arg;
 	struct vdi_import_order	     order;
@@ -19,14 +19,14 @@ struct vdi_import_watch {
 	struct vdi_kube_reader	     objects;
 	struct vdi_kube_event_reader events;
 	struct vdi_kube_page_reader  pages;
-	struct vd_error		    *reterr; /* of the call at work */
+	struct vd_error		    *reterr; /* of the present call */
 
 	uint64_t	count; /* objects so far */
 	vd_rev		newest;
-	vd_rev		last_revision; /* of the object before */
+	vd_rev		last_revision; /* of the previous object */
 	uint64_t	last_key;
-	struct vdi_hash keys;	 /* first pass: of the first objects; entries are their hashes */
-	bool		is_past; /* first pass: what comes is no state */
+	struct vdi_hash keys;	 /* first pass: hashes of the keys of the first objects */
+	bool		is_past; /* first pass: the initial state has ended */
 };
 
 static bool is_same_hash(const void *entry, const void *key)
@@ -82,7 +82,7 @@ static vd_status scan_object(struct vdi_import_watch *import, bool is_put, uint6
 	return VD_OK;
 }
 
-/* ---- The second one ---- */
+/* ---- The second pass ---- */
 
 static vd_status write_object(struct vdi_import_watch *import, bool is_delete, const struct vd_kv *kv,
 			      uint64_t key)
@@ -110,7 +110,7 @@ static vd_status write_object(struct vdi_import_watch *import, bool is_delete, c
 	return VD_OK;
 }
 
-/* ---- Both ---- */
+/* ---- Both passes ---- */
 
 static vd_status take_object(struct vdi_import_watch *import, struct vd_bytes json,
 			     enum vdi_kube_event_type type)
@@ -123,12 +123,12 @@ static vd_status take_object(struct vdi_import_watch *import, struct vd_bytes js
 
 	VDI_TRY(vdi_kube_object_read(&import->objects, json, NULL, NULL, &object, import->reterr));
 	if (!import->prefix_of(import->prefix_arg, object.api_version, object.kind, prefix))
-		return vd_error_set(import->reterr, VD_BAD_REQUEST,
-				    "where %.*s of %.*s lies is not known: --resources FILE names it",
-				    (int) VDI_MIN(object.kind.size, (size_t) 80),
-				    (const char *) object.kind.data,
-				    (int) VDI_MIN(object.api_version.size, (size_t) 80),
-				    (const char *) object.api_version.data);
+		return vd_error_set(
+			import->reterr, VD_BAD_REQUEST,
+			"the resource of kind %.*s in %.*s is unknown: define it with --resources FILE",
+			(int) VDI_MIN(object.kind.size, (size_t) 80), (const char *) object.kind.data,
+			(int) VDI_MIN(object.api_version.size, (size_t) 80),
+			(const char *) object.api_version.data);
 	VDI_TRY(vdi_kube_object_kv(&object, prefix, type == VDI_KUBE_DELETED, &kv, import->reterr));
 	import->count++;
 	import->totals.read++;
@@ -142,7 +142,7 @@ static vd_status take_object(struct vdi_import_watch *import, struct vd_bytes js
 	return status;
 }
 
-/* What is no object ends the state that a watch begins with; a snapshot that was begun is complete then, for
+/* Ends the initial state at an event without an object. A snapshot that was begun is complete then, because
  * the first pass saw the same. */
 static vd_status take_mark(struct vdi_import_watch *import, const struct vdi_kube_event *event)
 {
@@ -171,7 +171,8 @@ static vd_status take_item(void *arg, struct vd_bytes json)
 	return take_object(arg, json, VDI_KUBE_ADDED);
 }
 
-/* ":[" behind "items" and a kind that ends with List: a list; everything else is an event or an object. */
+/* Returns true for a list: it has items and a kind that ends with List. Other values are events or
+ * objects. */
 static bool is_list(struct vdi_import_watch *import, struct vd_bytes json, struct vdi_kube_page *ret_page)
 {
 	const struct vdi_json_value *kind;
@@ -218,7 +219,7 @@ vd_status vdi_import_watch_feed(struct vdi_import_watch *import, struct vd_bytes
 		status = vdi_import_at_line(import->stream.line, status, &error);
 	} else {
 		(void) vd_error_set(&error, status, "%s",
-				    status == VD_BAD_REQUEST ? "here should be a JSON object" :
+				    status == VD_BAD_REQUEST ? "expected a JSON object" :
 							       vd_status_sentence(status));
 		status = vdi_import_at_line(import->stream.lines + 1, status, &error);
 	}

@@ -1,16 +1,17 @@
-/* A log out of what `kubectl get KIND --watch -o json` prints, with --output-watch-events or without, or of a
- * watch's raw bytes: JSON values one after the other, however they are indented.
+/* Imports the output of `kubectl get KIND --watch -o json`, with or without --output-watch-events, or the raw
+ * bytes of a watch: a sequence of JSON values with any indentation.
  *
- * 	{"type":"ADDED","object":{...}}	as it says; BOOKMARK is a progress, ERROR an error
- * 	{...}				an object: a put. Without --output-watch-events a deletion looks like one, and is taken for one
+ * 	{"type":"ADDED","object":{...}}	the event; BOOKMARK becomes a progress, ERROR an error
+ * 	{...}				an object: a put. Without --output-watch-events a deletion looks the
+ * 					same, and is imported as a put
  * 	{"kind":"...List","items":[...]}	its items are puts
  *
- * Objects lie where kube-apiserver would keep them, at their resourceVersion, which must grow; what a watch
- * begins with comes in the order of names, and becomes the snapshot: the first objects, as long as they are
- * new, up to the last one that is older than one before it. That takes two passes: _new with scan NULL makes
- * the first one, which gives nothing to the sink; its end tells the second one where the snapshot is. Memory:
- * the longest value, and 12 to 24 bytes for each of the first objects. An object that comes again at the
- * revision of its last change is left out.
+ * Objects get the keys that kube-apiserver uses, at their resourceVersions, which must increase. The initial
+ * state of a watch is in the order of names and becomes the snapshot: the first objects, as long as none
+ * occurs twice, up to the last one that is older than one before it. That takes two passes: _new with scan
+ * NULL makes the first one, which passes nothing to the sink; its end returns the place of the snapshot for
+ * the second one. Memory: the longest value, and 12 to 24 bytes for each of the first objects. An object that
+ * is repeated at the revision of its last change is ignored.
  */
 #ifndef VDI_IMPORT_WATCH_H
 #define VDI_IMPORT_WATCH_H
@@ -20,7 +21,7 @@
 struct vdi_import_watch;
 
 struct vdi_import_watch_scan {
-	uint64_t snapshot_count; /* so many objects are the snapshot */
+	uint64_t snapshot_count; /* number of objects in the snapshot */
 	vd_rev	 snapshot_revision;
 };
 
@@ -30,11 +31,11 @@ VDI_MUST_USE vd_status vdi_import_watch_new(const struct vdi_import_watch_scan *
 					    struct vdi_import_watch	**ret_import);
 VDI_MUST_USE vd_status vdi_import_watch_feed(struct vdi_import_watch *import, struct vd_bytes bytes,
 					     struct vd_error *reterr);
-/* The input has ended. ret_scan (of the first pass) and ret_totals (of the second) may be NULL. */
+/* Ends the input. ret_scan (of the first pass) and ret_totals (of the second) may be NULL. */
 VDI_MUST_USE vd_status vdi_import_watch_end(struct vdi_import_watch	 *import,
 					    struct vdi_import_watch_scan *ret_scan,
 					    struct vdi_import_totals *ret_totals, struct vd_error *reterr);
-/* NULL is fine. Returns NULL. */
+/* Accepts NULL. Returns NULL. */
 struct vdi_import_watch *vdi_import_watch_free(struct vdi_import_watch *import);
 
 #endif

@@ -1,5 +1,5 @@
-/* See the header. Objects are scanned, not parsed into a tree (lib/json/json_scan.h): their bytes stay as
- * they were, so that the same object is the same bytes whoever sent it. */
+/* Objects are scanned, not parsed into a tree (lib/json/json_scan.h), and their bytes are kept, so that the
+ * same object has the same bytes from every source. */
 #include "kube_object.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static void scan_fini(struct vdi_json_plan **plan, struct vdi_json_object *scan)
 	*plan = vdi_json_plan_free(*plan);
 }
 
-/* A revision as text; "" and "0" are 0. */
+/* Parses a revision; "" and "0" are 0. */
 static bool read_revision(struct vd_bytes text, vd_rev *ret_revision)
 {
 	vd_rev revision = 0;
@@ -106,7 +106,7 @@ static bool is_held(const struct vdi_kube_reader *reader, struct vd_bytes json)
 	       !is_empty(json, vdi_json_field(&reader->scan, 0));
 }
 
-/* The object without its resourceVersion and white space. */
+/* Returns the object without resourceVersion and white space. */
 static vd_status make_value(struct vdi_kube_reader *reader, struct vd_bytes json, const char *kind,
 			    const char *api_version, struct vd_bytes *ret_value)
 {
@@ -154,10 +154,10 @@ vd_status vdi_kube_object_read(struct vdi_kube_reader *reader, struct vd_bytes j
 				    "kind, apiVersion, and the name, namespace and resourceVersion in "
 				    "metadata must be plain strings");
 	if (!read_revision(revision, &object.revision))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "the resourceVersion \"%.*s\" is no number",
+		return vd_error_set(reterr, VD_BAD_REQUEST, "the resourceVersion \"%.*s\" is not a number",
 				    (int) VDI_MIN(revision.size, (size_t) 40), (const char *) revision.data);
 	if ((object.kind.size == 0 && kind == NULL) || (object.api_version.size == 0 && api_version == NULL))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "no Kubernetes object: it has no %s",
+		return vd_error_set(reterr, VD_BAD_REQUEST, "not a Kubernetes object: it has no %s",
 				    object.kind.size ? "apiVersion" : "kind");
 	object.is_held = is_held(reader, json);
 	object.is_last = !object.is_held &&
@@ -188,7 +188,7 @@ vd_status vdi_kube_object_kv(const struct vdi_kube_object *object, const char *p
 	vd_status status;
 
 	if (object->name.size == 0 || object->revision == 0)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "an object without a %s",
+		return vd_error_set(reterr, VD_BAD_REQUEST, "the object has no %s",
 				    object->name.size ? "resourceVersion" : "name");
 	if (!is_segment(object->name) || (object->namespace_name.size && !is_segment(object->namespace_name)))
 		return vd_error_set(reterr, VD_BAD_REQUEST, "the name \"%.*s\" cannot be part of a key",
@@ -233,7 +233,7 @@ static vd_status no_event(struct vd_bytes json, const char *why, struct vd_error
 		if ((unsigned char) ((const char *) json.data)[i] < 0x20 ||
 		    (unsigned char) ((const char *) json.data)[i] >= 0x7f)
 			shown = i;
-	return vd_error_set(reterr, VD_BAD_REQUEST, "\"%.*s...\" is no event of a watch: %s", shown,
+	return vd_error_set(reterr, VD_BAD_REQUEST, "\"%.*s...\" is not a watch event: %s", shown,
 			    (const char *) json.data, why);
 }
 
@@ -252,14 +252,14 @@ vd_status vdi_kube_event_read(struct vdi_kube_event_reader *reader, struct vd_by
 	type = vdi_json_field(&reader->scan, 0);
 	object = vdi_json_field(&reader->scan, 1);
 	if (type->type != VDI_JSON_STRING || object->type != VDI_JSON_OBJECT)
-		return no_event(json, "type and object are missing", reterr);
+		return no_event(json, "type or object is missing", reterr);
 	for (unsigned i = 0; i < VDI_ARRAY_SIZE(names); i++)
 		if (vd_bytes_equal(vdi_json_value_bytes(json, type), vd_bytes_of(names[i]))) {
 			*ret_event = (struct vdi_kube_event) { (enum vdi_kube_event_type) i,
 							       vdi_json_value_bytes(json, object) };
 			return VD_OK;
 		}
-	return no_event(json, "its type is not known", reterr);
+	return no_event(json, "its type is unknown", reterr);
 }
 
 vd_status vdi_kube_status_error(struct vd_bytes json, struct vd_error *reterr)
@@ -317,13 +317,15 @@ vd_status vdi_kube_page_read(struct vdi_kube_page_reader *reader, struct vd_byte
 	token = vdi_json_field(&reader->scan, 0);
 	items = vdi_json_field(&reader->scan, 1);
 	if (items->type != VDI_JSON_ARRAY && items->type != VDI_JSON_NULL)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "no list: it has no items");
+		return vd_error_set(reterr, VD_BAD_REQUEST, "not a list: it has no items");
 	if (revision->type == VDI_JSON_STRING &&
 	    !read_revision(vdi_json_value_bytes(json, revision), &page.revision))
-		return vd_error_set(reterr, VD_BAD_REQUEST, "a list whose resourceVersion is no number");
+		return vd_error_set(reterr, VD_BAD_REQUEST,
+				    "the resourceVersion of the list is not a number");
 	if (token->type == VDI_JSON_STRING) {
 		if (token->escaped)
-			return vd_error_set(reterr, VD_BAD_REQUEST, "a continue token that holds escapes");
+			return vd_error_set(reterr, VD_BAD_REQUEST,
+					    "the continue token of the list contains escapes");
 		page.continue_token = vdi_json_value_bytes(json, token);
 	}
 	if (items->type == VDI_JSON_ARRAY) {
@@ -336,8 +338,8 @@ vd_status vdi_kube_page_read(struct vdi_kube_page_reader *reader, struct vd_byte
 
 /* ---- Keys ---- */
 
-/* The groups that Kubernetes itself keeps directly below /registry/; a few more end with .k8s.io and are
- * custom kinds. */
+/* Returns true for the groups that Kubernetes itself stores directly below /registry/; other groups that end
+ * with .k8s.io are custom kinds. */
 static bool is_own_group(const char *group)
 {
 	static const char *const own[] = { "",

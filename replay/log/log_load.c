@@ -1,4 +1,4 @@
-/* How: the steps of the log (log_steps.c) go to the import one by one. */
+/* Passes the steps of the log (log_steps.c) to the store's import. */
 #include "log_load.h"
 
 #include <stdio.h>
@@ -16,13 +16,13 @@ struct load {
 	bool		      strict;
 	uint64_t	      said;
 
-	struct vdi_import_change  *changes; /* of the step at work, in the import's words */
+	struct vdi_import_change  *changes; /* changes of the current step, as the import takes them */
 	size_t			   capacity;
 	struct vdi_log_load_report report;
 };
 
-/* The store will be served to Go clients, to which a list with such a number is unreadable. Values of other
- * encodings hold no text of numbers. */
+/* Rejects numbers that make a list unreadable for Go clients of the store. Values that are not JSON have no
+ * textual numbers. */
 static vd_status check_numbers(const struct load *load, const struct vdi_log_change *change,
 			       struct vd_error *reterr)
 {
@@ -65,7 +65,7 @@ static vd_status import_step(struct load *load, struct vdi_mvcc_import *import,
 			load->report.revision = VDI_MAX(load->report.revision, load->changes[i].kv->mod_rev);
 		return VD_OK;
 	case VDI_STEP_COMPACT: return vdi_mvcc_import_compact(import, step->revision, reterr);
-	default: return VD_OK; /* nothing that a store holds */
+	default: return VD_OK; /* not stored */
 	}
 }
 
@@ -89,7 +89,7 @@ static vd_status run(void *arg, struct vdi_mvcc_import *import, struct vd_error 
 
 	while ((status = vdi_log_steps_next(load->steps, &step, reterr)) == VD_OK) {
 		status = import_step(load, import, &step, &error);
-		if (status == VD_INVALID) /* what the log says cannot be */
+		if (status == VD_INVALID) /* the log is contradictory */
 			return vdi_log_steps_broken(load->steps, step.line, error.message, reterr);
 		if (status != VD_OK) {
 			if (reterr)

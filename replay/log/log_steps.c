@@ -1,6 +1,6 @@
-/* How: records are gathered until their transaction is known to be complete: its commit line, or the next
- * revision in a log without commit lines (then the first record of that one is already here and waits). A
- * mark that comes behind an open transaction waits the same way. */
+/* Records are gathered until their transaction is complete: at its commit line or, in a log without commit
+ * lines, at the next revision, whose first record is then kept for the next step. A mark after an open
+ * transaction is kept in the same way. */
 #include "log_steps.h"
 
 #include <stdio.h>
@@ -14,17 +14,17 @@ struct vdi_log_steps {
 	char		     *path;
 	struct vdi_event_log *log;
 
-	struct vdi_log_change *changes; /* of the step at work: first what was given, then what is gathered */
+	struct vdi_log_change *changes; /* of the current step: first those returned, then those gathered */
 	size_t		       count, capacity;
-	size_t	 given;	   /* the first ones, of the step that was given: dropped by the next call */
-	vd_rev	 revision; /* of the transaction at work; 0: none */
-	uint64_t line;
-	size_t	 bytes;
-	vd_wall	 time;
+	size_t		       given;	 /* number of returned changes, dropped by the next call */
+	vd_rev		       revision; /* of the current transaction; 0: none */
+	uint64_t	       line;
+	size_t		       bytes;
+	vd_wall		       time;
 
-	vdi_codec_of_fn codec_of; /* NULL: nothing is made ahead */
+	vdi_codec_of_fn codec_of; /* NULL: objects are not decoded early */
 	void	       *codec_of_arg;
-	struct vd_kv   *ahead; /* of the record at work, its value checked; NULL: not made yet */
+	struct vd_kv   *ahead; /* record with validated value, of the current line; NULL: none */
 
 	bool		    mark_waits;
 	struct vdi_log_step mark;
@@ -32,8 +32,8 @@ struct vdi_log_steps {
 
 	bool		    in_snapshot, has_commits, at_end, is_closed;
 	uint64_t	    records;
-	uint64_t	    start; /* offset of the text where the line at work begins */
-	uint64_t	    whole; /* and behind the last whole step */
+	uint64_t	    start; /* offset in the text of the current line */
+	uint64_t	    whole; /* offset after the last complete step */
 	struct vdi_log_tail tail;
 };
 
@@ -78,7 +78,8 @@ static vd_status key_is_twice(const struct vdi_log_steps *steps, const struct vd
 	return vdi_log_steps_broken(steps, line, why, reterr);
 }
 
-/* Each key once. Keys of most steps ascend, which costs one comparison each; others are sorted. */
+/* Checks that each key occurs once. Keys of most steps ascend, which costs one comparison each; others are
+ * sorted. */
 static vd_status check_keys(struct vdi_log_steps *steps, size_t count, struct vd_error *reterr)
 {
 	struct vdi_key_sort_item *items;
@@ -103,7 +104,8 @@ static vd_status check_keys(struct vdi_log_steps *steps, size_t count, struct vd
 	return status;
 }
 
-/* The gathered changes become the step. waiting: that many at the end belong to the next one. */
+/* Returns the gathered changes as a step. waiting: number of changes at the end that belong to the next
+ * one. */
 static vd_status give(struct vdi_log_steps *steps, enum vdi_log_step_kind kind, vd_rev revision,
 		      size_t waiting, struct vdi_log_step *ret_step, struct vd_error *reterr)
 {
@@ -145,7 +147,7 @@ static vd_status make_kv(const struct vdi_log_record *record, struct vd_kv **ret
 	return VD_OK;
 }
 
-/* By the codec that will make the object, else by the log. */
+/* Validates the value with the codec that will decode it, otherwise with the log. */
 static vd_status check_value(struct vdi_log_steps *steps, struct vdi_log_record *record,
 			     struct vd_error *reterr)
 {
@@ -156,7 +158,7 @@ static vd_status check_value(struct vdi_log_steps *steps, struct vdi_log_record 
 		if (vdi_codec_json_prepare(codec, steps->ahead))
 			return VD_OK;
 		steps->ahead =
-			vd_kv_unref(steps->ahead); /* it may be the record of another line than it seemed */
+			vd_kv_unref(steps->ahead); /* the full scan may read another record from this line */
 	}
 	return vdi_event_log_check(steps->log, record, reterr);
 }
@@ -176,8 +178,8 @@ static vd_status gather(struct vdi_log_steps *steps, const struct vdi_log_record
 								   "key or value are too large", reterr) :
 					      vd_error_set(reterr, status, "out of memory");
 	steps->ahead = NULL;
-	/* Member by member: as a whole it would be read back from the stack, behind all stores into the value
-	 * (measured: a twentieth of a replay). */
+	/* Assigned by member: copied as a whole it would be read back from the stack, after all stores into
+	 * the value (measured: 5% of a replay). */
 	steps->changes[steps->count].is_delete = record->kind == VDI_LOG_DELETE;
 	steps->changes[steps->count].line = (uint32_t) record->line;
 	steps->changes[steps->count].kv = kv;
@@ -189,10 +191,10 @@ static void count_in(struct vdi_log_steps *steps, const struct vdi_log_record *r
 {
 	steps->bytes += record->key.size + record->value.size;
 	if (steps->time.ns == 0)
-		(void) vdi_log_time_parse(record->time, &steps->time); /* a strange one counts as none */
+		(void) vdi_log_time_parse(record->time, &steps->time); /* an invalid time counts as none */
 }
 
-/* *ret_complete: the transaction before is whole, and record waits behind it. */
+/* *ret_complete: the previous transaction is complete, and record is kept for the next one. */
 static vd_status take_change(struct vdi_log_steps *steps, const struct vdi_log_record *record,
 			     bool *ret_complete, struct vd_error *reterr)
 {
@@ -203,9 +205,9 @@ static vd_status take_change(struct vdi_log_steps *steps, const struct vdi_log_r
 						    reterr);
 	} else if (steps->revision && steps->revision != record->revision) {
 		if (steps->has_commits)
-			return vdi_log_steps_broken(steps, record->line,
-						    "a new revision begins, and the one before has no commit",
-						    reterr);
+			return vdi_log_steps_broken(
+				steps, record->line,
+				"a new revision begins, but the previous one has no commit line", reterr);
 		*ret_complete = true;
 	}
 	VDI_TRY(gather(steps, record, reterr));
@@ -217,7 +219,7 @@ static vd_status take_change(struct vdi_log_steps *steps, const struct vdi_log_r
 	return VD_OK;
 }
 
-/* The record that waited begins the next transaction. */
+/* Returns the previous transaction; the kept record begins the next one. */
 static vd_status complete_before(struct vdi_log_steps *steps, const struct vdi_log_record *record,
 				 struct vdi_log_step *ret_step, struct vd_error *reterr)
 {
@@ -249,16 +251,16 @@ static vd_status mark_of(struct vdi_log_steps *steps, const struct vdi_log_recor
 	return VD_OK;
 }
 
-/* A line that belongs to no transaction: the one before must be complete. */
+/* Ends the current transaction before a line that is not part of one. */
 static vd_status settle(struct vdi_log_steps *steps, const struct vdi_log_record *record,
 			struct vd_error *reterr)
 {
 	if (steps->in_snapshot)
-		return vdi_log_steps_broken(steps, record->line, "only records may stand within a snapshot",
+		return vdi_log_steps_broken(steps, record->line, "only records are allowed within a snapshot",
 					    reterr);
 	if (steps->revision && steps->has_commits)
-		return vdi_log_steps_broken(steps, record->line, "the transaction before has no commit",
-					    reterr);
+		return vdi_log_steps_broken(steps, record->line,
+					    "the previous transaction has no commit line", reterr);
 	return VD_OK;
 }
 
@@ -277,7 +279,7 @@ static vd_status take_mark(struct vdi_log_steps *steps, const struct vdi_log_rec
 
 /* ---- The end ---- */
 
-/* Whether the torn line certainly began another transaction than the one at work. */
+/* Returns true if the torn line certainly began another transaction than the current one. */
 static bool torn_line_is_of_another(const struct vdi_log_steps *steps)
 {
 	struct vd_bytes torn = vdi_event_log_torn_text(steps->log);
@@ -304,7 +306,7 @@ static vd_status take_end(struct vdi_log_steps *steps, struct vdi_log_step *ret_
 	if (steps->in_snapshot)
 		return vdi_log_steps_broken(steps, steps->line, "the log ends within a snapshot", reterr);
 	/* In a log with commit lines the last transaction is torn. In one without, it may be torn if the last
-	 * line is. */
+	 * line is torn. */
 	if (steps->revision &&
 	    (steps->has_commits || is_sealed || (tail->is_torn && !torn_line_is_of_another(steps)))) {
 		tail->is_torn = true;
@@ -325,7 +327,7 @@ static vd_status take_end(struct vdi_log_steps *steps, struct vdi_log_step *ret_
 
 /* ---- Steps ---- */
 
-/* VD_AGAIN: gathered, nothing is complete yet. */
+/* Processes a record. VD_AGAIN: no step is complete yet. */
 static vd_status take(struct vdi_log_steps *steps, const struct vdi_log_record *record,
 		      struct vdi_log_step *ret_step, struct vd_error *reterr)
 {
@@ -345,7 +347,7 @@ static vd_status take(struct vdi_log_steps *steps, const struct vdi_log_record *
 		if (steps->in_snapshot || (steps->revision && steps->revision != record->revision))
 			return vdi_log_steps_broken(
 				steps, record->line,
-				"the commit is of another revision than the records before it", reterr);
+				"the commit has another revision than the records before it", reterr);
 		return steps->revision ? give(steps, VDI_STEP_TXN, steps->revision, 0, ret_step, reterr) :
 					 VD_AGAIN;
 	case VDI_LOG_SNAPSHOT:
@@ -357,7 +359,7 @@ static vd_status take(struct vdi_log_steps *steps, const struct vdi_log_record *
 		return status;
 	case VDI_LOG_SNAPSHOT_END:
 		if (!steps->in_snapshot)
-			return vdi_log_steps_broken(steps, record->line, "a snapshot ends that did not begin",
+			return vdi_log_steps_broken(steps, record->line, "snapshotEnd without a snapshot",
 						    reterr);
 		steps->in_snapshot = false;
 		return give(steps, VDI_STEP_SNAPSHOT, record->revision, 0, ret_step, reterr);
@@ -418,7 +420,7 @@ bool vdi_log_tail_say(const struct vdi_log_tail *tail, char text[VDI_LOG_TAIL_SI
 			 (unsigned long long) tail->bytes);
 	else if (tail->is_unclosed)
 		snprintf(text, VDI_LOG_TAIL_SIZE,
-			 "the log ends before line %llu without a closing line: its writer was stopped hard, "
+			 "the log ends before line %llu without a closing line: its writer was killed, "
 			 "or lines at its end are missing",
 			 (unsigned long long) tail->line);
 	return tail->is_torn || tail->is_unclosed;
@@ -484,7 +486,7 @@ static bool letter(const char **at, const char *end, const char *wanted)
 	return true;
 }
 
-/* ".123456789" -> nanoseconds; further digits count for nothing. */
+/* ".123456789" -> nanoseconds; ignores further digits. */
 static bool fraction(const char **at, const char *end, int64_t *ret_ns)
 {
 	int64_t unit = 100000000;
@@ -521,7 +523,7 @@ static bool offset_of(const char **at, const char *end, int *ret_seconds)
 
 bool vdi_log_time_parse(struct vd_bytes text, vd_wall *ret_time)
 {
-	const char *at = text.size ? text.data : ""; /* NULL has no end */
+	const char *at = text.size ? text.data : ""; /* NULL has no end pointer */
 	const char *end = at + text.size;
 	struct tm   tm = { 0 };
 	int64_t	    nanoseconds;

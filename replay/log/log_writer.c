@@ -1,10 +1,10 @@
-/* How: two buffers of text. "open" is the transaction (or snapshot) at work, "ready" what was committed and
- * not yet written. Plain logs write ready as it is; compressed ones make a frame of it when it is large
- * enough, or when somebody wants it on disk. A frame is whole transactions, so cutting a torn frame off is
- * enough after a crash.
+/* There are two text buffers: "open" has the current transaction (or snapshot), "ready" has committed text
+ * that is not written yet. Plain logs write ready as it is; compressed ones make a frame of it when it is
+ * large enough, or at a flush. A frame contains whole transactions, so after a crash it is enough to cut off
+ * a torn frame.
  *
- * A snapshot may be large: its records go from open to ready as they come, and are cut off again on resuming
- * when the snapshot never ended. */
+ * A snapshot may be large, so its records are moved from open to ready at once, and are cut off by a resume
+ * if the snapshot was not completed. */
 #include "log_writer.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ struct vdi_log_writer {
 	bool  in_snapshot;
 	bool  has_failed;
 
-	struct vdi_json_plan  *plan; /* of what is to be redacted */
+	struct vdi_json_plan  *plan; /* of the redacted paths */
 	struct vdi_json_object object;
 	size_t		       redact_count;
 
@@ -47,20 +47,20 @@ struct vdi_log_writer {
 	struct frame		    *frames;
 	size_t			     frame_count, frame_capacity;
 	struct vdi_log_writer_totals totals;
-	uint64_t		     open_records; /* not settled yet */
-	uint64_t		     records;	   /* since the last line that counts them */
+	uint64_t		     open_records; /* not committed yet */
+	uint64_t		     records;	   /* since the last line that counts records */
 
 	bool	 is_sealed; /* the log has checksums */
 	bool	 strict;
-	uint64_t settled;     /* bytes of text that are settled, of the whole log */
+	uint64_t settled;     /* bytes of committed text, of the whole log */
 	uint64_t synced;      /* of them on disk */
-	bool	 says_synced; /* the next line with a checksum says so */
+	bool	 says_synced; /* the next line with a checksum states it */
 	uint64_t sum;	      /* over all lines so far */
-	uint64_t settled_sum; /* over those that are settled */
-	vd_rev	 last;	      /* the newest revision of a line */
+	uint64_t settled_sum; /* over committed lines */
+	vd_rev	 last;	      /* newest revision of a line */
 };
 
-/* ---- To the file ---- */
+/* ---- File ---- */
 
 static vd_status io_error(struct vdi_log_writer *writer, const char *what, struct vd_error *reterr)
 {
@@ -93,7 +93,7 @@ static vd_status no_memory(struct vdi_log_writer *writer, struct vd_error *reter
 	return vd_error_set(reterr, VD_NOMEM, "out of memory while writing %s", writer->path);
 }
 
-/* Each frame has a checksum, so that a torn one is known as such. */
+/* Each frame has a checksum, so that a torn frame is detected. */
 static vd_status prepare_frames(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	writer->zstd = ZSTD_createCCtx();
@@ -137,11 +137,12 @@ static vd_status write_ready(struct vdi_log_writer *writer, struct vd_error *ret
 	return VD_OK;
 }
 
-/* The transaction at work is complete. */
+/* Moves the completed transaction from open to ready. */
 static vd_status settle(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	if (writer->has_failed)
-		return vd_error_set(reterr, VD_CLOSED, "%s cannot be written any more", writer->path);
+		return vd_error_set(reterr, VD_CLOSED, "%s cannot be written after an earlier error",
+				    writer->path);
 	vdi_buffer_append(&writer->ready, (struct vd_bytes) { writer->open.data, writer->open.size });
 	if (vdi_buffer_status(&writer->open) != VD_OK || vdi_buffer_status(&writer->ready) != VD_OK)
 		return no_memory(writer, reterr);
@@ -163,7 +164,7 @@ static struct vd_bytes line_from(const struct vdi_log_writer *writer, size_t sta
 	return (struct vd_bytes) { writer->open.data + start, writer->open.size - start };
 }
 
-/* Ends the line of a change, which began at start. */
+/* Ends the line of a change that begins at start. */
 static void end_change(struct vdi_log_writer *writer, size_t start)
 {
 	vdi_buffer_append_char(&writer->open, '}');
@@ -192,7 +193,7 @@ static vd_status end_line(struct vdi_log_writer *writer, size_t start, vd_rev re
 	return settle(writer, reterr);
 }
 
-/* The same for a line that closes records. */
+/* The same for a line that counts records. */
 static vd_status end_records(struct vdi_log_writer *writer, size_t start, vd_rev revision,
 			     struct vd_error *reterr)
 {
@@ -214,7 +215,7 @@ void vdi_log_time_format(vd_wall wall, char text[VDI_LOG_TIME_SIZE])
 		 (unsigned) tm.tm_sec % 100, (unsigned) (wall.ns / 1000000 % 1000) % 1000);
 }
 
-/* The same type, nothing in it. */
+/* Returns an empty value of the same type. */
 static const char *emptied(const struct vdi_json_value *value)
 {
 	switch (value->type) {
@@ -228,8 +229,8 @@ static const char *emptied(const struct vdi_json_value *value)
 	}
 }
 
-/* The value without what is to be redacted. Each time the first place that is left: paths may lie inside one
- * another. */
+/* Appends the value without its redacted members. Repeatedly searches the first remaining one, because paths
+ * may be nested. */
 static void append_redacted(struct vdi_log_writer *writer, struct vd_bytes json)
 {
 	const char *data = json.data;
@@ -270,7 +271,7 @@ static void append_base64(struct vdi_log_writer *writer, struct vd_bytes value)
 	vdi_buffer_append_char(&writer->open, '"');
 }
 
-/* A redacted log never falls back to base64 of what it should hide. */
+/* A redacted log never contains base64, which could include redacted members. */
 static void append_value(struct vdi_log_writer *writer, struct vd_bytes value)
 {
 	static const struct vdi_json_limits limits = { VDI_EVENT_LOG_LINE_MAX / 2, VDI_JSON_DEPTH_MAX };
@@ -375,11 +376,12 @@ vd_status vdi_log_writer_mark(struct vdi_log_writer *writer, enum vdi_log_kind k
 vd_status vdi_log_writer_flush(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	if (writer->has_failed)
-		return vd_error_set(reterr, VD_CLOSED, "%s cannot be written any more", writer->path);
+		return vd_error_set(reterr, VD_CLOSED, "%s cannot be written after an earlier error",
+				    writer->path);
 	VDI_TRY(write_ready(writer, reterr));
 	if (fdatasync(writer->fd) != 0 && errno != EINVAL)
 		return io_error(writer, "flush", reterr);
-	/* Within a snapshot no line could say so. */
+	/* Within a snapshot there is no line that could state it. */
 	if (writer->settled > writer->synced && !writer->in_snapshot) {
 		writer->synced = writer->settled;
 		writer->says_synced = true;
@@ -402,7 +404,7 @@ static void append_u32(struct vdi_buffer *buffer, uint32_t value)
 	vdi_buffer_append(buffer, (struct vd_bytes) { (const char *) bytes, 4 });
 }
 
-/* zstd's seekable format: a frame that readers skip, with the sizes of all others. */
+/* Writes the index of zstd's seekable format: a frame that readers skip, with the sizes of all others. */
 static vd_status write_index(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	struct vdi_buffer *buffer = &writer->packed;
@@ -422,7 +424,7 @@ static vd_status write_index(struct vdi_log_writer *writer, struct vd_error *ret
 	return write_all(writer, buffer->data, buffer->size, reterr);
 }
 
-/* ---- Going on with a log that is there ---- */
+/* ---- Resuming a log ---- */
 
 static bool is_skippable(const char *frame)
 {
@@ -431,7 +433,7 @@ static bool is_skippable(const char *frame)
 	return (bytes[0] & 0xf0) == 0x50 && bytes[1] == 0x2a && bytes[2] == 0x4d && bytes[3] == 0x18;
 }
 
-/* Cuts the file off at size: the part behind it is incomplete. */
+/* Cuts the file at size, because the rest is incomplete. */
 static vd_status cut(struct vdi_log_writer *writer, off_t size, struct vd_error *reterr)
 {
 	struct stat stat;
@@ -448,7 +450,7 @@ static vd_status cut(struct vdi_log_writer *writer, off_t size, struct vd_error 
 		       io_error(writer, "cut", reterr);
 }
 
-/* Finds the whole frames up to the index, or to something that is none. Frames are read one at a time. */
+/* Finds the whole frames up to the index or an invalid frame. Reads one frame at a time. */
 static vd_status find_frames(struct vdi_log_writer *writer, bool *ret_has_index, struct vd_error *reterr)
 {
 	struct stat stat;
@@ -462,7 +464,7 @@ static vd_status find_frames(struct vdi_log_writer *writer, bool *ret_has_index,
 	while (status == VD_OK && at < stat.st_size) {
 		ssize_t got;
 
-		/* Twice as much until a whole frame is there, or nothing more comes. */
+		/* Double the size until it holds a whole frame, or the file ends. */
 		size = size ? size * 2 : 2 * FRAME_SIZE;
 		if (!vdi_grow((void **) &data, &capacity, size, 1)) {
 			status = no_memory(writer, reterr);
@@ -498,7 +500,7 @@ static vd_status find_frames(struct vdi_log_writer *writer, bool *ret_has_index,
 	return status;
 }
 
-/* A new name is on disk when its folder is. */
+/* Syncs the folder, so that a new file's name is on disk. */
 static vd_status sync_name(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	const char *slash = strrchr(writer->path, '/');
@@ -511,7 +513,7 @@ static vd_status sync_name(struct vdi_log_writer *writer, struct vd_error *reter
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	vdi_free(folder);
 	if (fd < 0)
-		return VD_OK; /* nobody but its owner may read it */
+		return VD_OK; /* the folder is not readable */
 	result = fsync(fd);
 	(void) close(fd);
 	return result == 0 || errno == EINVAL ? VD_OK : io_error(writer, "sync the folder of", reterr);
@@ -532,11 +534,11 @@ static vd_status write_header(struct vdi_log_writer *writer, const char *source,
 	writer->is_sealed = true;
 	VDI_TRY(settle(writer, reterr));
 	VDI_TRY(vdi_log_writer_flush(writer, reterr));
-	writer->says_synced = false; /* of the header alone it is no news */
+	writer->says_synced = false; /* not needed for the header alone */
 	return sync_name(writer, reterr);
 }
 
-/* Begins anew with a file of which nothing can be used. */
+/* Restarts with an empty file. */
 static vd_status start_over(struct vdi_log_writer *writer, const char *source, struct vd_error *reterr)
 {
 	VDI_TRY(cut(writer, 0, reterr));
@@ -544,7 +546,7 @@ static vd_status start_over(struct vdi_log_writer *writer, const char *source, s
 	return write_header(writer, source, reterr);
 }
 
-/* True: the file is what a power cut left of a header: the beginning of one, zeros, or both. */
+/* Returns true if a power cut left only the beginning of a header, zeros, or both. */
 static bool has_torn_header(const struct vdi_log_writer *writer)
 {
 	static const char start[] = "{\"vedetteLog\":";
@@ -562,7 +564,7 @@ static bool has_torn_header(const struct vdi_log_writer *writer)
 
 struct found {
 	vd_rev	 last;
-	uint64_t size; /* of the text up to where the log is whole */
+	uint64_t size; /* bytes of text up to the end of the last whole step */
 	uint64_t sum;  /* over that text */
 	bool	 is_sealed;
 	bool	 in_snapshot;
@@ -603,7 +605,7 @@ static vd_status find_end(struct vdi_log_writer *writer, struct found *ret_found
 	return status;
 }
 
-/* Keeps the frames that the reader could use; what is behind them (the index, torn frames) is cut off. */
+/* Keeps the frames that were readable; cuts off what follows (the index, torn frames). */
 static vd_status keep_frames(struct vdi_log_writer *writer, struct found *found, bool has_index,
 			     struct vd_error *reterr)
 {
@@ -620,7 +622,7 @@ static vd_status keep_frames(struct vdi_log_writer *writer, struct found *found,
 	if (!has_index)
 		VDI_TRY(cut(writer, end, reterr));
 	else if (ftruncate(writer->fd, end) != 0 ||
-		 lseek(writer->fd, end, SEEK_SET) < 0) /* the index is no loss */
+		 lseek(writer->fd, end, SEEK_SET) < 0) /* the index is rewritten at the end */
 		return io_error(writer, "cut", reterr);
 	return text < found->size ? find_end(writer, found, reterr) : VD_OK;
 }
@@ -642,7 +644,7 @@ static vd_status resume(struct vdi_log_writer *writer, const char *source, vd_re
 		VDI_TRY(cut(writer, (off_t) found.size, reterr));
 	if (writer->is_packed && found.in_snapshot)
 		return start_over(writer, source, reterr);
-	/* What is written from now on must not mingle with the end that was there. */
+	/* Sync, so that new text is not mixed with the old end after a power cut. */
 	if (fdatasync(writer->fd) != 0 && errno != EINVAL)
 		return io_error(writer, "flush", reterr);
 	writer->settled = writer->synced = found.size;
@@ -654,7 +656,7 @@ static vd_status resume(struct vdi_log_writer *writer, const char *source, vd_re
 	return VD_OK;
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 static vd_status plan_redaction(struct vdi_log_writer *writer, const struct vdi_log_writer_options *options,
 				struct vd_error *reterr)
@@ -687,7 +689,7 @@ static vd_status begin(struct vdi_log_writer *writer, const struct vdi_log_write
 	if (stat.st_size == 0)
 		return write_header(writer, options->source, reterr);
 	if (!options->resume)
-		return vd_error_set(reterr, VD_EXISTS, "%s is there already", writer->path);
+		return vd_error_set(reterr, VD_EXISTS, "%s already exists", writer->path);
 	return resume(writer, options->source, ret_last, reterr);
 }
 
@@ -734,7 +736,7 @@ vd_status vdi_log_writer_open(const struct vdi_log_writer_options *options,
 	return VD_OK;
 }
 
-/* The closing line. Changes that were not committed are dropped. */
+/* Writes the end line. Drops uncommitted changes. */
 static vd_status close_log(struct vdi_log_writer *writer, struct vd_error *reterr)
 {
 	if (!writer->is_sealed || writer->last == 0 || writer->in_snapshot)
@@ -742,7 +744,7 @@ static vd_status close_log(struct vdi_log_writer *writer, struct vd_error *reter
 	vdi_buffer_clear(&writer->open);
 	writer->open_records = 0;
 	writer->sum = writer->settled_sum;
-	VDI_TRY(vdi_log_writer_flush(writer, reterr)); /* so that the line can say it */
+	VDI_TRY(vdi_log_writer_flush(writer, reterr)); /* the line states the flush */
 	vdi_buffer_printf(&writer->open, "{\"progress\":%lld,\"end\":true", (long long) writer->last);
 	return end_line(writer, 0, 0, reterr);
 }

@@ -1,15 +1,15 @@
-/* Writing an event log (event_log.h), so that a crash at any moment leaves a log that can be read and written
- * on.
+/* Writes an event log (event_log.h), so that after a crash at any moment the log can be read and continued.
  *
  * Changes are gathered until their transaction is committed; only whole transactions reach the file, each
- * with its commit line. A path that ends in ".zst" is compressed: frames of about a megabyte of text, each
- * ending with a transaction, and at the end the index of zstd's seekable format, so that tools can jump.
+ * with its commit line. If the path ends in ".zst", the log is compressed: frames of about a megabyte of
+ * text, each ending with a transaction, and at the end the index of zstd's seekable format, so that tools can
+ * seek.
  *
- * Logs have checksums (event_log.h), and a closing line when they are closed; a log without checksums that is
- * resumed stays without.
+ * Logs have checksums (event_log.h), and an end line when they are closed; a resumed log without checksums
+ * stays without.
  *
- * After any error the log on disk ends with what was flushed before; only close is of use then. One thread at
- * a time; may block in writes.
+ * After an error the log on disk ends with the last flush, and only close may be called. One thread at a
+ * time; writes may block.
  */
 #ifndef VDI_LOG_WRITER_H
 #define VDI_LOG_WRITER_H
@@ -20,31 +20,30 @@ struct vdi_log_writer;
 
 struct vdi_log_writer_options {
 	const char *path;
-	bool resume; /* go on with a log that is there; an incomplete transaction at its end is cut off */
-	bool strict; /* with resume: such a log is refused instead (VD_BAD_REQUEST) */
-	const char *source; /* for the first line: where the log comes from; may be NULL */
-	/* dotted paths into values (".data"): what is there keeps its type and loses its content */
+	bool	    resume; /* continue an existing log; an incomplete transaction at its end is cut off */
+	bool	    strict; /* with resume: reject such a log (VD_BAD_REQUEST) instead */
+	const char *source; /* source of the log, for the first line; may be NULL */
+	/* Dotted paths into values (".data"): these members keep their type and lose their content. */
 	const char *const *redact;
 	size_t		   redact_count;
 };
 
-/* VD_EXISTS: the file is there and is not empty, and resume was not asked for. With resume *ret_last (may be
- * NULL) is the last revision in the log, 0 for a new one. VD_INVALID_ARGUMENT: a path to redact;
- * VD_BAD_REQUEST: what is there is no event log, or is damaged before its end; VD_IO, VD_NO_SPACE,
- * VD_NOMEM. */
+/* VD_EXISTS: the file exists and is not empty, and resume is not set. With resume *ret_last (may be NULL) is
+ * the last revision in the log, 0 for a new one. VD_INVALID_ARGUMENT: a path to redact; VD_BAD_REQUEST: the
+ * file is not an event log, or is damaged before its end; VD_IO, VD_NO_SPACE, VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_log_writer_open(const struct vdi_log_writer_options *options,
 					   struct vdi_log_writer **ret_writer, vd_rev *ret_last,
 					   struct vd_error *reterr);
 
-/* A change of the transaction (or snapshot) at work: kv's key, value, mod_rev, and where they are not 0
- * create_rev, version and lease. time: 0: none. A value that is not JSON is written as base64, and, where
- * something is to be redacted, not at all; white space in JSON is left out. */
+/* Adds a change to the current transaction (or snapshot): kv's key, value, mod_rev and, if not 0, create_rev,
+ * version and lease. time: 0: none. A value that is not JSON is written as base64 or, if paths are redacted,
+ * omitted; white space in JSON is removed. */
 VDI_MUST_USE vd_status vdi_log_writer_change(struct vdi_log_writer *writer, bool is_delete,
 					     const struct vd_kv *kv, vd_wall time, struct vd_error *reterr);
-/* The changes since the last call are the transaction of this revision. */
+/* Commits the changes since the last call as the transaction of this revision. */
 VDI_MUST_USE vd_status vdi_log_writer_commit(struct vdi_log_writer *writer, vd_rev revision,
 					     struct vd_error *reterr);
-/* Everything between is the state at revision. */
+/* The changes between begin and end are the state at revision. */
 VDI_MUST_USE vd_status vdi_log_writer_snapshot_begin(struct vdi_log_writer *writer, vd_rev revision,
 						     struct vd_error *reterr);
 VDI_MUST_USE vd_status vdi_log_writer_snapshot_end(struct vdi_log_writer *writer, vd_rev revision,
@@ -52,9 +51,9 @@ VDI_MUST_USE vd_status vdi_log_writer_snapshot_end(struct vdi_log_writer *writer
 /* COMPACT, PROGRESS, DISCONNECT or FAILURE; between transactions. */
 VDI_MUST_USE vd_status vdi_log_writer_mark(struct vdi_log_writer *writer, enum vdi_log_kind kind,
 					   vd_rev revision, const char *text, struct vd_error *reterr);
-/* What was committed is on disk when it returns. */
+/* Returns when everything committed is on disk. */
 VDI_MUST_USE vd_status vdi_log_writer_flush(struct vdi_log_writer *writer, struct vd_error *reterr);
-/* Flushes, writes the index, and closes. Whatever it answers, writer is gone. NULL is fine. */
+/* Flushes, writes the index, and closes. Frees writer whatever it returns. Accepts NULL. */
 vd_status vdi_log_writer_close(struct vdi_log_writer *writer, struct vd_error *reterr);
 
 struct vdi_log_writer_totals {

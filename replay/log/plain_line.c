@@ -1,11 +1,11 @@
-/* How: literals are compared where they must stand, so a member that is missing, doubled or elsewhere ends it
- * at once. The value is what stands between its name and the last bracket, if that is one JSON value and
- * nothing else: then no member can follow it. Whether it is may be found by whoever must scan it anyway. */
+/* Literals are compared at their exact places, so a missing, repeated or misplaced member ends the fast path
+ * at once. The value is the text between its name and the last bracket, if that is exactly one JSON value:
+ * then no other member can follow. Callers that scan the value anyway can check this. */
 #include "plain_line.h"
 
 #include "json_scan.h"
 
-/* What was not read yet. */
+/* The unread part of the line. */
 struct rest {
 	const char *at;
 	const char *end;
@@ -21,7 +21,7 @@ static bool take(struct rest *rest, const char *literal, size_t size)
 	return true;
 }
 
-/* 1 to 18 digits, as JSON and the log want them; others are rare enough. */
+/* Takes 1 to 18 digits as JSON and the log allow them; longer numbers are rare. */
 static bool take_number(struct rest *rest, int64_t *ret_number)
 {
 	const char *start = rest->at;
@@ -38,13 +38,13 @@ static bool take_number(struct rest *rest, int64_t *ret_number)
 	return rest->at > start;
 }
 
-/* Up to and with the closing quote. Printable ASCII without escapes only. */
+/* Takes text up to and including the closing quote. Only printable ASCII without escapes. */
 static bool take_text(struct rest *rest, struct vd_bytes *ret_text)
 {
 	const char *start = rest->at;
 
 	for (; rest->at < rest->end && *rest->at != '"'; rest->at++)
-		if ((signed char) *rest->at < ' ' || *rest->at == '\\') /* negative: of a longer character */
+		if ((signed char) *rest->at < ' ' || *rest->at == '\\') /* negative: multibyte character */
 			return false;
 	if (rest->at == rest->end)
 		return false;
@@ -111,7 +111,7 @@ static bool read_change(struct rest *rest, struct vdi_log_record *record)
 
 bool vdi_plain_line_is_value(struct vd_bytes value)
 {
-	/* One level is the line itself. */
+	/* The line itself is one level. */
 	static const struct vdi_json_limits limits = { VDI_EVENT_LOG_LINE_MAX, VDI_JSON_DEPTH_MAX - 1 };
 	bool				    is_spaced;
 

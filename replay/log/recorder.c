@@ -1,5 +1,5 @@
-/* See the header. Pages and events are written on the recorder's actor; a range's answer is copied (by
- * references) on the store's thread and left for it. */
+/* Pages and events are written on the recorder's actor. The store's thread copies the answer of a range (by
+ * references) and leaves it for the actor. */
 #include "recorder.h"
 
 #include <inttypes.h>
@@ -24,9 +24,9 @@ struct vdi_recorder {
 	/* The actor's. */
 	enum state		 state;
 	struct vd_store_watch	*watch;
-	struct vdi_relist	*relist;   /* the pages are of a list after a gap; else NULL */
-	vd_rev			 snapshot; /* revision of the pages; 0: the first one decides */
-	struct vd_kv		*last;	   /* of the page before: the next begins behind it */
+	struct vdi_relist	*relist;   /* the pages belong to a list after a gap; otherwise NULL */
+	vd_rev			 snapshot; /* revision of the pages; 0: set by the first page */
+	struct vd_kv		*last;	   /* of the previous page; the next one starts after it */
 	struct vdi_store_backoff backoff;
 	vd_mono			 flush_due;
 	vd_rev			 done; /* everything up to it is recorded */
@@ -35,7 +35,7 @@ struct vdi_recorder {
 
 	struct vdi_lock lock;
 	/* Under lock. */
-	bool			     is_asking; /* a range is under way */
+	bool			     is_asking; /* a range is outstanding */
 	bool			     has_page;
 	struct vdi_store_page	     page;
 	struct vdi_recorder_position position;
@@ -63,7 +63,7 @@ static void fail(struct vdi_recorder *recorder, vd_status status)
 	end(recorder, &recorder->error);
 }
 
-/* False: it has failed. */
+/* Returns false if the write failed; then recording has ended. */
 static bool written(struct vdi_recorder *recorder, vd_status status)
 {
 	if (status == VD_OK)
@@ -83,7 +83,7 @@ static void note(struct vdi_recorder *recorder, vd_rev revision, uint64_t record
 	vdi_lock_release(&recorder->lock);
 }
 
-/* Something can be tried again later. */
+/* Schedules a retry. */
 static void back_off(struct vdi_recorder *recorder)
 {
 	vdi_store_backoff_note(&recorder->backoff, vd_env_now(recorder->env), BACKOFF_MIN, BACKOFF_MAX);
@@ -205,8 +205,8 @@ static void take_relisted(struct vdi_recorder *recorder, const struct vdi_store_
 {
 	if (recorder->snapshot < recorder->done) {
 		(void) vd_error_set(&recorder->error, VD_EXPIRED,
-				    "the store stands at revision %" PRId64 ", before %" PRId64
-				    ", which was recorded: it is another one, or was set back",
+				    "the store is at revision %" PRId64 ", but the log has revision %" PRId64
+				    ": it is a different store, or was restored from a backup",
 				    recorder->snapshot, recorder->done);
 		end(recorder, &recorder->error);
 		return;
@@ -225,7 +225,7 @@ static void take_relisted(struct vdi_recorder *recorder, const struct vdi_store_
 
 /* ---- Pages ---- */
 
-/* Compacted under our feet: what was written cannot be completed. */
+/* Ends recording if the state was compacted while it was read: the log cannot be completed. */
 static void page_failed(struct vdi_recorder *recorder, vd_status status, const struct vd_error *error)
 {
 	if (vdi_store_failure_passes(status)) {
@@ -281,7 +281,7 @@ static void run_paging(struct vdi_recorder *recorder)
 
 /* ---- The stream ---- */
 
-/* On a thread of the store, with locks of its own held: the lock here stands behind them. */
+/* Called on a thread of the store that may hold the store's locks, which come before this lock. */
 static void be_ready(void *arg)
 {
 	struct vdi_recorder *recorder = arg;
@@ -336,7 +336,7 @@ static void write_batch(struct vdi_recorder *recorder, const struct vd_store_bat
 		for (next = first + 1; next < batch->event_count &&
 				       batch->events[next].kv->mod_rev == batch->events[first].kv->mod_rev;)
 			next++;
-		/* What a peer gives twice is recorded once. */
+		/* Revisions that a peer delivers twice are recorded once. */
 		if (batch->events[first].kv->mod_rev > recorder->done &&
 		    !write_revision(recorder, batch->events + first, next - first, now))
 			return;
@@ -417,7 +417,7 @@ static void run_watching(struct vdi_recorder *recorder)
 
 /* ---- The actor ---- */
 
-/* What was recorded reaches the disk now and then. */
+/* Flushes recorded changes periodically. */
 static void flush(struct vdi_recorder *recorder)
 {
 	vd_mono now = vd_env_now(recorder->env);
@@ -448,7 +448,7 @@ static void recorder_run(void *arg)
 	vd_actor_set_timer(recorder->actor, due);
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 vd_status vdi_recorder_new(const struct vd_env *env, const struct vdi_recorder_options *options,
 			   struct vdi_recorder **ret_recorder)
@@ -486,14 +486,14 @@ void vdi_recorder_position_get(const struct vdi_recorder    *recorder,
 			       struct vdi_recorder_position *ret_position)
 {
 	struct vdi_recorder *mine =
-		(struct vdi_recorder *) (uintptr_t) recorder; /* only its lock is changed */
+		(struct vdi_recorder *) (uintptr_t) recorder; /* only its lock is modified */
 
 	vdi_lock_acquire(&mine->lock);
 	*ret_position = recorder->position;
 	vdi_lock_release(&mine->lock);
 }
 
-/* A range may still be under way: then its answer destroys. */
+/* If a range is outstanding, its answer destroys the recorder. */
 static void on_actor_closed(void *arg)
 {
 	struct vdi_recorder *recorder = arg;

@@ -1,4 +1,4 @@
-/* See the header. */
+/* The keys of the log are in a hash table; listed keys are removed from it, and the rest was deleted. */
 #include "recorder_relist.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct known {
 };
 
 struct vdi_relist {
-	struct vdi_hash keys; /* of struct known: there before, and not seen in the new list yet */
+	struct vdi_hash keys; /* of struct known: in the log, and not yet in the new list */
 	struct vd_kv  **changed;
 	size_t		count, capacity;
 };

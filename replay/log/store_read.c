@@ -1,4 +1,4 @@
-/* See the header. */
+/* The range of all keys, and the checks of a page. */
 #include "store_read.h"
 
 #include "key_range.h"
@@ -10,7 +10,7 @@ vd_status vdi_store_interval_init(struct vdi_store_interval *interval, struct vd
 	interval->prefix_end = vdi_alloc(prefix.size + 1);
 	if (interval->prefix == NULL || interval->prefix_end == NULL)
 		return VD_NOMEM;
-	/* Everything is from the key "\0" on. */
+	/* All keys: from "\0" on. */
 	interval->key =
 		(struct vd_bytes) { prefix.size ? interval->prefix : "", prefix.size ? prefix.size : 1 };
 	interval->range_end = vdi_bytes_prefix_end((struct vd_bytes) { interval->prefix, prefix.size },

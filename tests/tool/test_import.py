@@ -109,9 +109,9 @@ class Watches(Case):
 
     def test_what_is_broken_is_said(self):
         good = json.dumps(pod("a", 5))
-        for text, said in (('{"a":\n\n1', "line 1: the input ends"), (good + "\n" + '{"a":1}', "line 2: "), (good + "\n\nhello", "line 3: here should be"),
+        for text, said in (('{"a":\n\n1', "line 1: the input ends"), (good + "\n" + '{"a":1}', "line 2: "), (good + "\n\nhello", "line 3: expected a"),
                            (good + "\n" + json.dumps(pod("a", 7)) + "\n" + json.dumps(pod("a", 6)), "line 3: revision 6 comes after 7"),
-                           (json.dumps(pod("a/b", 5)), "line 1: "), (json.dumps(pod("a", "x")), 'line 1: the resourceVersion "x" is no number'),
+                           (json.dumps(pod("a/b", 5)), "line 1: "), (json.dumps(pod("a", "x")), 'line 1: the resourceVersion "x" is not a number'),
                            (json.dumps({"type": "SEEN", "object": pod("a", 5)}), "line 1: ")):
             self.fails(said, "--from-watch", self.write("watch", text))
         self.fails("No such file", "--from-watch", self.path("nothing"))
@@ -157,11 +157,11 @@ class Audit(Case):
         shuffled = sorted(range(count), key=lambda i, r=random.Random(1): i + r.randrange(2000))
         records = self.log("--from-audit", self.write("audit", "\n".join(lines[i] for i in shuffled)))
         self.assertEqual([record["rev"] for record in records if "rev" in record], list(range(10, 10 + count)))
-        self.fails("line %d: revision 10 comes more than 4096 changes too late" % count, "--from-audit", self.write("audit", "\n".join(lines[1:] + lines[:1])))
+        self.fails("line %d: revision 10 is more than 4096 changes late" % count, "--from-audit", self.write("audit", "\n".join(lines[1:] + lines[:1])))
 
     def test_what_is_broken_is_said(self):
         good = self.event("create", "pods", pod("a", 10))
-        for text, said in ((good + "\n{}", "line 2: no event of an audit log"), (good + "\n" + good[:-5], "line 2: the input ends"), (good + "\nx", "line 2: "),
+        for text, said in ((good + "\n{}", "line 2: not an audit event"), (good + "\n" + good[:-5], "line 2: the input ends"), (good + "\nx", "line 2: "),
                            (self.event("create", "pods", pod("a", "x")), "line 1: ")):
             self.fails(said, "--from-audit", self.write("audit", text))
 
@@ -229,7 +229,7 @@ class Usage(Case):
         self.write("log", "there is something")
         done = subprocess.run([PROGRAM, "record", "--output", self.path("log"), "--from-audit", self.write("audit", "")], capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("is there already", done.stderr)
+        self.assertIn("already exists", done.stderr)
 
 
 if __name__ == "__main__":

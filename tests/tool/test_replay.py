@@ -224,7 +224,7 @@ class Mistakes(unittest.TestCase):
             done = replay("--watch", "pods", log=file.name)
             self.assertEqual(done.returncode, 1)
             self.assertIn(file.name + ":3: ", done.stderr)
-        self.assertIn("no event log", replay("--watch", "pods", log=__file__).stderr)
+        self.assertIn("is not an event log", replay("--watch", "pods", log=__file__).stderr)
         self.assertIn("No such file", replay("--watch", "pods", log="/nowhere").stderr)
 
 

@@ -93,7 +93,7 @@ static vd_status open_log(struct record *record, struct vd_error *error)
 	vd_status status = vdi_log_writer_open(&options, &record->writer, &record->after, error);
 
 	if (status == VD_EXISTS)
-		return vd_error_set(error, VD_EXISTS, "%s is there already: --resume goes on with it",
+		return vd_error_set(error, VD_EXISTS, "%s already exists: --resume goes on with it",
 				    record->output);
 	if (status == VD_OK)
 		vdi_log_writer_totals_get(record->writer, &totals);

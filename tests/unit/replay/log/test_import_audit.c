@@ -268,16 +268,16 @@ static void what_is_no_audit_log_is_named_by_its_line(void **state)
 {
 	static const char *const cases[][2] = {
 		{ AUDIT("create", POD("a", "5")) "{\"kind\":\"Pod\"}\n",
-		  " : line 2: no event of an audit log: no kind Event with a stage" },
+		  " : line 2: not an audit event: its kind is not Event, or it has no stage" },
 		{ "{\"kind\":\"Event\"}\n",
-		  " : line 1: no event of an audit log: no kind Event with a stage" },
+		  " : line 1: not an audit event: its kind is not Event, or it has no stage" },
 		{ "{\"kind\":1,\"stage\":\"x\"}\n",
-		  " : line 1: no event of an audit log: no kind Event with a stage" },
-		{ "\n\nx\n", " : line 3: here should be a JSON object" },
+		  " : line 1: not an audit event: its kind is not Event, or it has no stage" },
+		{ "\n\nx\n", " : line 3: expected a JSON object" },
 		{ "\n{\"kind\":", " : line 2: the input ends inside an object" },
 		{ LINE("ResponseComplete", "RequestResponse", "create", "\"resource\":\"p\\u006fds\"", "200",
 		       ""),
-		  " : line 1: the resource in objectRef has no plain name" },
+		  " : line 1: the apiGroup or resource in objectRef is not a plain name" },
 	};
 
 	(void) state;

@@ -267,7 +267,7 @@ static void every_allocation_may_fail(void **state)
 static void what_is_no_event_is_shown_up_to_the_first_strange_byte(void **state)
 {
 	static const char *const cases[][2] = {
-		{ "<a b~", "\"<a b~...\" is no event of a watch: " },
+		{ "<a b~", "\"<a b~...\" is not a watch event: " },
 		{ "a\tb", "\"a...\" is" },
 		{ "a\x1f"
 		  "b",
@@ -279,11 +279,11 @@ static void what_is_no_event_is_shown_up_to_the_first_strange_byte(void **state)
 		{ "\n", "\"...\" is" },
 		{ "123456789012345678901234567890123456789012345678901234567890x",
 		  "\"123456789012345678901234567890123456789012345678901234567890...\"" },
-		{ "{\"type\":\"ADDED\"}", ": type and object are missing" },
-		{ "{\"object\":{}}", ": type and object are missing" },
-		{ "{\"type\":1,\"object\":{}}", ": type and object are missing" },
-		{ "{\"type\":\"ADDED\",\"object\":[]}", ": type and object are missing" },
-		{ "{\"type\":\"added\",\"object\":{}}", ": its type is not known" }
+		{ "{\"type\":\"ADDED\"}", ": type or object is missing" },
+		{ "{\"object\":{}}", ": type or object is missing" },
+		{ "{\"type\":1,\"object\":{}}", ": type or object is missing" },
+		{ "{\"type\":\"ADDED\",\"object\":[]}", ": type or object is missing" },
+		{ "{\"type\":\"added\",\"object\":{}}", ": its type is unknown" }
 	};
 	static const char *const     names[] = { "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR" };
 	struct vdi_kube_event_reader events;

@@ -72,10 +72,11 @@ static void commit_lines_end_transactions(void **state)
 		steps_text(HEAD PUT(2, "a") COMMIT(2) PUT(3, "a") DEL(3, "b") COMMIT(3) COMMIT(9)),
 		"txn 2: +a@2; txn 3: +a@3 -b@3; end");
 	assert_string_equal(steps_text(HEAD PUT(2, "a") COMMIT(2) PUT(3, "a")), "txn 2: +a@2; end torn");
-	assert_string_equal(steps_text(HEAD PUT(2, "a") COMMIT(2) PUT(3, "a") PUT(4, "a")),
-			    "txn 2: +a@2; :5: a new revision begins, and the one before has no commit");
+	assert_string_equal(
+		steps_text(HEAD PUT(2, "a") COMMIT(2) PUT(3, "a") PUT(4, "a")),
+		"txn 2: +a@2; :5: a new revision begins, but the previous one has no commit line");
 	assert_string_equal(steps_text(HEAD PUT(2, "a") COMMIT(3)),
-			    "; :3: the commit is of another revision than the records before it");
+			    "; :3: the commit has another revision than the records before it");
 }
 
 static void without_commit_lines_the_next_revision_does(void **state)
@@ -99,7 +100,7 @@ static void marks_stand_between_transactions(void **state)
 			8, "b") "{\"disconnect\":true}\n{\"error\":\"lost\"}\n"),
 		"txn 2: +a@2; compact 2; progress 7; txn 8: +b@8; disconnect 0; failure 0: lost; end");
 	assert_string_equal(steps_text(HEAD PUT(2, "a") COMMIT(2) PUT(3, "a") "{\"compact\":2}\n"),
-			    "txn 2: +a@2; :5: the transaction before has no commit");
+			    "txn 2: +a@2; :5: the previous transaction has no commit line");
 }
 
 static void snapshots(void **state)
@@ -116,8 +117,7 @@ static void snapshots(void **state)
 			    "; :3: a DELETE within a snapshot");
 	assert_string_equal(steps_text(HEAD "{\"snapshot\":9}\n" PUT(7, "a")),
 			    "; :3: the log ends within a snapshot");
-	assert_string_equal(steps_text(HEAD "{\"snapshotEnd\":9}\n"),
-			    "; :2: a snapshot ends that did not begin");
+	assert_string_equal(steps_text(HEAD "{\"snapshotEnd\":9}\n"), "; :2: snapshotEnd without a snapshot");
 }
 
 static void the_time_of_a_step_is_that_of_its_first_record(void **state)

@@ -239,8 +239,9 @@ static void resume_refuses_a_changed_log(void **state)
 	at[0] = at[0] == 'a' ? 'b' : 'l';
 	assert_status(read_text(text, strlen(text), &error), VD_BAD_REQUEST);
 	assert_status(vdi_log_writer_open(&options, &writer, NULL, &error), VD_BAD_REQUEST);
-	assert_non_null(strstr(error.message,
-			       "the checksum does not agree: lines 9 to 11 are not as they were written"));
+	assert_non_null(
+		strstr(error.message,
+		       "the checksum does not match: lines 9 to 11 were changed after they were written"));
 	/* A torn tail is cut off, unless the caller is strict. */
 	unlink(path);
 	write_all_kinds();
