@@ -1,4 +1,4 @@
-/* See the header. */
+/* The parser of fault plans. */
 #include "fault_plan.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static vd_status refuse(struct vd_error *reterr, struct vd_bytes word, const cha
 			    (const char *) word.data, why);
 }
 
-/* A NUL-terminated copy of what stands behind the mark; false: too long for a number. */
+/* Copies the text after the mark, with a NUL; false: too long for a number. */
 static bool text_of(struct vd_bytes value, char text[32])
 {
 	if (value.size == 0 || value.size >= 32)
@@ -89,14 +89,14 @@ static vd_status take_point(struct vdi_fault_plan *plan, struct vd_bytes word, s
 		if (!is(name, kinds[kind]))
 			continue;
 		if (!revision_of(value, &point.revision))
-			return refuse(reterr, word, "a revision must follow the @");
+			return refuse(reterr, word, "expected a revision after @");
 		if (!vdi_grow((void **) &plan->points, &plan->point_capacity, plan->point_count + 1,
 			      sizeof point))
 			return vd_error_set(reterr, VD_NOMEM, "out of memory");
 		plan->points[plan->point_count++] = point;
 		return VD_OK;
 	}
-	return refuse(reterr, word, "only disconnect, compact and error can be put at a revision");
+	return refuse(reterr, word, "only disconnect, compact and error can have a revision");
 }
 
 static vd_status take_rate(struct vdi_fault_plan *plan, struct vd_bytes word, struct vd_bytes name,
@@ -126,15 +126,14 @@ static vd_status take_rate(struct vdi_fault_plan *plan, struct vd_bytes word, st
 		if (words[i].rate)
 			return probability_of(value, words[i].rate) ?
 				       VD_OK :
-				       refuse(reterr, word,
-					      "a probability between 0 and 1 must follow the =");
+				       refuse(reterr, word, "expected a probability between 0 and 1 after =");
 		return duration_of(value, words[i].duration) ?
 			       VD_OK :
-			       refuse(reterr, word, "a duration like 20ms must follow the =");
+			       refuse(reterr, word, "expected a duration such as 20ms after =");
 	}
 	return refuse(reterr, word,
-		      "no such fault (disconnect, compact, error, delay, delay-rate, stale, slow, refuse, "
-		      "lose, too-large, cut)");
+		      "unknown fault (expected disconnect, compact, error, delay, delay-rate, stale, slow, "
+		      "refuse, lose, too-large, cut)");
 }
 
 static vd_status take_word(struct vdi_fault_plan *plan, struct vd_bytes word, struct vd_error *reterr)
@@ -145,7 +144,7 @@ static vd_status take_word(struct vdi_fault_plan *plan, struct vd_bytes word, st
 	while (mark < end && *mark != '=' && *mark != '@')
 		mark++;
 	if (mark == end)
-		return refuse(reterr, word, "must be NAME=VALUE or NAME@REVISION");
+		return refuse(reterr, word, "expected NAME=VALUE or NAME@REVISION");
 	name = (struct vd_bytes) { start, (size_t) (mark - start) };
 	value = (struct vd_bytes) { mark + 1, (size_t) (end - mark - 1) };
 	return *mark == '@' ? take_point(plan, word, name, value, reterr) :
@@ -176,7 +175,7 @@ vd_status vdi_fault_plan_init(struct vdi_fault_plan *plan, const char *words, st
 		if (*at == ',' && *++at == 0) {
 			vdi_fault_plan_fini(plan);
 			return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-					    "faults: a word must follow the last comma");
+					    "faults: expected a fault after the last comma");
 		}
 	}
 	if (plan->point_count)

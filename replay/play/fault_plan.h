@@ -1,4 +1,4 @@
-/* The faults of a replay, as their words say (vedette/replay.h). */
+/* The faults of a replay, parsed from their text (vedette/replay.h). */
 #ifndef VDI_FAULT_PLAN_H
 #define VDI_FAULT_PLAN_H
 
@@ -12,22 +12,22 @@ struct vdi_fault_point {
 };
 
 struct vdi_fault_plan {
-	double after[VDI_FAULT_POINT_KINDS]; /* a transaction */
+	double after[VDI_FAULT_POINT_KINDS]; /* probability after a transaction */
 	double delay_rate, refuse, lose, too_large;
-	double cut; /* of frames; for those who serve */
+	double cut; /* probability per frame; used by servers */
 	vd_dur delay_max, stale;
-	vd_dur slow; /* a reader of what comes out pauses after each event; for those who print */
+	vd_dur slow; /* pause of an output's reader after each event; used by programs that print */
 
 	struct vdi_fault_point *points; /* by revision */
 	size_t			point_count, point_capacity;
-	size_t			point_next; /* those before have come */
+	size_t			point_next; /* points before it have occurred */
 };
 
-/* words may be NULL. VD_INVALID_ARGUMENT names the word and what was expected; VD_NOMEM. */
+/* Parses words, which may be NULL. VD_INVALID_ARGUMENT names the word and what was expected; VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_fault_plan_init(struct vdi_fault_plan *plan, const char *words,
 					   struct vd_error *reterr);
 void		       vdi_fault_plan_fini(struct vdi_fault_plan *plan);
-/* The next point at or before revision, once each; false: none. */
+/* Returns the next point at or before revision, each point once; false: none. */
 bool vdi_fault_plan_point(struct vdi_fault_plan *plan, vd_rev revision, enum vdi_fault_point_kind *ret_kind);
 
 #endif

@@ -1,8 +1,8 @@
-/* How: the actor takes one step of the log after another. A transaction is submitted to the inner store,
- * which holds everything in memory and answers in order; what was submitted is remembered in a ring, so that
- * the distance to the slowest watch is known in transactions and bytes without asking anybody. Faults are
- * drawn when a transaction is submitted, in the order of the log, and happen when it was applied: the same
- * seed and log give the same faults at the same places. */
+/* The actor processes the steps of the log. It submits each transaction to the inner store, which keeps
+ * everything in memory and answers in order. Submitted transactions are kept in a ring, so that the distance
+ * to the slowest watch is known in transactions and bytes without asking the watches. Faults are drawn when a
+ * transaction is submitted, in the order of the log, and happen when it is applied, so the same seed and log
+ * give the same faults at the same places. */
 #include "player.h"
 
 #include <math.h>
@@ -13,11 +13,11 @@
 #include "wait.h"
 
 #define STEPS_PER_RUN 256
-/* Transactions that pass between the cut and the compaction of a "compact" fault: a watch that had seen
- * everything is then behind it (E-335). */
+/* Transactions between the cut and the compaction of a "compact" fault. With two, a watch that had read
+ * everything before the cut is compacted too: etcd starts a watch at exactly the compacted revision. */
 #define BLACKOUT_TRANSACTIONS 2
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 void vdi_player_ref(struct vd_player *player)
 {
@@ -36,7 +36,7 @@ void vdi_player_unref(struct vd_player *player)
 	vdi_free(player);
 }
 
-/* ---- Who waits for the player ---- */
+/* ---- Waiters ---- */
 
 static bool is_satisfied_locked(const struct vd_player *player, vd_rev revision)
 {
@@ -52,14 +52,14 @@ static void wake_waiters_locked(struct vd_player *player)
 	for (waiter = SLIST_FIRST(&player->waiters); waiter; waiter = next) {
 		next = SLIST_NEXT(waiter, node);
 		if (is_satisfied_locked(player, waiter->revision))
-			vdi_wait_signal(&waiter->wait); /* it may be gone now */
+			vdi_wait_signal(&waiter->wait); /* it may be freed now */
 		else
 			SLIST_INSERT_HEAD(&left, waiter, node);
 	}
 	SLIST_FIRST(&player->waiters) = SLIST_FIRST(&left);
 }
 
-/* All that was submitted is applied, and nothing more will come. */
+/* Notes the end of the replay when all submitted transactions are applied and no more follow. */
 static void look_at_the_end_locked(struct vd_player *player)
 {
 	if (player->log_ended && player->applied == player->submitted && !player->position.ended) {
@@ -99,7 +99,7 @@ static void on_compacted(void *arg, vd_status status, vd_rev revision, const str
 	vdi_player_unref(player);
 }
 
-/* Without the lock. */
+/* Compacts the inner store. Without the lock. */
 static void compact(struct vd_player *player, vd_rev revision)
 {
 	vdi_player_ref(player);
@@ -129,7 +129,8 @@ static void inflict_locked(struct vd_player *player, const struct vdi_flight *fl
 	}
 }
 
-/* A transaction has passed, or none comes for now: whether it is time for the compaction. */
+/* Counts a transaction of the blackout, or ends it if none comes for now. Returns true if the compaction is
+ * due. */
 static bool ends_blackout_locked(struct vd_player *player, bool nothing_comes)
 {
 	if (player->blackout == 0 || (--player->blackout && !nothing_comes))
@@ -178,13 +179,12 @@ static void on_applied(void *arg, vd_status status, vd_rev revision, const struc
 
 /* ---- Applying ---- */
 
-/* The first flight in the ring that a watch at this revision was not given. It stands still or moves on a
- * little, unless a watch was opened further back. */
+/* Returns the first flight in the ring that was not delivered to a watch at this revision. The search
+ * continues from the last result, unless a watch was opened further back. */
 static uint64_t find_unread_locked(const struct vd_player *player, vd_rev revision)
 {
 	const uint32_t mask = player->flight_capacity - 1;
-	uint64_t       first =
-		      player->submitted > player->flight_capacity ? player->submitted - player->flight_capacity : 0;
+	uint64_t first = player->submitted - VDI_MIN(player->submitted, (uint64_t) player->flight_capacity);
 	uint64_t at = VDI_MAX(player->unread, first);
 
 	if (at > player->submitted || (at > first && player->flights[(at - 1) & mask].revision > revision))
@@ -194,8 +194,8 @@ static uint64_t find_unread_locked(const struct vd_player *player, vd_rev revisi
 	return at;
 }
 
-/* How far the slowest watch is behind what was submitted. One for whose keys nothing comes is not told of
- * anything, and its position stands still: nothing that was applied is waiting for it. */
+/* Returns true if the slowest watch is too far behind the submitted transactions. A watch without matching
+ * events is not notified and its position does not change, but it is not behind what was applied. */
 static bool leads_too_far_locked(struct vd_player *player)
 {
 	const struct vdi_player_watch *watch;
@@ -221,7 +221,7 @@ static void draw_fault_locked(struct vd_player *player, struct vdi_flight *fligh
 {
 	player->fault_text[0] = 0;
 	flight->has_fault = vdi_fault_plan_point(&player->faults, flight->revision, &flight->fault);
-	/* The dice are thrown in any case: a point does not change what comes after it. */
+	/* A random number is drawn in any case, so that a point does not change the later faults. */
 	for (int kind = 0; kind < VDI_FAULT_POINT_KINDS; kind++) {
 		bool hit = player->faults.after[kind] > 0 &&
 			   vdi_player_dice(vdi_rand_next(&player->rand), player->faults.after[kind]);
@@ -256,7 +256,7 @@ static void unlaunch_locked(struct vd_player *player, const struct vdi_log_step 
 	player->submitted_bytes -= step->bytes;
 }
 
-/* VD_FULL, VD_NOMEM: not submitted. */
+/* Submits a transaction. VD_FULL, VD_NOMEM: not submitted. */
 static vd_status submit(struct vd_player *player, struct vdi_log_step *step)
 {
 	vd_status status;
@@ -287,7 +287,7 @@ static vd_status submit(struct vd_player *player, struct vdi_log_step *step)
 	return status;
 }
 
-/* A recorded disconnect or error happens behind what was submitted last. */
+/* Lets a recorded disconnect or error happen after the last submitted transaction. */
 static void take_cut(struct vd_player *player, const struct vdi_log_step *step)
 {
 	struct vdi_flight  mark = { .fault = step->kind == VDI_STEP_FAILURE ? VDI_FAULT_ERROR :
@@ -325,7 +325,7 @@ static vd_status apply(struct vd_player *player, struct vdi_log_step *step, stru
 	}
 }
 
-/* ---- When ---- */
+/* ---- Timing ---- */
 
 enum decision { APPLY, WAIT, LATER };
 
@@ -337,7 +337,7 @@ static bool is_fast_locked(const struct vd_player *player)
 	       (player->seek_time.ns && (step->time.ns == 0 || step->time.ns < player->seek_time.ns));
 }
 
-/* The moment of the step by the recorded clock. */
+/* Computes when the step is due by the recorded clock. */
 static enum decision pace(struct vd_player *player, double speed, vd_mono *ret_due)
 {
 	const struct vdi_log_step *step = &player->step;
@@ -393,7 +393,7 @@ static enum decision decide_locked(struct vd_player *player, vd_mono *ret_due)
 	return player->speed > 0 && player->step.time.ns ? pace(player, player->speed, ret_due) : APPLY;
 }
 
-/* Nothing comes for now: a compaction that waited for further transactions has waited enough. */
+/* Handles a pause of the replay: a compaction does not wait for further transactions. */
 static void rest(struct vd_player *player)
 {
 	bool   compacts;
@@ -428,7 +428,7 @@ static void end_log(struct vd_player *player, const struct vd_error *error)
 
 	vdi_lock_acquire(&player->lock);
 	if (error == NULL && player->steps &&
-	    take_tail_locked(player, &torn) != VD_OK) /* NULL: the log could not be opened again */
+	    take_tail_locked(player, &torn) != VD_OK) /* NULL: the log could not be reopened */
 		error = &torn;
 	if (error && player->error.code == VD_OK)
 		player->error = *error;
@@ -437,7 +437,7 @@ static void end_log(struct vd_player *player, const struct vd_error *error)
 	vdi_lock_release(&player->lock);
 }
 
-/* True: the next round has begun, or waits until everything is applied; false: it cannot. */
+/* Begins the next round. true: it has begun, or waits until everything is applied; false: it failed. */
 static bool begin_round(struct vd_player *player)
 {
 	struct vd_error error = { 0 };
@@ -459,7 +459,7 @@ static bool begin_round(struct vd_player *player)
 	return false;
 }
 
-/* Reads the next step unless it is there. False: the log has ended. */
+/* Reads the next step if there is none. false: the log has ended. */
 static bool have_step(struct vd_player *player)
 {
 	struct vd_error error = { 0 };
@@ -515,7 +515,7 @@ static void player_run(void *arg)
 		}
 		status = apply(player, &player->step, &error);
 		if (status == VD_FULL || status == VD_CLOSED)
-			return; /* woken when something was applied; or about to close */
+			return; /* woken by on_applied, or closing */
 		player->has_step = false;
 		player->round_transactions += player->step.kind == VDI_STEP_TXN;
 		if (status != VD_OK)
@@ -551,7 +551,7 @@ void vdi_player_play_until(struct vd_player *player, vd_rev revision)
 	CONTROL(player, player->is_paused = false; player->stop_revision = revision);
 }
 
-/* The pace starts anew with the next record. */
+/* The pace restarts with the next record. */
 void vd_player_set_speed(struct vd_player *player, double speed)
 {
 	CONTROL(player, player->speed = isfinite(speed) && speed > 0 ? speed : 0;
@@ -575,7 +575,7 @@ void vd_player_seek_time(struct vd_player *player, vd_wall time)
 
 void vd_player_position_get(const struct vd_player *player, struct vd_player_position *ret_position)
 {
-	struct vd_player *mine = (struct vd_player *) (uintptr_t) player; /* only its lock is changed */
+	struct vd_player *mine = (struct vd_player *) (uintptr_t) player; /* only its lock is modified */
 
 	vdi_lock_acquire(&mine->lock);
 	*ret_position = player->position;
@@ -600,7 +600,7 @@ static vd_status wait_result_locked(const struct vd_player *player, vd_rev revis
 					    (long long) player->position.revision, (long long) revision);
 	if (player->is_closing)
 		return vd_error_set(reterr, VD_CLOSED, "the player was closed");
-	return vd_error_set(reterr, VD_TIMEOUT, "the player stands at revision %lld",
+	return vd_error_set(reterr, VD_TIMEOUT, "the player is at revision %lld",
 			    (long long) player->position.revision);
 }
 
@@ -634,7 +634,7 @@ vd_status vd_player_wait(struct vd_player *player, vd_rev revision, vd_dur timeo
 
 /* ---- Opening ---- */
 
-/* A refusal of the import is about the log. */
+/* Reports an error of the import as an error in the log. */
 static vd_status import_step(struct vd_player *player, struct vdi_mvcc_import *import,
 			     struct vd_error *reterr)
 {
@@ -670,7 +670,7 @@ struct opening {
 	vd_rev		  start_revision;
 };
 
-/* The snapshot, and what was asked for. The step behind it stays for the actor. */
+/* Imports the snapshot and the requested start. Keeps the next step for the actor. */
 static vd_status run_import(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr)
 {
 	struct opening	 *opening = arg;
@@ -722,7 +722,7 @@ static vd_status open_actors(struct vd_player *player, struct vd_error *reterr)
 
 	if (status == VD_OK)
 		status = vd_actor_new(player->env, &clock, &player->clock);
-	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "the player cannot have an actor");
+	return status == VD_OK ? VD_OK : vd_error_set(reterr, status, "player: the actor cannot be created");
 }
 
 static vd_status check_options(const struct vd_player_options *options, struct vd_error *reterr)
@@ -731,9 +731,9 @@ static vd_status check_options(const struct vd_player_options *options, struct v
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: path is NULL");
 	if (options->rounds != 1 && strcmp(options->path, "-") == 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "player: standard input can be played once only");
+				    "player: standard input can be played only once");
 	if (!(options->speed >= 0) || !isfinite(options->speed))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: the speed must be 0 or more");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "player: speed must be 0 or more");
 	if (options->history_bytes < 0 || options->start_revision < 0 || options->lead_max == 0 ||
 	    options->lead_max > VDI_PLAYER_LEAD_LIMIT / 2)
 		return vd_error_set(
@@ -819,7 +819,7 @@ struct vd_store *vd_player_store(struct vd_player *player)
 	return &player->front.base;
 }
 
-/* ---- Closing: the reader first, then the clock, then the store that both use ---- */
+/* ---- Closing: the reader, then the clock, then the store that both use ---- */
 
 static void on_inner_closed(void *arg)
 {

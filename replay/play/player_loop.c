@@ -1,11 +1,12 @@
-/* Rounds: a log that is played again and again.
+/* Rounds: repeated replays of a log.
  *
  * 	recorded	snapshot 10	11 12 15 |
- * 	played		snapshot 10	11 12 15   16 (what there is becomes the snapshot again)   17 18 21   22 ...
+ * 	played		snapshot 10	11 12 15   16 (restores the snapshot)   17 18 21   22 ...
  *
- * The first step of a further round is a transaction of our own: what is in the store and not in the snapshot
- * goes, what is missing or different comes back. Then the recorded transactions follow, at revisions that are
- * moved by what was used up. Keys of others, in a writable player, go with it: every round begins alike.
+ * The first step of a further round is a transaction of the player: it deletes keys that are not in the
+ * snapshot and restores missing or different ones. Then the recorded transactions follow, at revisions offset
+ * by those that were used. In a writable player, keys written by clients are deleted too, so every round
+ * starts with the same state.
  */
 #include <stdlib.h>
 
@@ -53,7 +54,7 @@ static void on_listed(void *arg, vd_status status, const struct vd_range_result 
 		listing->kvs[listing->count] = vd_kv_ref(result->kvs[listing->count]);
 }
 
-/* The inner store has everything in memory and answers reads on the spot. */
+/* Lists the inner store, which has everything in memory and answers at once. */
 static vd_status list(struct vd_player *player, struct listing *ret_listing)
 {
 	struct vd_range_request request = { .key = { "", 1 }, .range_end = { "", 1 } };
@@ -65,7 +66,7 @@ static vd_status list(struct vd_player *player, struct listing *ret_listing)
 	return ret_listing->status;
 }
 
-/* Takes kv over, also when it fails. */
+/* Appends a change. Takes over kv, also on failure. */
 static vd_status add(struct vd_player *player, bool is_delete, struct vd_kv *kv, vd_rev revision)
 {
 	if (!vdi_grow((void **) &player->reset, &player->reset_capacity, player->reset_count + 1,
@@ -93,7 +94,7 @@ static vd_status add_copy(struct vd_player *player, bool is_delete, const struct
 	return add(player, is_delete, copy, revision);
 }
 
-/* From what there is to what the snapshot holds; both in the order of keys. */
+/* Computes the changes from the current state to the snapshot; both are in key order. */
 static vd_status difference(struct vd_player *player, const struct listing *now,
 			    const struct vdi_log_change *then, size_t then_count, vd_rev revision)
 {
@@ -114,7 +115,7 @@ static vd_status difference(struct vd_player *player, const struct listing *now,
 	return VD_OK;
 }
 
-/* What is behind the snapshot comes behind the reset. */
+/* Offsets the step's revisions. */
 static void move(struct vd_player *player, struct vdi_log_step *step)
 {
 	if (player->offset == 0)
@@ -130,7 +131,7 @@ static void move(struct vd_player *player, struct vdi_log_step *step)
 static vd_status reset(struct vd_player *player, const struct vdi_log_step *snapshot)
 {
 	struct listing now = { .player = player };
-	vd_rev	       revision = player->position.revision + 1; /* nobody else is at it: all is applied */
+	vd_rev	       revision = player->position.revision + 1; /* not shared: everything is applied */
 	struct vd_store_status status_now;
 	vd_status	       status = vd_store_status_get(player->front.inner, &status_now);
 

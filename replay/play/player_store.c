@@ -1,9 +1,9 @@
-/* The store that others see: the inner one, with the player's cuts, delays and refusals between, and writes
- * only where they are allowed.
+/* The store that clients see: the inner store with the player's cuts, delays and refusals, and with writes
+ * only if the player is writable.
  *
- * A watch passes on what the inner watch gives and notes how far its reader is, which is what holds the
- * player back. It never changes, drops or doubles a batch: a fault only holds one back or ends the watch, so
- * that what a reader finds after opening it again is whole.
+ * A watch passes on the batches of the inner watch and notes its reader's position, which limits the player's
+ * lead. It never changes, drops or repeats a batch: a fault only delays one or ends the watch, so a reader
+ * that opens the watch again gets all events.
  */
 #include "player.h"
 
@@ -28,7 +28,7 @@ static bool call_dice(struct vd_player *player, double probability, uint64_t *co
 
 static void unavailable(struct vd_error *error)
 {
-	(void) vd_error_set(error, VD_UNAVAILABLE, "the player refused the call");
+	(void) vd_error_set(error, VD_UNAVAILABLE, "the player refused the call (injected fault)");
 }
 
 static vd_status player_range(struct vd_store *store, const struct vd_range_request *request,
@@ -45,7 +45,7 @@ static vd_status player_range(struct vd_store *store, const struct vd_range_requ
 	if (request->revision > 0 &&
 	    call_dice(player, player->faults.too_large, &player->position.too_large)) {
 		(void) vd_error_set(&error, VD_TOO_LARGE_REVISION,
-				    "required revision %lld is a future revision (says the player)",
+				    "required revision %lld is a future revision (injected fault)",
 				    (long long) request->revision);
 		error.requested = request->revision;
 		done(arg, VD_TOO_LARGE_REVISION, NULL, &error);
@@ -82,7 +82,7 @@ static void on_lost(void *arg, vd_status status, const struct vd_txn_result *res
 
 	(void) result;
 	if (status == VD_OK) {
-		(void) vd_error_set(&said, VD_UNAVAILABLE, "the player lost the answer");
+		(void) vd_error_set(&said, VD_UNAVAILABLE, "the player lost the answer (injected fault)");
 		lost->done(lost->arg, VD_UNAVAILABLE, NULL, &said);
 	} else {
 		lost->done(lost->arg, status, NULL, error);
@@ -109,7 +109,7 @@ static vd_status lose_answer(struct vd_player *player, const struct vd_txn_reque
 	return status;
 }
 
-static const char read_only[] = "the player is read only: it was not opened as writable";
+static const char read_only[] = "the player is read only: open it as writable";
 
 static vd_status player_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
 			    void *arg)
@@ -181,7 +181,7 @@ static void player_dump(struct vd_store *store, void (*write)(void *arg, struct 
 	vd_store_dump(vdi_player_of(store)->front.inner, write, arg);
 }
 
-/* The player closes it. */
+/* Does nothing: the player closes the store. */
 static void player_close(struct vd_store *store, void (*done)(void *arg), void *arg)
 {
 	(void) store;
@@ -254,7 +254,7 @@ static vd_status player_watch(struct vd_store *store, const struct vd_store_watc
 	watch->ready_arg = request->ready_arg;
 	inner.ready = on_ready;
 	inner.ready_arg = watch;
-	/* What it starts behind is given already, as far as the player is concerned. */
+	/* For the player's lead, everything before the start counts as delivered. */
 	if (vd_store_status_get(player->front.inner, &status) == VD_OK)
 		watch->position = request->start_revision ? request->start_revision - 1 : status.current;
 	result = enroll(player, watch, reterr);
@@ -288,8 +288,8 @@ static vd_status end(struct vdi_player_watch *watch, vd_status status, const cha
 	return vd_error_set(reterr, status, "%s", text);
 }
 
-/* Whether a cut has reached this watch: reached says up to where the inner watch has nothing more to give, or
- * gives more. */
+/* Returns true if a cut has reached this watch. reached: revision up to which the inner watch has delivered
+ * everything. */
 static bool is_cut(struct vdi_player_watch *watch, vd_rev reached, vd_status *ret_status, char text[160])
 {
 	struct vd_player *player = watch->player;
@@ -316,7 +316,7 @@ static void note_position(struct vdi_player_watch *watch, vd_rev position)
 	vdi_lock_release(&player->lock);
 }
 
-/* How long this batch is held back. */
+/* Returns how long this batch is held back. */
 static vd_dur delay_of(struct vdi_player_watch *watch)
 {
 	const struct vdi_fault_plan *faults = &watch->player->faults;
@@ -343,7 +343,7 @@ static void hold(struct vdi_player_watch *watch, const struct vd_store_batch *ba
 	vdi_lock_release(&player->lock);
 }
 
-/* VD_OK: the batch that was held is due. */
+/* Returns VD_OK if the held batch is due. */
 static vd_status look_at_held(struct vdi_player_watch *watch)
 {
 	struct vd_player *player = watch->player;
@@ -359,7 +359,7 @@ static vd_status look_at_held(struct vdi_player_watch *watch)
 	return due ? VD_OK : VD_AGAIN;
 }
 
-/* The clock: every watch whose batch is due is told. Under the lock, so that none is closed meanwhile. */
+/* The clock's handler: wakes watches whose batch is due. Under the lock, so that none is closed meanwhile. */
 void vdi_player_clock(void *arg)
 {
 	struct vd_player *player = arg;
@@ -384,10 +384,10 @@ static vd_status next_of_inner(struct vdi_player_watch *watch, size_t event_coun
 	char		       text[160];
 	vd_dur		       delay;
 
-	/* Before the inner watch is asked: what it does not give then is not of these revisions. */
+	/* Read before the inner watch is asked: if it then has no events, it has none up to this revision. */
 	if (vd_store_status_get(watch->player->front.inner, &status) != VD_OK)
 		status.current = 0;
-	atomic_store(&watch->is_waiting, true); /* before: what comes from here on takes it back */
+	atomic_store(&watch->is_waiting, true); /* before the call, so that a later event clears it */
 	result = vd_store_watch_next(watch->inner, event_count_max, ret_batch, reterr);
 	if (result != VD_AGAIN)
 		atomic_store(&watch->is_waiting, false);

@@ -1,6 +1,6 @@
-/* How: the log is played at its recorded pace under a simulated clock; after each stretch caches are brought
- * up to the store's revision (an idle cache asks its store only when somebody wants something newer), time is
- * given to the code under test, and the pictures of all watches are compared with lists and the store. */
+/* The log is played at its recorded pace under a simulated clock. After each stretch caches are brought up to
+ * the store's revision (an idle cache asks its store only if a reader needs a newer revision), the code under
+ * test gets time to run, and the state delivered by each watch is compared with lists and the store. */
 #include "rehearsal.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "actor_sim.h"
 #include "player.h"
 
-/* Simulated time that caches and watches get to come back and catch up. */
+/* Maximum simulated time for caches and watches to recover and catch up. */
 #define PATIENCE VD_SECONDS(3600)
 #define CODEC_FIELDS_NONE NULL, 0
 
@@ -32,7 +32,7 @@ static void ask_rules(struct vd_rehearsal *rehearsal)
 					rehearsal->rules[i].name, (long long) status.current);
 }
 
-/* Between two steps of the simulator. */
+/* Called between two steps of the simulator. */
 static bool look(void *arg)
 {
 	struct vd_rehearsal *rehearsal = arg;
@@ -100,7 +100,7 @@ static bool is_true(void *flag)
 	return *(bool *) flag;
 }
 
-/* A list that must be as new as the store makes an idle cache ask how far that is. Whatever it answers. */
+/* Requests a consistent list, so that an idle cache asks for the store's revision. Its result is ignored. */
 static void nudge(struct vd_rehearsal *rehearsal, struct vd_cacher *cacher, vd_rev revision)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
@@ -139,12 +139,13 @@ vd_status vd_rehearsal_run(struct vd_rehearsal *rehearsal, vd_rev revision, stru
 
 	VDI_REQUIRE(rehearsal, reterr);
 	if (revision <= 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "rehearsal: a revision is above 0");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "rehearsal: revision must be greater than 0");
 	vdi_player_play_until(rehearsal->player, revision);
 	while (!vd_rehearsal_until(rehearsal, is_at_rest, rehearsal, PATIENCE)) {
-		/* Hours may lie between two records. */
+		/* records may be hours apart */
 	}
-	/* Answers at once: the player rests. */
+	/* Answers at once, because the player is idle. */
 	status = vd_player_wait(rehearsal->player, revision == VD_PLAYER_END ? VD_PLAYER_END : 1, VD_MS(0),
 				reterr);
 	if (status == VD_OK && revision != VD_PLAYER_END)
@@ -220,7 +221,7 @@ static struct vd_bytes copy_to(char **at, struct vd_bytes slice)
 	return copy;
 }
 
-/* The list that shows what the watch should show. */
+/* Copies the watch's scope to a list that must show the same objects. */
 static bool copy_scope(struct vdi_rehearsal_part *part, const struct vd_watch_options *watch)
 {
 	char *at = part->text =
@@ -259,7 +260,7 @@ static void close_part(struct vd_rehearsal *rehearsal, struct vdi_rehearsal_part
 	vdi_free(part);
 }
 
-/* The cacher itself says what is wrong with the options; a viewer would only write it down. */
+/* Opens and closes a watch to get the cacher's error for the options; a viewer would only print it. */
 static vd_status try_options(struct vd_cacher *cacher, const struct vd_watch_options *options,
 			     struct vd_error *reterr)
 {
@@ -300,7 +301,7 @@ vd_status vd_rehearsal_watch(struct vd_rehearsal *rehearsal, struct vd_cacher *c
 	}
 	rehearsal->parts[rehearsal->part_count++] = part;
 	(void) vd_rehearsal_until(rehearsal, is_open, part->viewer, PATIENCE);
-	(void) vdi_sim_run_until_idle(rehearsal->env); /* the initial state has come */
+	(void) vdi_sim_run_until_idle(rehearsal->env); /* delivers the initial state */
 	*ret_watch = (unsigned) rehearsal->part_count - 1;
 	return VD_OK;
 }
@@ -323,7 +324,7 @@ vd_status vd_rehearsal_always(struct vd_rehearsal *rehearsal, const char	     *n
 	return VD_OK;
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 struct vd_env *vd_rehearsal_env(struct vd_rehearsal *rehearsal)
 {

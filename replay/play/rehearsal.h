@@ -1,5 +1,5 @@
-/* A rehearsal as its own files see it: rehearsal.c makes, runs and closes it, rehearsal_check.c looks at what
- * came of it. Everything is on one thread. */
+/* The private state of a rehearsal: rehearsal.c creates, runs and closes it, rehearsal_check.c checks its
+ * results. Everything runs on one thread. */
 #ifndef VDI_REHEARSAL_H
 #define VDI_REHEARSAL_H
 
@@ -8,12 +8,12 @@
 #include "rehearsal_watch.h"
 #include "viewer.h"
 
-/* A watch, with its options, whose slices lie in text. */
+/* A watch with its options, whose slices are in text. */
 struct vdi_rehearsal_part {
 	struct vdi_rehearsal_watch watch;
 	struct vd_cacher	  *cacher;
 	struct vdi_viewer	  *viewer;
-	struct vd_list_options	   list; /* of the same scope */
+	struct vd_list_options	   list; /* with the scope of the watch */
 	char			  *text;
 };
 
@@ -22,7 +22,7 @@ struct vdi_rehearsal_cache {
 	char		 *prefix;
 };
 
-/* Something that must always hold. */
+/* An invariant. */
 struct vdi_rehearsal_rule {
 	char *name;
 	bool (*holds)(void *arg, struct vd_store *store);
@@ -32,7 +32,7 @@ struct vdi_rehearsal_rule {
 struct vd_rehearsal {
 	struct vd_env	 *env;
 	struct vd_player *player;
-	struct vd_codec	 *codec; /* of its own caches */
+	struct vd_codec	 *codec; /* of the caches that it creates */
 	vd_dur		  settle;
 	void (*failed)(void *arg, const char *sentence);
 	void *failed_arg;
@@ -43,20 +43,20 @@ struct vd_rehearsal {
 	size_t			    part_count, part_capacity;
 	struct vdi_rehearsal_rule  *rules;
 	size_t			    rule_count, rule_capacity;
-	vd_rev			    asked_at; /* the rules were asked at this revision */
+	vd_rev			    asked_at; /* revision of the last check of the rules */
 	bool (*condition)(void *arg);
 	void *condition_arg;
 
-	char violation[768]; /* the first one that is no watch's; "": none */
+	char violation[768]; /* the first one not found by a watch; "": none */
 	char failure[1024];  /* "": none */
 };
 
-/* The store as it is, whatever faults others see. The records that begin with prefix, or the one of key when
- * is_key; references and array are the caller's, given back by vdi_rehearsal_release. Runs the simulator. */
+/* Reads the inner store, without injected faults: the records with prefix key or, if is_key, the record of
+ * key. References and array are released with vdi_rehearsal_release. Runs the simulator. */
 VDI_MUST_USE vd_status vdi_rehearsal_read(struct vd_rehearsal *rehearsal, struct vd_bytes key, bool is_key,
 					  struct vd_kv ***ret_kvs, size_t *ret_count);
 void		       vdi_rehearsal_release(struct vd_kv **kvs, size_t count);
-/* Compares pictures, lists and store, and notes what differs. Runs the simulator. */
+/* Compares watches, lists and the store, and notes differences. Runs the simulator. */
 void vdi_rehearsal_compare(struct vd_rehearsal *rehearsal);
 
 #endif

@@ -1,5 +1,5 @@
-/* Expectations and comparisons of a rehearsal. What is read here is read from the inner store: an expectation
- * meets no faults and draws no dice, so looking does not change the run. */
+/* Expectations and comparisons of a rehearsal. They read the inner store, without faults or random numbers,
+ * so that checks do not change the run. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "rehearsal.h"
 #include "tree.h"
 
-/* Events that a failure names. */
+/* Maximum number of events in a failure message. */
 #define SHOWN_MAX 6
-/* Bytes of a value that a failure shows. */
+/* Maximum bytes of a value in a failure message. */
 #define SHOWN_SIZE_MAX 400
 #define PATH_KEY_SIZE_MAX 256 /* of one key of a path */
 #define NUMBER_SIZE_MAX 64
@@ -99,7 +99,8 @@ __attribute__((format(printf, 2, 3))) static void violate(struct vd_rehearsal *r
 	va_end(arguments);
 }
 
-/* Key by key; undecodable objects are left out of a cache, and so of this. */
+/* Compares a cache with the store, key by key. Undecodable objects are ignored, because caches leave them
+ * out. */
 static void compare_cache(struct vd_rehearsal *rehearsal, const struct vdi_rehearsal_cache *cache)
 {
 	struct vd_list_options options = VD_LIST_OPTIONS_INIT;
@@ -123,13 +124,14 @@ static void compare_cache(struct vd_rehearsal *rehearsal, const struct vdi_rehea
 				at++;
 			if (at == count || !vd_bytes_equal(vd_kv_key(kvs[at]), key))
 				violate(rehearsal,
-					"list: the cache shows %.*s at revision %lld, and the store does not "
-					"hold it",
+					"list: the cache shows %.*s at revision %lld, but it is not in "
+					"the store",
 					(int) key.size, (const char *) key.data,
 					(long long) vd_object_revision(object));
 			else if (kvs[at]->mod_rev != vd_object_revision(object))
 				violate(rehearsal,
-					"list: the cache shows %.*s at revision %lld, and the store at %lld",
+					"list: the cache shows %.*s at revision %lld, but the store has it "
+					"at %lld",
 					(int) key.size, (const char *) key.data,
 					(long long) vd_object_revision(object), (long long) kvs[at]->mod_rev);
 		}
@@ -149,7 +151,7 @@ void vdi_rehearsal_compare(struct vd_rehearsal *rehearsal)
 			vdi_rehearsal_watch_compare(&part->watch, list);
 			vd_list_free(list);
 		} else {
-			violate(rehearsal, "list: what watch %zu shows cannot be listed: %s", i,
+			violate(rehearsal, "list: the scope of watch %zu cannot be listed: %s", i,
 				error.message);
 		}
 	}
@@ -198,7 +200,7 @@ static size_t find_event(const struct vdi_rehearsal_watch *watch, int type, cons
 	return at;
 }
 
-/* What it saw instead. */
+/* Writes the events that were delivered instead. */
 static void tell_events(const struct vdi_rehearsal_watch *watch, char *text, size_t size)
 {
 	size_t used = 0;
@@ -243,8 +245,8 @@ bool vd_rehearsal_expect_event(struct vd_rehearsal *rehearsal, unsigned number, 
 		return true;
 	}
 	if (watch->dropped)
-		return fail(rehearsal, "watch %u saw more than %d events: those after them are not known",
-			    number, VD_REHEARSAL_EVENTS_MAX);
+		return fail(rehearsal, "watch %u saw more than %d events: later events are not kept", number,
+			    VD_REHEARSAL_EVENTS_MAX);
 	tell_events(watch, seen, sizeof seen);
 	if (revision)
 		(void) snprintf(at_revision, sizeof at_revision, " at revision %lld", (long long) revision);
@@ -262,20 +264,20 @@ bool vd_rehearsal_expect_no_event(struct vd_rehearsal *rehearsal, unsigned numbe
 		return false;
 	at = find_event(watch, type, key, 0);
 	if (at < watch->count)
-		return fail(rehearsal, "watch %u: expected no %s%s%s, and it saw one at revision %lld",
+		return fail(rehearsal, "watch %u: expected no %s%s%s, but it saw one at revision %lld",
 			    number, vd_watch_type_name((enum vd_watch_type) type), key ? " of " : "",
 			    key ? key : "", (long long) watch->events[at].revision);
 	return watch->dropped == 0 ||
-	       fail(rehearsal, "watch %u saw more than %d events: those after them are not known", number,
+	       fail(rehearsal, "watch %u saw more than %d events: later events are not kept", number,
 		    VD_REHEARSAL_EVENTS_MAX);
 }
 
 /* ---- State ---- */
 
-/* A stored value as a tree. kv is NULL when there is no such key. */
+/* A stored value as a tree. kv is NULL if the key does not exist. */
 struct state {
 	struct vdi_tree	 tree;
-	struct vd_kv	*kv; /* holds the text that the tree points into */
+	struct vd_kv	*kv; /* has the text that the tree points into */
 	struct vdi_node *root;
 };
 
@@ -285,7 +287,7 @@ static void free_state(struct state *state)
 	vd_kv_unref(state->kv);
 }
 
-/* Reads the value of key. False: the failure was reported, and state is empty. */
+/* Reads the value of key. false: the failure was reported, and state is empty. */
 static bool load_state(struct vd_rehearsal *rehearsal, const char *key, struct state *state)
 {
 	struct vd_error error = { 0 };
@@ -304,10 +306,10 @@ static bool load_state(struct vd_rehearsal *rehearsal, const char *key, struct s
 	if (status == VD_OK)
 		return true;
 	free_state(state);
-	return fail(rehearsal, "the value of %s is no JSON: %s", key, error.message);
+	return fail(rehearsal, "the value of %s is not JSON: %s", key, error.message);
 }
 
-/* The member at a dotted path of keys such as .spec.nodeName; `\.` stands for a dot in a key. */
+/* Returns the member at a dotted path of keys such as .spec.nodeName; `\.` is a dot in a key. */
 static const struct vdi_node *member_at(struct vdi_tree *tree, const struct vdi_node *node, const char *path)
 {
 	char key[PATH_KEY_SIZE_MAX];
@@ -326,7 +328,7 @@ static const struct vdi_node *member_at(struct vdi_tree *tree, const struct vdi_
 	return node;
 }
 
-/* Whether two numbers are equal by value: 1 is 1.0. */
+/* Returns true if two numbers are equal by value: 1 equals 1.0. */
 static bool same_number(struct vd_bytes a, struct vd_bytes b)
 {
 	char	text[2][NUMBER_SIZE_MAX];
@@ -367,7 +369,7 @@ static bool same(struct vdi_tree *tree, const struct vdi_node *a, const struct v
 	return true;
 }
 
-/* Compares node, which may be NULL, with json; json NULL: nothing is expected there. */
+/* Compares node, which may be NULL, with json; json NULL: no value is expected. */
 static bool check_value(struct vd_rehearsal *rehearsal, const char *what, struct state *state,
 			const struct vdi_node *node, const char *json)
 {
@@ -376,15 +378,15 @@ static bool check_value(struct vd_rehearsal *rehearsal, const char *what, struct
 	struct vdi_out	 text = VDI_OUT_INIT;
 
 	if (json && vdi_tree_parse(&state->tree, vd_bytes_of(json), &wanted, &error) != VD_OK)
-		return fail(rehearsal, "what is expected of %s is no JSON: %s", what, error.message);
+		return fail(rehearsal, "the expected value of %s is not JSON: %s", what, error.message);
 	if (node && wanted ? same(&state->tree, node, wanted) : !node && !wanted)
 		return true;
 	if (node == NULL)
-		return fail(rehearsal, "%s is not there; expected %s", what, json);
+		return fail(rehearsal, "%s is missing; expected %s", what, json);
 	vdi_tree_write_begin(&text, node, SHOWN_SIZE_MAX);
 	(void) fail(rehearsal, "%s is %.*s at revision %lld; expected %.300s", what,
 		    (int) VDI_MIN(text.size, (size_t) SHOWN_SIZE_MAX), text.size ? text.data : "",
-		    (long long) state->kv->mod_rev, json ? json : "that it is not there");
+		    (long long) state->kv->mod_rev, json ? json : "no value");
 	vdi_out_fini(&text);
 	return false;
 }
@@ -402,7 +404,7 @@ bool vd_rehearsal_expect_member(struct vd_rehearsal *rehearsal, const char *key,
 	bool	     held;
 
 	if (key == NULL || path == NULL)
-		return fail(rehearsal, "an expectation needs a key and a path");
+		return fail(rehearsal, "vd_rehearsal_expect_member: key and path must not be NULL");
 	if (!load_state(rehearsal, key, &state))
 		return false;
 	(void) snprintf(what, sizeof what, "%s%s%s", path, path[0] ? " of " : "", key);

@@ -1,5 +1,4 @@
-/* How: a table of what was shown, by key. An entry outlives its object, so that an event that comes twice is
- * known. */
+/* A table of delivered objects by key. An entry outlives its object, so that a repeated event is detected. */
 #include "rehearsal_watch.h"
 
 #include <stdarg.h>
@@ -40,7 +39,7 @@ void vdi_rehearsal_watch_fini(struct vdi_rehearsal_watch *watch)
 	vdi_hash_fini(&watch->shown);
 }
 
-/* ---- What is wrong ---- */
+/* ---- Violations ---- */
 
 __attribute__((format(printf, 3, 4))) static void violate(struct vdi_rehearsal_watch *watch,
 							  const char *guarantee, const char *format, ...)
@@ -65,14 +64,14 @@ static void violate_event(struct vdi_rehearsal_watch *watch, const char *guarant
 		(int) key.size, (const char *) key.data, (long long) event->revision, why, (long long) other);
 }
 
-/* ---- What was shown ---- */
+/* ---- Delivered objects ---- */
 
 static struct vdi_rehearsal_shown *find(struct vdi_rehearsal_watch *watch, struct vd_bytes key)
 {
 	return vdi_hash_get(&watch->shown, vdi_hash_bytes(key, 0), &key);
 }
 
-/* NULL: no memory, which is a violation that says so. */
+/* NULL: out of memory, which is noted as a violation. */
 static struct vdi_rehearsal_shown *find_or_add(struct vdi_rehearsal_watch *watch, struct vd_bytes key)
 {
 	struct vdi_rehearsal_shown *shown = find(watch, key);
@@ -87,7 +86,7 @@ static struct vdi_rehearsal_shown *find_or_add(struct vdi_rehearsal_watch *watch
 			return shown;
 		vdi_free(shown);
 	}
-	violate(watch, "memory", "what the watch saw cannot be remembered");
+	violate(watch, "memory", "out of memory for the watch's events");
 	return NULL;
 }
 
@@ -120,12 +119,10 @@ static void check_previous(struct vdi_rehearsal_watch *watch, const struct vdi_r
 	if (event->type == VD_WATCH_ADDED)
 		return;
 	if (event->old_object == NULL)
-		violate_event(watch, "previous", event,
-			      "comes without the state before, which was at revision",
+		violate_event(watch, "previous", event, "has no previous object, which was at revision",
 			      shown->object_revision);
 	else if (vd_object_revision(event->old_object) != shown->object_revision)
-		violate_event(watch, "previous", event,
-			      "comes with a state before that is not the one at revision",
+		violate_event(watch, "previous", event, "has a previous object other than that at revision",
 			      shown->object_revision);
 }
 
@@ -136,17 +133,17 @@ static void check_change(struct vdi_rehearsal_watch *watch, const struct vdi_reh
 		if (event->revision < watch->newest)
 			violate_event(watch, "ordered", event, "comes after revision", watch->newest);
 		if (event->revision <= watch->bookmark)
-			violate_event(watch, "bookmarkable", event, "comes behind the bookmark of revision",
+			violate_event(watch, "bookmarkable", event, "comes after the bookmark of revision",
 				      watch->bookmark);
 	}
 	if (shown->revision && event->revision == shown->revision)
-		violate_event(watch, "unique", event, "was shown already at revision", shown->revision);
+		violate_event(watch, "unique", event, "was already delivered at revision", shown->revision);
 	if (shown->revision == 0 && watch->begins_at)
-		return; /* what was there before is not known */
+		return; /* the state before the start is unknown */
 	if (shown->is_there != (event->type != VD_WATCH_ADDED))
 		violate_event(watch, "typed", event,
-			      shown->is_there ? "is of what is there since revision" :
-						"is of what is not there since revision",
+			      shown->is_there ? "is for an object that exists since revision" :
+						"is for an object that does not exist since revision",
 			      shown->revision);
 	else
 		check_previous(watch, shown, event);
@@ -197,7 +194,7 @@ void vdi_rehearsal_watch_ended(struct vdi_rehearsal_watch *watch, vd_status reas
 	watch->restarts++;
 }
 
-/* ---- Against a list ---- */
+/* ---- Comparison with a list ---- */
 
 static void compare_object(struct vdi_rehearsal_watch *watch, struct vd_object *object)
 {
@@ -210,11 +207,11 @@ static void compare_object(struct vdi_rehearsal_watch *watch, struct vd_object *
 		return;
 	if (shown == NULL || !shown->is_there)
 		violate(watch, "reliable",
-			"%.*s is in the list at revision %lld, and the watch has not shown it",
+			"%.*s is in the list at revision %lld, but the watch has not delivered it",
 			(int) key.size, (const char *) key.data, (long long) vd_object_revision(object));
 	else if (shown->object_revision != vd_object_revision(object))
 		violate(watch, "reliable",
-			"%.*s is in the list with revision %lld, and the watch has shown revision %lld last",
+			"%.*s is in the list with revision %lld, but the watch delivered revision %lld last",
 			(int) key.size, (const char *) key.data, (long long) vd_object_revision(object),
 			(long long) shown->object_revision);
 }
@@ -230,7 +227,7 @@ void vdi_rehearsal_watch_compare(struct vdi_rehearsal_watch *watch, struct vd_li
 	while ((shown = vdi_hash_next(&watch->shown, &position)) != NULL) {
 		if (shown->is_there && !shown->was_listed)
 			violate(watch, "reliable",
-				"%.*s is not in the list at revision %lld, and the watch has shown no "
+				"%.*s is not in the list at revision %lld, but the watch has delivered no "
 				"deletion",
 				(int) shown->key_size, shown->key, (long long) vd_list_revision(list));
 		shown->was_listed = false;

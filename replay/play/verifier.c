@@ -1,8 +1,8 @@
-/* How: the first stream that shows a revision defines it: its changes are checked against the state of the
- * keys and applied to it, and its hash goes into a ring. Every other stream that comes by must show the same
- * hash, and exactly the revisions that are in the ring. A state is known by a digest (exclusive or over its
- * live keys), which the ring keeps for each revision: so a list at a recent revision is compared in constant
- * time, whatever happened since. */
+/* The first stream that delivers a revision defines it: its changes are checked against the state of the keys
+ * and applied to it, and their hash is put into a ring. Every other stream must deliver the same hash, and
+ * exactly the revisions in the ring. A state is identified by a digest (the exclusive or over its live keys),
+ * which the ring has for each revision, so a list at a recent revision is compared in constant time, whatever
+ * happened since. */
 #include "verifier.h"
 
 #include <inttypes.h>
@@ -28,9 +28,9 @@ struct key_state {
 struct moment {
 	vd_rev	 revision;
 	uint64_t hash;
-	uint64_t digest;   /* of the state behind it */
-	uint64_t keys;	   /* live ones */
-	uint64_t previous; /* of the previous records that were shown; their number */
+	uint64_t digest;   /* of the state after it */
+	uint64_t keys;	   /* number of live keys */
+	uint64_t previous; /* hash of the previous records that were delivered; their number */
 	uint32_t previous_count;
 };
 
@@ -51,7 +51,7 @@ struct vdi_verifier {
 	uint64_t		    digest;
 	struct moment		   *ring; /* by number modulo capacity */
 	uint64_t		    begin, end;
-	struct moment		    base; /* before the oldest of the ring */
+	struct moment		    base; /* before the oldest one in the ring */
 	bool			    is_started;
 	struct acknowledgement	   *acks;
 	size_t			    ack_count, ack_capacity;
@@ -65,10 +65,10 @@ struct vdi_verifier_stream {
 	struct vdi_verifier *verifier;
 	char		     name[64];
 	vd_rev		     position;
-	vd_rev		     bookmark; /* the newest progress; 0: none */
-	vd_rev		     last;     /* revision delivered last; 0: none */
-	uint64_t	     next;     /* number of the moment that must come next, where the ring holds it */
-	uint64_t	     last_key; /* hash of the key delivered last */
+	vd_rev		     bookmark; /* newest progress; 0: none */
+	vd_rev		     last;     /* last delivered revision; 0: none */
+	uint64_t	     next;     /* number of the moment that must come next, if the ring has it */
+	uint64_t	     last_key; /* hash of the last delivered key */
 	bool		     resumes;
 };
 
@@ -183,7 +183,7 @@ static struct moment *moment_at(const struct vdi_verifier *verifier, uint64_t nu
 	return &verifier->ring[number % verifier->options.history_max];
 }
 
-/* Number of the first moment behind revision. */
+/* Returns the number of the first moment after revision. */
 static uint64_t first_behind(const struct vdi_verifier *verifier, vd_rev revision)
 {
 	uint64_t low = verifier->begin, high = verifier->end;
@@ -205,7 +205,7 @@ static vd_rev newest(const struct vdi_verifier *verifier)
 						 verifier->base.revision;
 }
 
-/* The state at revision; NULL: too long ago. */
+/* Returns the state at revision; NULL: no longer in the ring. */
 static const struct moment *state_at(const struct vdi_verifier *verifier, vd_rev revision)
 {
 	uint64_t behind = first_behind(verifier, revision);
@@ -250,18 +250,18 @@ static void check_put(struct vdi_verifier_stream *stream, const struct vdi_seen 
 	if (seen->hint == VDI_HINT_ADDED && state)
 		violate(verifier, stream, VDI_RELIABLE, seen->revision, state->revision, seen->key,
 			"ADDED at %" PRId64 ", but the key has existed since %" PRId64
-			": its deletion never came",
+			": its deletion is missing",
 			seen->revision, state->revision);
 	if (seen->hint == VDI_HINT_MODIFIED && state == NULL)
 		violate(verifier, stream, VDI_RELIABLE, seen->revision, 0, seen->key,
-			"MODIFIED at %" PRId64 ", but the key's creation never came", seen->revision);
+			"MODIFIED at %" PRId64 ", but the key's creation is missing", seen->revision);
 	if (!knows_create || seen->version <= 0)
 		return;
 	if (seen->create_rev == seen->revision) {
 		if (state)
 			violate(verifier, stream, VDI_RELIABLE, seen->revision, state->revision, seen->key,
 				"created at %" PRId64 ", but the key has existed since %" PRId64
-				": its deletion never came",
+				": its deletion is missing",
 				seen->revision, state->revision);
 		else if (seen->version != 1)
 			violate(verifier, stream, VDI_RELIABLE, seen->revision, 0, seen->key,
@@ -269,12 +269,12 @@ static void check_put(struct vdi_verifier_stream *stream, const struct vdi_seen 
 				seen->version);
 	} else if (state == NULL) {
 		violate(verifier, stream, VDI_RELIABLE, seen->revision, seen->create_rev, seen->key,
-			"changed at %" PRId64 ", but its creation at %" PRId64 " never came", seen->revision,
+			"changed at %" PRId64 ", but its creation at %" PRId64 " is missing", seen->revision,
 			seen->create_rev);
 	} else if (state->version > 0 && seen->version != state->version + 1) {
 		violate(verifier, stream, VDI_RELIABLE, seen->revision, state->revision, seen->key,
 			"version %" PRId64 " at %" PRId64 " follows version %" PRId64 " at %" PRId64
-			": what was between never came",
+			": the versions between are missing",
 			seen->version, seen->revision, state->version, state->revision);
 	}
 }
@@ -291,11 +291,11 @@ static void check_previous(struct vdi_verifier_stream *stream, const struct vdi_
 			"a previous value at %" PRId64 ", but there was none", seen->revision);
 	else if (seen->previous_revision > 0 && seen->previous_revision != state->revision)
 		violate(verifier, stream, VDI_PREVIOUS, seen->revision, seen->previous_revision, seen->key,
-			"the previous value at %" PRId64 " is of %" PRId64 ", and should be of %" PRId64,
+			"the previous value at %" PRId64 " is of %" PRId64 ", but should be of %" PRId64,
 			seen->revision, seen->previous_revision, state->revision);
 	else if (seen->previous_hash != state->value_hash)
 		violate(verifier, stream, VDI_PREVIOUS, seen->revision, state->revision, seen->key,
-			"the previous value at %" PRId64 " is not the one of %" PRId64, seen->revision,
+			"the previous value at %" PRId64 " is not that of %" PRId64, seen->revision,
 			state->revision);
 }
 
@@ -308,7 +308,7 @@ static vd_status apply(struct vdi_verifier_stream *stream, const struct vdi_seen
 	if (seen->is_delete) {
 		if (state == NULL)
 			violate(verifier, stream, VDI_RELIABLE, seen->revision, 0, seen->key,
-				"deleted at %" PRId64 ", but the key was not there: its creation never came",
+				"deleted at %" PRId64 ", but the key did not exist: its creation is missing",
 				seen->revision);
 		forget(verifier, seen->key);
 		return VD_OK;
@@ -324,7 +324,7 @@ static enum vdi_guarantee missing_kind(const struct vdi_verifier_stream *stream)
 	return stream->resumes ? VDI_RESUMABLE : VDI_RELIABLE;
 }
 
-/* The stream goes on to number: everything between was not shown. Only the first is told. */
+/* Moves the stream to number: all moments between are missing. Reports only the first. */
 static void skip_to(struct vdi_verifier_stream *stream, uint64_t number, vd_rev revision)
 {
 	struct vdi_verifier *verifier = stream->verifier;
@@ -334,14 +334,14 @@ static void skip_to(struct vdi_verifier_stream *stream, uint64_t number, vd_rev 
 		const struct moment *missed = moment_at(verifier, stream->next);
 
 		violate(verifier, stream, missing_kind(stream), missed->revision, revision, VD_BYTES_NONE,
-			"revision %" PRId64 " is missing: %" PRId64 " came behind %" PRId64 " (%" PRIu64
+			"revision %" PRId64 " is missing: %" PRId64 " came after %" PRId64 " (%" PRIu64
 			" missing in all)",
 			missed->revision, revision, stream->position, number - stream->next);
 	}
 	stream->next = VDI_MAX(stream->next, number);
 }
 
-/* An older revision than the stream has shown. */
+/* Reports a revision that is older than the stream's last one. */
 static void blame_order(struct vdi_verifier_stream *stream, const struct vdi_seen *seen)
 {
 	struct vdi_verifier *verifier = stream->verifier;
@@ -356,14 +356,14 @@ static void blame_order(struct vdi_verifier_stream *stream, const struct vdi_see
 	else if (first_behind(verifier, revision) > verifier->begin &&
 		 moment_at(verifier, first_behind(verifier, revision) - 1)->revision == revision)
 		violate(verifier, stream, VDI_UNIQUE, revision, stream->last, seen->key,
-			"revision %" PRId64 " came again, behind %" PRId64, revision, stream->last);
+			"revision %" PRId64 " came again, after %" PRId64, revision, stream->last);
 	else
 		violate(verifier, stream, VDI_ORDERED, revision, stream->last, seen->key,
-			"revision %" PRId64 " came behind %" PRId64, revision, stream->last);
+			"revision %" PRId64 " came after %" PRId64, revision, stream->last);
 }
 
-/* What is shown now for the first time belongs before what streams that stand at `from` or beyond have
- * shown. */
+/* Reports streams at `from` or later, because a revision that belongs before their position is delivered for
+ * the first time now. */
 static void blame_passed(struct vdi_verifier_stream *stream, vd_rev revision, vd_rev from,
 			 struct vd_bytes key)
 {
@@ -373,7 +373,7 @@ static void blame_passed(struct vdi_verifier_stream *stream, vd_rev revision, vd
 	LIST_FOREACH(other, &verifier->streams, node)
 	if (other != stream && other->position >= from) {
 		violate(verifier, other, VDI_BOOKMARKABLE, revision, other->position, key,
-			"revision %" PRId64 " was never shown, though the stream stands at %" PRId64,
+			"revision %" PRId64 " was not delivered, but the stream has reached %" PRId64,
 			revision, other->position);
 		other->next = verifier->end;
 	}
@@ -396,7 +396,8 @@ static uint64_t hash_previous(const struct vdi_seen *changes, size_t count, uint
 	return sum;
 }
 
-/* A previous record may be missing because of compaction; all streams that show one show the same. */
+/* Previous records may be missing because of compaction, but all streams that deliver one must deliver the
+ * same. */
 static void compare_previous(struct vdi_verifier_stream *stream, const struct moment *moment,
 			     const struct vdi_seen *changes, size_t count)
 {
@@ -405,7 +406,7 @@ static void compare_previous(struct vdi_verifier_stream *stream, const struct mo
 
 	if (shown == moment->previous_count && previous != moment->previous)
 		violate(stream->verifier, stream, VDI_PREVIOUS, moment->revision, 0, changes[0].key,
-			"the previous values at %" PRId64 " are not those that another stream showed",
+			"the previous values at %" PRId64 " differ from those in another stream",
 			moment->revision);
 }
 
@@ -416,7 +417,7 @@ static void note_previous(struct vdi_verifier *verifier, const struct vdi_seen *
 	moment->previous = hash_previous(changes, count, &moment->previous_count);
 }
 
-/* A revision that nobody has shown before. */
+/* Handles a revision that no stream has delivered before. */
 static vd_status take_new(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count,
 			  uint64_t hash)
 {
@@ -434,7 +435,7 @@ static vd_status take_new(struct vdi_verifier_stream *stream, const struct vdi_s
 	return VD_OK;
 }
 
-/* One that another stream has shown. */
+/* Handles a revision that another stream has delivered. */
 static void take_known(struct vdi_verifier_stream *stream, const struct vdi_seen *changes, size_t count,
 		       uint64_t hash)
 {
@@ -443,16 +444,16 @@ static void take_known(struct vdi_verifier_stream *stream, const struct vdi_seen
 	uint64_t	     number = first_behind(verifier, revision - 1);
 
 	if (revision <= verifier->base.revision)
-		return; /* longer ago than anybody remembers */
+		return; /* no longer in the ring */
 	skip_to(stream, number, revision);
 	if (moment_at(verifier, number)->revision != revision) {
 		violate(verifier, stream, VDI_RELIABLE, revision, 0, changes[0].key,
-			"revision %" PRId64 " was not shown by the streams that passed it", revision);
+			"revision %" PRId64 " was not delivered by the streams that passed it", revision);
 		return;
 	}
 	if (moment_at(verifier, number)->hash != hash)
 		violate(verifier, stream, missing_kind(stream), revision, 0, changes[0].key,
-			"revision %" PRId64 " holds other changes than another stream showed", revision);
+			"revision %" PRId64 " has other changes than in another stream", revision);
 	else
 		compare_previous(stream, moment_at(verifier, number), changes, count);
 	stream->next = number + 1;
@@ -462,7 +463,7 @@ static void judge_list(struct vdi_verifier *verifier);
 
 /* ---- Revisions in parts: each part is a moment of its own, with the same revision ---- */
 
-/* Another change of the revision that the stream showed last. The same change again is none. */
+/* Returns true for another change of the stream's last revision. A repeated change is not a part. */
 static bool is_next_part(const struct vdi_verifier_stream *stream, const struct vdi_seen *change)
 {
 	return stream->verifier->options.in_parts && change->revision == stream->last &&
@@ -477,14 +478,13 @@ static vd_status take_part(struct vdi_verifier_stream *stream, const struct vdi_
 
 	stream->last_key = vdi_verifier_hash(changes[0].key);
 	if (revision <= verifier->base.revision && stream->next == verifier->begin)
-		return VD_OK; /* longer ago than anybody remembers */
+		return VD_OK; /* no longer in the ring */
 	if (stream->next < verifier->end) {
 		const struct moment *moment = moment_at(verifier, stream->next);
 
 		if (moment->revision != revision || moment->hash != hash)
 			violate(verifier, stream, missing_kind(stream), revision, 0, changes[0].key,
-				"revision %" PRId64 " holds other changes than another stream showed",
-				revision);
+				"revision %" PRId64 " has other changes than in another stream", revision);
 		stream->next += moment->revision == revision;
 	} else {
 		for (size_t i = 0; i < count; i++)
@@ -546,7 +546,7 @@ void vdi_verifier_progress(struct vdi_verifier_stream *stream, vd_rev revision)
 
 	verifier->totals.progresses++;
 	if (revision < stream->position) {
-		/* A bookmark may be late, but not behind an earlier one. */
+		/* A bookmark may be late, but not less than an earlier one. */
 		if (revision < stream->bookmark)
 			violate(verifier, stream, VDI_BOOKMARKABLE, revision, stream->bookmark, VD_BYTES_NONE,
 				"a bookmark at %" PRId64 " came after one at %" PRId64, revision,
@@ -557,7 +557,7 @@ void vdi_verifier_progress(struct vdi_verifier_stream *stream, vd_rev revision)
 	if (stream->next < verifier->end && moment_at(verifier, stream->next)->revision <= revision) {
 		violate(verifier, stream, VDI_BOOKMARKABLE, moment_at(verifier, stream->next)->revision,
 			revision, VD_BYTES_NONE,
-			"a bookmark at %" PRId64 ", though %" PRId64 " was never shown", revision,
+			"a bookmark at %" PRId64 ", but %" PRId64 " was not delivered", revision,
 			moment_at(verifier, stream->next)->revision);
 		stream->next = first_behind(verifier, revision);
 	}
@@ -604,26 +604,26 @@ void vdi_verifier_list_begin(struct vdi_verifier *verifier, vd_rev revision, vd_
 	};
 	if (revision < minimum)
 		violate(verifier, NULL, VDI_LIST, revision, minimum, VD_BYTES_NONE,
-			"a list at %" PRId64 ", though %" PRId64 " had been shown before it was asked for",
+			"a list at %" PRId64 ", but %" PRId64 " had been delivered before it was requested",
 			revision, minimum);
 }
 
-/* What can be told of one item at once: that the streams have passed its revision without showing it, or
- * showed something else. */
+/* Checks an item at once: reports a revision that the streams have passed without delivering it, or delivered
+ * differently. */
 static void check_item(struct vdi_verifier *verifier, struct vd_bytes key, vd_rev revision,
 		       uint64_t value_hash)
 {
 	const struct key_state *state = find(verifier, key);
 
 	if (state == NULL || revision > newest(verifier))
-		return; /* deleted since, perhaps; the digest knows */
+		return; /* possibly deleted since; the digest is compared later */
 	if (state->revision < revision)
 		violate(verifier, NULL, VDI_LIST, revision, state->revision, key,
-			"a list shows the key as of %" PRId64 ", the streams only as of %" PRId64, revision,
+			"a list has the key at %" PRId64 ", the streams only at %" PRId64, revision,
 			state->revision);
 	else if (state->revision == revision && state->value_hash != value_hash)
 		violate(verifier, NULL, VDI_LIST, revision, 0, key,
-			"a list shows another value of revision %" PRId64 " than the streams", revision);
+			"a list has another value of revision %" PRId64 " than the streams", revision);
 }
 
 vd_status vdi_verifier_list_item(struct vdi_verifier *verifier, struct vd_bytes key, vd_rev revision,
@@ -642,13 +642,13 @@ vd_status vdi_verifier_list_item(struct vdi_verifier *verifier, struct vd_bytes 
 	}
 	if (revision > list->revision)
 		violate(verifier, NULL, VDI_LIST, revision, list->revision, key,
-			"a list at %" PRId64 " shows revision %" PRId64, list->revision, revision);
+			"a list at %" PRId64 " contains revision %" PRId64, list->revision, revision);
 	list->digest ^= digest_of(vdi_verifier_hash(key), revision);
 	list->keys++;
 	return VD_OK;
 }
 
-/* A stream has come to the list's revision: what it showed is what the list must show. */
+/* Checks a list when a stream has reached its revision: both must show the same state. */
 static void judge_list(struct vdi_verifier *verifier)
 {
 	struct list		   *list = &verifier->list;
@@ -659,7 +659,7 @@ static void judge_list(struct vdi_verifier *verifier)
 	if (!list->is_pending)
 		return;
 	state = state_at(verifier, list->revision);
-	/* Of a revision in parts the last may be to come, unless the list is what it should be already. */
+	/* A revision in parts may have more parts to come, unless the list is correct already. */
 	LIST_FOREACH(stream, &verifier->streams, node)
 	is_passed |= stream->position > list->revision ||
 		     (stream->position == list->revision &&
@@ -669,12 +669,12 @@ static void judge_list(struct vdi_verifier *verifier)
 		return;
 	list->is_pending = false;
 	if (state == NULL)
-		return; /* longer ago than anybody remembers */
+		return; /* no longer in the ring */
 	verifier->totals.lists++;
 	if (state->digest != list->digest || state->keys != list->keys)
 		violate(verifier, NULL, VDI_LIST, list->revision, state->revision, VD_BYTES_NONE,
 			"a list at %" PRId64 " (%" PRIu64
-			" keys) is not the state that the streams showed (%" PRIu64 " keys)",
+			" keys) differs from the state of the streams (%" PRIu64 " keys)",
 			list->revision, list->keys, state->keys);
 }
 
@@ -734,16 +734,16 @@ void vdi_verifier_settle(struct vdi_verifier *verifier)
 		}
 		verifier->totals.acknowledgements++;
 		if (ack->revision <= verifier->base.revision)
-			continue; /* longer ago than anybody remembers */
+			continue; /* no longer in the ring */
 		if (number == verifier->end || moment_at(verifier, number)->revision != ack->revision)
 			violate(verifier, NULL, VDI_RELIABLE, ack->revision, passed, vd_bytes_of(ack->key),
-				"a write was acknowledged at %" PRId64 ", and no stream showed it",
+				"a write was acknowledged at %" PRId64 ", but no stream delivered it",
 				ack->revision);
 	}
 	verifier->ack_count = left;
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 vd_status vdi_verifier_new(const struct vdi_verifier_options *options, struct vdi_verifier **ret_verifier)
 {

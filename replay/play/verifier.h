@@ -1,18 +1,19 @@
-/* Checks the watch guarantees while they happen: several streams of one store, lists of it, and what writers
- * were told, against each other.
+/* Checks the watch guarantees while events arrive: compares several streams of one store, lists of it, and
+ * the answers to writers.
  *
  * 	unique		no revision is delivered twice to a stream
- * 	ordered		revisions only grow
- * 	atomic		all changes of a revision come together
- * 	reliable	nothing is missing: streams agree with each other, with the versions of keys, with lists, and with acknowledged writes
- * 	resumable	a stream that is opened at an older revision gets exactly what came after it
- * 	bookmarkable	after progress at R nothing at or below R comes, and everything up to R has come
- * 	previous	the previous value is the one before
- * 	list		a list shows the state of its revision, and is not older than it may be
+ * 	ordered		revisions increase
+ * 	atomic		all changes of a revision are delivered together
+ * 	reliable	no event is missing: streams agree with each other, with the versions of keys, with
+ * 			lists, and with acknowledged writes
+ * 	resumable	a stream opened at an older revision gets exactly the events after it
+ * 	bookmarkable	after progress at R all events up to R have arrived, and none follows
+ * 	previous	the previous value is that of the previous version
+ * 	list		a list shows the state of its revision, and is not older than allowed
  * 	protocol	the source sends what its protocol allows
  *
- * Work per event does not depend on how much there is; memory: one small record for each live key, and a ring
- * of recent revisions. One thread at a time. Nothing is known about the keys and values but their hashes.
+ * The work per event is constant; memory: one small record for each live key, and a ring of recent revisions.
+ * One thread at a time. Of keys and values only the hashes are kept.
  */
 #ifndef VDI_VERIFIER_H
 #define VDI_VERIFIER_H
@@ -37,24 +38,24 @@ const char *vdi_guarantee_name(enum vdi_guarantee guarantee);
 
 struct vdi_violation {
 	enum vdi_guarantee guarantee;
-	vd_rev		   revision; /* the one it is about */
-	vd_rev other;	 /* another that belongs to it (a bookmark, where the stream stood); 0: none */
-	char   key[256]; /* cut; "" when not known */
-	char   stream[64];
-	char   text[384]; /* one sentence */
+	vd_rev		   revision; /* revision of the violation */
+	vd_rev		   other;    /* a related revision (a bookmark, the stream's position); 0: none */
+	char		   key[256]; /* truncated; "" if unknown */
+	char		   stream[64];
+	char		   text[384]; /* one sentence */
 };
 
-/* One change as a stream shows it. */
+/* A change as delivered by a stream. */
 struct vdi_seen {
 	struct vd_bytes key;
 	vd_rev		revision;
 	bool		is_delete;
-	vd_rev		create_rev;					/* 0: not shown */
-	int64_t		version;					/* 0: not shown */
+	vd_rev		create_rev;					/* 0: not delivered */
+	int64_t		version;					/* 0: not delivered */
 	uint64_t	value_hash;					/* of a put */
-	enum { VDI_HINT_NONE, VDI_HINT_ADDED, VDI_HINT_MODIFIED } hint; /* what the stream calls a put */
+	enum { VDI_HINT_NONE, VDI_HINT_ADDED, VDI_HINT_MODIFIED } hint; /* the stream's type of a put */
 	bool	 has_previous;
-	vd_rev	 previous_revision; /* 0: not shown */
+	vd_rev	 previous_revision; /* 0: not delivered */
 	uint64_t previous_hash;
 };
 
@@ -62,9 +63,9 @@ struct vdi_verifier;
 struct vdi_verifier_stream;
 
 struct vdi_verifier_options {
-	uint32_t history_max; /* revisions that are remembered; default 65536 when 0 */
-	/* the changes of a revision may come one after the other (watches of Kubernetes say nothing of
-	 * transactions): each is shown by itself, and atomic is not checked */
+	uint32_t history_max; /* number of remembered revisions; 0: 65536 */
+	/* The changes of a revision may arrive one by one, because watches of Kubernetes do not mark
+	 * transactions: each is checked by itself, and atomic is not checked. */
 	bool in_parts;
 	void (*violated)(void *arg, const struct vdi_violation *violation);
 	void *arg;
@@ -79,39 +80,40 @@ struct vdi_verifier_totals {
 
 VDI_MUST_USE vd_status vdi_verifier_new(const struct vdi_verifier_options *options,
 					struct vdi_verifier		 **ret_verifier);
-/* Streams first. NULL is fine. */
+/* Close the streams first. Accepts NULL. */
 struct vdi_verifier *vdi_verifier_free(struct vdi_verifier *verifier);
 void vdi_verifier_totals_get(const struct vdi_verifier *verifier, struct vdi_verifier_totals *ret_totals);
 
-/* A list at revision: the first one is what everything begins with. minimum: the newest revision that anybody
- * had been shown when it was asked for. Only one at a time; it is judged when the streams have come so far:
- * at the end, or later. VD_NOMEM: it is forgotten. */
+/* Adds a list at revision; the first one is the initial state. minimum: newest revision delivered to any
+ * stream when the list was requested. One list at a time; it is checked when the streams have reached its
+ * revision, at the end or later. VD_NOMEM: the list is dropped. */
 void vdi_verifier_list_begin(struct vdi_verifier *verifier, vd_rev revision, vd_rev minimum);
 VDI_MUST_USE vd_status vdi_verifier_list_item(struct vdi_verifier *verifier, struct vd_bytes key,
 					      vd_rev revision, int64_t version, uint64_t value_hash);
 void		       vdi_verifier_list_end(struct vdi_verifier *verifier);
-/* A list still waits for its streams. */
+/* Returns true if a list waits for the streams to reach its revision. */
 bool vdi_verifier_list_is_pending(const struct vdi_verifier *verifier);
 
-/* A stream that is to show everything behind a revision; resumes: it is the continuation of another, or
- * begins in the past. name is copied. VD_NOMEM. */
+/* Opens a stream that must deliver everything after a revision; resumes: it continues another one, or starts
+ * in the past. name is copied. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_verifier_stream_open(struct vdi_verifier *verifier, const char *name, vd_rev after,
 						bool resumes, struct vdi_verifier_stream **ret_stream);
 void		       vdi_verifier_stream_close(struct vdi_verifier_stream *stream);
 vd_rev		       vdi_verifier_stream_position(const struct vdi_verifier_stream *stream);
 
-/* All changes of one revision, in their order; count > 0. VD_NOMEM: what is known is not complete any more:
- * end. */
+/* Checks all changes of one revision, in their order; count > 0. VD_NOMEM: the state is incomplete, end the
+ * verification. */
 VDI_MUST_USE vd_status vdi_verifier_revision(struct vdi_verifier_stream *stream,
 					     const struct vdi_seen *changes, size_t count);
 void		       vdi_verifier_progress(struct vdi_verifier_stream *stream, vd_rev revision);
-/* A writer was told that its change was made at revision. */
+/* Notes that a writer's change was acknowledged at revision. */
 VDI_MUST_USE vd_status vdi_verifier_acknowledged(struct vdi_verifier *verifier, vd_rev revision,
 						 struct vd_bytes key);
-/* The source of a stream sent something that its store passed over. */
+/* Notes a fault in the data from a stream's source, which its store tolerated. */
 void vdi_verifier_fault(struct vdi_verifier *verifier, const char *stream,
 			const struct vd_watch_fault *fault);
-/* Acknowledged writes up to what every open stream has passed must have been seen. Now and then. */
+/* Checks that acknowledged writes up to the position of every open stream were delivered. Call
+ * periodically. */
 void vdi_verifier_settle(struct vdi_verifier *verifier);
 
 uint64_t vdi_verifier_hash(struct vd_bytes bytes);

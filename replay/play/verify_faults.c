@@ -64,7 +64,7 @@ static void tell(struct vdi_verifier *verifier, const struct vdi_verify_fault *f
 			fault->kind, fault->revision, { fault->key, fault->key_size }, fault->text });
 }
 
-/* A read that failed for now is made again. */
+/* Processes a read's answer. A read that failed with a transient error is repeated. */
 static void judge_read(struct vdi_verify_faults *faults, struct vdi_verifier *verifier, vd_status status,
 		       bool exists)
 {
@@ -108,12 +108,12 @@ void vdi_verify_faults_judge(struct vdi_verify_faults *faults, struct vdi_verifi
 			STAILQ_INSERT_TAIL(&faults->missing, fault, node);
 			continue;
 		}
-		if (fault->kind != VD_FAULT_PREVIOUS) /* those before it decide */
+		if (fault->kind != VD_FAULT_PREVIOUS) /* the earlier faults decide */
 			tell(verifier, fault);
 		vdi_free(fault);
 	}
 	if (lost) {
-		snprintf(text, sizeof text, "%" PRIu64 " more faults of the source at the same time", lost);
+		snprintf(text, sizeof text, "%" PRIu64 " more faults of the source were not kept", lost);
 		vdi_verifier_fault(verifier, "",
 				   &(struct vd_watch_fault) { .kind = VD_FAULT_PROTOCOL, .text = text });
 	}

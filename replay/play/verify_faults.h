@@ -1,9 +1,8 @@
-/* Faults that a verified store reports about its source, on their way from the store's threads to the actor
- * that judges them.
+/* Faults that a verified store reports about its source, queued from the store's threads for the actor.
  *
- * A missing previous record is a fault only if the key existed before and that was not compacted, so the key
- * is read again at the revision before; one read at a time. Every other fault is a violation at once. At most
- * VDI_VERIFY_FAULTS_MAX faults wait; further ones are counted.
+ * A missing previous record is a fault only if the key existed before and its version was not compacted, so
+ * the key is read again at the previous revision, one read at a time. All other faults are violations at
+ * once. At most VDI_VERIFY_FAULTS_MAX faults are queued; further ones are counted.
  */
 #ifndef VDI_VERIFY_FAULTS_H
 #define VDI_VERIFY_FAULTS_H
@@ -33,7 +32,7 @@ struct vdi_verify_faults {
 	unsigned		     count;
 	uint64_t		     lost;
 
-	struct vdi_verify_fault_list missing; /* the actor's: previous records to be read */
+	struct vdi_verify_fault_list missing; /* owned by the actor: previous records to read */
 	unsigned		     missing_count;
 	bool			     is_reading;
 	/* Under lock: the answer of the read. */
@@ -48,15 +47,15 @@ void vdi_verify_faults_fini(struct vdi_verify_faults *faults);
 /* Any thread; never blocks. stream: the name, which must stay valid. */
 void vdi_verify_faults_put(struct vdi_verify_faults *faults, const char *stream,
 			   const struct vd_watch_fault *fault);
-/* The actor: tells the verifier of all that wait, and of the read that was answered. */
+/* The actor: reports all queued faults, and the result of an answered read, to the verifier. */
 void vdi_verify_faults_judge(struct vdi_verify_faults *faults, struct vdi_verifier *verifier);
-/* The actor: the read that decides next. False: none, or one is outstanding. The slice is valid until its
- * answer was judged. */
+/* The actor: returns the next read. false: none, or one is outstanding. The slice is valid until its answer
+ * was processed. */
 bool vdi_verify_faults_next_read(struct vdi_verify_faults *faults, struct vd_range_request *ret_request);
-/* Any thread: its answer. result is NULL unless status is VD_OK. */
+/* Any thread: takes the answer. result is NULL unless status is VD_OK. */
 void vdi_verify_faults_answer(struct vdi_verify_faults *faults, vd_status status,
 			      const struct vd_range_result *result);
-/* The actor: nothing waits and nothing is read. */
+/* The actor: returns true if no fault is queued and no read is outstanding. */
 bool vdi_verify_faults_is_idle(struct vdi_verify_faults *faults);
 
 #endif

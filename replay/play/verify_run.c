@@ -1,5 +1,5 @@
-/* See the header. Everything that is checked is touched by the actor only; what crosses threads is under the
- * lock: the pages of a list, the answers of writers. */
+/* Only the actor uses the verifier. The lock guards data that crosses threads: pages of lists and answers to
+ * writers. */
 #include "verify_run.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "store_read.h"
 #include "verify_faults.h"
 
-#define STREAMS 3 /* the last one looks back */
+#define STREAMS 3 /* the last one starts in the past */
 #define LOOKING_BACK 2
 #define EVENTS_PER_CALL 1000
 #define BATCHES_PER_RUN 64
@@ -28,7 +28,7 @@ struct stream {
 	struct vd_store_watch	   *watch;
 	struct vdi_verifier_stream *checked;
 	struct vdi_store_backoff    backoff;
-	vd_rev			    until; /* of one that looks back: done when it has passed this */
+	vd_rev			    until; /* of the looking-back stream: done when it has passed this */
 	const char		   *name;
 	struct vd_watch_observer    observer;
 };
@@ -36,16 +36,16 @@ struct stream {
 struct writer {
 	struct vdi_verify_run *run;
 	unsigned	       number;
-	bool		       is_busy; /* under lock, like what follows */
+	bool		       is_busy; /* under lock, as are the next fields */
 	bool		       has_answer;
 	vd_status	       status;
 	vd_rev		       revision;
 	bool		       changed;
 	struct vd_error	       error;
-	/* The actor's. */
+	/* Owned by the actor. */
 	char			 key[2][160];
 	unsigned		 key_count;
-	bool			 has_rest; /* key[0] is to be deleted, until it is */
+	bool			 has_rest; /* key[0] remains to be deleted */
 	struct vdi_store_backoff backoff;
 };
 
@@ -56,29 +56,29 @@ struct vdi_verify_run {
 	struct vdi_store_interval interval;
 	char			 *write_prefix;
 
-	/* The actor's. */
+	/* Owned by the actor. */
 	struct vdi_rand		   rand;
 	struct vdi_verifier	  *verifier;
 	struct stream		   streams[STREAMS];
 	struct writer		   writers[WRITERS_MAX];
 	bool			   is_running, has_failed, is_cleaned, has_written;
-	unsigned		   cleaned;	 /* keys that were given to writers to delete, one by one */
+	unsigned		   cleaned;	 /* keys assigned to writers to delete, one by one */
 	vd_rev			   first;	 /* of the first list */
-	vd_rev			   shown;	 /* newest revision that a stream has shown */
-	vd_rev			   acknowledged; /* and that a writer was told */
-	vd_rev			   compacted;	 /* as far as is known */
+	vd_rev			   shown;	 /* newest revision delivered by a stream */
+	vd_rev			   acknowledged; /* newest revision acknowledged to a writer */
+	vd_rev			   compacted;	 /* newest known compaction */
 	bool			   is_listing;
 	vd_rev			   list_revision, list_minimum;
-	unsigned		   generation, list_generation; /* of the verifier: a list belongs to one */
+	unsigned		   generation, list_generation; /* of the verifier; each list has one */
 	struct vd_kv		  *last;
 	vd_mono			   list_due, look_back_due, progress_due;
 	struct vdi_verifier_totals past; /* of earlier verifiers */
 	struct vdi_verify_faults   faults;
-	vd_mono			   read_due; /* of the next previous record */
+	vd_mono			   read_due; /* of the next read of a previous record */
 
 	struct vdi_lock lock;
 	/* Under lock. */
-	unsigned		    calls; /* of the store, not answered */
+	unsigned		    calls; /* outstanding calls into the store */
 	bool			    has_page;
 	struct vdi_store_page	    page;
 	struct vdi_verify_position  position;
@@ -90,7 +90,7 @@ struct vdi_verify_run {
 	void *close_done_arg;
 };
 
-/* ---- Ends ---- */
+/* ---- Shutdown ---- */
 
 static void destroy(struct vdi_verify_run *run)
 {
@@ -137,7 +137,7 @@ static void wake(struct vdi_verify_run *run)
 	vdi_lock_release(&run->lock);
 }
 
-/* A call of the store has answered. */
+/* Notes that a call into the store was answered. */
 static void call_ended(struct vdi_verify_run *run)
 {
 	bool gone;
@@ -252,7 +252,7 @@ static void take_page(struct vdi_verify_run *run)
 	run->is_listing = false;
 	status = page.status;
 	if (run->list_generation != run->generation)
-		status = VD_EXPIRED; /* of before; the next one is due */
+		status = VD_EXPIRED; /* of an earlier verifier; the next list is due */
 	if (status == VD_OK)
 		status = take_items(run, page.kvs, page.count, page.more);
 	if (status == VD_OK && page.more)
@@ -286,7 +286,7 @@ static void on_previous(void *arg, vd_status status, const struct vd_range_resul
 {
 	struct vdi_verify_run *run = arg;
 
-	(void) error; /* the status decides */
+	(void) error; /* the status is sufficient */
 	vdi_verify_faults_answer(&run->faults, status, result);
 	call_ended(run);
 }
@@ -299,7 +299,7 @@ static void judge_faults(struct vdi_verify_run *run, vd_mono now)
 	vdi_verify_faults_judge(&run->faults, run->verifier);
 	if (now.ns < run->read_due.ns || !vdi_verify_faults_next_read(&run->faults, &request))
 		return;
-	run->read_due = vd_mono_add(now, BACKOFF_MIN); /* also when it fails at once */
+	run->read_due = vd_mono_add(now, BACKOFF_MIN); /* also if it fails at once */
 	call_begins(run);
 	status = vd_store_range(run->options.store, &request, on_previous, run);
 	if (status == VD_OK)
@@ -310,7 +310,7 @@ static void judge_faults(struct vdi_verify_run *run, vd_mono now)
 	vdi_lock_release(&run->lock);
 }
 
-/* ---- What streams show ---- */
+/* ---- Delivered events ---- */
 
 static vd_status show(struct vdi_verifier_stream *checked, const struct vd_store_event *events, size_t count)
 {
@@ -330,7 +330,7 @@ static vd_status show(struct vdi_verifier_stream *checked, const struct vd_store
 			seen[i].create_rev = event->kv->create_rev;
 			seen[i].version = event->kv->version;
 			seen[i].value_hash = vdi_verifier_hash(vd_kv_value(event->kv));
-			if (event->kv->version == 0) /* who knows no versions knows what is new */
+			if (event->kv->version == 0) /* sources without versions report creations */
 				seen[i].hint =
 					vd_store_event_is_create(event) ? VDI_HINT_ADDED : VDI_HINT_MODIFIED;
 		}
@@ -373,7 +373,7 @@ static void back_off(struct stream *stream)
 	vdi_store_backoff_note(&stream->backoff, vd_env_now(stream->run->env), BACKOFF_MIN, BACKOFF_MAX);
 }
 
-/* After it, the watch must show everything behind `after`. */
+/* Opens a watch that must deliver everything after `after`. */
 static void open_watch(struct stream *stream, vd_rev after)
 {
 	struct vdi_verify_run	     *run = stream->run;
@@ -445,8 +445,8 @@ static void start_over(struct vdi_verify_run *run)
 	vdi_lock_release(&run->lock);
 }
 
-/* Compaction is the store's right. Who is behind it goes on from where the others are; when nobody is left,
- * everything begins anew. */
+/* Handles a watch that expired by a compaction, which is allowed. A looking-back stream is closed; if a main
+ * stream expired, verification starts over. */
 static void expired(struct vdi_verify_run *run, struct stream *stream, const struct vd_error *error)
 {
 	run->compacted = VDI_MAX(run->compacted, error->compacted);
@@ -475,7 +475,7 @@ static void watch_ended(struct vdi_verify_run *run, struct stream *stream, vd_st
 	}
 }
 
-/* True: there is more. */
+/* Reads events of a stream. true: there may be more. */
 static bool read_stream(struct vdi_verify_run *run, struct stream *stream)
 {
 	struct vd_store_batch batch;
@@ -525,7 +525,7 @@ static void run_streams(struct vdi_verify_run *run, vd_mono now)
 		for (int i = 0; i < STREAMS; i++)
 			if (run->streams[i].watch)
 				(void) vd_store_watch_progress(
-					run->streams[i].watch); /* a lost one is asked for again */
+					run->streams[i].watch); /* a lost request is repeated */
 	}
 	if (more)
 		vd_actor_wake(run->actor);
@@ -588,7 +588,7 @@ static void name_key(const struct vdi_verify_run *run, struct writer *writer, un
 	snprintf(writer->key[i], sizeof writer->key[i], "%skey-%03u", run->write_prefix, number);
 }
 
-/* One or two keys, put or deleted. */
+/* Puts or deletes one or two keys. */
 static void write_something(struct vdi_verify_run *run, struct writer *writer)
 {
 	struct vd_op ops[2] = { { 0 }, { 0 } };
@@ -611,7 +611,7 @@ static void write_something(struct vdi_verify_run *run, struct writer *writer)
 		fail(run, status, NULL);
 }
 
-/* What the writers left goes away, in one revision that everybody must see. */
+/* Deletes the writers' keys, in one revision that all streams must deliver. */
 static void clean(struct vdi_verify_run *run, struct writer *writer)
 {
 	struct vd_op op = { .kind = VD_OP_DELETE, .key = vd_bytes_of(run->write_prefix) };
@@ -622,10 +622,10 @@ static void clean(struct vdi_verify_run *run, struct writer *writer)
 		return;
 	op.range_end = vdi_bytes_prefix_end(op.key, end);
 	snprintf(writer->key[0], sizeof writer->key[0], "%s", run->write_prefix);
-	(void) submit(run, writer, &op, 1); /* not to be had: it stays */
+	(void) submit(run, writer, &op, 1); /* if it cannot be submitted, the keys remain */
 }
 
-/* The same key by key: each writer that is free takes the next, and tries until it is gone. */
+/* The same, key by key: each idle writer takes the next key, and retries until it is deleted. */
 static void clean_key(struct vdi_verify_run *run, struct writer *writer)
 {
 	struct vd_op op = { .kind = VD_OP_DELETE };
@@ -660,7 +660,7 @@ static void take_answer(struct vdi_verify_run *run, struct writer *writer, vd_st
 	run->position.writes += status == VD_OK;
 	run->position.unknown_writes += unknown;
 	if (run->is_stopping && status == VD_OK &&
-	    run->options.settle_time.ns > 0) /* as long as it gets on */
+	    run->options.settle_time.ns > 0) /* the time restarts with each success */
 		run->stop_at = vd_mono_add(now, run->options.settle_time);
 	vdi_lock_release(&run->lock);
 	if (status == VD_OK)
@@ -669,7 +669,7 @@ static void take_answer(struct vdi_verify_run *run, struct writer *writer, vd_st
 	    vdi_verifier_acknowledged(run->verifier, revision, vd_bytes_of(writer->key[0])) != VD_OK)
 		fail(run, VD_NOMEM, NULL);
 	else if (status != VD_OK && !unknown && !vdi_store_failure_passes(status) && status != VD_NO_SPACE)
-		fail(run, status, &writer->error); /* it is this writer's until the next write */
+		fail(run, status, &writer->error); /* valid until this writer's next write */
 }
 
 static bool run_writers(struct vdi_verify_run *run, vd_mono now, bool is_stopping)
@@ -731,7 +731,7 @@ static void publish_totals(struct vdi_verify_run *run)
 	vdi_lock_release(&run->lock);
 }
 
-/* The last writes were seen by all. */
+/* Returns true if all streams have delivered the last writes. */
 static bool is_settled(struct vdi_verify_run *run, bool busy)
 {
 	if (busy || run->is_listing || run->has_failed || !run->is_running)
@@ -808,7 +808,7 @@ static void verify_run(void *arg)
 		set_timer(run, now, is_stopping, stop_at);
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 static vd_status copy_texts(struct vdi_verify_run *run)
 {
@@ -866,7 +866,7 @@ vd_status vdi_verify_run_new(const struct vd_env *env, const struct vdi_verify_o
 void vdi_verify_run_position_get(const struct vdi_verify_run *run, struct vdi_verify_position *ret_position)
 {
 	struct vdi_verify_run *mine =
-		(struct vdi_verify_run *) (uintptr_t) run; /* only its lock is changed */
+		(struct vdi_verify_run *) (uintptr_t) run; /* only its lock is modified */
 
 	vdi_lock_acquire(&mine->lock);
 	*ret_position = run->position;

@@ -1,5 +1,5 @@
-/* How: an actor opens the watch and opens it again; the cacher's dispatching actor delivers. What both touch
- * is under a lock, which is not held while lines are given away. */
+/* An actor opens the watch, and opens it again; the cacher's delivering thread calls the sink. A lock guards
+ * the shared state; it is not held while lines are passed on. */
 #include "viewer.h"
 
 #include "buffer.h"
@@ -14,18 +14,18 @@ struct vdi_viewer {
 	struct vd_actor		 *actor;
 	struct vdi_viewer_options options;
 	struct vd_watch_options	  watch;
-	char			 *text; /* of the watch's slices */
-	struct vdi_buffer	  line; /* whoever delivers */
+	char			 *text; /* holds the watch's slices */
+	struct vdi_buffer	  line; /* used by the delivering thread */
 
 	struct vdi_lock lock;
 	/* Under lock. */
 	struct vd_watcher *watcher;
-	bool		   is_over;   /* will not be opened (again) */
-	bool		   has_ended; /* the watcher is to be closed */
+	bool		   is_over;   /* will not be opened again */
+	bool		   has_ended; /* the watcher must be closed */
 	vd_status	   end;
 	vd_rev		   seen; /* of the last event or bookmark; 0: none */
 	bool		   is_paused;
-	/* a pause is over; what waited, if anything did, comes before the next one would be */
+	/* A pause is over: delayed events, if any, arrive before the next pause. */
 	bool	is_resuming;
 	vd_mono pause_until;
 	bool	is_closing;
@@ -175,7 +175,7 @@ static void open_watch(struct vdi_viewer *viewer)
 	struct vd_error	     error = { 0 };
 	vd_status	     status = vd_cacher_ready(viewer->cacher, &error);
 
-	/* Under the lock: the sink may be called before the watcher is known here. */
+	/* Under the lock, because the sink may be called before viewer->watcher is set. */
 	vdi_lock_acquire(&viewer->lock);
 	viewer->has_ended = false;
 	if (status == VD_OK)
@@ -193,7 +193,8 @@ static void open_watch(struct vdi_viewer *viewer)
 	}
 }
 
-/* Where a client goes on: behind what it saw, or, when that is gone or it saw nothing, at the beginning. */
+/* Sets where the next watch starts: after the last seen revision or, if that has expired or there is none,
+ * with the initial state. */
 static void aim(struct vdi_viewer *viewer, vd_status end)
 {
 	if (starts_over(viewer, end)) {
@@ -268,7 +269,7 @@ static void viewer_run(void *arg)
 		open_watch(viewer);
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 static void copy_slice(struct vd_bytes *slice, char **at)
 {
@@ -333,7 +334,7 @@ vd_status vdi_viewer_new(const struct vd_env *env, struct vd_cacher *cacher,
 
 bool vdi_viewer_is_open(const struct vdi_viewer *viewer)
 {
-	struct vdi_viewer *mine = (struct vdi_viewer *) (uintptr_t) viewer; /* only its lock is changed */
+	struct vdi_viewer *mine = (struct vdi_viewer *) (uintptr_t) viewer; /* only its lock is modified */
 	bool		   open;
 
 	vdi_lock_acquire(&mine->lock);

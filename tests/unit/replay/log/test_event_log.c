@@ -211,7 +211,7 @@ static void broken_lines_are_named(void **state)
 	} rows[] = {
 		{ "{", ":2: " },
 		{ "[]", ":2: " },
-		{ "{\"what\":1}", ":2: the line is none of" },
+		{ "{\"what\":1}", ":2: the line has none of" },
 		{ "{\"rev\":0,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}",
 		  ":2: \"rev\" must be a whole number" },
 		{ "{\"rev\":1.5,\"type\":\"PUT\",\"key\":\"a\",\"value\":1}",

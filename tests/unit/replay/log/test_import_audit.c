@@ -314,7 +314,7 @@ static void the_window_is_bounded(void **state)
 			      VD_OK);
 		status = vdi_import_audit_end(import, NULL, &error);
 		assert_status(status, VD_BAD_REQUEST);
-		assert_non_null(strstr(error.message, "comes more than"));
+		assert_non_null(strstr(error.message, "is more than"));
 		vdi_import_audit_free(import);
 	}
 }

@@ -37,7 +37,7 @@ static void words(void **state)
 static void what_is_not_understood_is_named(void **state)
 {
 	static const char *const rows[][2] = {
-		{ "disconnect", "disconnect: must be NAME=VALUE" },
+		{ "disconnect", "disconnect: expected NAME=VALUE" },
 		{ "disconnect=2", "disconnect=2: a probability" },
 		{ "disconnect=-0.1", "a probability" },
 		{ "disconnect=nan", "a probability" },
@@ -53,10 +53,10 @@ static void what_is_not_understood_is_named(void **state)
 		{ "compact@0", "a revision" },
 		{ "compact@99999999999999999999", "a revision" },
 		{ "delay@7", "only disconnect, compact and error" },
-		{ "earthquake=1", "earthquake=1: no such fault" },
-		{ "refuse=0.1,,lose=1", "must be NAME=VALUE" },
+		{ "earthquake=1", "earthquake=1: unknown fault" },
+		{ "refuse=0.1,,lose=1", "expected NAME=VALUE" },
 		{ "refuse=0.1,", "after the last comma" },
-		{ ",", "must be NAME=VALUE" },
+		{ ",", "expected NAME=VALUE" },
 	};
 
 	(void) state;
@@ -66,7 +66,7 @@ static void what_is_not_understood_is_named(void **state)
 
 		assert_status(vdi_fault_plan_init(&plan, rows[i][0], &error), VD_INVALID_ARGUMENT);
 		if (strstr(error.message, rows[i][1]) == NULL &&
-		    strstr(error.message, "must follow the last comma") == NULL)
+		    strstr(error.message, "after the last comma") == NULL)
 			fail_msg("%s: %s", rows[i][0], error.message);
 	}
 	/* What was understood before it is forgotten. */
