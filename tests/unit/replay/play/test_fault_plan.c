@@ -38,18 +38,18 @@ static void what_is_not_understood_is_named(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "disconnect", "disconnect: expected NAME=VALUE" },
-		{ "disconnect=2", "disconnect=2: a probability" },
+		{ "disconnect=2", "disconnect=2: expected a probability" },
 		{ "disconnect=-0.1", "a probability" },
 		{ "disconnect=nan", "a probability" },
 		{ "disconnect=", "a probability" },
 		{ "disconnect=0.100000000000000000000000000000",
 		  "a probability" }, /* 32 bytes: too long for a number */
-		{ "refuse=0.1x", "refuse=0.1x: a probability" },
-		{ "delay=5", "delay=5: a duration" },
+		{ "refuse=0.1x", "refuse=0.1x: expected a probability" },
+		{ "delay=5", "delay=5: expected a duration" },
 		{ "delay=ms", "a duration" },
 		{ "delay=1e30s", "a duration" },
 		{ "stale=-1s", "a duration" },
-		{ "compact@x", "compact@x: a revision" },
+		{ "compact@x", "compact@x: expected a revision" },
 		{ "compact@0", "a revision" },
 		{ "compact@99999999999999999999", "a revision" },
 		{ "delay@7", "only disconnect, compact and error" },
