@@ -1,15 +1,15 @@
-/* The compactor (R-170..R-172): one of all servers on one etcd compacts, whoever comes first in a round.
+/* The compactor: in each interval, one of all servers that share an etcd compacts it.
  *
  * Mirrors kubernetes/apiserver pkg/storage/etcd3/compact.go; the key, its value and its version are shared
- * with kube-apiservers on the same etcd. The key's version is a logical time: who writes the key at the
- * version it knows has won the round, and compacts at the revision it remembers from its last round. So what
- * is younger than one interval is never compacted, and what is older than two always is.
+ * with kube-apiservers on the same etcd. The key's version is a logical time: the server that writes the key
+ * at the version it knows wins the round, and compacts at the revision that it remembers from its last round.
+ * So revisions younger than one interval are never compacted, and those older than two always are.
  *
  * 	WAITS --interval--> CLAIMS --won, with a revision to compact at--> COMPACTS --> WAITS
- * 	  ^                    \-- lost, or the first round: adopts ---------------------^
+ * 	  ^                    \-- lost, or the first round: adopts -----------------------^
  *
- * The key is watched too, to learn what others compacted. A failure ends the round; the next one comes an
- * interval later.
+ * The key is also watched, to learn compactions by other servers. A failure ends the round; the next one
+ * starts an interval later.
  */
 #include "etcd_store.h"
 
@@ -78,7 +78,7 @@ static void on_claim(void *arg, const struct vd_etcd_error *error, const struct 
 
 		compactor->is_won = result->succeeded;
 		compactor->revision = header->revision;
-		/* Somebody deleted the key: its version is 0 again. */
+		/* The key was deleted: its version is 0 again. */
 		compactor->stored_version = kv ? kv->version : 0;
 		compactor->stored_compacted = kv ? vdi_etcd_compactor_parse(vd_kv_value(kv)) : 0;
 	}
@@ -161,7 +161,7 @@ static void begin_compaction(struct vdi_etcd_compactor *compactor)
 		round_over(compactor, "compacting", status, "");
 }
 
-/* An error leaves version and revision as they were. */
+/* Handles the response to a claim. On an error version and revision stay unchanged. */
 static void claim_answered(struct vdi_etcd_compactor *compactor, const struct vdi_etcd_compactor *answer)
 {
 	vd_rev revision = compactor->previous;
@@ -180,7 +180,7 @@ static void claim_answered(struct vdi_etcd_compactor *compactor, const struct vd
 	compactor->version++;
 	compactor->claimed = revision;
 	if (revision == 0)
-		round_over(compactor, "", VD_OK, ""); /* nothing is known to be old yet */
+		round_over(compactor, "", VD_OK, ""); /* first round: no revision is known to be old enough */
 	else
 		begin_compaction(compactor);
 }
@@ -263,7 +263,7 @@ static void take_changes(struct vdi_etcd_compactor *compactor)
 		follow_again(compactor);
 }
 
-/* From the revision of the read on, so that nothing is missed (E-611). */
+/* Watches from the revision of the read on, so that no compaction is missed. */
 static void open_watch(struct vdi_etcd_compactor *compactor, vd_rev revision)
 {
 	struct vd_etcd_watch_request request = {

@@ -1,9 +1,9 @@
-/* The probe of each endpoint: its version (R-173), and the size of its database every 30 s (R-148).
+/* The probe of each endpoint: its version, and every 30 s the size of its database.
  *
- * Mirrors kubernetes/apiserver pkg/storage/etcd3/etcdfeature: what is not known is not supported; one
- * endpoint that can makes it supported, one that cannot turns it off for good, whatever the others say. A
- * failed probe is repeated after 10 ms, doubled up to 15 s. Beyond upstream, versions are looked at again
- * with each size: a server may be replaced by an older one.
+ * Mirrors kubernetes/apiserver pkg/storage/etcd3/etcdfeature: an unknown version counts as unsupported; one
+ * endpoint that supports progress requests turns the feature on, and one that does not turns it off for good.
+ * A failed probe is repeated after 10 ms, doubled up to 15 s. Unlike upstream, each check of the size also
+ * checks the version, because a server may be replaced by an older one.
  */
 #include "etcd_store.h"
 
@@ -41,7 +41,7 @@ void vdi_etcd_probe_fini(struct vdi_etcd_probe *probe)
 	*probe = (struct vdi_etcd_probe) { 0 };
 }
 
-/* "3.5.13" or "3.6.0-rc.1"; what upstream's parser of semantic versions takes. */
+/* Parses "3.5.13" or "3.6.0-rc.1", as upstream's parser of semantic versions. */
 static bool parse_version(const char *text, long ret_parts[3], bool *ret_is_release)
 {
 	for (int i = 0; i < 3; i++) {
@@ -58,7 +58,7 @@ static bool parse_version(const char *text, long ret_parts[3], bool *ret_is_rele
 	return *text == 0 || *text == '-' || *text == '+';
 }
 
-/* A pre-release stands before its release. */
+/* A pre-release is older than its release. */
 static bool is_before(const long version[3], bool is_release, long major, long minor, long patch)
 {
 	const long wanted[3] = { major, minor, patch };
@@ -87,7 +87,7 @@ bool vdi_etcd_probe_is_settled_locked(const struct vdi_etcd_probe *probe)
 	return true;
 }
 
-/* What all endpoints together say. */
+/* Combines the results of all endpoints. */
 static void conclude_locked(struct vdi_etcd_probe *probe)
 {
 	struct vdi_etcd_store *store = probe->store;
@@ -100,11 +100,12 @@ static void conclude_locked(struct vdi_etcd_probe *probe)
 		if (endpoint->is_known && !endpoint->supports && !probe->is_off) {
 			probe->is_off = true;
 			vdi_log(store->env, VD_LOG_INFO, "etcd",
-				"%s is etcd %s, which cannot prove progress: consistent lists are read from "
+				"%s is etcd %s, whose progress notifications are unreliable: consistent "
+				"lists are read from "
 				"etcd, and streamed lists are refused",
 				endpoint->endpoint, endpoint->version);
 		}
-		supports |= endpoint->supports; /* who is not known supports nothing */
+		supports |= endpoint->supports; /* an endpoint with unknown version supports nothing */
 		size_bytes = VDI_MAX(size_bytes, endpoint->size_bytes);
 	}
 	atomic_store(&store->known->progress, supports && !probe->is_off);
@@ -118,7 +119,7 @@ static void on_status(void *arg, const struct vd_etcd_error *error, const struct
 	struct vdi_etcd_store	       *store = endpoint->probe->store;
 	vd_mono				now = vd_env_now(store->env);
 
-	/* A member tells what it knows itself; that others are silent is for calls to find out. */
+	/* The size is the member's own; whether it can reach the others shows in calls. */
 	if (error == NULL)
 		vdi_etcd_known_raise(&store->known->current, header->revision);
 	vdi_lock_acquire(&store->lock);
@@ -140,7 +141,7 @@ static void on_status(void *arg, const struct vd_etcd_error *error, const struct
 	vdi_lock_release(&store->lock);
 }
 
-/* True: this one is to be asked now. */
+/* Returns true if the endpoint is to be probed now. */
 static bool is_due(struct vdi_etcd_probe_endpoint *endpoint, vd_mono now, vd_mono *ret_next)
 {
 	struct vdi_etcd_store *store = endpoint->probe->store;

@@ -1,8 +1,8 @@
-/* vd_store over a vd_etcd: each operation is one call of the client, its answer noted and handed on.
+/* vd_store over a vd_etcd: each operation is one call of the client, whose result is noted and passed on.
  *
- * A call is counted twice: "inside" while it uses the client on the caller's thread, so that the client is
- * closed behind the last of them; "in flight" until its answer, for people. What the client answers comes on
- * the client's actor and is handed on right there.
+ * A call is counted twice: in the gate while it uses the client on the caller's thread, so that the client is
+ * closed after the last one has left; and in in_flight until its result, for the debug page. Results come on
+ * the client's actor and are passed on there.
  */
 #include "etcd_store.h"
 
@@ -28,8 +28,8 @@ struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known)
 
 /* ---- What answers say ---- */
 
-/* The gate counts who is inside and knows whether it is shut; the last one out of a shut gate tells the
- * keeper, and only then may the client go. */
+/* The gate counts threads that use the client, and has a flag for shutdown. After shutdown the last thread to
+ * leave wakes the keeper, and only then the client may be closed. */
 #define GATE_SHUT UINT64_C(1)
 #define GATE_ONE UINT64_C(2)
 
@@ -41,7 +41,7 @@ bool vdi_etcd_store_is_shut(const struct vdi_etcd_store *store)
 static void gate_is_empty_locked(struct vdi_etcd_store *store)
 {
 	if (store->is_empty)
-		return; /* somebody found it shut and left again */
+		return; /* another thread entered after shutdown and left again */
 	store->is_empty = true;
 	vd_actor_wake(store->keeper);
 }
@@ -83,7 +83,7 @@ void vdi_etcd_store_heard(struct vdi_etcd_store *store, const struct vd_etcd_hea
 	vdi_lock_acquire(&store->lock);
 	store->failure.code = VD_OK;
 	if (atomic_exchange(&store->is_unreachable, false))
-		vdi_log(store->env, VD_LOG_INFO, "etcd", "etcd answers again");
+		vdi_log(store->env, VD_LOG_INFO, "etcd", "etcd is reachable again");
 	vdi_lock_release(&store->lock);
 	vdi_metric_set(store->reachable_metric, 1);
 }
@@ -111,9 +111,9 @@ void vdi_etcd_known_fill(struct vdi_etcd_known *known, vd_rev requested, struct 
 	error->current = VDI_MAX(error->current, atomic_load(&known->current));
 }
 
-/* A write that may have happened must not look as if it had not: only VD_UNAVAILABLE, VD_TIMEOUT and
- * VD_CLOSED leave that open, and VD_NO_SPACE, which tells the operator more: etcd may carry out the write
- * that finds its quota full. */
+/* Returns true for codes that a failed write may keep although it may have been applied: VD_UNAVAILABLE,
+ * VD_TIMEOUT and VD_CLOSED, which do not exclude that, and VD_NO_SPACE, which is more useful to the operator:
+ * etcd may apply the write that exceeds its quota. Other codes would look as if nothing was written. */
 static bool leaves_it_open(vd_status code)
 {
 	return code == VD_UNAVAILABLE || code == VD_TIMEOUT || code == VD_CLOSED || code == VD_NO_SPACE;
@@ -159,11 +159,11 @@ struct call {
 		vd_lease_list_fn leases;
 	} answer;
 	void   *arg;
-	vd_rev	revision; /* asked for */
+	vd_rev	revision; /* requested */
 	int64_t lease;
 };
 
-/* NULL: *ret_status says why not. Otherwise the client may be used until began. */
+/* Begins a call. NULL: *ret_status has the reason. Otherwise the client may be used until began. */
 static struct call *begin(struct vd_store *base, enum vdi_etcd_operation operation, void *arg,
 			  vd_status *ret_status)
 {
@@ -186,7 +186,7 @@ static struct call *begin(struct vd_store *base, enum vdi_etcd_operation operati
 	return call;
 }
 
-/* status: what the client's function returned; the call may be over already when it is VD_OK. */
+/* status: result of the client's function; if it is VD_OK the call may have ended already. */
 static vd_status began(struct vdi_etcd_store *store, struct call *call, vd_status status)
 {
 	if (status != VD_OK) {
@@ -198,7 +198,7 @@ static vd_status began(struct vdi_etcd_store *store, struct call *call, vd_statu
 	return status;
 }
 
-/* Takes the call apart: its memory goes before the user's callback, which may close what it likes. */
+/* Ends a call. Frees it before the user's callback, which may close any object. */
 static struct call ended(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
 			 struct vd_error *ret_error)
 {
@@ -307,7 +307,7 @@ static int compare_keys(const void *a, const void *b)
 	return vd_bytes_compare(*(const struct vd_bytes *) a, *(const struct vd_bytes *) b);
 }
 
-/* etcd tells the keys of a lease in any order. */
+/* Sorts the keys of a lease, which etcd returns in any order. */
 static void on_time_to_live(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
 			    const struct vd_lease_result *result)
 {
@@ -332,7 +332,7 @@ static void on_time_to_live(void *arg, const struct vd_etcd_error *error, const 
 	vdi_free(keys);
 }
 
-/* E-503: the renewal of an unknown lease is an answer, with nothing left of it. */
+/* As etcd, answers the renewal of an unknown lease with TTL 0 instead of an error. */
 static void on_renewed(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
 		       const struct vd_lease_result *result)
 {
@@ -461,7 +461,7 @@ static vd_mono earlier(vd_mono a, vd_mono b)
 	return a.ns < b.ns ? a : b;
 }
 
-/* Somebody waits for the beginning: is there anything to tell? */
+/* Wakes the thread in vdi_etcd_store_wait if the outcome is known. */
 static void tell_starter_locked(struct vdi_etcd_store *store)
 {
 	struct vdi_wait *starter = store->starter;
@@ -473,7 +473,7 @@ static void tell_starter_locked(struct vdi_etcd_store *store)
 	vdi_wait_signal(starter);
 }
 
-/* Asking the same again would be answered the same. */
+/* Returns true if a repetition would get the same error. */
 static bool is_final(const struct vd_etcd_error *error)
 {
 	switch (error->error.code) {
@@ -490,8 +490,8 @@ static bool is_final(const struct vd_etcd_error *error)
 	}
 }
 
-/* The first answer also tells how far others have compacted (R-172). Somebody who may not read the key has an
- * etcd that answers. */
+/* The response also has the compaction of other servers. A refusal to read the key also shows that etcd is
+ * reachable. */
 static void on_sign_of_life(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
 			    const struct vd_range_result *result)
 {
@@ -536,7 +536,7 @@ static vd_mono ask_for_life(struct vdi_etcd_store *store)
 		is_asking = true;
 	vdi_lock_release(&store->lock);
 	if (is_asking)
-		return is_well ? due : VD_NEVER; /* the answer wakes the keeper */
+		return is_well ? due : VD_NEVER; /* the response wakes the keeper */
 	if (vd_etcd_range(store->client, &options, &request, on_sign_of_life, store) == VD_OK)
 		return VD_NEVER;
 	vdi_lock_acquire(&store->lock);
@@ -545,7 +545,8 @@ static vd_mono ask_for_life(struct vdi_etcd_store *store)
 	return vd_mono_add(now, VD_SECONDS(1));
 }
 
-/* As long as somebody waits, now and then. The answer comes to every watch of the stream; there are two. */
+/* Sends progress requests while watches wait for progress. The response is delivered to all watches of a
+ * stream; there are two streams. */
 static bool request_progress(struct vdi_etcd_store *store)
 {
 	struct vd_etcd_call call = { .require_leader = true };
@@ -556,7 +557,7 @@ static bool request_progress(struct vdi_etcd_store *store)
 		call.metadata_count = i;
 		if (atomic_load(&store->known->progress_wanted[i]) > 0)
 			is_asked &= vd_etcd_request_progress(store->client, &call, NULL) ==
-				    VD_OK; /* a wish; it is repeated */
+				    VD_OK; /* best effort; it is repeated */
 	}
 	return is_asked;
 }
@@ -573,12 +574,13 @@ static vd_mono ask_for_progress(struct vdi_etcd_store *store)
 	}
 	if (store->progress_asks_seen != asks &&
 	    store->progress_backoff.ns > VDI_ETCD_PROGRESS_RETRY_FIRST.ns)
-		store->progress_at = VD_NEVER; /* somebody new is not to wait for the patience of others */
+		/* A new request must not wait for the back-off of earlier ones. */
+		store->progress_at = VD_NEVER;
 	store->progress_asks_seen = asks;
 	if (store->progress_at.ns == VD_NEVER.ns) {
 		store->progress_backoff = VDI_ETCD_PROGRESS_RETRY_FIRST;
-		store->progress_at =
-			vd_mono_add(now, store->progress_backoff); /* the watch has asked itself */
+		/* The watch has sent a first request itself. */
+		store->progress_at = vd_mono_add(now, store->progress_backoff);
 	} else if (store->progress_at.ns <= now.ns) {
 		if (request_progress(store))
 			store->progress_backoff.ns =
@@ -612,7 +614,7 @@ static void keeper_gone(void *arg)
 		closed(closed_arg);
 }
 
-/* The last of the client's callbacks. */
+/* The last callback of the client. */
 static void client_gone(void *arg)
 {
 	struct vdi_etcd_store *store = arg;
@@ -623,7 +625,7 @@ static void client_gone(void *arg)
 	vdi_lock_release(&store->lock);
 }
 
-/* One step of the end; each is taken once. */
+/* Runs the steps of the shutdown, each once. */
 static void run_shut(struct vdi_etcd_store *store)
 {
 	bool close_client, close_keeper;
@@ -748,7 +750,7 @@ static vd_status build(struct vdi_etcd_store *store, const struct vd_etcd_store_
 		return VD_NOMEM;
 	atomic_init(&store->known->references, 1);
 	atomic_init(&store->known->compacted, -1);
-	vdi_lock_init(&store->known->lock, VDI_LOCK_STORE); /* never together with the store's own */
+	vdi_lock_init(&store->known->lock, VDI_LOCK_STORE); /* never held together with the store's own */
 	atomic_init(&store->size_bytes, -1);
 	VDI_TRY(make_metrics(store));
 	VDI_TRY(vdi_etcd_probe_init(&store->probe, store, endpoints, count));
@@ -792,11 +794,11 @@ void vdi_etcd_store_begin(struct vdi_etcd_store *store, struct vd_etcd *client)
 
 void vdi_etcd_store_discard(struct vdi_etcd_store *store)
 {
-	vd_actor_close(store->keeper, NULL, NULL); /* it never ran: nothing of it looks at the store */
+	vd_actor_close(store->keeper, NULL, NULL); /* it never ran, so nothing in it uses the store */
 	free_store(store);
 }
 
-/* "http://a:2379: connection refused; http://b:2379: ..." */
+/* Writes "http://a:2379: connection refused; http://b:2379: ...". */
 static void describe_endpoints(struct vdi_etcd_store *store, char *text, size_t size)
 {
 	size_t used = 0;
@@ -809,7 +811,7 @@ static void describe_endpoints(struct vdi_etcd_store *store, char *text, size_t 
 		if (vd_etcd_endpoint_state(store->client, i, &is_ready, why, sizeof why) != VD_OK)
 			continue;
 		used += (size_t) snprintf(text + used, size - used, "%s%s%s", used ? "; " : "", why,
-					  is_ready ? ": connected, but it does not answer" :
+					  is_ready ? ": connected, but no response" :
 					  strlen(why) == strlen(store->probe.endpoints[i].endpoint) ?
 						     ": not connected" :
 						     "");
@@ -831,7 +833,7 @@ vd_status vdi_etcd_store_wait(struct vdi_etcd_store *store, vd_dur timeout, stru
 	is_told = vdi_wait_until(&wait, vd_mono_add(vd_env_now(store->env), timeout));
 	vdi_lock_acquire(&store->lock);
 	store->starter = NULL;
-	has_begun = store->has_begun; /* perhaps without all endpoints */
+	has_begun = store->has_begun; /* possibly without all endpoints */
 	refusal = store->refusal;
 	vdi_lock_release(&store->lock);
 	vdi_wait_fini(&wait);
@@ -844,7 +846,7 @@ vd_status vdi_etcd_store_wait(struct vdi_etcd_store *store, vd_dur timeout, stru
 	}
 	VDI_CHECK(!is_told);
 	describe_endpoints(store, text, sizeof text);
-	return vd_error_set(reterr, VD_UNAVAILABLE, "no answer within %lld s from %s",
+	return vd_error_set(reterr, VD_UNAVAILABLE, "no response within %lld s from %s",
 			    (long long) (timeout.ns / 1000000000), text);
 }
 
@@ -862,11 +864,12 @@ vd_status vd_store_open_etcd(const struct vd_env *env, const struct vd_etcd_stor
 	if (options->call_timeout.ns <= 0 || options->compaction_interval.ns < 0 ||
 	    options->start_timeout.ns < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "the times of an etcd store must not be negative, and a call needs some");
+				    "etcd store: timeouts and intervals must not be negative, and the call "
+				    "timeout not 0");
 	if (options->start_timeout.ns)
 		VDI_TRY(vdi_wait_check(env, __func__, reterr));
 	VDI_TRY(vdi_etcd_check_options(options->etcd, reterr));
-	/* The client is opened last: it closes step by step, and nothing of it may be left when an open
+	/* Open the client last, because it closes asynchronously and nothing of it may remain if the open
 	 * fails. */
 	VDI_TRY(vdi_etcd_store_new(env, NULL, options, options->etcd->endpoints,
 				   options->etcd->endpoint_count, &store, reterr));

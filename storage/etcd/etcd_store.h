@@ -1,15 +1,16 @@
-/* etcd as a store: the inside, shared by etcd_store*.c, etcd_probe.c and etcd_compactor.c.
+/* etcd as a store: internal structures, shared by etcd_store*.c, etcd_probe.c and etcd_compactor.c.
  *
- * The store adds to the client (vedette/etcd.h) what its users want to know without asking: the newest
- * revision and compaction heard of, whether the servers can prove progress, whether anybody answers. One
- * actor, the keeper, does what nobody asked for: it probes the endpoints, compacts, follows the compactions
- * of others, and asks for a sign of life when it has heard nothing for a while.
+ * In addition to the client (vedette/etcd.h), the store keeps facts for its users: the newest known revision
+ * and compaction, whether the servers support progress requests, and whether etcd is reachable. An actor, the
+ * keeper, does the background work: it probes the endpoints, compacts, follows compactions of other servers,
+ * and sends a health check if no response has arrived for a while.
  *
- * 	users' threads --range, txn, ...--> vd_etcd --answers--> on_... (the client's actor) --> the user's callback
- * 	                                                              \--> known, health  <-- keeper: probe, compactor, sign of life
+ * - Users' threads call range, txn, ... of vd_etcd. Responses run on_... on the client's actor, which calls
+ *   the user's callback and updates struct vdi_etcd_known and the health.
+ * - The keeper calls vd_etcd for probe, compactor and health check, with responses in the same way.
  *
- * Ending: shut (no new call; the client is closed when the last one that is inside has left) -> close (waits
- * for the client's end, then the keeper's).
+ * Ending: shut (rejects new calls; the client is closed when the last thread inside has left) -> close (waits
+ * for the end of the client, then of the keeper).
  */
 #ifndef VDI_ETCD_STORE_H
 #define VDI_ETCD_STORE_H
@@ -23,40 +24,38 @@
 #include "usage.h"
 #include "wait.h"
 
-/* kubernetes/apiserver pkg/storage/etcd3/compact.go; R-171. */
+/* As kubernetes/apiserver pkg/storage/etcd3/compact.go. */
 #define VDI_ETCD_COMPACT_KEY "compact_rev_key"
 
-#define VDI_ETCD_PROBE_BACKOFF_FIRST VD_MS(10) /* */
+#define VDI_ETCD_PROBE_BACKOFF_FIRST VD_MS(10) /* as upstream, doubled up to VDI_ETCD_PROBE_BACKOFF_MAX */
 #define VDI_ETCD_PROBE_BACKOFF_MAX VD_SECONDS(15)
-#define VDI_ETCD_PROBE_PERIOD                                                                                \
-	VD_SECONDS(                                                                                          \
-		30) /* of the database's size, and of the version of servers that may be replaced */
+/* For the database's size, as upstream, and for the version of servers that may be replaced. */
+#define VDI_ETCD_PROBE_PERIOD VD_SECONDS(30)
 #define VDI_ETCD_PROBE_TIMEOUT VD_SECONDS(5)
-#define VDI_ETCD_COMPACTOR_RETRY VD_SECONDS(1)	 /* */
-#define VDI_ETCD_PROGRESS_RETRY_FIRST VD_MS(100) /* */
+#define VDI_ETCD_COMPACTOR_RETRY VD_SECONDS(1)	 /* as upstream */
+#define VDI_ETCD_PROGRESS_RETRY_FIRST VD_MS(100) /* as upstream's period of progress requests */
 #define VDI_ETCD_PROGRESS_RETRY_MAX VD_SECONDS(1)
-#define VDI_ETCD_SILENCE_MAX VD_SECONDS(5)	    /* then a sign of life is asked for */
-#define VDI_ETCD_SIGN_OF_LIFE_TIMEOUT VD_SECONDS(2) /* */
-#define VDI_ETCD_STREAM_RETRY VD_SECONDS(600)	    /* after Unimplemented, R-158 */
+#define VDI_ETCD_SILENCE_MAX VD_SECONDS(5)	    /* without a response; then a health check is sent */
+#define VDI_ETCD_SIGN_OF_LIFE_TIMEOUT VD_SECONDS(2) /* as upstream */
+#define VDI_ETCD_STREAM_RETRY VD_SECONDS(600)	    /* after Unimplemented, as upstream */
 
-/* What is known of the servers. Watches hold it too, so it may outlive the store. */
+/* Known facts about the servers. Watches also have a reference, so it may outlive the store. */
 struct vdi_etcd_known {
 	atomic_uint	 references;
 	_Atomic int64_t	 current;
-	_Atomic int64_t	 compacted;  /* -1: none */
-	_Atomic uint64_t cluster_id; /* 0: nobody has answered */
-	_Atomic int64_t	 txns_begun,
-		txns_ended; /* ended: current knows the revision, the caller may not yet */
+	_Atomic int64_t	 compacted;		 /* -1: none */
+	_Atomic uint64_t cluster_id;		 /* 0: no response yet */
+	_Atomic int64_t	 txns_begun, txns_ended; /* ended: current has the revision, the caller may not yet */
 	atomic_bool	 progress;
-	struct vdi_usage usage; /* of the store; counts the watches */
-	/* watches that asked for progress and were not told yet; [1]: on the stream of the past
+	struct vdi_usage usage; /* of the store; counts its watches */
+	/* watches that requested progress and have not got it yet; [1]: on the stream of the past
 	 * (etcd_store_watch.c) */
 	_Atomic int64_t progress_wanted[2];
-	atomic_uint	progress_asks; /* grows with every wish */
+	atomic_uint	progress_asks; /* increases with each request */
 
 	/* Under lock. */
 	struct vdi_lock	 lock;
-	struct vd_actor *keeper; /* to be woken when progress is wanted; NULL: it ends */
+	struct vd_actor *keeper; /* woken when progress is wanted; NULL: it is ending */
 };
 struct vdi_etcd_known *vdi_etcd_known_unref(struct vdi_etcd_known *known);
 static inline void     vdi_etcd_known_raise(_Atomic int64_t *place, int64_t value)
@@ -79,8 +78,8 @@ struct vdi_etcd_probe_endpoint {
 	/* Under the store's lock. */
 	vd_mono due;
 	vd_dur	backoff;
-	bool	is_asked;  /* a call is under way */
-	bool	was_asked; /* at least one has ended */
+	bool	is_asked;  /* a call is in progress */
+	bool	was_asked; /* at least one call has ended */
 	bool	is_known;
 	bool	supports;
 	char	version[32];
@@ -91,43 +90,44 @@ struct vdi_etcd_probe {
 	struct vdi_etcd_store	       *store;
 	struct vdi_etcd_probe_endpoint *endpoints;
 	size_t				count;
-	bool				is_off; /* one endpoint cannot: for good. Under the store's lock */
+	/* One endpoint does not support it: off for good. Under the store's lock. */
+	bool is_off;
 };
 
 VDI_MUST_USE vd_status vdi_etcd_probe_init(struct vdi_etcd_probe *probe, struct vdi_etcd_store *store,
 					   const char *const *endpoints, size_t count);
 void		       vdi_etcd_probe_fini(struct vdi_etcd_probe *probe);
-/* The keeper: asks who is due; when it wants to run again. */
+/* Probes endpoints that are due; returns the time of the next run. Keeper only. */
 vd_mono vdi_etcd_probe_run(struct vdi_etcd_probe *probe);
-/* Every endpoint was asked once. Under the store's lock. */
+/* Returns true if every endpoint was probed at least once. Under the store's lock. */
 bool vdi_etcd_probe_is_settled_locked(const struct vdi_etcd_probe *probe);
-/* 3.4.31 and later, but not [3.5.0, 3.5.13); what is no version cannot. */
+/* Returns true from 3.4.31 on, except for [3.5.0, 3.5.13), as upstream; false for an invalid version. */
 bool vdi_etcd_version_has_progress(const char *version);
 
 /* ---- The compactor ---- */
 
 struct vdi_etcd_compactor {
 	struct vdi_etcd_store *store;
-	vd_dur		       interval; /* 0: only follows others */
+	vd_dur		       interval; /* 0: only follows other servers */
 
 	/* The keeper only. */
-	vd_mono		      due;	/* the next round */
-	int64_t		      version;	/* the local logical time */
+	vd_mono		      due;	/* next round */
+	int64_t		      version;	/* local logical time */
 	vd_rev		      previous; /* revision of the last round */
-	vd_rev		      claimed;	/* what the present round compacts at */
+	vd_rev		      claimed;	/* revision of the compaction in the current round */
 	vd_mono		      follow_at;
 	struct vd_etcd_watch *watch;
 
-	/* Under the store's lock: what a call brought. */
+	/* Under the store's lock: results of calls. */
 	enum { VDI_COMPACTOR_WAITS, VDI_COMPACTOR_CLAIMS, VDI_COMPACTOR_COMPACTS } step;
-	bool		is_answered; /* the call of step */
+	bool		is_answered; /* the call of step has ended */
 	vd_status	status;
 	struct vd_error error;
 	bool		is_won;
 	vd_rev		revision; /* of the transaction's header */
 	int64_t		stored_version;
 	vd_rev		stored_compacted;
-	bool		is_reading; /* the key, before it is watched */
+	bool		is_reading; /* reads the key before it is watched */
 	bool		is_read;
 	vd_status	read_status;
 	vd_rev		read_revision;
@@ -138,9 +138,9 @@ struct vdi_etcd_compactor {
 void	vdi_etcd_compactor_init(struct vdi_etcd_compactor *compactor, struct vdi_etcd_store *store,
 				vd_dur interval);
 vd_mono vdi_etcd_compactor_run(struct vdi_etcd_compactor *compactor);
-/* The keeper, before the client is closed. */
+/* Stops the compactor before the client is closed. Keeper only. */
 void vdi_etcd_compactor_stop(struct vdi_etcd_compactor *compactor);
-/* The number in a value of the key; 0: none. */
+/* Returns the revision in a value of the key; 0: none. */
 vd_rev vdi_etcd_compactor_parse(struct vd_bytes value);
 
 /* ---- The store ---- */
@@ -171,71 +171,73 @@ struct vdi_etcd_store {
 	struct vdi_etcd_probe	  probe;
 	struct vdi_etcd_compactor compactor;
 
-	/* The keeper only: a server that is not caught up drops a request for progress (E-317), so it is
-	 * asked again. */
-	vd_mono	 progress_at; /* VD_NEVER: nobody waits */
+	/* Keeper only. A server drops a progress request while a watch of its stream is behind, so it is
+	 * repeated. */
+	vd_mono	 progress_at; /* VD_NEVER: no watch waits for progress */
 	vd_dur	 progress_backoff;
 	unsigned progress_asks_seen;
 
-	/* who uses client at this moment (not who waits for an answer), and whether it is shut */
+	/* threads that use client now (not calls that wait for a response), and a flag for shutdown */
 	_Atomic uint64_t gate;
-	_Atomic int64_t	 in_flight;	     /* calls that wait for an answer */
-	_Atomic int64_t	 heard_ns;	     /* mono time of the last answer; 0: never */
-	_Atomic int64_t	 size_bytes;	     /* -1: not known */
-	_Atomic int64_t	 no_stream_until_ns; /* mono */
+	_Atomic int64_t	 in_flight;	     /* calls that wait for a response */
+	_Atomic int64_t	 heard_ns;	     /* monotonic time of the last response; 0: never */
+	_Atomic int64_t	 size_bytes;	     /* -1: unknown */
+	_Atomic int64_t	 no_stream_until_ns; /* monotonic time */
 	atomic_bool	 is_unreachable;
 
 	/* Under lock. */
 	struct vdi_lock lock;
-	bool		is_asking; /* for a sign of life */
-	bool		is_empty;  /* the gate is shut and nobody is inside */
+	bool		is_asking; /* health check in progress */
+	bool		is_empty;  /* the gate is shut and no thread is inside */
 	bool		is_client_closing;
 	bool		is_client_gone;
 	bool		is_closing;
 	void (*closed)(void *arg);
 	void		*closed_arg;
-	struct vd_error	 failure;   /* the last one that says that nobody answers; code VD_OK: all is well */
-	struct vdi_wait *starter;   /* who waits for the first answer */
-	bool		 has_begun; /* somebody has answered the first question */
-	vd_status	 refusal;   /* not VD_OK: asking again is of no use */
+	struct vd_error	 failure;   /* last error that means etcd is unreachable; code VD_OK: healthy */
+	struct vdi_wait *starter;   /* thread that waits for the first response */
+	bool		 has_begun; /* the first health check was answered */
+	vd_status	 refusal;   /* not VD_OK: a repetition is useless */
 	struct vd_error	 refusal_error;
 };
 
-/* Takes over client with VD_OK only; NULL: vdi_etcd_store_begin follows, or vdi_etcd_store_discard.
- * endpoints: for the probe; copied. */
+/* Makes a store. Takes over client on VD_OK only; NULL: vdi_etcd_store_begin follows, or
+ * vdi_etcd_store_discard. endpoints: for the probe; copied. */
 VDI_MUST_USE vd_status vdi_etcd_store_new(const struct vd_env *env, struct vd_etcd *client,
 					  const struct vd_etcd_store_options *options,
 					  const char *const *endpoints, size_t endpoint_count,
 					  struct vdi_etcd_store **ret_store, struct vd_error *reterr);
-/* Gives the store its client, and starts it. */
+/* Sets the client of the store, and starts the store. */
 void vdi_etcd_store_begin(struct vdi_etcd_store *store, struct vd_etcd *client);
-/* Frees a store that never had a client. Does not block; a vd_env_free may follow at once. */
+/* Frees a store that never had a client. Does not block; vd_env_free may follow at once. */
 void vdi_etcd_store_discard(struct vdi_etcd_store *store);
-/* Until somebody has answered and every endpoint was asked for its version, or has refused us, or timeout.
- * Blocks. The error names endpoints and causes. */
+/* Waits until etcd has answered and every endpoint was asked for its version, or etcd has refused, or
+ * timeout. Blocks. The error names endpoints and causes. */
 VDI_MUST_USE vd_status vdi_etcd_store_wait(struct vdi_etcd_store *store, vd_dur timeout,
 					   struct vd_error *reterr);
 
-/* Whether the client may be used until leave; false: the store is shut. */
+/* Begins the use of the client, until leave; false: the store is shut down. */
 bool vdi_etcd_store_enter(struct vdi_etcd_store *store);
 void vdi_etcd_store_leave(struct vdi_etcd_store *store);
 bool vdi_etcd_store_is_shut(const struct vdi_etcd_store *store);
 
-/* An answer came: what it says about the cluster. Any thread. */
+/* Notes the facts in a response's header. Any thread. */
 void vdi_etcd_store_heard(struct vdi_etcd_store *store, const struct vd_etcd_header *header);
-/* A failure came: remembers what it says about the cluster, and makes of it what a store's caller expects.
- * requested: the revision asked for, or 0. Returns ret_error->code. */
+/* Notes the facts in a failure, and converts it to the store's error. requested: revision of the request, or
+ * 0. Returns ret_error->code. */
 vd_status vdi_etcd_store_failed(struct vdi_etcd_store *store, const struct vd_etcd_error *error,
 				vd_rev requested, struct vd_error *ret_error);
-/* The error in words that need no further context: who refused, when somebody did. */
+/* Copies the error with a message that is complete by itself: it names the endpoint that refused, if
+ * known. */
 void vdi_etcd_store_describe(const struct vd_etcd_error *error, struct vd_error *ret_error);
-/* The details every store gives: compacted and current of VD_EXPIRED and VD_TOO_LARGE_REVISION. */
+/* Fills in the details that every store gives: compacted and current of VD_EXPIRED and
+ * VD_TOO_LARGE_REVISION. */
 void vdi_etcd_known_fill(struct vdi_etcd_known *known, vd_rev requested, struct vd_error *error);
 void vdi_etcd_store_count(struct vdi_etcd_store *store, enum vdi_etcd_operation operation, bool failed);
 
 /* etcd_store_watch.c */
 extern const struct vd_etcd_pair
-	  vdi_etcd_store_past; /* metadata of the stream of watches that begin in the past */
+	  vdi_etcd_store_past; /* metadata of the stream for watches that start in the past */
 vd_status vdi_etcd_store_watch(struct vd_store *store, const struct vd_store_watch_request *request,
 			       struct vd_store_watch **ret_watch, struct vd_error *reterr);
 vd_status vdi_etcd_store_watch_next(struct vd_store_watch *watch, size_t event_count_max,

@@ -1,5 +1,5 @@
-/* What /debug/vedette shows of an etcd: endpoints, calls, compactor. Strings of servers and of the transport
- * are escaped, whatever they hold. */
+/* The etcd part of /debug/vedette: endpoints, calls, compactor. Strings from servers and the transport are
+ * escaped. */
 #include "buffer.h"
 #include "etcd_store.h"
 
@@ -21,13 +21,13 @@ static void add_endpoint(struct vdi_buffer *json, struct vdi_etcd_store *store, 
 	size_bytes = endpoint->size_bytes;
 	vdi_lock_release(&store->lock);
 	if (vd_etcd_endpoint_state(store->client, index, &is_ready, why, sizeof why) != VD_OK)
-		is_ready = false; /* not in the list any more */
+		is_ready = false; /* no longer in the list */
 	vdi_buffer_append_text(json, index ? ",{\"endpoint\":" : "{\"endpoint\":");
 	vdi_buffer_append_json_string(json, vd_bytes_of(endpoint->endpoint));
 	vdi_buffer_printf(json, ",\"ready\":%s,\"bytes\":%lld", is_ready ? "true" : "false",
 			  (long long) size_bytes);
 	add_text(json, "version", version);
-	/* What follows the name. */
+	/* Only the part after the endpoint's name. */
 	add_text(json, "lastError",
 		 strlen(why) > strlen(endpoint->endpoint) + 2 ? why + strlen(endpoint->endpoint) + 2 : "");
 	vdi_buffer_append_char(json, '}');

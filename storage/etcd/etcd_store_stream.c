@@ -1,9 +1,9 @@
-/* Long reads over RangeStream (etcd 3.7, R-158, R-208): parts are pulled; one more waits here, none beyond.
+/* Long reads over RangeStream (etcd 3.7). The user pulls parts; at most one more waits here.
  *
  * 	open --> READING --part--> HOLDING --next takes it--> READING ... --end--> ENDED
  *
- * The client reads the next part when this one was taken. Three hold the memory: the user until close, the
- * client until its last callback, and in between whoever is in one of them; the last one frees.
+ * The client reads the next part after this one is taken. Three parties have references: the user until
+ * close, the client until its last callback, and a thread inside one of the calls; the last one frees.
  */
 #include "etcd_store.h"
 
@@ -14,27 +14,27 @@ struct etcd_stream {
 	struct vdi_etcd_store *store;
 	void (*ready)(void *arg);
 	void	*ready_arg;
-	vd_rev	 asked; /* revision of the request; 0: the current one */
+	vd_rev	 asked; /* revision of the request; 0: current */
 	uint64_t id;	/* of the client's call */
 
 	/* Under lock. */
 	struct vdi_lock lock;
 	unsigned	references;
 	bool		is_closed;	/* by the user */
-	bool		is_waiting;	/* next said VD_AGAIN */
-	bool		has_begun;	/* a part has come */
-	bool		is_ended;	/* the client's last callback was here */
-	bool		is_resume_owed; /* the client waits for us to take the part */
-	vd_status	status;		/* of the end */
+	bool		is_waiting;	/* next returned VD_AGAIN */
+	bool		has_begun;	/* a part has arrived */
+	bool		is_ended;	/* the client's last callback has run */
+	bool		is_resume_owed; /* the client waits until the part is taken */
+	vd_status	status;		/* final status */
 	struct vd_error error;
-	vd_rev		revision; /* that is read at */
-	struct vd_kv  **kvs;	  /* the part that waits; references */
+	vd_rev		revision; /* revision of the read */
+	struct vd_kv  **kvs;	  /* the waiting part; references */
 	size_t		kv_count;
 	int64_t		count;
 	bool		has_part;
 	bool		more;
 
-	/* The caller of next only: what was lent last. */
+	/* Only the caller of next: the part borrowed last. */
 	struct vd_kv **lent;
 	size_t	       lent_count;
 	bool	       was_last;
@@ -47,7 +47,7 @@ static void release(struct vd_kv **kvs, size_t count)
 	vdi_free(kvs);
 }
 
-/* Takes the lock; whoever drops the last reference frees. */
+/* Releases the lock; frees the stream with the last reference. */
 static void unref_locked(struct etcd_stream *stream)
 {
 	bool is_last = --stream->references == 0;
@@ -69,7 +69,7 @@ static void tell_locked(struct etcd_stream *stream)
 	}
 }
 
-/* false: no memory. */
+/* Keeps a part; false: out of memory. */
 static bool keep_part_locked(struct etcd_stream *stream, const struct vd_etcd_header *header,
 			     const struct vd_range_result *part)
 {
@@ -82,8 +82,8 @@ static bool keep_part_locked(struct etcd_stream *stream, const struct vd_etcd_he
 		for (size_t i = 0; i < part->kv_count; i++)
 			kvs[i] = vd_kv_ref(part->kvs[i]);
 	}
-	/* The first header tells at which revision an unpinned stream reads; a pinned one's last header tells
-	 * the newest (R-158). */
+	/* The first header has the revision of an unpinned stream; the last header of a pinned stream has the
+	 * newest revision, which is not the one that was read. */
 	if (stream->revision == 0)
 		stream->revision = stream->asked ? stream->asked : header->revision;
 	stream->has_begun = true;
@@ -101,7 +101,7 @@ static void fail_locked(struct etcd_stream *stream, vd_status status, const char
 	vd_error_set(&stream->error, status, "%s", text);
 }
 
-/* who says Unimplemented is not asked again for a while. */
+/* After Unimplemented, no long read is tried for VDI_ETCD_STREAM_RETRY, as upstream. */
 static void note_end(struct vdi_etcd_store *store, const struct vd_etcd_error *error,
 		     struct vd_error *ret_error, vd_rev asked)
 {
@@ -126,13 +126,13 @@ static void stream_ended(struct etcd_stream *stream, const struct vd_etcd_error 
 		stream->status = failure.code;
 		stream->error = failure;
 	} else if (stream->status == VD_OK && stream->revision == 0) {
-		fail_locked(stream, VD_CORRUPT, "etcd ended a long read without telling its revision");
+		fail_locked(stream, VD_CORRUPT, "etcd ended a RangeStream without a revision in its headers");
 	}
 	tell_locked(stream);
 	unref_locked(stream);
 }
 
-/* The client's actor. True: read the next part. */
+/* Client's actor. Returns true to read the next part. */
 static bool on_part(void *arg, const struct vd_etcd_error *error, const struct vd_etcd_header *header,
 		    const struct vd_range_result *part, bool last)
 {
@@ -147,7 +147,7 @@ static bool on_part(void *arg, const struct vd_etcd_error *error, const struct v
 	vdi_lock_acquire(&stream->lock);
 	VDI_CHECK(!stream->has_part);
 	if (stream->is_closed || stream->status != VD_OK) {
-		goes_on = true; /* towards its end, which was asked for */
+		goes_on = true; /* read on to the end, because the call was canceled */
 	} else if (part->kv_count == 0 && stream->has_begun) {
 		stream->more |= part->more;
 		goes_on = true;
@@ -178,7 +178,7 @@ vd_status vdi_etcd_store_stream(struct vd_store *base, const struct vd_store_str
 	stream = VDI_NEW(struct etcd_stream);
 	if (stream == NULL)
 		return VD_NOMEM;
-	vdi_lock_init(&stream->lock, VDI_LOCK_STORE); /* never together with the store's own */
+	vdi_lock_init(&stream->lock, VDI_LOCK_STORE); /* never held together with the store's own */
 	stream->base.store = base;
 	stream->store = store;
 	stream->ready = request->ready;

@@ -1,21 +1,21 @@
 /* A watch of the store over a watch of the client.
  *
- * The client gives responses of whole revisions; they are handed out in batches of at most about as many
- * events as were asked for, cut between revisions. Progress is handed out to who wants it (periodic, or asked
- * for): on-demand progress comes to every watch of the stream (E-245), whoever asked.
+ * The client delivers responses of whole revisions. They are passed on in batches of about the requested
+ * number of events, cut between revisions. Progress is passed on if periodic or requested progress is wanted:
+ * etcd sends the response to a progress request to every watch of the stream.
  *
- * A server answers a request for progress only when no watch of the stream is behind and none waits for a
- * revision that is still to come (E-317), and nobody can know when it did not. So watches of the past have a
- * stream to themselves: one that catches up does not delay the progress of those who did, and it is told how
- * far it is while others wait for what comes next.
+ * A server answers a progress request only if no watch of the stream is behind or has a start revision in the
+ * future; otherwise it drops the request silently. So watches from the past have a stream of their own: a
+ * watch that catches up does not delay the progress of the others, and gets its own progress while others
+ * wait for future revisions.
  *
- * "From now on" begins behind the newest revision heard of, so that everything that is written through this
- * store afterwards is seen, whenever the server gets the request (E-704 says what can be missed otherwise).
- * When that revision is compacted before the server gets the request, and nothing was being written through
- * this store since the watch was asked for, the watch begins at the compaction (R-231: it never fails for a
- * long silence). Otherwise the compaction may have taken what must be seen, and the watch says VD_EXPIRED: so
- * it does when the server has had the watch, which was then cut off, and compacted beyond the revision at
- * which it created it.
+ * A watch "from now" starts after the newest known revision, so that it gets everything written through this
+ * store afterwards, whenever the server receives the request. (With revision 0 it would miss events until
+ * then.) If that revision is compacted before the server receives the request, and no write through this
+ * store was in progress when the watch was opened, the watch starts at the compaction, because a watch from
+ * now must not fail after a long silence. Otherwise the compaction may have removed events of the watch, and
+ * it ends with VD_EXPIRED. The same holds if the server had the watch, the connection was lost, and
+ * compaction passed the revision at which the watch was created.
  */
 #include "etcd_store.h"
 
@@ -27,10 +27,10 @@ struct etcd_watch {
 	struct vd_store_watch base;
 
 	/* Fixed at creation. */
-	/* what base.store points at: it lives as long as the watch, whatever becomes of the store */
+	/* ops of base.store; exists as long as the watch, even after the store */
 	struct vd_store	       stub;
 	struct vdi_etcd_known *known;
-	/* alive as long as the store; used only while opening again, which a closed client refuses */
+	/* exists as long as the store; only used to reopen, which a closed client refuses */
 	struct vd_etcd *client;
 	bool		wants_progress;
 	bool		is_past;
@@ -39,13 +39,13 @@ struct etcd_watch {
 
 	/* The caller of next only. */
 	struct vd_etcd_watch	     *watch;
-	struct vd_etcd_watch_response response;	 /* lent by the client until its next */
-	size_t			      next;	 /* the first event of response that was not handed out */
-	vd_rev			      start;	 /* first revision wanted; 0: whatever the server calls now */
-	vd_rev			      delivered; /* newest revision handed out */
-	struct vd_etcd_watch_request *now;	 /* to open again at the compaction; NULL: never */
-	int64_t			      txns_begun; /* when the watch was asked for */
-	/* the server's revision when it first had the watch that was opened before this one; 0: none */
+	struct vd_etcd_watch_response response;	  /* borrowed from the client until its next call */
+	size_t			      next;	  /* first event of response not yet delivered */
+	vd_rev			      start;	  /* first revision wanted; 0: the server's current one */
+	vd_rev			      delivered;  /* newest revision delivered */
+	struct vd_etcd_watch_request *now;	  /* to reopen at the compaction; NULL: never */
+	int64_t			      txns_begun; /* at the opening of the watch */
+	/* the server's revision at the creation of the watch before this one; 0: none */
 	vd_rev created;
 };
 
@@ -54,7 +54,7 @@ static struct etcd_watch *watch_of(struct vd_store_watch *watch)
 	return VDI_CONTAINER_OF(watch, struct etcd_watch, base);
 }
 
-/* True when somebody waited. */
+/* Ends a progress request; returns true if there was one. */
 static bool progress_is_over(struct etcd_watch *watch)
 {
 	if (!atomic_exchange(&watch->progress_asked, false))
@@ -65,14 +65,14 @@ static bool progress_is_over(struct etcd_watch *watch)
 
 static void free_watch(struct etcd_watch *watch)
 {
-	(void) progress_is_over(watch); /* nobody waits any more */
+	(void) progress_is_over(watch); /* drop its progress request */
 	atomic_fetch_sub(&watch->known->usage.watchers, 1);
 	vdi_etcd_known_unref(watch->known);
 	vdi_free(watch->now);
 	vdi_free(watch);
 }
 
-/* A copy with its keys behind it. */
+/* Copies the request with its keys behind it. */
 static struct vd_etcd_watch_request *copy_request(const struct vd_etcd_watch_request *request)
 {
 	size_t			      keys_size = request->key.size + request->range_end.size;
@@ -97,8 +97,8 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 	struct etcd_watch     *watch = VDI_NEW(struct etcd_watch);
 	int64_t		       txns_ended = atomic_load(&store->known->txns_ended),
 		txns_begun = atomic_load(&store->known->txns_begun);
-	vd_rev current =
-		atomic_load(&store->known->current); /* after txns_ended: it knows what those wrote */
+	/* Read after txns_ended, so it includes the revisions of those transactions. */
+	vd_rev			     current = atomic_load(&store->known->current);
 	struct vd_etcd_watch_request etcd = {
 		.key = request->key,
 		.range_end = request->range_end,
@@ -107,7 +107,7 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 		.progress = request->progress,
 		.no_put = request->no_put,
 		.no_delete = request->no_delete,
-		.require_leader = true, /* */
+		.require_leader = true, /* as upstream */
 		.ready = request->ready,
 		.ready_arg = request->ready_arg,
 		.observer = request->observer,
@@ -154,7 +154,7 @@ vd_status vdi_etcd_store_watch(struct vd_store *base, const struct vd_store_watc
 	return VD_OK;
 }
 
-/* Whole revisions, at least one; the last of them may pass max. */
+/* Cuts whole revisions, at least one; the last one may exceed max. */
 static void cut_batch(struct etcd_watch *watch, size_t max, struct vd_store_batch *ret_batch)
 {
 	const struct vd_store_event *events = watch->response.events + watch->next;
@@ -169,7 +169,8 @@ static void cut_batch(struct etcd_watch *watch, size_t max, struct vd_store_batc
 	watch->delivered = ret_batch->revision;
 }
 
-/* Whether anybody wants to hear it. Below the start it says nothing (E-340), and it never goes back. */
+/* Returns true if progress is wanted and new. As in etcd there is none below the start, and it never
+ * decreases. */
 static bool take_progress(struct etcd_watch *watch, struct vd_store_batch *ret_batch)
 {
 	vd_rev revision = watch->response.header.revision;
@@ -183,8 +184,8 @@ static bool take_progress(struct etcd_watch *watch, struct vd_store_batch *ret_b
 	return true;
 }
 
-/* Nothing was delivered, and nothing can have been written through this store, or since the server has the
- * watch, that the compaction took. */
+/* Returns true if the compaction cannot have removed events of this watch: none was delivered, no write
+ * through this store was in progress, and the server has not compacted past the watch's creation. */
 static bool may_begin_at_compaction(const struct etcd_watch *watch, vd_rev compacted)
 {
 	vd_rev created = watch->created ? watch->created : vdi_etcd_watch_created(watch->watch);
@@ -194,7 +195,7 @@ static bool may_begin_at_compaction(const struct etcd_watch *watch, vd_rev compa
 	       (created == 0 || compacted <= created + 1);
 }
 
-/* Opens again at the lowest revision that can be asked for. */
+/* Reopens at the lowest possible revision. */
 static vd_status open_at_compaction(struct etcd_watch *watch, vd_rev compacted, struct vd_error *reterr)
 {
 	struct vd_etcd_watch *again = NULL;
@@ -214,7 +215,7 @@ static vd_status watch_failed(struct etcd_watch *watch, const struct vd_etcd_err
 {
 	struct vd_error failure;
 
-	(void) progress_is_over(watch); /* the watch is over */
+	(void) progress_is_over(watch); /* drop its progress request */
 	vdi_etcd_store_describe(error, &failure);
 	vdi_etcd_known_fill(watch->known, watch->start, &failure);
 	if (reterr)
@@ -266,7 +267,7 @@ vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 	vdi_lock_release(&watch->known->lock);
 	if (is_closed)
 		return VD_CLOSED;
-	/* Servers that cannot may answer ahead of events (E-708: 15220). */
+	/* Servers without reliable progress may answer ahead of events (etcd issue 15220). */
 	if (!atomic_load(&watch->known->progress))
 		return VD_UNSUPPORTED;
 	if (!atomic_exchange(&watch->progress_asked, true))
@@ -274,10 +275,10 @@ vd_status vdi_etcd_store_watch_progress(struct vd_store_watch *base)
 	atomic_fetch_add(&watch->known->progress_asks, 1);
 	status = vd_etcd_watch_progress(watch->watch);
 	if (status != VD_OK) {
-		(void) progress_is_over(watch); /* the watch is over */
+		(void) progress_is_over(watch); /* drop its progress request */
 		return status == VD_CLOSED || status == VD_NOMEM ?
 			       status :
-			       VD_OK; /* why it is over is for next to tell */
+			       VD_OK; /* next reports the reason of the end */
 	}
 	vdi_lock_acquire(&watch->known->lock);
 	if (watch->known->keeper)

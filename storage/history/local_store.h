@@ -13,8 +13,8 @@
 #include "metrics.h"
 #include "past.h"
 
-#define VDI_LOCAL_MARK_PERIOD                                                                                \
-	VD_SECONDS(10) /* maximum age of the newest recorded revision while nothing changes */
+/* Maximum age of the newest recorded revision while nothing changes. */
+#define VDI_LOCAL_MARK_PERIOD VD_SECONDS(10)
 #define VDI_LOCAL_SYNC_PERIOD VD_SECONDS(5) /* maximum time of changes that a power cut loses */
 #define VDI_LOCAL_RETRY_FIRST VD_SECONDS(1)
 #define VDI_LOCAL_RETRY_MAX VD_SECONDS(30)

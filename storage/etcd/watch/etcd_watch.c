@@ -1,14 +1,14 @@
 /* A watch as its user sees it: the request, the buffer of responses, the end.
  *
  * The buffer is a list of batches, filled by the set's actor and emptied by one reader. The reader's current
- * batch is not in it: it was taken out whole and is lent until the next call, so no event is copied and the
- * lock is held for a pointer's worth of work. What a full buffer leads to is decided under the same lock
- * (is_full), so that exactly one side notices: put says "full", and the reader that has made half of it free
- * says "resume".
+ * batch is removed from it as a whole and borrowed until the next call, so no event is copied and the lock is
+ * held only to change pointers. The reaction to a full buffer is decided under the same lock (is_full), so
+ * that exactly one side notices: put returns "full", and the reader that has emptied half of it requests
+ * "resume".
  *
- * Progress carries no events, and a reader that stands still must not collect it for ever: of several in a
- * row only the last one is kept. The end is kept until it was read, and after (E-239, E-274: better than
- * upstream, which drops it and what stands before it).
+ * Progress has no events, and must not pile up for a reader that has stopped: of consecutive progress only
+ * the last is kept. The end stays readable, and after it is read every call returns it again. (Upstream may
+ * drop the end and the responses before it.)
  */
 #include "etcd_watch.h"
 
@@ -17,8 +17,8 @@
 #include "etcd_watch_set.h"
 #include "usage.h"
 
-#define KEY_AND_END_SIZE_MAX                                                                                 \
-	(1u << 20) /* a request that no server takes would end the stream of its siblings */
+/* A larger request would be rejected by servers and end the stream of all its watches. */
+#define KEY_AND_END_SIZE_MAX (1u << 20)
 
 static const struct vdi_sm_state states[VDI_ETCD_WATCH_STATE_COUNT] = {
 	[VDI_ETCD_WATCH_WAITING] = { "waiting",
@@ -132,10 +132,10 @@ static vd_status check_request(const struct vd_etcd_watch_request *request, stru
 		return vd_error_set(reterr, VD_TOO_BIG, "a watch's key and range_end have at most %u bytes",
 				    KEY_AND_END_SIZE_MAX);
 	if (request->ready == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "a watch needs a ready callback");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "watch: ready is NULL");
 	for (size_t i = 0; i < request->metadata_count; i++)
 		if (request->metadata[i].key == NULL || *request->metadata[i].key == 0)
-			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "metadata needs a key");
+			return vd_error_set(reterr, VD_INVALID_ARGUMENT, "metadata: a key is NULL");
 	return VD_OK;
 }
 
@@ -188,7 +188,7 @@ vd_status vd_etcd_watch_open(struct vd_etcd *client, const struct vd_etcd_watch_
 							  vd_status_sentence(status));
 	watch = watch_new(client, request);
 	if (watch == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "no memory for a watch");
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for a watch");
 	status = vdi_etcd_watch_set_add(set, watch, request->require_leader, request->metadata,
 					request->metadata_count);
 	if (status != VD_OK) {
@@ -321,7 +321,7 @@ vd_status vd_etcd_watch_next(struct vd_etcd_watch *watch, struct vd_etcd_watch_r
 
 /* ---- The actor's end ---- */
 
-/* With the lock held, so that close can promise that no call comes after it. */
+/* Under the lock, so that no call comes after close. */
 static void call_ready_locked(struct vd_etcd_watch *watch)
 {
 	if (!watch->is_armed)
@@ -337,7 +337,7 @@ static void append_locked(struct vd_etcd_watch *watch, struct vdi_etcd_watch_bat
 	watch->buffered_bytes += batch->bytes;
 }
 
-/* Without memory it is dropped: what comes now speaks for it. */
+/* If there is no memory the progress is dropped: later progress or events supersede it. */
 static void settle_progress_locked(struct vd_etcd_watch *watch)
 {
 	struct vdi_etcd_wire_events  none = { 0 };

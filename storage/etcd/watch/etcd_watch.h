@@ -1,19 +1,20 @@
-/* The Watcher of an etcd client, inside: many watches over few streams.
+/* The watcher of an etcd client: many watches over few streams.
  *
- *   user's threads                      the set's actor                                   transport's thread
- *   vd_etcd_watch_open, close,   -->    streams: the state machine of each     <-- queue --  messages, ends
- *   progress: a command to the set      (etcd_watch_stream, etcd_watch_dispatch)
- *   vd_etcd_watch_next           <--    the buffer of each watch (etcd_watch)
+ *   user's threads                    the set's actor                            transport's thread
+ *   vd_etcd_watch_open, close, -->    streams: a state machine for    <-- queue --   messages, ends
+ *   progress: a command               each (etcd_watch_stream, _dispatch)
+ *   vd_etcd_watch_next         <--    the buffer of each watch (etcd_watch)
  *
- * One actor per client owns all streams: it decodes, matches answers to watches, keeps resume positions and
- * fills buffers. It never waits for a reader: a watch whose buffer is full is parked (canceled at the server,
- * created again from its next revision when it was read), so siblings go on and memory is bounded.
+ * One actor per client owns all streams: it decodes, matches responses to watches, keeps resume positions and
+ * fills buffers. It never waits for a reader: a watch with a full buffer is parked (canceled at the server,
+ * and created again from its next revision once it was read). So other watches continue, and memory is
+ * bounded.
  *
  * A watch has up to three references: its user's, the set's (until it ended), and the command list's. A
  * user's call reaches the set only through watch->set with the watch's lock held, and the set clears that
- * before it lets a watch go; so a watch outlives its client, and closing either first is fine.
+ * before it releases a watch. So a watch may outlive its client, and either may be closed first.
  *
- * Mirrors etcd client/v3/watch.go (rules E-230..E-285); where it differs, the rule says BETTER.
+ * Mirrors etcd client/v3/watch.go; differences are described where they are.
  */
 #ifndef VDI_ETCD_WATCH_H
 #define VDI_ETCD_WATCH_H
@@ -30,68 +31,71 @@
 struct vdi_etcd_watch_set;
 struct vdi_etcd_watch_stream;
 
-/* One response in a watch's buffer: whole revisions, or the creation. */
+/* A response in a watch's buffer: whole revisions, or the creation. */
 struct vdi_etcd_watch_batch {
 	struct vdi_etcd_watch_batch *next;
 	struct vd_etcd_header	     header;
-	size_t			     bytes; /* what it counts in the buffer */
+	size_t			     bytes; /* its size as counted in the buffer */
 	size_t			     event_count;
 	bool			     created;
 	struct vd_store_event	     events[]; /* each owns kv and previous */
 };
 
-/* Takes over the first count events; the others stay. VD_NOMEM: events is as before. */
+/* Makes a batch of the first count events, which it takes over; the others stay. VD_NOMEM: events is
+ * unchanged. */
 VDI_MUST_USE vd_status vdi_etcd_watch_batch_new(const struct vd_etcd_header *header,
 						struct vdi_etcd_wire_events *events, size_t count,
 						struct vdi_etcd_watch_batch **ret_batch);
 void		       vdi_etcd_watch_batch_free(struct vdi_etcd_watch_batch *batch);
-/* The first count events have another owner now. */
+/* Removes the first count events, which have another owner now. */
 void vdi_etcd_watch_events_forget(struct vdi_etcd_wire_events *events, size_t count);
 
-/* Why watches ended, shared by all that ended so. */
+/* Reason of an end, shared by all watches that ended for it. */
 struct vdi_etcd_watch_end {
 	_Atomic uint32_t     references;
 	struct vd_etcd_error error;
 };
-/* One reference for the caller; NULL when out of memory: watches then end with the code alone. */
+/* Returns an end with one reference for the caller; NULL if out of memory: watches then end with the code
+ * alone. */
 struct vdi_etcd_watch_end *vdi_etcd_watch_end_new(const struct vd_etcd_error *error);
 void			   vdi_etcd_watch_end_unref(struct vdi_etcd_watch_end *end);
 
-/* Fragments of one response that is not complete (E-275). */
+/* Fragments of an incomplete response. */
 struct vdi_etcd_watch_partial {
-	struct vd_etcd_header	    header; /* the first one's */
+	struct vd_etcd_header	    header; /* of the first fragment */
 	struct vdi_etcd_wire_events events;
 };
 
-/* Of a watch that was created while an answer about progress may have been on its way that does not speak for
- * it (etcd_watch_dispatch.c). */
+/* Unconfirmed progress: a progress response that does not cover this watch may have been on its way when the
+ * watch was created (etcd_watch_dispatch.c). */
 struct vdi_etcd_watch_doubt {
-	uint64_t requests; /* for progress, sent on the connection before its create */
-	vd_rev	 revision; /* of the server when it was created; 0: it did not say */
+	uint64_t requests; /* progress requests sent on the connection before the create */
+	vd_rev	 revision; /* the server's revision at the creation; 0: not in the response */
 };
 
-/*   WAITING --create sent--> CREATING --Created--> ESTABLISHED --buffer full--> PARKED
- *     ^ ^                       |   \                 |    \                      | |
- *     | \______stream lost______/    closed           |     \                     | |
- *     |\_____________________________________________/       \                    | |
- *     | \________________________________________read________/\__________________/  |
- *     |                             ABANDONED --Created--> ENDED <-----------------/ closed, canceled, failed: from anywhere
+/* States of a watch:
+ *
+ *   WAITING --create sent--> CREATING --Created--> ESTABLISHED --buffer full--> PARKED
+ *   CREATING, ESTABLISHED --stream lost--> WAITING
+ *   PARKED --read--> WAITING
+ *   CREATING --closed--> ABANDONED --Created, or stream lost--> ENDED
+ *   any other --closed, canceled, failed--> ENDED
  */
 enum vdi_etcd_watch_state {
 	VDI_ETCD_WATCH_WAITING,	  /* for its turn to be created */
-	VDI_ETCD_WATCH_CREATING,  /* the request is on its way; the server answers in the order of requests */
-	VDI_ETCD_WATCH_ABANDONED, /* closed meanwhile: keeps its place until the answer (E-263) */
+	VDI_ETCD_WATCH_CREATING,  /* the create request is sent; the server answers creates in their order */
+	VDI_ETCD_WATCH_ABANDONED, /* closed while being created: keeps its place until the response */
 	VDI_ETCD_WATCH_ESTABLISHED, /* has an id */
 	VDI_ETCD_WATCH_PARKED,	    /* not at the server; waits for its reader */
 	VDI_ETCD_WATCH_ENDED,
 	VDI_ETCD_WATCH_STATE_COUNT
 };
 
-/* What a user asked of the set; one bit each. */
+/* Commands of a user to the set; one bit each. */
 enum vdi_etcd_watch_want {
 	VDI_ETCD_WATCH_WANT_OPEN = 1,
 	VDI_ETCD_WATCH_WANT_CLOSE = 2,
-	VDI_ETCD_WATCH_WANT_RESUME = 4, /* a parked one was read */
+	VDI_ETCD_WATCH_WANT_RESUME = 4, /* the reader of a parked watch has made room */
 	VDI_ETCD_WATCH_WANT_PROGRESS = 8,
 };
 
@@ -100,8 +104,8 @@ struct vd_etcd_watch {
 	void (*ready)(void *arg);
 	void			       *ready_arg;
 	const struct vd_watch_observer *observer; /* NULL: none */
-	struct vdi_usage	       *usage;	  /* of the client; NULL: nobody asks */
-	struct vdi_etcd_watch_stream   *stream;	  /* used by the actor only, until ENDED */
+	struct vdi_usage	       *usage;	  /* of the client; NULL: not counted */
+	struct vdi_etcd_watch_stream   *stream;	  /* only used by the actor, until ENDED */
 	size_t				buffer_bytes_max;
 	uint32_t			key_size;
 	uint32_t			range_end_size;
@@ -120,34 +124,34 @@ struct vd_etcd_watch {
 	/* Under lock. */
 	struct vdi_lock		      lock;
 	bool			      is_closed; /* by its user */
-	bool			      is_armed;	 /* ready is to be called */
+	bool			      is_armed;	 /* ready must be called */
 	bool			      is_full;	 /* parked, or about to be */
 	bool			      has_progress;
-	vd_status		      end_status; /* VD_OK: goes on */
-	struct vdi_etcd_watch_set    *set;	  /* NULL: the set does not know it any more */
+	vd_status		      end_status; /* VD_OK: not ended */
+	struct vdi_etcd_watch_set    *set;	  /* NULL: no longer in a set */
 	struct vdi_etcd_watch_batch  *first;
 	struct vdi_etcd_watch_batch **last;
 	size_t			      buffered_bytes;
-	struct vd_etcd_header	      progress_header; /* read after all batches */
+	struct vd_etcd_header	      progress_header; /* of progress that follows all batches */
 	vd_rev			      end_compacted;
 	struct vdi_etcd_watch_end    *end;
 
-	/* One caller of next at a time. */
+	/* Only the caller of next, one at a time. */
 	struct vdi_etcd_watch_batch *lent;
 
 	/* The set's actor only. */
 	TAILQ_ENTRY(vd_etcd_watch) stream_node; /* in the list of its state */
-	/* the server's when it first had the watch; 0: it has not answered yet; any thread reads it */
+	/* the server's revision at the first creation; 0: no response yet; read by any thread */
 	_Atomic vd_rev created_revision;
-	bool	       tells_created; /* E-241; once */
-	bool	       has_heard;     /* events or progress since it was created on this connection */
+	bool	       tells_created; /* report the first Created response to the user, once */
+	bool	       has_heard;     /* events or progress received since the creation on this connection */
 	struct vdi_sm  sm;
 	int64_t	       id;
-	vd_rev	       next_revision;  /* E-280..E-284: where it would be created again; 0: now */
-	vd_rev	       floor_revision; /* events below are not its: asked for, or delivered */
+	vd_rev	       next_revision; /* start revision of the next create; 0: now */
+	/* Lower events are dropped: before the requested start, or already delivered. */
+	vd_rev			       floor_revision;
 	struct vdi_etcd_watch_partial *partial;
-	struct vdi_etcd_watch_doubt
-		*doubt; /* NULL: answers about progress that come from now on speak for it */
+	struct vdi_etcd_watch_doubt   *doubt; /* NULL: the next progress response also covers this watch */
 
 	char text[]; /* key, range_end */
 };
@@ -174,17 +178,17 @@ extern const struct vdi_sm_table vdi_etcd_watch_table;
 
 /* ---- The actor's end of a watch's buffer ---- */
 
-/* Takes batch over. True: the buffer is full now; the reader will ask to resume. */
+/* Takes over batch. Returns true if the buffer is now full; the reader will request to resume. */
 bool vdi_etcd_watch_put(struct vd_etcd_watch *watch, struct vdi_etcd_watch_batch *batch);
-/* Everything up to header->revision was put. Takes the place of one that stands last and was not read. */
+/* Stores progress up to header->revision; replaces progress that is last in the buffer and unread. */
 void vdi_etcd_watch_put_progress(struct vd_etcd_watch *watch, const struct vd_etcd_header *header);
-/* Tells the watch's observer, if it has one and the user has not closed the watch. */
+/* Calls the watch's observer, if it has one and the user has not closed the watch. */
 void vdi_etcd_watch_report(struct vd_etcd_watch *watch, enum vd_watch_fault_kind kind, vd_rev revision,
 			   struct vd_bytes key, const char *text);
-/* The last thing that a reader sees; then the set has nothing more to do with the watch (its reference is the
- * caller's to drop). end may be NULL. */
-/* The server's revision when it first had the watch; 0: it has not answered yet. The reader, after what it
- * was told last. */
+/* Stores the end, which is the last thing a reader gets. After it the set is done with the watch; its
+ * reference must be dropped by the caller. end may be NULL. */
+/* Returns the server's revision at the first creation; 0: no response yet. For the reader, after its last
+ * response. */
 static inline vd_rev vdi_etcd_watch_created(const struct vd_etcd_watch *watch)
 {
 	return atomic_load_explicit(&watch->created_revision, memory_order_relaxed);

@@ -1,26 +1,26 @@
-/* What each message of the server means to the watches of a stream (E-262..E-268, E-275, E-276,
- * E-281..E-283).
+/* How the server's messages are matched to the watches of a stream.
  *
- *   created            the oldest create that is on its way: established, or failed (id -1, or canceled at once)
- *   canceled           by the server, or by our own cancel
- *   compact_revision   the watch ends with it, after what it has
- *   id -1, no events   progress of every established watch
- *   fragment           gathered until the last one; the resume position waits for that
- *   else               events, or progress of one watch
+ * - created: for the oldest pending create: established, or failed (id -1, or canceled at once)
+ * - canceled: by the server, or the response to a cancel
+ * - compact_revision: the watch ends with it, after its buffered responses
+ * - id -1, no events: progress of every established watch
+ * - fragment: collected until the last one; the resume position does not move before that
+ * - others: events, or progress of one watch
  *
- * Progress of all is the answer to a request, and speaks for the watches that stood at the server when it was
- * given. The server answers requests in order, but an answer about progress goes out with the events, and
- * "created" may overtake these. So a watch that was created after a request may be told of progress beyond
- * events of its own that are still to come; who is cut off then would resume behind them. An answer may be
- * such a one only as long as all of this holds:
- *   - it names no revision after that at which the watch was created: an answer from before cannot;
- *   - the watch has heard nothing else yet: its own messages go the same way as those answers, and begin after it was created;
- *   - no more answers have come, this one included, than requests were sent before the create.
- * A watch that was created ahead of the server's revision has no such events.
- * docs/decisions/progress-of-all.md.
+ * Progress with id -1 is the response to a progress request. It covers every watch registered when the server
+ * produced it. The server answers requests in order, but a progress response is sent with the events, and
+ * "created" may overtake these. So a watch created after a request may get progress beyond events of its own
+ * that have not arrived; if the connection is then lost, it would resume after them. A response is of this
+ * kind only if all of these hold:
+ * - its revision is not above that at which the watch was created: an earlier response cannot be newer;
+ * - the watch has received nothing else since its creation: its own messages use the same queue and come
+ *   after it;
+ * - the number of responses so far, including this one, is at most that of requests sent before the create.
  *
- * Whose id nobody knows gets one cancel. Resume positions move only forward, and only with what was put into
- * the watch's buffer. */
+ * A watch that starts above the server's revision has no such events. See docs/decisions/progress-of-all.md.
+ *
+ * An unknown id is canceled once. Resume positions only increase, and only up to responses stored in the
+ * watch's buffer. */
 #include "etcd_call.h"
 #include "etcd_watch_stream.h"
 #include "key_range.h"
@@ -40,12 +40,12 @@ static bool was_canceled(struct vdi_etcd_watch_stream *stream, int64_t id)
 static void error_of_code(enum vd_etcd_code code, struct vd_etcd_error *ret_error)
 {
 	(void) vdi_etcd_error_set(ret_error, vdi_etcd_code_status(code), "%s",
-				  vdi_etcd_code_message(code)); /* answers the status it was given */
+				  vdi_etcd_code_message(code)); /* returns the status it was given */
 	ret_error->code = code;
 	ret_error->grpc_code = vdi_etcd_code_grpc(code);
 }
 
-/* E-234 */
+/* Error of a canceled watch, in clientv3's order of precedence. */
 static void error_of_cancel(struct vdi_etcd_watch_stream	      *stream,
 			    const struct vdi_etcd_wire_watch_response *response,
 			    struct vd_etcd_error		      *ret_error)
@@ -68,7 +68,7 @@ static void advance(struct vd_etcd_watch *watch, vd_rev next_revision)
 	watch->next_revision = VDI_MAX(watch->next_revision, next_revision);
 }
 
-/* Its reader is behind: off the server, until it asks to resume. */
+/* Parks a watch whose reader is behind: canceled at the server until the reader requests to resume. */
 static vd_status park(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	int64_t id = watch->id;
@@ -141,15 +141,15 @@ static vd_status handle_failed_create(struct vdi_etcd_watch_stream *stream, stru
 {
 	struct vd_etcd_error error;
 
-	/* Without a revision it is a proxy's, which answers failures at once and successes when it knows: not
-	 * in the order of requests. */
+	/* Without a revision it comes from a proxy, which answers failures at once but successes later, so
+	 * not in the order of requests. */
 	if (stream->creating_count > 1 && response->header.revision == 0) {
 		stream->is_serial = true;
 		return VD_CORRUPT;
 	}
 	error_of_cancel(stream, response, &error);
-	/* E-209: the stream has become older than its token. The next connection has a new one; when that is
-	 * refused too, it is the user who is. */
+	/* The stream is older than its token. The next connection has a new one; if that is refused too, it
+	 * is the user who lacks permission. */
 	if (!stream->is_renewed && vdi_etcd_wants_new_token(stream->set->client, error.code)) {
 		stream->is_renewed = true;
 		return VD_FORBIDDEN;
@@ -160,7 +160,7 @@ static vd_status handle_failed_create(struct vdi_etcd_watch_stream *stream, stru
 	return VD_OK;
 }
 
-/* Whether it may have events already that are on their way. */
+/* Clears the mark of unconfirmed progress if the watch cannot have events on their way. */
 static void note_created(struct vd_etcd_watch *watch, vd_rev revision)
 {
 	if (watch->doubt == NULL)
@@ -194,7 +194,8 @@ static vd_status establish(struct vdi_etcd_watch_stream *stream, struct vd_etcd_
 				      memory_order_relaxed);
 	note_created(watch, response->header.revision);
 	if (watch->next_revision == 0)
-		watch->next_revision = response->header.revision; /* E-281 */
+		/* As clientv3: a watch from now resumes at the revision of its creation. */
+		watch->next_revision = response->header.revision;
 	if (batch == NULL)
 		return VD_OK;
 	watch->tells_created = false;
@@ -207,7 +208,7 @@ static vd_status handle_created(struct vdi_etcd_watch_stream		  *stream,
 	struct vd_etcd_watch *watch = TAILQ_FIRST(&stream->creating);
 	int64_t		      id = response->watch_id;
 
-	if (watch == NULL) /* nobody asked */
+	if (watch == NULL) /* no pending create */
 		report_all(stream, VD_FAULT_PROTOCOL, response->header.revision,
 			   "the creation of a watch was answered that was not requested");
 	if (watch == NULL)
@@ -216,7 +217,8 @@ static vd_status handle_created(struct vdi_etcd_watch_stream		  *stream,
 			       vdi_etcd_watch_stream_cancel_id(stream, id);
 	if (id == NO_WATCH_ID || response->canceled || response->compact_revision != 0)
 		return handle_failed_create(stream, watch, response);
-	/* Whose answer it is follows from the order alone: not when an id jumps the queue or comes again. */
+	/* The order of creates is the only hint to which one is answered. An id out of sequence or already in
+	 * use shows that it is not reliable. */
 	if (find_watch(stream, id) || (stream->creating_count > 1 && id != stream->created_id + 1)) {
 		stream->is_serial = true;
 		return VD_CORRUPT;
@@ -229,7 +231,7 @@ static vd_status handle_created(struct vdi_etcd_watch_stream		  *stream,
 		vdi_etcd_watch_stream_end_watch(stream, watch, NULL);
 		return vdi_etcd_watch_stream_cancel_id(stream, id);
 	}
-	if (was_canceled(stream, id)) { /* events came before it, so a cancel is on its way */
+	if (was_canceled(stream, id)) { /* its events came before "created", so a cancel was sent */
 		vdi_etcd_watch_stream_move(stream, watch, VDI_ETCD_WATCH_WAITING);
 		return VD_OK;
 	}
@@ -249,8 +251,8 @@ static void drop_first(struct vdi_etcd_wire_events *events, size_t count)
 	}
 }
 
-/* The first count events, whole revisions. What lies below the floor was delivered, or not asked for (E-285,
- * E-340). */
+/* Delivers the first count events, whole revisions. Events below the floor were delivered before, or not
+ * requested. */
 static vd_status deliver(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch,
 			 const struct vd_etcd_header *header, struct vdi_etcd_wire_events *events,
 			 size_t count)
@@ -268,7 +270,7 @@ static vd_status deliver(struct vdi_etcd_watch_stream *stream, struct vd_etcd_wa
 	last = events->items[count - 1].kv->mod_rev;
 	VDI_TRY(vdi_etcd_watch_batch_new(header, events, count, &batch));
 	watch->has_heard = true;
-	advance(watch, last + 1); /* E-282: events win over the header */
+	advance(watch, last + 1); /* the events' revision counts, even if the header's is older */
 	watch->floor_revision = VDI_MAX(watch->floor_revision, last + 1);
 	return vdi_etcd_watch_put(watch, batch) ? park(stream, watch) : VD_OK;
 }
@@ -278,12 +280,12 @@ static void take_progress(struct vd_etcd_watch *watch, const struct vd_etcd_head
 	if (watch->partial || header->revision == 0)
 		vdi_etcd_watch_report(watch, VD_FAULT_PROTOCOL, header->revision, VD_BYTES_NONE,
 				      "progress without a revision, or between the fragments of a response");
-	/* of a response that is not complete, nothing can be said; nor by an answer from before what was
-	 * delivered, or asked for */
+	/* ignore it while a response is incomplete, and if it is older than the delivered or requested
+	 * revision */
 	if (watch->partial || header->revision == 0 || header->revision + 1 < watch->next_revision)
 		return;
 	watch->has_heard = true;
-	advance(watch, header->revision + 1); /* E-282, E-283 */
+	advance(watch, header->revision + 1); /* an idle watch resumes after compactions */
 	vdi_etcd_watch_put_progress(watch, header);
 }
 
@@ -296,7 +298,7 @@ static bool speaks_for(const struct vdi_etcd_watch_stream *stream, const struct 
 	       (doubt->revision > 0 && header->revision > doubt->revision);
 }
 
-/* Whom it did not speak for hears the next answer. */
+/* Watches that the response does not cover get the next one. */
 static void take_progress_of_all(struct vdi_etcd_watch_stream *stream, const struct vd_etcd_header *header)
 {
 	struct vd_etcd_watch *watch;
@@ -318,7 +320,7 @@ static void take_progress_of_all(struct vdi_etcd_watch_stream *stream, const str
 	}
 }
 
-/* Appends what was decoded; a revision may lie on both sides of the cut. */
+/* Appends decoded events; a revision may be split between messages. */
 static vd_status gather(struct vd_etcd_watch *watch, const struct vd_etcd_header *header,
 			struct vdi_etcd_wire_events *decoded)
 {
@@ -350,8 +352,7 @@ static vd_status gather(struct vd_etcd_watch *watch, const struct vd_etcd_header
 	return VD_OK;
 }
 
-/* A response that is larger than the buffer: its revisions up to the last one are complete and need not wait
- * for the rest. */
+/* Delivers all but the last revision of a response larger than the buffer, because these are complete. */
 static vd_status flush_gathered(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	struct vdi_etcd_wire_events *events = &watch->partial->events;
@@ -384,7 +385,7 @@ static vd_status handle_response(struct vdi_etcd_watch_stream *stream, struct vd
 	vdi_etcd_watch_stream_trust(stream, watch);
 	observe_events(watch, &response->header, events);
 	if (events->count == 0 && !response->fragment) {
-		/* A member that is behind may say less than another one did before it. */
+		/* A member that is behind may send an older revision than another member before. */
 		if (watch->has_heard && response->header.revision != 0 &&
 		    response->header.revision + 1 < watch->next_revision)
 			vdi_etcd_watch_report(watch, VD_FAULT_PROGRESS, response->header.revision,
@@ -413,8 +414,8 @@ static vd_status handle_canceled(struct vdi_etcd_watch_stream		   *stream,
 		return VD_OK;
 	error_of_cancel(stream, response, &error);
 	vdi_etcd_watch_stream_end_watch(stream, watch, &error);
-	/* The server knows, but for a compaction, which some servers repeat until they hear this (E-266,
-	 * E-334). */
+	/* The server has canceled it, except after a compaction, which some servers report until they get a
+	 * cancel. */
 	return vdi_etcd_watch_stream_is_needed(stream) ?
 		       vdi_etcd_watch_stream_cancel_id(stream, response->watch_id) :
 		       VD_OK;

@@ -1,9 +1,9 @@
-/* What the transport's thread hands over: messages into the stream's queue, its end, a wake of the actor.
- * Nothing is decoded here.
+/* How the transport's thread hands over: messages into the stream's queue, the stream's end, a wake of the
+ * actor. Nothing is decoded here.
  *
- * One message is asked for at a time, and the next one at once unless the queue or its bytes have reached
- * their bound; then the actor asks again when it has worked enough off. Bytes count until they were worked
- * on, so what the actor has in hand is bounded, too. */
+ * One message is requested at a time, and the next one at once, unless the queue or its bytes have reached
+ * their limit; then the actor requests again when enough is processed. Bytes count until they are processed,
+ * so messages that the actor is working on are bounded too. */
 #include <stdio.h>
 
 #include "etcd_watch_stream.h"
@@ -38,15 +38,15 @@ static void on_message(void *arg, struct vdi_rpc_message *message)
 
 	vdi_lock_acquire(&stream->set->lock);
 	status = vdi_queue_put(&stream->received, message);
-	VDI_CHECK(status == VD_OK); /* nothing is asked for when it is full */
+	VDI_CHECK(status == VD_OK); /* no message is requested while it is full */
 	stream->received_bytes += cost(message);
 	is_paused = stream->is_paused = !has_room_locked(stream);
 	is_news = vdi_etcd_watch_set_list_locked(stream->set, stream);
 	vdi_lock_release(&stream->set->lock);
 	if (!is_paused)
 		vdi_etcd_stream_receive(stream->rpc);
-	/* Last, lest the actor runs into what is done here. The stream, and so the set, stays until the end
-	 * has come, which is after this. */
+	/* Last, so that the actor does not run before this is done. The stream and its set exist until the
+	 * end is delivered, which is later. */
 	if (is_news)
 		vd_actor_wake(stream->set->actor);
 }

@@ -1,13 +1,13 @@
-/* How: a run of the actor takes the users' commands, then attends to every stream that has something:
- * messages, an end, a due timer, a request to send. A stream that has more than its share is put off to the
- * next run, so none keeps the others waiting.
+/* How: a run of the actor executes the users' commands, then handles every stream with work: messages, an
+ * end, an expired timer, a request to send. A stream that exceeds its share continues in the next run, so
+ * none delays the others.
  *
- * Commands are bits in the watch and a place in one list, so asking never allocates and cannot fail; a watch
- * is in the list at most once.
+ * Commands are bits in the watch and a place in one list, so a command never allocates and cannot fail; a
+ * watch is in the list at most once.
  *
  * A new watch finds its stream on the caller's thread, under the lock, and counts as joining until the actor
- * got the command: a stream that somebody is joining is not forgotten. A stream that is leaving was forgotten
- * before, so the watch gets a new one (E-252). */
+ * has executed the command; a stream with joining watches is not forgotten. A leaving stream is forgotten
+ * before, so the watch gets a new one. */
 #include "etcd_watch_set.h"
 
 #include "env.h"
@@ -39,8 +39,7 @@ static void close_part(struct vdi_etcd_part *part, void (*done)(void *arg), void
 	set->is_closing = true;
 	set->closed = done;
 	set->closed_arg = arg;
-	vd_actor_wake(
-		set->actor); /* under the lock: a run that has seen is_closing may take the set with it */
+	vd_actor_wake(set->actor); /* under the lock: a run that sees is_closing may free the set */
 	vdi_lock_release(&set->lock);
 }
 
@@ -113,7 +112,7 @@ bool vdi_etcd_watch_set_list_locked(struct vdi_etcd_watch_set *set, struct vdi_e
 
 void vdi_etcd_watch_set_attend_locked(struct vdi_etcd_watch_set *set, struct vdi_etcd_watch_stream *stream)
 {
-	(void) vdi_etcd_watch_set_list_locked(set, stream); /* the wake is for what was there, too */
+	(void) vdi_etcd_watch_set_list_locked(set, stream); /* the caller wakes the actor anyway */
 	vd_actor_wake(set->actor);
 }
 
@@ -134,7 +133,7 @@ void vdi_etcd_watch_set_command(struct vdi_etcd_watch_set *set, struct vd_etcd_w
 	vdi_lock_release(&set->lock);
 }
 
-/* Into the table of the set, which has room. */
+/* Finds the stream of that metadata, or adds a new one to the table, which has room. */
 static vd_status find_or_make_locked(struct vdi_etcd_watch_set *set, struct vd_bytes key,
 				     struct vdi_etcd_watch_stream **ret_stream, bool *ret_is_new)
 {
@@ -172,7 +171,7 @@ vd_status vdi_etcd_watch_set_add(struct vdi_etcd_watch_set *set, struct vd_etcd_
 		vdi_lock_acquire(&set->lock);
 		status = find_or_make_locked(set, vdi_buffer_bytes(&key), &watch->stream, &is_new);
 		if (status == VD_OK) {
-			watch->set = set; /* nobody else knows it yet */
+			watch->set = set; /* not shared yet */
 			watch->stream->joining++;
 			atomic_fetch_add_explicit(&watch->references, 1, memory_order_relaxed);
 			command_locked(set, watch, VDI_ETCD_WATCH_WANT_OPEN);
@@ -197,7 +196,7 @@ vd_status vdi_etcd_watch_set_request_progress(struct vdi_etcd_watch_set *set, bo
 		vdi_lock_acquire(&set->lock);
 		status = find_or_make_locked(set, vdi_buffer_bytes(&key), &stream, &is_new);
 		if (status == VD_OK) {
-			if (is_new) /* one that was made for watches ends with them */
+			if (is_new) /* a stream made for watches ends with the last one */
 				stream->is_kept = true;
 			stream->is_asked = true;
 			vdi_etcd_watch_set_attend_locked(set, stream);
@@ -210,7 +209,7 @@ vd_status vdi_etcd_watch_set_request_progress(struct vdi_etcd_watch_set *set, bo
 
 /* ---- The actor ---- */
 
-/* What was asked of a watch that the set does not know any more is void. */
+/* Executes commands of a watch; ignores those for a watch that has left the set. */
 static void obey(struct vdi_etcd_watch_set *set, struct vd_etcd_watch *watch, unsigned wants)
 {
 	struct vdi_etcd_watch_stream *stream = watch->stream;
@@ -254,7 +253,7 @@ static bool take_command(struct vdi_etcd_watch_set *set)
 	return true;
 }
 
-/* NULL: every stream had its turn. */
+/* NULL: every stream was handled in this run. */
 static struct vdi_etcd_watch_stream *take_stream(struct vdi_etcd_watch_set *set)
 {
 	struct vdi_etcd_watch_stream *stream;
@@ -320,8 +319,8 @@ static void attend_due_streams(struct vdi_etcd_watch_set *set)
 	}
 }
 
-/* The list of streams changes only here and under the lock by those who make one, which nobody does any
- * more. */
+/* The list of streams changes only here, and under the lock when a stream is made, which no longer
+ * happens. */
 static void close_streams(struct vdi_etcd_watch_set *set)
 {
 	struct vdi_etcd_watch_stream *next;
@@ -370,7 +369,7 @@ static void run(void *arg)
 		vd_actor_set_timer(set->actor, vdi_timer_heap_next_due(&set->timers));
 		return;
 	}
-	while (take_command(set)) /* what came for watches that have ended; nothing more can come */
+	while (take_command(set)) /* commands of ended watches; no more can follow */
 		continue;
 	vd_actor_close(set->actor, set_gone, set);
 }

@@ -1,10 +1,10 @@
-/* The life of one stream: when it is open, which creates and cancels are sent, what becomes of watches when
- * it is lost. What the server's messages mean is in etcd_watch_dispatch.c.
+/* The lifecycle of a stream: when it is open, which creates and cancels are sent, and how watches survive its
+ * loss. etcd_watch_dispatch.c handles the server's messages.
  *
- * Everything that can go wrong on the way (no memory for a request, a message or an order that no server
- * sends) has one answer: this connection is broken off, and after a while the watches are created again from
- * where they stand. Nothing is lost by that, because a resume position moves only when its events are in the
- * watch's buffer (E-268, E-276).
+ * Every failure on the way (no memory for a request; a message or an order that no server sends) is handled
+ * in one way: the connection is dropped, and after a while the watches are created again from their
+ * positions. Nothing is lost, because a resume position moves only when its events are in the watch's
+ * buffer.
  */
 #include "etcd_watch_stream.h"
 
@@ -42,7 +42,7 @@ static const struct vd_etcd_pair *next_pair(const struct vd_etcd_pair *metadata,
 {
 	const struct vd_etcd_pair *next = NULL;
 
-	/* The smallest key above after's, or a later pair of the same key. */
+	/* Finds the smallest key above after's, or a later pair with the same key. */
 	for (size_t i = 0; i < count; i++) {
 		int order = after ? strcmp(metadata[i].key, after->key) : 1;
 
@@ -72,7 +72,7 @@ vd_status vdi_etcd_watch_stream_key(bool require_leader, const struct vd_etcd_pa
 	return vdi_buffer_status(buffer);
 }
 
-/* The pairs of a canonical text; NULL pairs: only counts. */
+/* Reads the pairs of a canonical text; pairs NULL: only counts. */
 static size_t read_pairs(struct vd_bytes key, struct vd_etcd_pair *pairs)
 {
 	const char *at = (const char *) key.data + 1, *end = (const char *) key.data + key.size;
@@ -100,7 +100,7 @@ static bool watch_has_id(const void *entry, const void *key)
 	return ((const struct vd_etcd_watch *) entry)->id == *(const int64_t *) key;
 }
 
-/* The set of canceled ids has no entries but the ids themselves, off by one so that none is NULL. */
+/* Entries of the set of canceled ids are the ids themselves, increased by one so that none is NULL. */
 static bool is_id(const void *entry, const void *key)
 {
 	return (uintptr_t) entry == (uintptr_t) * (const int64_t *) key + 1;
@@ -216,7 +216,7 @@ static void discount(struct vdi_etcd_watch_stream *stream)
 	vdi_metric_subtract(stream->set->watches, 1);
 }
 
-/* Out of everything, without an end for its reader; the caller has the set's reference. */
+/* Removes the watch from all lists, without an end for its reader; the caller gets the set's reference. */
 static void remove_watch(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	unlink_watch(stream, watch);
@@ -284,7 +284,7 @@ static void rest(struct vdi_etcd_watch_stream *stream)
 	vdi_timer_heap_set(&stream->set->timers, &stream->timer, vd_mono_add(now, stream->backoff));
 }
 
-/* Nobody may join it any more. False: somebody is about to. */
+/* Closes the stream for new watches. False: one is about to join. */
 static bool forget(struct vdi_etcd_watch_stream *stream)
 {
 	struct vdi_etcd_watch_set *set = stream->set;
@@ -301,8 +301,8 @@ static bool forget(struct vdi_etcd_watch_stream *stream)
 	return is_forgotten;
 }
 
-/* E-272: what was on its way first, then what waited, then what stood. Ids of the lost connection mean
- * nothing now. */
+/* Requeues all watches after a connection: creates in progress first, then waiting ones, then established
+ * ones. Ids of the lost connection are void. */
 static void requeue_all(struct vdi_etcd_watch_stream *stream)
 {
 	struct vd_etcd_watch *watch;
@@ -331,7 +331,7 @@ static void break_off(struct vdi_etcd_watch_stream *stream)
 	vdi_etcd_stream_cancel(stream->rpc);
 }
 
-/* Only for those whose state is not LEAVING or GONE; the stream is forgotten. */
+/* Leaves; the state is not LEAVING or GONE, and the stream is forgotten. */
 static void depart(struct vdi_etcd_watch_stream *stream)
 {
 	struct vd_etcd_watch *watch;
@@ -394,15 +394,16 @@ static void open_connection(struct vdi_etcd_watch_stream *stream)
 		struct vd_etcd_error error;
 
 		(void) vdi_etcd_error_set(&error, status,
-					  "a stream with such metadata cannot be opened"); /* as above */
+					  /* Returns the code it was given. */
+					  "a stream with such metadata cannot be opened");
 		end_all(stream, &error);
 	}
-	rest(stream); /* no memory, or the client is closing and will say so */
+	rest(stream); /* no memory, or the client is closing and will end this stream */
 }
 
-/* This side's own trouble, not the stream's, which was neither canceled nor has a time limit: no memory for
- * what was to be sent, or no server that answered the request for a token in time. A watch lives through
- * that. */
+/* Returns true for failures of this side, which watches survive: no memory for a message to send, or no
+ * server that answered the token request in time. (The stream itself was neither canceled nor has a
+ * deadline.) */
 static bool is_passing(const struct vdi_rpc_end *end)
 {
 	return end->local && (end->code == VDI_RPC_DEADLINE_EXCEEDED || end->code == VDI_RPC_CANCELED ||
@@ -413,14 +414,15 @@ static void error_of_end(const struct vdi_rpc_end *end, struct vd_etcd_error *re
 {
 	if (end->code == VDI_RPC_OK) {
 		(void) vdi_etcd_error_set(ret_error, VD_UNAVAILABLE,
-					  "the server ended the stream of watches (EOF)"); /* as above */
+					  /* Returns the code it was given. */
+					  "the server ended the stream of watches (EOF)");
 		ret_error->grpc_code = VDI_RPC_UNKNOWN;
 		return;
 	}
 	vdi_etcd_error_of_end(end, VDI_ETCD_CONTEXT_ALIVE, ret_error);
 }
 
-/* Everything the server said before was worked on. */
+/* Handles the end; all messages before it were processed. */
 static void handle_end(struct vdi_etcd_watch_stream *stream)
 {
 	const struct vdi_rpc_end *end = &stream->end.end;
@@ -462,15 +464,15 @@ vd_status vdi_etcd_watch_stream_cancel_id(struct vdi_etcd_watch_stream *stream, 
 
 	if (!vdi_sm_is(&stream->sm, VDI_ETCD_WATCH_STREAM_OPEN))
 		return VD_OK;
-	/* Those that the server does not know any more are never taken out again; forgetting one costs at
-	 * most a cancel too many. */
+	/* Ids that the server no longer knows are never removed; if the set is full, a missing id costs at
+	 * most one unnecessary cancel. */
 	if (vdi_hash_put(&stream->canceled, vdi_etcd_watch_id_hash(id), &id, entry, NULL) == VD_FULL)
 		vdi_hash_clear(&stream->canceled);
 	VDI_TRY(vdi_etcd_wire_watch_cancel_encode(id, &stream->set->request));
 	return send_request(stream);
 }
 
-/* Whether answers are on their way, or may be. */
+/* Notes whether progress responses are, or may be, on their way. */
 static vd_status note_doubt(struct vdi_etcd_watch_stream *stream, struct vd_etcd_watch *watch)
 {
 	vdi_etcd_watch_drop_doubt(watch); /* of an earlier connection */
@@ -488,7 +490,7 @@ static vd_status send_create(struct vdi_etcd_watch_stream *stream, struct vd_etc
 	struct vdi_etcd_wire_watch_create create = {
 		.key = vdi_etcd_watch_key(watch),
 		.range_end = vdi_etcd_watch_range_end(watch),
-		.start_revision = watch->next_revision, /* E-284 */
+		.start_revision = watch->next_revision, /* resume position */
 		.progress = watch->progress,
 		.previous = watch->previous,
 		.fragment = watch->fragment,
@@ -514,8 +516,8 @@ static vd_status send_creates(struct vdi_etcd_watch_stream *stream)
 	return VD_OK;
 }
 
-/* When all watches stand at the server, so that the answer can speak for all of them; or when that takes too
- * long. */
+/* Sends a progress request when no create is pending, so that the response can cover all watches, or after
+ * VDI_ETCD_WATCH_PROGRESS_DELAY_MAX creates. */
 static vd_status send_progress(struct vdi_etcd_watch_stream *stream)
 {
 	bool is_settled = TAILQ_EMPTY(&stream->waiting) && TAILQ_EMPTY(&stream->creating);
@@ -561,7 +563,7 @@ void vdi_etcd_watch_stream_leave(struct vdi_etcd_watch_stream *stream, struct vd
 	int64_t id = watch->id;
 	bool	is_established = vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_ESTABLISHED);
 
-	/* Nobody reads it; this lets go of the set. */
+	/* It has no reader; this drops the reference to the set. */
 	vdi_etcd_watch_put_end(watch, VD_CANCELED, 0, NULL);
 	if (vdi_sm_is(&watch->sm, VDI_ETCD_WATCH_CREATING)) {
 		vdi_sm_move(&watch->sm, VDI_ETCD_WATCH_ABANDONED);
@@ -577,7 +579,7 @@ void vdi_etcd_watch_stream_leave(struct vdi_etcd_watch_stream *stream, struct vd
 
 /* ---- The actor's turn ---- */
 
-/* True: there may be more. */
+/* Returns true if there may be more. */
 static bool work_off_messages(struct vdi_etcd_watch_stream *stream)
 {
 	struct vdi_rpc_message messages[VDI_ETCD_WATCH_MESSAGES_PER_RUN];
@@ -604,7 +606,7 @@ static bool has_ended(struct vdi_etcd_watch_stream *stream)
 	return ended;
 }
 
-/* Whether anybody needs the connection. */
+/* Returns true if a connection is needed. */
 static bool is_wanted(struct vdi_etcd_watch_stream *stream)
 {
 	return stream->watch_count > 0 || !forget(stream);

@@ -41,10 +41,10 @@
 #define VDI_SEGMENT_HEADER_SIZE 4096
 #define VDI_SEGMENT_RECORD_HEADER_SIZE 48
 #define VDI_SEGMENT_SIZE_MIN 8192
-#define VDI_SEGMENT_TEMPORARY                                                                                \
-	"journal-new.tmp" /* a file in the making; has its real name only when it is complete and on disk */
-#define VDI_SEGMENT_SPARE                                                                                    \
-	"journal-spare.tmp" /* room for the next file: a new file, or an old one to be written again */
+/* A file in the making; has its real name only when it is complete and on disk. */
+#define VDI_SEGMENT_TEMPORARY "journal-new.tmp"
+/* Room for the next file: a new file, or an old one to be written again. */
+#define VDI_SEGMENT_SPARE "journal-spare.tmp"
 #define VDI_SEGMENT_RESERVE "journal-reserve" /* room for a file when the disk is full (journal.h) */
 #define VDI_STORE_ID_SIZE 16
 

@@ -140,7 +140,7 @@ static void the_start_waits_and_names_endpoint_and_cause(void **state)
 	rpc_script_set_up(world->toy.script, 1, false);
 	open_store(world, &options);
 	assert_status(vdi_etcd_store_wait(world->inner, VD_SECONDS(20), &error), VD_UNAVAILABLE);
-	assert_non_null(strstr(error.message, "no answer within 20 s from http://e0:2379: "));
+	assert_non_null(strstr(error.message, "no response within 20 s from http://e0:2379: "));
 	assert_non_null(strstr(error.message, "; http://e1:2379: "));
 	/* It goes on looking. */
 	rpc_script_set_up(world->toy.script, 1, true);
