@@ -1,6 +1,6 @@
-/* How: a thin layer over the process-wide allocator. Each thread counts for itself, in a cache line of its
- * own: one line for all, written with each allocation, went back and forth between the processors. The sums
- * are read when the program is quiet. */
+/* A thin layer over the process-wide allocator. Each thread has counters in a cache line of its own: a shared
+ * line, written with each allocation, would move between the processors. The sums are exact when no thread
+ * allocates. */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -27,10 +27,10 @@ static void os_release(void *arg, void *memory)
 	free(memory);
 }
 
-/* One thread's, but for the last, which all further threads share. */
+/* Counters of one thread; the last one is shared by all further threads. */
 struct counts {
 	_Alignas(64) _Atomic uint64_t allocations;
-	_Atomic int64_t live_blocks; /* less than 0 where others' blocks are freed */
+	_Atomic int64_t live_blocks; /* negative if the thread frees other threads' blocks */
 };
 
 #define COUNTS_MAX 128
@@ -44,14 +44,14 @@ static __thread struct counts *own_counts;
 static _Alignas(64) _Atomic uint64_t fail_from; /* 0: off */
 static _Atomic uint64_t fail_to;
 static atomic_bool	fail_delivered;
-static _Alignas(64) _Atomic uint64_t allocations_armed; /* since a failure was ordered */
+static _Alignas(64) _Atomic uint64_t allocations_armed; /* allocations since vdi_alloc_fail_nth was called */
 
 static __attribute__((noinline)) struct counts *take_counts(void)
 {
 	unsigned number = atomic_fetch_add(&counts_taken, 1);
 
 	if (number >= COUNTS_MAX - 1) {
-		atomic_store(&counts_taken, COUNTS_MAX); /* it does not wrap */
+		atomic_store(&counts_taken, COUNTS_MAX); /* the counter does not wrap */
 		number = COUNTS_MAX - 1;
 	}
 	own_counts = &counts[number];
@@ -140,7 +140,8 @@ void *vdi_alloc(size_t size)
 
 void vdi_alloc_ahead(void)
 {
-	/* Below the sizes that are mapped one by one, and that are given back at once. */
+	/* The size is below the threshold from which glibc maps each block separately and unmaps it at
+	 * once. */
 	void *volatile block = allocator.allocate(allocator.arg, VDI_ALLOC_AHEAD);
 
 	if (block)
@@ -149,7 +150,8 @@ void vdi_alloc_ahead(void)
 
 void vdi_pages_forget(void *map, size_t size)
 {
-	(void) madvise(map, size, MADV_DONTNEED); /* else they stay, which harms nobody */
+	/* if it fails, the pages stay in memory, which is harmless */
+	(void) madvise(map, size, MADV_DONTNEED);
 }
 
 void *vdi_calloc(size_t count, size_t size)

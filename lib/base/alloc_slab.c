@@ -1,8 +1,8 @@
-/* How: one range of addresses, cut into spans of 64 KiB that start at multiples of 64 KiB: which span a block
- * is in, and so its size, is in its address, and no block has a header. A span serves one size: first the
- * blocks that were given back, then those that were never touched. Full spans are in no list; they come back
- * with their first free block. Spans begin with their header, so the header of the span at work is as warm as
- * its blocks.
+/* One range of addresses, divided into spans of 64 KiB that are aligned to 64 KiB: the address of a block
+ * gives its span and so its size, and blocks need no headers. A span has blocks of one size; it first reuses
+ * freed blocks, then takes blocks that were never used. Full spans are in no list; a span returns to the list
+ * with its first free block. The header of a span is at its start, so the header of the span in use is as
+ * warm in the cache as its blocks.
  *
  * 	range	| span of 1152 | span of 176 | empty | span of 1152 | ... never used ...
  * 	span	| header | block | block | (free) -> | block | ... untouched
@@ -15,19 +15,19 @@
 #include <sys/queue.h>
 
 #define SPAN_SIZE ((size_t) 64 << 10)
-/* Spans become memory in steps as large as a large page. */
+/* Address space becomes usable memory in steps of the size of a huge page. */
 #define STEP_SIZE ((size_t) 2 << 20)
 #define HEADER_SIZE ((size_t) 64)
-/* 16 to 128 in steps of 16, then eight sizes to each doubling. */
+/* 16 to 128 in steps of 16, then eight sizes per doubling. */
 #define FINE_MAX 128
 #define FINE_CLASSES (FINE_MAX / 16)
 #define CLASSES (FINE_CLASSES + 8 * 5)
 
 struct span {
-	LIST_ENTRY(span) node; /* of the partial ones of its class, or the empty ones */
-	void	*given_back;   /* each holds the address of the next */
+	LIST_ENTRY(span) node; /* list of the class's partial spans, or of the empty spans */
+	void	*given_back;   /* list of freed blocks; each contains the address of the next */
 	uint32_t used;
-	uint32_t untouched; /* offset of the first block that was never taken */
+	uint32_t untouched; /* offset of the first block that was never used */
 	uint16_t class;
 	bool is_listed;
 };
@@ -37,11 +37,11 @@ LIST_HEAD(spans, span);
 struct vdi_slab {
 	char	    *reserved;
 	size_t	     reserved_size;
-	char	    *start, *end; /* the spans; [start, ready) is memory, [start, next) was used */
+	char	    *start, *end; /* the spans; [start, ready) is usable memory, [start, next) was used */
 	char	    *ready, *next;
-	size_t	     used; /* spans that hold blocks */
+	size_t	     used; /* spans that contain blocks */
 	pthread_t    owner;
-	struct spans partial[CLASSES]; /* the first one is at work */
+	struct spans partial[CLASSES]; /* allocations use the first one */
 	struct spans empty;
 };
 
@@ -51,7 +51,7 @@ static inline unsigned class_of(size_t size)
 
 	if (size <= FINE_MAX)
 		return (unsigned) ((size + 15) / 16 - 1);
-	shift = 63 - (unsigned) __builtin_clzll(size - 1) - 3; /* the four highest bits tell */
+	shift = 63 - (unsigned) __builtin_clzll(size - 1) - 3; /* the four highest bits select the class */
 	return FINE_CLASSES + (shift - 4) * 8 + (unsigned) (((size - 1) >> shift) - 8);
 }
 
@@ -82,7 +82,8 @@ static struct span *span_unused(struct vdi_slab *slab)
 	if (slab->next == slab->ready) {
 		if (slab->ready == slab->end || mprotect(slab->ready, STEP_SIZE, PROT_READ | PROT_WRITE) != 0)
 			return NULL;
-		(void) madvise(slab->ready, STEP_SIZE, MADV_HUGEPAGE); /* where the system has them */
+		/* has an effect if the system has huge pages */
+		(void) madvise(slab->ready, STEP_SIZE, MADV_HUGEPAGE);
 		slab->ready += STEP_SIZE;
 	}
 	slab->next += SPAN_SIZE;
@@ -180,7 +181,8 @@ static void *reallocate(void *arg, void *memory, size_t old_size, size_t new_siz
 
 	(void) old_size;
 	if (!is_ours(slab, memory))
-		return realloc(memory, new_size); /* malloc's stays malloc's, however small */
+		/* a block from malloc stays with malloc, even if it becomes small */
+		return realloc(memory, new_size);
 	room = class_size(span_of(memory)->class);
 	if (new_size <= room)
 		return memory;
@@ -207,12 +209,13 @@ size_t vdi_slab_peak_bytes(const struct vdi_slab *slab)
 	return (size_t) (slab->next - slab->start);
 }
 
-/* ---- */
+/* ---- Creation and end ---- */
 
 vd_status vdi_slab_new(size_t range_bytes, struct vdi_slab **ret_slab)
 {
-	size_t		 size = range_bytes / STEP_SIZE * STEP_SIZE + STEP_SIZE; /* one to align by */
-	struct vdi_slab *slab = calloc(1, sizeof *slab); /* it is what vdi_alloc stands on */
+	/* one step more, for alignment */
+	size_t		 size = range_bytes / STEP_SIZE * STEP_SIZE + STEP_SIZE;
+	struct vdi_slab *slab = calloc(1, sizeof *slab); /* not vdi_alloc, which may be this slab */
 
 	if (slab == NULL)
 		return VD_NOMEM;

@@ -1,4 +1,4 @@
-/* Small things every file of vedette uses. */
+/* Small macros and inline functions that every file uses. */
 #ifndef VDI_BASE_H
 #define VDI_BASE_H
 
@@ -17,11 +17,10 @@
 #define VDI_MUST_USE VD_MUST_USE
 #define VDI_ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define VDI_CONTAINER_OF(pointer, type, member) ((type *) ((char *) (pointer) -offsetof(type, member)))
-/* Each argument is evaluated once, so that it may be a call, even a recursive one. */
+/* Evaluates each argument once, so an argument may be a call, even a recursive one. */
 #define VDI_MIN(a, b) VDI_PICK_(a, <, b, __COUNTER__)
 #define VDI_MAX(a, b) VDI_PICK_(a, >, b, __COUNTER__)
-/* The order of two numbers as qsort and bsearch ask for it: below 0, 0 or above 0. Evaluates each argument
- * twice. */
+/* Compares two numbers for qsort and bsearch: below 0, 0 or above 0. Evaluates each argument twice. */
 #define VDI_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 #define VDI_PICK_(a, order, b, number) VDI_PICK_NAMED_(a, order, b, number)
 #define VDI_PICK_NAMED_(a, order, b, number)                                                                 \
@@ -30,7 +29,7 @@
 		vdi_pick_a_##number order vdi_pick_b_##number ? vdi_pick_a_##number : vdi_pick_b_##number;   \
 	})
 
-/* Returns from the calling function with the status unless it is VD_OK. */
+/* Returns the status from the calling function unless it is VD_OK. */
 #define VDI_TRY(expression)                                                                                  \
 	do {                                                                                                 \
 		vd_status vdi_try_status_ = (expression);                                                    \
@@ -38,8 +37,8 @@
 			return vdi_try_status_;                                                              \
 	} while (0)
 
-/* For public functions: refuse a NULL, or bytes that are announced and not there, naming function and
- * argument. reterr may be NULL. */
+/* For public functions: reject a NULL argument, or a NULL pointer to bytes whose size is not 0, with a
+ * message that names function and argument. reterr may be NULL. */
 #define VDI_REQUIRE(argument, reterr)                                                                        \
 	do {                                                                                                 \
 		if ((argument) == NULL)                                                                      \
@@ -53,7 +52,8 @@
 					    "%s: %s.data is NULL but its size is %zu", __func__, #argument,  \
 					    (argument).size);                                                \
 	} while (0)
-/* The options of a public function: present, and of the size that this library was built with. */
+/* Rejects the options of a public function if they are NULL or their size is not that of this library
+ * build. */
 #define VDI_REQUIRE_OPTIONS(options, reterr)                                                                 \
 	do {                                                                                                 \
 		VDI_REQUIRE(options, reterr);                                                                \

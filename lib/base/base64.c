@@ -1,4 +1,5 @@
-/* base64 by table, four characters to three bytes. Tokens and small values only, so no attempt at speed. */
+/* base64 by table, four characters to three bytes. For tokens and small values, so not optimized for
+ * speed. */
 #include "base64.h"
 
 static const char alphabets[2][65] = {
@@ -57,8 +58,8 @@ vd_status vdi_base64_decode(enum vdi_base64_kind kind, struct vd_bytes text, voi
 	if (kind == VDI_BASE64_STANDARD && size) {
 		size_t padding = in[size - 1] == '=' ? size > 1 && in[size - 2] == '=' ? 2 : 1 : 0;
 
-		/* Without its padding the rest is checked like the other kind, so it must be a multiple of
-		 * four now. */
+		/* Without its padding the rest is checked like the URL alphabet, so its size must be a
+		 * multiple of four here. */
 		if (size % 4)
 			return wrong_at(size, ret_error_at);
 		size -= padding;

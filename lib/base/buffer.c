@@ -1,5 +1,5 @@
-/* A doubling array. Memory is asked for in one place, so the ceiling and the sticky failure are kept in one
- * place too. */
+/* A doubling array. Only one function allocates, so the size limit and the sticky failure are handled in one
+ * place. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ void vdi_buffer_clear(struct vdi_buffer *buffer)
 	buffer->status = VD_OK;
 }
 
-/* size may be 0; the result is never NULL on success. */
+/* size may be 0; on success the result is never NULL. */
 char *vdi_buffer_reserve(struct vdi_buffer *buffer, size_t size)
 {
 	size_t capacity;
@@ -123,7 +123,7 @@ void vdi_buffer_printf(struct vdi_buffer *buffer, const char *format, ...)
 	if ((size_t) length < sizeof small) {
 		vdi_buffer_append(buffer, (struct vd_bytes) { small, (size_t) length });
 	} else {
-		/* vsnprintf wants room for its NUL; the one byte above the ceiling is given back. */
+		/* vsnprintf needs room for its NUL, one byte above the limit. */
 		char *text = vdi_alloc((size_t) length + 1);
 
 		if (text == NULL) {
@@ -153,7 +153,7 @@ void vdi_buffer_append_json_string(struct vdi_buffer *buffer, struct vd_bytes te
 {
 	const unsigned char *data = text.data;
 	size_t		     before = buffer->size;
-	size_t		     plain = 0; /* start of what needs no change */
+	size_t		     plain = 0; /* start of the bytes that need no escaping */
 	size_t		     at = 0;
 
 	vdi_buffer_append_char(buffer, '"');

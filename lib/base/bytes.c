@@ -1,4 +1,4 @@
-/* Refcounted immutable blobs: one block, header and content together. */
+/* Reference-counted immutable blobs: header and content in one block. */
 #include <stdatomic.h>
 
 #include "base.h"

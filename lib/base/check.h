@@ -1,13 +1,13 @@
-/* Checks of what must hold. A failed check is a programming error and stops the program with a message that
- * names the place; bad input, full disks and lost peers are never checks. VDI_CHECK is always on;
+/* Checks of invariants. A failed check is a programming error: it stops the program with a message that gives
+ * file, line and condition. Bad input, full disks and lost peers are never checks. VDI_CHECK is always on;
  * VDI_CHECK_SLOW only in debug builds. */
 #ifndef VDI_CHECK_H
 #define VDI_CHECK_H
 
 #include "shared.h"
 
-/* A caller broke a contract where no status can be returned: stops the program with the sentence, which names
- * the call. */
+/* For a caller that broke a contract where no status can be returned: stops the program with the message,
+ * which names the call. */
 void		vdi_misuse(const char *format, ...) __attribute__((noreturn, cold, format(printf, 1, 2)));
 VDI_SHARED void vdi_panic(const char *file, int line, const char *condition, const char *why)
 	__attribute__((noreturn, cold));

@@ -1,10 +1,11 @@
 /* Plain pthread objects, so that the thread sanitizer understands them. Without NDEBUG each thread keeps a
- * short stack of the locks it holds; checking a new lock against its top is enough, because the stack itself
- * is in order.
+ * short stack of the locks that it holds. Checking a new lock against the top is enough, because the stack
+ * itself is ordered.
  *
- * What follows the release of a lock and still needs what the lock protected is a race that is nearly never
- * lost: the other thread would have to do all its work in between. So builds without NDEBUG can be told to
- * stand still there, now and then, and wherever else that may be: before the wake of an actor. */
+ * Code that runs after the release of a lock but still needs what the lock protected is a race that almost
+ * never shows, because the other thread would have to do all its work in between. So builds without NDEBUG
+ * can stall a thread there at random, and at other such points: before the wake of an actor.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -99,7 +100,7 @@ static unsigned stalls(void)
 	return one_in;
 }
 
-/* Where nothing is held: a stall with a lock only makes the others wait. */
+/* Stalls only if no lock is held; with a lock it would only delay other threads. */
 void vdi_lock_stall_here(void)
 {
 	static __thread uint32_t chance;

@@ -1,9 +1,8 @@
 /* Named mutexes and condition variables.
  *
- * Every lock of vedette has a name from the list below, which is also the order in which locks may be taken:
- * a thread that holds a lock may take only locks that stand further down. Two locks of one name never nest.
- * Builds without NDEBUG check the order and the holder and stop at the first violation, so a deadlock that
- * could happen is found even when it does not.
+ * Every lock of vedette has a name from the list below, which is also the lock order: a thread that holds a
+ * lock may take only locks further down. Two locks of one name never nest. Builds without NDEBUG check order
+ * and holder and stop at the first violation, so a possible deadlock is found even if it does not occur.
  */
 #ifndef VDI_LOCK_H
 #define VDI_LOCK_H
@@ -50,7 +49,7 @@
 	X(VDI_LOCK_LOOP, "loop")                                                                             \
 	X(VDI_LOCK_POOL, "pool")                                                                             \
 	X(VDI_LOCK_METRICS, "metrics")                                                                       \
-	X(VDI_LOCK_LEAF, "leaf") /* takes nothing further while held */
+	X(VDI_LOCK_LEAF, "leaf") /* no other lock is taken under it */
 
 enum vdi_lock_name {
 #define VDI_LOCK_ENUM(name, text) name,
@@ -64,7 +63,7 @@ struct vdi_lock {
 	enum vdi_lock_name name;
 };
 
-/* For locks of static storage. */
+/* For locks in static storage. */
 #define VDI_LOCK_STATIC(lock_name)                                                                           \
 	{                                                                                                    \
 		PTHREAD_MUTEX_INITIALIZER, lock_name                                                         \
@@ -73,21 +72,20 @@ VDI_SHARED void vdi_lock_init(struct vdi_lock *lock, enum vdi_lock_name name);
 VDI_SHARED void vdi_lock_fini(struct vdi_lock *lock);
 VDI_SHARED void vdi_lock_acquire(struct vdi_lock *lock);
 VDI_SHARED void vdi_lock_release(struct vdi_lock *lock);
-/* For functions whose name ends in _locked. Without NDEBUG: stops unless the calling thread holds the
- * lock. */
+/* For functions whose name ends in _locked. Without NDEBUG it stops the program unless the calling thread
+ * holds the lock. */
 void vdi_lock_assert_held(const struct vdi_lock *lock);
-/* Without NDEBUG: from now on one release in so many (0: none) is followed by a stall of the thread of up to
- * 2 ms, where it holds no other lock. For tests of what happens after a release; VEDETTE_LOCK_STALLS says it
- * for a whole process. */
+/* Without NDEBUG: from now on one of `one_in` releases (0: none) stalls the thread for up to 2 ms, if it
+ * holds no other lock. For tests of code after a release; VEDETTE_LOCK_STALLS sets it for a whole process. */
 void vdi_lock_stall(unsigned one_in);
-/* The text of the list. */
+/* Name of the lock, as in the list. */
 const char *vdi_lock_name(enum vdi_lock_name name);
-/* Writes the names of the locks that this thread holds, outermost first and separated by blanks, into text;
+/* Writes the names of the locks that this thread holds, outermost first and separated by spaces, into text;
  * for the panic path. */
 void vdi_lock_describe_held(char *text, size_t size);
 
-/* The locks that one flow of control holds, outermost first. Tracked without NDEBUG, and on the thread of a
- * simulator with preemption, whose contexts have one each. */
+/* The locks held by one context, outermost first. Tracked without NDEBUG, and on the thread of a simulator
+ * with preemption, which has one per context. */
 #define VDI_LOCK_HELD_MAX 16
 
 struct vdi_lock_held {
@@ -95,7 +93,7 @@ struct vdi_lock_held {
 	unsigned	       count;
 };
 
-/* The calling thread's own. */
+/* The calling thread's locks. */
 struct vdi_lock_held *vdi_lock_held(void);
 
 struct vdi_condition {
@@ -106,9 +104,9 @@ void vdi_condition_init(struct vdi_condition *condition);
 void vdi_condition_fini(struct vdi_condition *condition);
 void vdi_condition_signal(struct vdi_condition *condition);
 void vdi_condition_broadcast(struct vdi_condition *condition);
-/* The lock must be the innermost one that the thread holds. May return without a signal. */
+/* The lock must be the innermost one that the thread holds. May wake spuriously. */
 void vdi_condition_wait(struct vdi_condition *condition, struct vdi_lock *lock);
-/* False when due (of the clock of the operating system) has passed. VD_NEVER waits without a limit. */
+/* False: due (of the operating system's clock) has passed. VD_NEVER: no time limit. */
 bool vdi_condition_wait_until(struct vdi_condition *condition, struct vdi_lock *lock, vd_mono due);
 
 #endif

@@ -1,5 +1,5 @@
-/* Where a failed check ends: place and condition, the locks this thread holds, and the last facts of its
- * trace. Writes with plain write(2) and uses no heap: the heap may be what broke. */
+/* Stops the program when a check fails: writes place and condition, the locks that this thread holds, and the
+ * last entries of its trace. Uses write(2) and no heap, because the heap may be corrupt. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static void write_text(void *arg, const char *text, size_t size)
 	ssize_t ignored = write(STDERR_FILENO, text, size);
 
 	(void) arg;
-	(void) ignored; /* nothing is left to tell */
+	(void) ignored; /* a failure cannot be reported */
 }
 
 static void write_trace_line(void *arg, const char *text, size_t size)

@@ -1,5 +1,5 @@
 /* xoshiro256** 1.0 and splitmix64, after the public-domain descriptions by Blackman and Vigna. Bounded
- * numbers use Lemire's multiplication with rejection, which divides only when a draw is rejected. */
+ * numbers use Lemire's multiplication with rejection, which divides only if a draw is rejected. */
 #include <errno.h>
 #include <sys/random.h>
 #include <time.h>
@@ -97,8 +97,8 @@ uint64_t vdi_rand_seed_os(void)
 	uint64_t seed = 0;
 
 	if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
-		/* Early in boot or in a sandbox: the time and an address are good enough for spreading
-		 * load. */
+		/* Early in boot or in a sandbox there is no randomness: the time and an address are good
+		 * enough to spread load. */
 		struct timespec now;
 
 		clock_gettime(CLOCK_REALTIME, &now);

@@ -1,5 +1,5 @@
-/* VDI_SHARED: what libvedette-grpc uses of the library's inside. lib/vedette.map exports it under a version
- * of its own; it is no interface. */
+/* VDI_SHARED marks the library's internal functions that libvedette-grpc uses. lib/vedette.map exports them
+ * under a version of their own; they are not part of the API. */
 #ifndef VDI_SHARED_H
 #define VDI_SHARED_H
 

@@ -1,4 +1,4 @@
-/* The moves of a state are a bit set, so a check is one shift. */
+/* The allowed transitions of a state are a bit set, so a check is one shift. */
 #include <stdio.h>
 
 #include "sm.h"

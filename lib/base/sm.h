@@ -1,13 +1,13 @@
-/* Declared state machines: which states there are, what each may become, and a check at every move.
+/* Declared state machines: the states, the allowed transitions, and a check at each transition.
  *
- * A table is a constant; a struct vdi_sm is the state of one object and belongs to its owner. Every move goes
- * into the trace ring, so a failed check shows the way that led there.
+ * A table is a constant; a struct vdi_sm is the state of one object and belongs to its owner. Each transition
+ * is added to the trace ring, so a failed check shows the previous ones.
  *
  * 	enum { WAITING, LIVE, ENDED };
  * 	static const struct vdi_sm_state states[] = {
- * 		[WAITING] = { "waiting", VDI_SM_TO(LIVE) | VDI_SM_TO(ENDED) },
- * 		[LIVE] = { "live", VDI_SM_TO(ENDED) },
- * 		[ENDED] = { "ended", 0 },
+ * 	[WAITING] = { "waiting", VDI_SM_TO(LIVE) | VDI_SM_TO(ENDED) },
+ * 	[LIVE] = { "live", VDI_SM_TO(ENDED) },
+ * 	[ENDED] = { "ended", 0 },
  * 	};
  * 	static const struct vdi_sm_table table = { "cache_watcher", states, VDI_ARRAY_SIZE(states) };
  */
@@ -21,7 +21,7 @@
 
 struct vdi_sm_state {
 	const char *name;
-	uint64_t    next; /* VDI_SM_TO(...) | ... ; a state may become itself only if it says so */
+	uint64_t    next; /* VDI_SM_TO(...) | ...; a transition to the same state must be listed too */
 };
 
 struct vdi_sm_table {
@@ -36,10 +36,10 @@ struct vdi_sm {
 };
 
 void vdi_sm_init(struct vdi_sm *sm, const struct vdi_sm_table *table, unsigned initial);
-/* Whether vdi_sm_move() would be legal. */
+/* Returns true if vdi_sm_move() to next is allowed. */
 bool vdi_sm_may(const struct vdi_sm *sm, unsigned next);
-/* A move that the table does not list is a programming error and stops the program, naming machine and
- * states. */
+/* A transition that the table does not list is a programming error: it stops the program with the names of
+ * machine and states. */
 void	    vdi_sm_move(struct vdi_sm *sm, unsigned next);
 const char *vdi_sm_state_name(const struct vdi_sm *sm);
 

@@ -1,4 +1,4 @@
-/* The status table turned into functions. */
+/* Functions over the table of status codes (vedette/status.h). */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -48,7 +48,7 @@ int vd_status_grpc(vd_status status)
 	return row_of(status)->grpc;
 }
 
-/* Steps back over a character that vsnprintf cut in the middle. */
+/* Removes a character at the end that vsnprintf cut in the middle. */
 static void trim_partial_character(char *text, size_t size)
 {
 	size_t tail = 0;

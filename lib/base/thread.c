@@ -1,5 +1,5 @@
-/* The signal mask is inherited on creation, so it is set around it: a new thread never runs with signals
- * open. */
+/* A new thread inherits the signal mask, so it is set around the creation: a new thread never runs with
+ * signals unblocked. */
 #include <sched.h>
 #include <time.h>
 #include <signal.h>
@@ -21,7 +21,8 @@ vd_status vdi_thread_start(struct vdi_thread *thread, const char *name, void *(*
 	if (error)
 		return VD_FULL;
 	snprintf(short_name, sizeof short_name, "%s", name);
-	(void) pthread_setname_np(thread->id, short_name); /* a name is a comfort only */
+	/* failure is harmless: names are for debugging only */
+	(void) pthread_setname_np(thread->id, short_name);
 	return VD_OK;
 }
 

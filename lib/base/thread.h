@@ -1,4 +1,4 @@
-/* The one place where vedette creates threads. They block all signals: those belong to the program. */
+/* Creates all threads of vedette. They block all signals, which belong to the program. */
 #ifndef VDI_THREAD_H
 #define VDI_THREAD_H
 
@@ -10,13 +10,13 @@ struct vdi_thread {
 	pthread_t id;
 };
 
-/* name (cut to 15 bytes) is what ps and gdb show. VD_FULL: the operating system allows no further thread. */
+/* name (cut to 15 bytes) appears in ps and gdb. VD_FULL: the operating system allows no further thread. */
 VDI_MUST_USE vd_status vdi_thread_start(struct vdi_thread *thread, const char *name, void *(*run)(void *arg),
 					void *arg);
 void		       vdi_thread_join(struct vdi_thread *thread);
-/* Processor time that the calling thread has used. */
+/* CPU time of the calling thread. */
 vd_dur vdi_thread_cpu(void);
-/* Processors this process may use; at least 1. */
+/* Number of processors that this process may use; at least 1. */
 VDI_SHARED unsigned vdi_thread_processors(void);
 
 #endif

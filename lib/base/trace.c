@@ -1,5 +1,5 @@
-/* The ring lies in thread-local memory: it needs no setup and no lock, and is gone with its thread. Dumping
- * uses no heap: it happens when something is broken. */
+/* The ring is in thread-local memory: it needs no setup and no lock, and ends with its thread. Dumping uses
+ * no heap, because the heap may be corrupt. */
 #include <stdio.h>
 
 #include "trace.h"

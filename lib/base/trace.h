@@ -1,14 +1,14 @@
-/* What this thread did last: a ring of facts, written when a check fails.
+/* The most recent facts of each thread: a ring that is written when a check fails.
  *
- * Adding a fact costs a few nanoseconds, takes no lock and allocates nothing, so it may be done on hot paths.
- * Each thread has its own ring and sees only that one.
+ * Adding a fact takes a few nanoseconds, no lock and no allocation, so hot paths may do it. Each thread has
+ * its own ring.
  */
 #ifndef VDI_TRACE_H
 #define VDI_TRACE_H
 
 #include "base.h"
 
-#define VDI_TRACE_ENTRIES 64 /* a power of two */
+#define VDI_TRACE_ENTRIES 64 /* power of two */
 
 struct vdi_trace_entry {
 	const char *fact;
@@ -17,20 +17,20 @@ struct vdi_trace_entry {
 };
 
 struct vdi_trace_ring {
-	uint64_t	       count; /* facts ever added */
+	uint64_t	       count; /* facts added so far */
 	struct vdi_trace_entry entries[VDI_TRACE_ENTRIES];
 };
 
 extern __thread struct vdi_trace_ring vdi_trace_ring;
 
-/* fact is lent for ever: a literal. What a and b mean is up to the fact; a revision, a state, a count. */
+/* fact is a literal; it defines the meaning of a and b: a revision, a state, a count. */
 static inline void vdi_trace(const char *fact, int64_t a, int64_t b)
 {
 	vdi_trace_ring.entries[vdi_trace_ring.count++ % VDI_TRACE_ENTRIES] =
 		(struct vdi_trace_entry) { fact, a, b };
 }
 
-/* Calls write with one line (and its newline) per fact of the calling thread, oldest first. */
+/* Calls write with one line (with newline) per fact of the calling thread, oldest first. */
 void vdi_trace_dump(void (*write)(void *arg, const char *text, size_t size), void *arg);
 
 #endif
