@@ -297,7 +297,7 @@ static const char *words_of(const struct vdi_h2_link *link, unsigned long code)
 	case SSL_R_PACKET_LENGTH_TOO_LONG:
 		return link->is_server ? "the client does not speak TLS" : "the server does not speak TLS";
 	case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE: return "the server wants a client certificate";
+	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE: return "the server requires a client certificate";
 	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:

@@ -1,6 +1,6 @@
-/* Bytes encoded once and sent on many calls: the transport refers to them, one reference for each message, so
- * nothing is copied before the socket. It may drop its references on any of its threads; that is an atomic
- * subtraction and at most a free. */
+/* Bytes that are encoded once and sent on many calls. The transport references them, once per message, so
+ * nothing is copied before the socket. It may drop a reference on any of its threads; that costs an atomic
+ * subtraction and at most one free. */
 #include <stdatomic.h>
 
 #include "rpc_server.h"
@@ -28,8 +28,8 @@ vd_status vdi_rpc_blob_new(size_t size, struct vdi_rpc_blob **ret_blob, char **r
 
 struct vdi_rpc_blob *vdi_rpc_blob_ref(struct vdi_rpc_blob *blob)
 {
-	/* Release, for a transport that hands the reference to another thread in a way that the thread
-	 * sanitizer does not see (gRPC's core); it acquires with vdi_rpc_blob_size. */
+	/* Release, for a transport that passes the reference to another thread in a way that the thread
+	 * sanitizer does not see (gRPC C core); it acquires with vdi_rpc_blob_size. */
 	atomic_fetch_add_explicit(&blob->references, 1, memory_order_release);
 	return blob;
 }

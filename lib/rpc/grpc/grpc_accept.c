@@ -1,20 +1,20 @@
-/* Places for calls: core is given a number of them, each a call without a peer yet, and fills one when a call
- * arrives; another one is offered in its stead. Tens, not thousands: core looks through all tags of a queue
- * at each completion.
+/* Accepting calls: core is given a number of call slots, each an outstanding request for a new call, and
+ * fills one when a call arrives; another one is then offered in its place. Tens of slots, not thousands,
+ * because core searches all tags of a queue at each completion.
  *
- * Where the events of a call come out is decided when its place is offered. Stream methods are registered
- * with core by name, so their places are bound to lanes of streams; so are the methods of one request that
- * come often, with which core hands the request over. All the others, known or not, share the places of the
- * unary lanes. News of all come out of unary lanes, because core wants to know those before it starts; a
- * stream crosses over to its own lane by an empty batch.
+ * The queue for the events of a call is decided when its slot is offered. Stream methods are registered with
+ * core by name, so their slots are bound to lanes of streams. So are frequent methods with a single request,
+ * for which core delivers the request together with the call. All other methods, known or not, share the
+ * slots of the unary lanes. All new calls are reported on unary lanes, because core must know those queues
+ * before it starts; a stream moves to its own lane with an empty batch.
  *
- * Without memory for a new place the call that arrived is refused, and its place offered again, so that
- * places never run out.
+ * If there is no memory for a new slot, the call that arrived is refused and its slot is offered again, so
+ * slots never run out.
  */
 #include "grpc_server_state.h"
 
 #define OFFERS_PER_UNARY_LANE 32
-#define OFFERS_PER_UNARY_METHOD 32 /* and lane */
+#define OFFERS_PER_UNARY_METHOD 32 /* per unary lane */
 #define OFFERS_PER_STREAM_METHOD 4
 
 static void run_arrive(struct vdi_grpc_tag *tag, bool success);
@@ -64,7 +64,7 @@ vd_status vdi_grpc_accept_start(struct vdi_grpc_server *server)
 	size_t	  count = any_count + unary_count + server->stream_method_count * OFFERS_PER_STREAM_METHOD;
 	vd_status status = VD_OK;
 
-	/* All or none: what core once has it gives back only through its queues. */
+	/* Offer all or none: core returns an offered slot only through its queue. */
 	for (size_t i = 0; i < count && status == VD_OK; i++) {
 		status = vdi_grpc_server_call_new(server, &call);
 		if (status == VD_OK) {
@@ -100,7 +100,7 @@ static void take_back(struct vdi_grpc_server_call *call)
 	vdi_lock_release(&server->lock);
 }
 
-/* Its name as text. False: out of memory. */
+/* Sets the method name as text. False: out of memory. */
 static bool name_method(struct vdi_grpc_server_call *call)
 {
 	if (call->method_index != SIZE_MAX) {

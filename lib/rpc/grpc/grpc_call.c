@@ -1,5 +1,5 @@
-/* A unary call is one batch of six operations and one tag. Its memory belongs to the queue's thread from the
- * moment of submission. */
+/* A unary call is one batch of six operations with one tag. From submission on its memory belongs to the
+ * queue's thread. */
 #include "grpc_client_state.h"
 
 struct unary {
@@ -11,20 +11,20 @@ struct unary {
 	struct vdi_grpc_status status;
 	grpc_metadata_array    metadata;
 	grpc_byte_buffer      *answer;
-	grpc_byte_buffer      *sent; /* by this attempt: core empties what it is given */
+	grpc_byte_buffer      *sent; /* copy for this attempt, because core empties what it sends */
 };
 
 static void start(struct vdi_grpc_rpc *rpc)
 {
 	struct unary   *unary = VDI_CONTAINER_OF(rpc, struct unary, rpc);
-	grpc_call      *core = rpc->core; /* nothing of the call is looked at once its tag was handed over */
+	grpc_call      *core = rpc->core; /* the call must not be accessed after its tag was handed over */
 	grpc_op		ops[6] = { 0 };
 	grpc_call_error error;
 
 	vdi_grpc_status_init(&unary->status);
 	grpc_metadata_array_init(&unary->metadata);
 	unary->answer = NULL;
-	unary->sent = grpc_byte_buffer_copy(rpc->message); /* a reference, no bytes */
+	unary->sent = grpc_byte_buffer_copy(rpc->message); /* shares the bytes by reference */
 	ops[0] = vdi_grpc_rpc_metadata_op(rpc);
 	ops[1].op = GRPC_OP_SEND_MESSAGE;
 	ops[1].data.send_message.send_message = unary->sent;
@@ -60,7 +60,7 @@ static void run_tag(struct vdi_grpc_tag *tag, bool success)
 	struct vdi_rpc_message message = { 0 };
 	struct vdi_grpc_ending ending;
 
-	(void) success; /* always: the status tells */
+	(void) success; /* always true: the status has the result */
 	grpc_metadata_array_destroy(&unary->metadata);
 	grpc_byte_buffer_destroy(unary->sent);
 	if (unary->status.code != GRPC_STATUS_OK && unary->answer) {
@@ -108,7 +108,7 @@ vd_status vdi_grpc_call(struct vdi_rpc_client *client, const struct vdi_rpc_requ
 		return status;
 	}
 	if (ret_call)
-		*ret_call = &unary->call; /* before it can end */
+		*ret_call = &unary->call; /* set before the call can end */
 	vdi_grpc_rpc_submit(&unary->rpc);
 	return VD_OK;
 }

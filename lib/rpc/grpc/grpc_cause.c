@@ -1,4 +1,4 @@
-/* Core's words are matched by pieces of them, as Debian's 1.51 says them. */
+/* Core's error texts are matched by substrings, as in Debian's version 1.51. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "grpc_cause.h"
 
-/* What a URI's path takes as it is. */
+/* Returns true for characters that need no escaping in the path of a URI. */
 static bool is_path_char(char c)
 {
 	return isalnum((unsigned char) c) || strchr("-._~!$&'()*+,;=:@/", c) != NULL;
@@ -44,7 +44,7 @@ static void say(char *text, size_t size, const char *format, ...)
 	va_end(arguments);
 }
 
-/* Behind the last "word", or NULL. */
+/* The text after the last "word", or NULL. */
 static const char *behind(const char *words, const char *word)
 {
 	const char *found = NULL;
@@ -82,15 +82,15 @@ void vdi_grpc_cause(const char *words, char *text, size_t size)
 		{ "certificate verify failed",
 		  "the server's certificate is not trusted (certificate verify failed)" },
 		{ "wrong version number", "the server does not speak TLS" },
-		{ "certificate required", "the server wants a client certificate" },
+		{ "certificate required", "the server requires a client certificate" },
 		{ "bad certificate", "the server does not accept the client certificate" },
 		{ "Failed parsing HTTP/2", "not an HTTP/2 server" },
 		{ "http1.x", "not an HTTP/2 server" },
 		{ "before receiving SETTINGS frame",
-		  "no HTTP/2 settings came (not an HTTP/2 server, or TLS is expected)" },
+		  "no HTTP/2 settings received (not an HTTP/2 server, or TLS is expected)" },
 		{ "Cannot check peer: missing selected ALPN", "the server does not offer HTTP/2 (ALPN)" },
 		{ "empty address list",
-		  "the certificate, its key or the CA cannot be used" }, /* what core makes of that */
+		  "the certificate, its key or the CA cannot be used" }, /* core's text for this case */
 		{ "Domain name not found", "unknown host" },
 		{ "DNS server returned answer with no data", "unknown host" },
 	};
@@ -121,8 +121,8 @@ void vdi_grpc_cause(const char *words, char *text, size_t size)
 	at = behind(words, "Failed to connect to remote host: ");
 	if (at == NULL)
 		at = skip_prefixes(words);
-	/* With TLS 1.3 a server that misses the client's certificate says so after the handshake, and core
-	 * only that reading failed. */
+	/* With TLS 1.3 a server that requires a client certificate reports a missing one only after the
+	 * handshake; core then reports just a failed read. */
 	if ((strncmp(at, "Socket closed", 13) == 0 && strstr(words, "failed to connect")) ||
 	    strncmp(at, "Endpoint read failed", 20) == 0) {
 		say(text, size,

@@ -1,13 +1,13 @@
-/* One endpoint: a channel of core's with one target, so one connection, watched by connectivity state; the
- * balancer above picks among those that are ready.
+/* One endpoint: a channel of core with one target, so one connection, whose connectivity state is watched;
+ * the balancer above chooses among the ready channels.
  *
- * Core tells that a connection failed, not why. A call that does not wait for a connection ends at once with
- * the cause while a channel is failing; so such a call is made, every two seconds as long as it fails. Should
- * the connection come up just then, the call is canceled; the peer may see it begin (a health check without a
- * message).
+ * Core reports that a connection failed, but not why. While a channel is failing, a call without
+ * wait-for-ready ends at once with the cause; so every two seconds such a call is started as a probe. If the
+ * connection is established in that moment, the call is canceled; the peer may see it begin (a health check
+ * without a message).
  *
- * A name that cannot be resolved is tried again by core after up to two minutes; resetting its back-off now
- * and then shortens that to some seconds.
+ * Core retries a name that cannot be resolved only after up to two minutes; resetting its back-off from time
+ * to time shortens that to some seconds.
  */
 #include <limits.h>
 
@@ -60,16 +60,15 @@ static grpc_channel *create_core(const struct vdi_grpc_client *client, const cha
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_RETRIES, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0);
-	/* A window of a fixed size, in place of one that core finds out with pings and lets grow to 16
-	 * MiB. */
+	/* A window of fixed size, instead of one that core measures with pings and grows to up to 16 MiB. */
 	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_BDP_PROBE, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, VDI_GRPC_WINDOW);
 	list[args.num_args++] = int_arg(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-	/* One connection for each client, not for each process. */
+	/* One connection per client, not per process. */
 	list[args.num_args++] = int_arg(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
 	list[args.num_args++] = int_arg(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, BACKOFF_FIRST_MS);
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, BACKOFF_MAX_MS);
-	/* Its name notwithstanding: how long one attempt may take. */
+	/* In spite of its name, this limits the duration of one attempt. */
 	list[args.num_args++] = int_arg(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, CONNECT_TIMEOUT_MS);
 	list[args.num_args++] = int_arg(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_METADATA_SIZE, METADATA_SIZE_MAX);
@@ -84,7 +83,7 @@ static grpc_channel *create_core(const struct vdi_grpc_client *client, const cha
 			list[args.num_args++] =
 				int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, to_ms(client->keepalive_timeout));
 		list[args.num_args++] = int_arg(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0);
-		/* A watch on which nothing is sent must be kept alive too. */
+		/* Keep an idle watch alive too. */
 		list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
 	}
 	if (client->has_tls && name)
@@ -164,7 +163,7 @@ static void start_watch(struct vdi_grpc_channel *channel)
 		vdi_grpc_queue_core(channel->client->queue), &channel->watch_tag);
 }
 
-/* Looks at the state now, and connects when it is idle. */
+/* Reads the connectivity state, and connects if it is idle. */
 static void look(struct vdi_grpc_channel *channel)
 {
 	struct vdi_grpc_client *client = channel->client;
@@ -187,7 +186,7 @@ static void look(struct vdi_grpc_channel *channel)
 	if (became_ready)
 		channel->last_error[0] = 0;
 	vdi_lock_release(&client->lock);
-	/* A round starts what waits, or the probe. */
+	/* A round starts the waiting calls, or the probe. */
 	if (became_ready || channel->is_failing)
 		vdi_grpc_queue_wake(client->queue);
 }
@@ -197,7 +196,7 @@ static void run_watch(struct vdi_grpc_tag *tag, bool success)
 	struct vdi_grpc_channel *channel = VDI_CONTAINER_OF(tag, struct vdi_grpc_channel, watch_tag);
 	struct vdi_grpc_client	*client = channel->client;
 
-	(void) success; /* there is no deadline */
+	(void) success; /* the watch has no deadline */
 	if (channel->core) {
 		look(channel);
 		start_watch(channel);
@@ -213,8 +212,8 @@ void vdi_grpc_channel_tend(struct vdi_grpc_channel *channel)
 		return;
 	channel->is_tended = true;
 	look(channel);
-	/* A channel that core could not make (a key that fits no certificate) fails for ever; a watch on it
-	 * would never come back. */
+	/* A channel that core could not create (a key that does not fit the certificate) fails for ever; a
+	 * watch of its state would never complete. */
 	if (grpc_channel_support_connectivity_watcher(channel->core))
 		start_watch(channel);
 }
@@ -228,13 +227,13 @@ void vdi_grpc_channel_retire(struct vdi_grpc_channel *channel)
 		grpc_call_cancel(channel->probe, NULL);
 	channel->probe_due = VD_NEVER;
 	channel->core = NULL;
-	grpc_channel_destroy(core); /* brings the watch back; calls run on */
+	grpc_channel_destroy(core); /* completes the watch; calls continue */
 	vdi_lock_acquire(&client->lock);
 	vdi_grpc_channel_unref_locked(channel);
 	vdi_lock_release(&client->lock);
 }
 
-/* ---- Why it fails ---- */
+/* ---- Probes ---- */
 
 vd_mono vdi_grpc_channel_probe(struct vdi_grpc_channel *channel, vd_mono now)
 {
@@ -268,7 +267,7 @@ static void run_probe(struct vdi_grpc_tag *tag, bool success)
 	struct vdi_grpc_text	 words;
 	char			 cause[sizeof channel->last_error];
 
-	(void) success; /* always, with a status */
+	(void) success; /* always true; the status has the result */
 	vdi_grpc_text_init(&words, channel->probe_details);
 	vdi_grpc_cause(words.text, cause, sizeof cause);
 	grpc_call_unref(channel->probe);

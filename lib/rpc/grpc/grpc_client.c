@@ -1,12 +1,13 @@
 /* The client: its endpoints, the rounds of its one thread, and its end.
  *
- * Balancing is ours: each endpoint has a channel of its own and the next ready one is taken in turn
- * (docs/decisions/one-channel-per-endpoint.md). The thread on the queue sleeps in core; a round is what it
- * does after a wake or when a timer is due:
- *   new and removed endpoints -> calls that ran out of time -> calls that a connection is there for -> ends to tell -> failing endpoints: why
+ * The client does its own load balancing: each endpoint has a channel of its own, and calls take the next
+ * ready one, round robin (docs/decisions/one-channel-per-endpoint.md). The queue's thread sleeps in core.
+ * After a wake, or when a timer is due, it runs a round:
+ *   add new and retire removed endpoints -> end calls whose time is over -> start calls that have a ready
+ *   channel -> report ends -> probe failing endpoints
  *
- * Ending: close marks the client, the next round stops all rpcs and removes all endpoints; each thing that
- * goes wakes a further round; when nothing is left the queue is stopped, and when its last tag is back its
+ * Closing: close marks the client; the next round stops all rpcs and removes all endpoints; each of them that
+ * ends wakes a further round. When none is left the queue is stopped, and when its last tag has returned its
  * thread frees the client and stops core.
  */
 #include <stdio.h>
@@ -63,7 +64,7 @@ static void remove_channel_locked(struct vdi_grpc_channel *channel)
 	}
 }
 
-/* Channels that were never listed. */
+/* Frees channels that were never listed. */
 static void free_channels_locked(struct vdi_grpc_client *client, struct vdi_grpc_channel **channels,
 				 size_t count)
 {
@@ -102,7 +103,7 @@ static vd_status make_channels(struct vdi_grpc_client *client, const char *const
 	return VD_OK;
 }
 
-/* An endpoint that stays keeps its connection: its old channel changes places with the new one. */
+/* An endpoint in both lists keeps its connection: the old channel replaces the new one. */
 static void keep_old_locked(struct vdi_grpc_client *client, struct vdi_grpc_channel **channels, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -189,7 +190,7 @@ static void cut_locked(struct vdi_grpc_client *client)
 	client->channel_count = 0;
 }
 
-/* The list may be replaced by another thread between two of them: each one is held. */
+/* Takes a reference, because another thread may replace the list in between. */
 static struct vdi_grpc_channel *hold_channel(struct vdi_grpc_client *client, size_t index)
 {
 	struct vdi_grpc_channel *channel = NULL;
@@ -274,7 +275,7 @@ static vd_mono run_round(void *arg)
 	return due;
 }
 
-/* ---- Life ---- */
+/* ---- Creation and end ---- */
 
 static void free_client(struct vdi_grpc_client *client)
 {
@@ -311,7 +312,7 @@ static void close_client(struct vdi_rpc_client *base, void (*done)(void *arg), v
 	vdi_lock_release(&client->lock);
 }
 
-/* The scheme of the first endpoint decides for all. */
+/* The scheme of the first endpoint selects TLS for all. */
 static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *ret_tls,
 			    struct vd_error *reterr)
 {
@@ -325,8 +326,8 @@ static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *
 	return VD_OK;
 }
 
-/* Core bounds neither headers nor messages while they come in; this bounds what a server gone mad can make us
- * hold. */
+/* Core bounds neither headers nor messages while it receives them; this bounds the memory that a faulty
+ * server can make the client use. */
 static size_t memory_max(const struct vdi_grpc_client *client)
 {
 	size_t twice = client->receive_size_max > MEMORY_MAX / 2 ? MEMORY_MAX : client->receive_size_max * 2;

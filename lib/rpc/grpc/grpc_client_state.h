@@ -1,14 +1,14 @@
-/* What the files of the client share: the client itself, one call or stream on its way (grpc_rpc.c), and one
+/* The structs that the files of the client share: the client, one call or stream (grpc_rpc.c), and one
  * endpoint (grpc_channel.c).
  *
- * Threads: callers' threads and the one on the queue. Lists and states are under the client's lock, which is
- * never held while a callback runs. What a struct says to be the queue's is touched on its thread only.
+ * Threads: callers' threads and the queue's thread. Lists and states are under the client's lock, which is
+ * never held during a callback. Fields marked as the queue's are used on its thread only.
  *
- * An rpc's way:
+ * States of an rpc:
  *
- *   admitted --a channel is ready--> RUNNING --all tags back--> its end is told, it leaves
- *      \--none is--> WAITING --one became ready--^   \--never reached a connection--> WAITING
- *           \--canceled, timeout, closed, removed--> REFUSED --on the queue--> its end is told, it leaves
+ *   admitted --a channel is ready--> RUNNING --all tags returned--> its end is reported, it leaves
+ *      \--none is--> WAITING --one is ready--^   \--never had a connection--> WAITING
+ *           \--canceled, timeout, closed, removed--> REFUSED --on the queue--> its end is reported, it leaves
  */
 #ifndef VDI_GRPC_CLIENT_STATE_H
 #define VDI_GRPC_CLIENT_STATE_H
@@ -35,19 +35,20 @@ struct vdi_grpc_channel {
 	grpc_channel *core;
 
 	/* Under the client's lock. */
-	unsigned references; /* the list's, one for each tag out, one for each rpc on it or bound to it */
-	bool	 is_ready;
-	bool	 is_removed;
-	char	 last_error[256];
+	/* one for the list, one per outstanding tag, one per rpc that runs on it or is bound to it */
+	unsigned		 references;
+	bool			 is_ready;
+	bool			 is_removed;
+	char			 last_error[256];
 	struct vdi_grpc_channel *removed_next;
 
-	/* The queue's. */
-	bool			is_tended; /* its state was looked at for the first time */
+	/* Queue's thread only. */
+	bool			is_tended; /* its state was read for the first time */
 	bool			is_failing;
 	grpc_connectivity_state state;
 	struct vdi_grpc_tag	watch_tag;
 	struct vdi_grpc_tag	probe_tag;
-	grpc_call	       *probe; /* under way */
+	grpc_call	       *probe; /* call in flight */
 	vd_mono			probe_due;
 	unsigned		probe_count;
 	grpc_status_code	probe_code;
@@ -55,21 +56,21 @@ struct vdi_grpc_channel {
 	grpc_metadata_array	probe_metadata;
 };
 
-/* Does not touch the network. The caller owns the one reference. VD_INVALID_ARGUMENT, VD_NOMEM. */
+/* Does not use the network. The caller owns the one reference. VD_INVALID_ARGUMENT, VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_grpc_channel_new(struct vdi_grpc_client *client, const char *name,
 					    struct vdi_grpc_channel **ret_channel, struct vd_error *reterr);
 void		       vdi_grpc_channel_unref_locked(struct vdi_grpc_channel *channel);
-/* The queue's: starts to watch it and to connect; once. */
+/* Starts to watch the channel's state and to connect; once. Queue's thread. */
 void vdi_grpc_channel_tend(struct vdi_grpc_channel *channel);
-/* The queue's, after its removal: ends that, and drops the list's reference. */
+/* Ends a removed channel, and drops the list's reference. Queue's thread. */
 void vdi_grpc_channel_retire(struct vdi_grpc_channel *channel);
-/* The queue's: asks core again why it fails if that is due. Answers when it is due next. */
+/* Asks core again for the cause of a failure if that is due. Returns when it is due next. Queue's thread. */
 vd_mono vdi_grpc_channel_probe(struct vdi_grpc_channel *channel, vd_mono now);
 
 /* ---- One call or stream ---- */
 
 enum vdi_grpc_verdict {
-	VDI_GRPC_UNDECIDED, /* the peer says how it ends */
+	VDI_GRPC_UNDECIDED, /* the peer's status decides */
 	VDI_GRPC_CANCELED,
 	VDI_GRPC_TIMEOUT,
 	VDI_GRPC_CLOSED,
@@ -84,10 +85,10 @@ struct vdi_grpc_rpc;
 
 struct vdi_grpc_rpc_ops {
 	bool is_stream;
-	/* On the caller's thread or the queue's, without a lock: rpc->core is there; starts the batches, and
-	 * does not touch rpc after the last one. */
+	/* Starts the batches, and does not access rpc after the last one; rpc->core is set. On the caller's
+	 * or the queue's thread, without a lock. */
 	void (*start)(struct vdi_grpc_rpc *rpc);
-	/* The queue's: never started, or not any more. Tells the end and leaves. */
+	/* The rpc will not run (again): reports the end and leaves. Queue's thread. */
 	void (*refused)(struct vdi_grpc_rpc *rpc, const struct vdi_rpc_end *end);
 };
 
@@ -108,8 +109,8 @@ struct vdi_grpc_rpc {
 	/* Under the client's lock. */
 	enum vdi_grpc_place	 place;
 	enum vdi_grpc_verdict	 verdict;
-	size_t			 too_big_size; /* of the message, with VDI_GRPC_TOO_BIG */
-	struct vdi_grpc_link	 live;	       /* in client->live until it left */
+	size_t			 too_big_size; /* size of the message, with VDI_GRPC_TOO_BIG */
+	struct vdi_grpc_link	 live;	       /* in client->live until it leaves */
 	struct vdi_grpc_link	 queued;       /* WAITING: in client->waiting; REFUSED: in client->refused */
 	struct vdi_timer	 timer;	       /* WAITING */
 	struct vdi_grpc_channel *only;	       /* NULL: any */
@@ -117,48 +118,48 @@ struct vdi_grpc_rpc {
 	grpc_call		*core;	       /* RUNNING */
 	unsigned		 attempts;
 
-	/* The queue's. */
-	bool was_opened; /* a stream's metadata went out */
+	/* Queue's thread only. */
+	bool was_opened; /* the stream's metadata was sent */
 };
 
-/* Where core puts the end of a call. */
+/* Where core stores the status of a call. */
 struct vdi_grpc_status {
 	grpc_status_code    code;
 	grpc_slice	    details;
 	grpc_metadata_array metadata;
-	const char	   *words; /* core's own, with where they come from; NULL: none */
+	const char	   *words; /* core's own text, with source locations; NULL: none */
 };
 void	vdi_grpc_status_init(struct vdi_grpc_status *status);
 void	vdi_grpc_status_fini(struct vdi_grpc_status *status);
 grpc_op vdi_grpc_status_op(struct vdi_grpc_status *status);
 
-/* Copies what request lends. VD_INVALID_ARGUMENT (metadata that core would not take), VD_NOMEM. A message
- * that is too large is no failure here: it is refused later. */
+/* Copies the data of request. VD_INVALID_ARGUMENT (metadata that core would not accept), VD_NOMEM. A message
+ * that is too large is not an error here: the rpc is refused later. */
 VDI_MUST_USE vd_status vdi_grpc_rpc_init(struct vdi_grpc_rpc *rpc, const struct vdi_grpc_rpc_ops *ops,
 					 struct vdi_grpc_client	      *client,
 					 const struct vdi_rpc_request *request);
 void		       vdi_grpc_rpc_fini(struct vdi_grpc_rpc *rpc);
-/* After it the client lives until the rpc has left, and nothing fails any more. VD_CLOSED,
+/* Adds the rpc to the client, which now lives until the rpc has left; no error occurs after this. VD_CLOSED,
  * VD_INVALID_ARGUMENT (no such endpoint). */
 VDI_MUST_USE vd_status vdi_grpc_rpc_admit(struct vdi_grpc_rpc *rpc, int endpoint);
 void		       vdi_grpc_rpc_submit(struct vdi_grpc_rpc *rpc);
-/* Any thread, until it leaves; the first verdict stays. */
+/* Any thread, until the rpc leaves; the first verdict is kept. */
 void	vdi_grpc_rpc_stop(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict, size_t too_big_size);
 void	vdi_grpc_rpc_stop_locked(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict);
 grpc_op vdi_grpc_rpc_metadata_op(const struct vdi_grpc_rpc *rpc);
 
-/* What became of it, told by core. */
+/* The result reported by core. */
 struct vdi_grpc_ending {
 	struct vdi_rpc_end   end;
 	struct vdi_grpc_text text;
 };
-/* The queue's, when all tags are back. False: it never reached a connection, and waits for another one now
- * (the status is released). */
+/* Called when all tags have returned. False: the rpc never had a connection and now waits for another one
+ * (the status is released). Queue's thread. */
 VDI_MUST_USE bool vdi_grpc_rpc_ended(struct vdi_grpc_rpc *rpc, struct vdi_grpc_status *status,
 				     struct vdi_grpc_ending *ret_ending);
-/* The queue's, after its end was told: the last thing. */
+/* The last call, after the end was reported. Queue's thread. */
 void vdi_grpc_rpc_leave(struct vdi_grpc_rpc *rpc);
-/* The queue's: starts what waits as far as channels are ready; tells the refused. */
+/* Starts the waiting rpcs that have a ready channel; reports the refused ones. Queue's thread. */
 void vdi_grpc_rpc_start_waiting(struct vdi_grpc_client *client);
 void vdi_grpc_rpc_tell_refused(struct vdi_grpc_client *client);
 void vdi_grpc_rpc_expire(struct vdi_grpc_client *client, vd_mono now);
@@ -195,7 +196,7 @@ struct vdi_grpc_client {
 	struct vdi_grpc_user	  user;
 	struct vdi_grpc_queue	 *queue;
 	grpc_channel_credentials *credentials;
-	grpc_resource_quota	 *quota; /* of all channels together */
+	grpc_resource_quota	 *quota; /* shared by all channels */
 	bool			  has_tls;
 	char			 *server_name;
 	vd_dur			  keepalive_time;
@@ -209,19 +210,19 @@ struct vdi_grpc_client {
 	struct vdi_grpc_channel **channels;
 	size_t			  channel_count;
 	size_t			  channel_next;	  /* round robin */
-	size_t			  channels_alive; /* listed, or removed and not yet gone */
+	size_t			  channels_alive; /* listed, or removed and not yet freed */
 	struct vdi_grpc_channel	 *removed;	  /* to be retired */
 	struct vdi_grpc_link	  live;
-	struct vdi_grpc_link	  waiting; /* first come, first served */
+	struct vdi_grpc_link	  waiting; /* FIFO */
 	struct vdi_grpc_link	  refused;
 	struct vdi_timer_heap	  timers;
-	vd_mono			  round_due; /* what the queue's thread will sleep until */
+	vd_mono			  round_due; /* until when the queue's thread sleeps */
 	bool			  is_closing;
 	void (*done)(void *arg);
 	void *done_arg;
 
-	/* The queue's. */
-	bool is_cut; /* closing has been done to everything */
+	/* Queue's thread only. */
+	bool is_cut; /* closing has stopped all rpcs and removed all channels */
 };
 
 static inline void vdi_grpc_link_init(struct vdi_grpc_link *head)
@@ -246,7 +247,7 @@ static inline void vdi_grpc_link_remove(struct vdi_grpc_link *link)
 	link->next = link->previous = NULL;
 }
 
-/* Why no call could be started: the endpoints (or the only one) and their causes. */
+/* Describes why no call could be started: the endpoints (or the only one) and their errors. */
 void vdi_grpc_client_describe_unready(struct vdi_grpc_client *client, const struct vdi_grpc_channel *only,
 				      char *text, size_t size);
 

@@ -1,4 +1,4 @@
-/* Files are read and tried in rpc_pems.c. Core copies what it is given. */
+/* rpc_pems.c reads and checks the files. Core copies what it is given. */
 #include "grpc_credentials.h"
 #include "rpc_pems.h"
 
@@ -37,9 +37,10 @@ vd_status vdi_grpc_credentials_server(const struct vdi_rpc_server_tls *tls,
 				    "client certificates cannot be required without a CA for them");
 	if (tls->min_version || tls->max_version || tls->cipher_suites || tls->allowed_hostnames ||
 	    tls->crl_path)
-		return vd_error_set(reterr, VD_UNSUPPORTED,
-				    "TLS versions, cipher suites, host names and revoked certificates of "
-				    "clients cannot be chosen with gRPC's core");
+		return vd_error_set(
+			reterr, VD_UNSUPPORTED,
+			"TLS versions, cipher suites, allowed client host names and revocation lists "
+			"are not supported with gRPC C core");
 	VDI_TRY(vdi_rpc_pems_read(tls->client_ca_path, tls->cert_path, tls->key_path, &pems, reterr));
 	pair.cert_chain = pems.cert;
 	pair.private_key = pems.key;

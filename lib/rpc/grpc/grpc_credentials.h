@@ -1,4 +1,4 @@
-/* Certificates and keys from files into credentials of gRPC's core. Blocks for reading files only. */
+/* Creates core's credentials from certificate and key files. Blocks only to read files. */
 #ifndef VDI_GRPC_CREDENTIALS_H
 #define VDI_GRPC_CREDENTIALS_H
 
@@ -7,8 +7,8 @@
 #include "rpc_client.h"
 #include "rpc_server.h"
 
-/* Files are read now, once. VD_INVALID_ARGUMENT names the file and what is wrong, VD_NOMEM. tls NULL: the
- * system's roots and no client certificate. */
+/* Reads the files once. VD_INVALID_ARGUMENT names the file and the fault, VD_NOMEM. tls NULL: system roots,
+ * no client certificate. */
 VDI_MUST_USE vd_status vdi_grpc_credentials_client(const struct vdi_rpc_tls  *tls,
 						   grpc_channel_credentials **ret_credentials,
 						   struct vd_error	     *reterr);

@@ -1,6 +1,6 @@
-/* What is sent is copied once, into memory of ours that core refers to, because core stops the program when
- * its own allocator fails. What is received is copied once too: it comes in pieces of some KiB, decoders want
- * one, and memory of core's must be back before core is stopped. */
+/* A message to send is copied once, into our own memory that core references, because core aborts the program
+ * if its own allocator fails. A received message is copied once too: it arrives in pieces of some KiB but
+ * decoders need one piece, and core's memory must be released before core is stopped. */
 #include <stdatomic.h>
 
 #include <grpc/byte_buffer_reader.h>
@@ -9,7 +9,8 @@
 #include "grpc_message.h"
 
 struct outgoing {
-	_Atomic bool written; /* for the thread sanitizer: core hands the memory to another thread unseen */
+	/* for the thread sanitizer, which does not see that core passes the memory to another thread */
+	_Atomic bool written;
 	char	     bytes[];
 };
 

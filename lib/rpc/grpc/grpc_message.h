@@ -1,5 +1,5 @@
-/* Messages on their way into gRPC's core and out of it, metadata, and core's words as text. Any thread;
- * nothing blocks. */
+/* Converts messages and metadata to and from core's types, and core's slices to text. Any thread; does not
+ * block. */
 #ifndef VDI_GRPC_MESSAGE_H
 #define VDI_GRPC_MESSAGE_H
 
@@ -9,20 +9,20 @@
 #include "rpc_client.h"
 #include "rpc_server.h"
 
-/* A copy in our memory, which core gives back on whatever thread it likes. NULL: no memory. For
+/* Copies bytes into our own memory, which core releases on any thread. NULL: out of memory. Freed with
  * grpc_byte_buffer_destroy. */
 grpc_byte_buffer *vdi_grpc_message_pack(struct vd_bytes bytes);
-/* A copy in one piece, so that nobody who holds it holds memory of core's. Destroys the buffer, always.
+/* Copies the buffer into one piece, so that the receiver holds no memory of core. Always destroys the buffer.
  * VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_grpc_message_unpack(grpc_byte_buffer *buffer, struct vdi_rpc_message *ret_message);
 
-/* The blob may be NULL, and is referred to until core is done with the bytes. */
+/* blob may be NULL; core references it until it has sent the bytes. */
 grpc_byte_buffer *vdi_grpc_blob_pack(struct vd_bytes head, struct vdi_rpc_blob *blob);
 
-/* Whether core would take this pair. */
+/* Returns true if core accepts this pair. */
 bool vdi_grpc_metadata_is_legal(const char *key, struct vd_bytes value);
 
-/* The slice as text in one piece: into room if it fits, else allocated (cut to room's size when there is no
+/* The slice as text in one piece: in room if it fits, else allocated (cut to the size of room if out of
  * memory). */
 struct vdi_grpc_text {
 	char *text; /* NUL-terminated */

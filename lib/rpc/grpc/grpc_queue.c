@@ -1,15 +1,15 @@
-/* The thread is a blocking actor whose one run lasts as long as the queue. It sleeps in
- * grpc_completion_queue_next, with the next deadline as its limit; core does its input and output in there
- * too, so the thread must never wait for anything else.
+/* The thread is a blocking actor whose single run lasts as long as the queue. It sleeps in
+ * grpc_completion_queue_next until the next deadline; core does its I/O in there too, so the thread must not
+ * block elsewhere.
  *
- * Core offers no way to wake such a thread but an event. An empty batch is one at once, without any network,
- * and a call on a lame channel is cheap to have. `wanted` keeps it at one batch for many wakes.
+ * The only way to wake such a thread is an event. An empty batch completes at once, without network, and a
+ * call on a lame channel is cheap. `wanted` makes one batch of many wakes.
  */
 #include "grpc_queue.h"
 #include "actor_threads.h"
 #include "lock.h"
 
-#define SLEPT VD_US(20) /* who was in core for so long had nothing to do */
+#define SLEPT VD_US(20) /* a thread that was in core for this time was idle */
 
 struct vdi_grpc_queue {
 	struct vdi_grpc_queue_options options;
@@ -19,14 +19,15 @@ struct vdi_grpc_queue {
 	grpc_channel		     *lame;
 	grpc_call		     *wake_call;
 	struct vdi_grpc_tag	      wake_tag;
-	struct vdi_lock wake_lock; /* core wants one batch of a call to be started after the other */
+	/* core requires that batches of one call are started one after the other */
+	struct vdi_lock wake_lock;
 	_Atomic bool	wanted;
 
-	/* Its thread. */
+	/* Queue's thread only. */
 	bool stopped;
 };
 
-/* The queue whose thread this is. */
+/* The queue of the current thread. */
 static __thread struct vdi_grpc_queue *running;
 
 gpr_timespec vdi_grpc_timespec(vd_mono due)
@@ -78,8 +79,8 @@ static void run_queue(void *arg)
 		grpc_event event;
 		vd_mono	   asked;
 
-		/* A round may ask for the next one. Whoever finds `wanted` set posts nothing, so it must not
-		 * be set when the thread goes to sleep. */
+		/* A round may request the next one. A waker that finds `wanted` set posts nothing, so it must
+		 * not be set when the thread goes to sleep. */
 		while (asked = vd_env_now(queue->env),
 		       !queue->stopped && (atomic_exchange(&queue->wanted, false) || due.ns <= asked.ns))
 			due = queue->options.round(queue->options.arg);
@@ -139,7 +140,7 @@ struct vdi_grpc_queue *vdi_grpc_queue_free(struct vdi_grpc_queue *queue)
 	       GRPC_QUEUE_SHUTDOWN)
 		;
 	grpc_completion_queue_destroy(queue->core);
-	vd_actor_close(queue->actor, NULL, NULL); /* it never ran: nothing of it looks at the queue */
+	vd_actor_close(queue->actor, NULL, NULL); /* the actor has never run, so it does not use the queue */
 	vdi_lock_fini(&queue->wake_lock);
 	vdi_free(queue);
 	return NULL;
@@ -168,7 +169,7 @@ void vdi_grpc_queue_stop(struct vdi_grpc_queue *queue)
 {
 	VDI_CHECK(running == queue && !queue->stopped);
 	queue->stopped = true;
-	/* Who woke it last may still be inside. */
+	/* The last waker may still hold the lock. */
 	vdi_lock_acquire(&queue->wake_lock);
 	vdi_lock_release(&queue->wake_lock);
 	release_wake(queue);

@@ -1,9 +1,9 @@
-/* One completion queue of gRPC's core with its thread: everything that core reports about calls bound to it
- * comes out there, one at a time.
+/* One completion queue of gRPC C core with its thread: it delivers all completions of the calls bound to it,
+ * one at a time.
  *
- * A tag lies inside whoever starts a batch. It is handed to core with vdi_grpc_tag_hand right before the
- * batch starts, and comes back exactly once through its run function. What the starter wrote before is
- * visible there.
+ * A tag is a member of the object that starts a batch. It is handed to core with vdi_grpc_tag_hand right
+ * before the batch starts, and returns exactly once through its run function. Writes of the starter before
+ * that are visible in run.
  *
  * Core is not instrumented for the thread sanitizer: the release and the acquire on `handed` are what it
  * sees.
@@ -18,7 +18,7 @@
 #include "base.h"
 
 struct vdi_grpc_tag {
-	/* On the queue's thread. success is core's word; see there what it means for which operation. */
+	/* On the queue's thread. Core's documentation defines success for each operation. */
 	void (*run)(struct vdi_grpc_tag *tag, bool success);
 	_Atomic unsigned handed;
 };
@@ -30,37 +30,37 @@ static inline void vdi_grpc_tag_hand(struct vdi_grpc_tag *tag)
 struct vdi_grpc_queue;
 
 struct vdi_grpc_queue_options {
-	const char *name; /* of the thread; a literal */
-	/* After each wake, and when the instant that it answered last has come. Answers when to be called
-	 * again at the latest. */
+	const char *name; /* name of the thread; a literal */
+	/* Called after each wake, and at the time that the last call returned. Returns when it must be called
+	 * again. */
 	vd_mono (*round)(void *arg);
-	/* The last of all: the queue is gone. May block. */
+	/* The last callback: the queue has been freed. May block. */
 	void (*ended)(void *arg);
 	void *arg;
-	/* What came after the thread had slept may run on in it (actor_threads.h, lending). */
+	/* actors that its events wake may run on its thread, if it slept before (actor_threads.h, lending) */
 	bool lends;
 };
 
-/* Core must have been entered (grpc_runtime.h). Nothing runs before vdi_grpc_queue_start. VD_NOMEM, VD_FULL
+/* The caller has entered core (grpc_runtime.h). No callback before vdi_grpc_queue_start. VD_NOMEM, VD_FULL
  * (no thread). */
 VDI_MUST_USE vd_status vdi_grpc_queue_new(const struct vd_env		      *env,
 					  const struct vdi_grpc_queue_options *options,
 					  struct vdi_grpc_queue		     **ret_queue);
-/* Instead of starting it: ended is not called. Nothing may be bound to it. */
+/* Frees a queue that was not started and has no calls; ended is not called. */
 struct vdi_grpc_queue *vdi_grpc_queue_free(struct vdi_grpc_queue *queue);
 void		       vdi_grpc_queue_start(struct vdi_grpc_queue *queue);
-/* Any thread, not after stop. Many wakes before a round cause one round. */
+/* Causes a round; wakes before it runs are merged. Any thread; not after stop. */
 void vdi_grpc_queue_wake(struct vdi_grpc_queue *queue);
-/* On its own thread, once: no batch will be started on it any more. When all tags are back its thread
- * ends. */
+/* Called once, on its own thread, when no batch will be started on it any more. The thread ends when all tags
+ * have returned. */
 void vdi_grpc_queue_stop(struct vdi_grpc_queue *queue);
 
-/* Whether the caller is its thread. */
+/* Returns true on the queue's own thread. */
 bool vdi_grpc_queue_is_own(const struct vdi_grpc_queue *queue);
 
 grpc_completion_queue *vdi_grpc_queue_core(struct vdi_grpc_queue *queue);
 
-/* NEVER is core's infinite future. */
+/* VD_NEVER becomes core's infinite future. */
 gpr_timespec vdi_grpc_timespec(vd_mono due);
 
 #endif

@@ -1,12 +1,13 @@
-/* What calls and streams have in common: waiting for a connection, being stopped at any moment by anybody,
- * and telling how it ended.
+/* Common parts of calls and streams: waiting for a connection, cancellation at any time by any thread, and
+ * reporting the end.
  *
- * Waiting is done here and not by core (its wait-for-ready would tie a call to one endpoint, and would not
- * say whether it was ever sent). A call is given to core only when its channel is ready, and without
- * wait-for-ready; so whatever has no connection after all fails at once, and waits again, here. `unsent` is
- * never said of what may have gone out; of a call on a connection that broke just then it may be missing.
+ * Waiting is done here and not by core, because core's wait-for-ready would bind a call to one endpoint and
+ * would not report whether it was sent. A call is given to core only when its channel is ready, and without
+ * wait-for-ready; if the connection is lost meanwhile, it fails at once and waits here again. `unsent` is
+ * never set for a request that may have been sent; it may be missing for a call on a connection that broke in
+ * that moment.
  *
- * Of two who stop an rpc the first decides how it ends, unless its answer was already on its way.
+ * If two threads stop an rpc, the first decides how it ends, unless its result was already on its way.
  */
 #include <stdio.h>
 
@@ -15,7 +16,7 @@
 #include "env.h"
 #include "grpc_client_state.h"
 
-/* A channel that says it is ready and fails each call before sending it would otherwise keep us busy. */
+/* Limits the work if a channel is ready but fails each call before sending it. */
 #define ATTEMPTS_MAX 5
 
 void vdi_grpc_status_init(struct vdi_grpc_status *status)
@@ -51,7 +52,7 @@ grpc_op vdi_grpc_rpc_metadata_op(const struct vdi_grpc_rpc *rpc)
 	return op;
 }
 
-/* ---- Coming and going ---- */
+/* ---- Adding and removing ---- */
 
 vd_status vdi_grpc_rpc_init(struct vdi_grpc_rpc *rpc, const struct vdi_grpc_rpc_ops *ops,
 			    struct vdi_grpc_client *client, const struct vdi_rpc_request *request)
@@ -253,7 +254,7 @@ void vdi_grpc_rpc_stop_locked(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict ve
 		vdi_timer_heap_remove(&rpc->client->timers, &rpc->timer);
 		refuse_locked(rpc);
 	} else if (rpc->place == VDI_GRPC_RUNNING)
-		grpc_call_cancel(rpc->core, NULL); /* the answer is that its tags come back */
+		grpc_call_cancel(rpc->core, NULL); /* after this its tags return */
 }
 
 void vdi_grpc_rpc_stop(struct vdi_grpc_rpc *rpc, enum vdi_grpc_verdict verdict, size_t too_big_size)
@@ -340,9 +341,9 @@ void vdi_grpc_rpc_tell_refused(struct vdi_grpc_client *client)
 	}
 }
 
-/* Of a stream it is certain: no message is given to core before the opening has gone out. Of a unary call,
- * all of which is one batch, core says so only where it could not find it a connection: then its words are of
- * its own making ("Error received from peer" is what all others begin with, whatever the peer says). */
+/* For a stream this is certain, because no message is given to core before the opening was sent. A unary call
+ * is one batch; for it core reports that no connection was found, with a text of core's own (all statuses of
+ * the peer begin with "Error received from peer"). */
 static bool is_unsent(const struct vdi_grpc_rpc *rpc, const struct vdi_grpc_status *status)
 {
 	static const char *const no_connection[] = { "failed to connect to all addresses",
@@ -361,7 +362,7 @@ static bool is_unsent(const struct vdi_grpc_rpc *rpc, const struct vdi_grpc_stat
 	return false;
 }
 
-/* Its channel was not as ready as we believed. */
+/* Called if the channel was not ready after all: waits for another one. */
 static bool waits_again(struct vdi_grpc_rpc *rpc)
 {
 	struct vdi_grpc_client	*client = rpc->client;
@@ -388,7 +389,7 @@ static bool waits_again(struct vdi_grpc_rpc *rpc)
 	return again;
 }
 
-/* grpc-go's words for what core says in its own. */
+/* Translates core's text into grpc-go's. */
 static const char *translate(const char *words, char *room, size_t size)
 {
 	static const char limit[] = "eceived message larger than max (";
@@ -397,7 +398,7 @@ static const char *translate(const char *words, char *room, size_t size)
 
 	if (found == NULL || strncmp(words, "grpc: ", 6) == 0)
 		return words;
-	snprintf(rest, sizeof rest, "%s", found); /* it may lie in room */
+	snprintf(rest, sizeof rest, "%s", found); /* words may be in room */
 	snprintf(room, size, "grpc: r%s", rest);
 	return room;
 }

@@ -1,6 +1,6 @@
-/* The list of users is the one global state of lib/rpc/grpc: core's log function has no argument. It is
- * guarded by a plain mutex that is held during the sink too, so that no user leaves while its log is written;
- * a sink must not call back (vedette/env.h), so nothing can wait in a ring. */
+/* The list of users is the only global state of lib/rpc/grpc, because core's log function has no argument. A
+ * plain mutex protects it, also while the log sink runs, so that no user leaves while its log is written. A
+ * sink must not call back (vedette/env.h), so this cannot deadlock. */
 #include <stdlib.h>
 
 #include <grpc/grpc.h>

@@ -1,15 +1,16 @@
 /* The server: listening, its lanes, draining and its end.
  *
- * A lane is a completion queue with its thread. The first ones (options.threads) take new calls and run the
- * unary ones; each stream has its events on a lane of streams, of which there is one more whenever all have
- * VDI_RPC_STREAMS_PER_QUEUE: Debian builds core with a check that looks through all tags of a queue at each
- * completion, so ten thousand streams on one queue would spend their time there.
+ * A lane is a completion queue with its thread. The first lanes (options.threads) accept calls and serve the
+ * unary ones. Each stream is bound to a lane of streams; another one is added when all have
+ * VDI_RPC_STREAMS_PER_QUEUE streams, because Debian's build of core searches all tags of a queue at each
+ * completion: with ten thousand streams on one queue, it would spend all time there.
  *
- * Ending, step by step, in rounds of the first lane:
- *   drain: core stops listening, tells clients to go away, and gives back the places
- *   all calls that the service has not finished get a status; what does not get out in CUT_AFTER is cut
- *   when core says that it is drained, all places are back and the service has freed every call: core's server goes, then every lane stops
- *   the last lane that ended frees the server and stops core
+ * Closing, in rounds of the first lane:
+ *   - drain: core stops listening, sends GOAWAY to clients, and returns the call slots
+ *   - every call that the service has not finished gets a status; calls still open after CUT_AFTER are cut
+ *   - when core reports that it is drained, all slots are back and the service has freed every call, core's
+ *     server is destroyed and all lanes stop
+ *   - the last lane to end frees the server and stops core
  */
 #include <errno.h>
 #include <netdb.h>
@@ -79,8 +80,8 @@ static struct vdi_grpc_lane *least_busy_locked(const struct vdi_grpc_server *ser
 	return best;
 }
 
-/* The first streams stay with the unary calls: an idle thread more in core's one set of descriptors takes
- * turns at polling it, and passes what it finds to the thread it belongs to (18 % of the CPU of a put). */
+/* The first streams stay on the unary lanes: each further idle thread in core's shared set of descriptors
+ * takes turns polling it, and passes events to other threads (18 % of the CPU of a put). */
 struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_grpc_server *server)
 {
 	struct vdi_grpc_lane *added;
@@ -93,7 +94,7 @@ struct vdi_grpc_lane *vdi_grpc_server_stream_lane(struct vdi_grpc_server *server
 			least_busy_locked(server, server->unary_lanes, server->lane_count);
 
 		best = own ? own : best;
-		/* Without memory or a thread the others get longer. */
+		/* If out of memory or threads, the existing lanes take more streams. */
 		if ((own == NULL || own->calls >= VDI_RPC_STREAMS_PER_QUEUE) && !server->is_stopping &&
 		    add_lane_locked(server, "vedette-stream", &added) == VD_OK) {
 			start_lane_locked(added);
@@ -111,7 +112,7 @@ void vdi_grpc_server_wake_locked(struct vdi_grpc_server *server)
 		vdi_grpc_queue_wake(server->lanes[0]->queue);
 }
 
-/* ---- The end ---- */
+/* ---- End ---- */
 
 static void free_server(struct vdi_grpc_server *server)
 {
@@ -169,7 +170,7 @@ static void tell_calls_locked(struct vdi_grpc_server *server)
 		vdi_grpc_server_call_shut_down(call);
 }
 
-/* One step of closing. Answers when to look again. */
+/* One step of closing. Returns when to call it again. */
 static vd_mono close_round(struct vdi_grpc_server *server)
 {
 	vd_mono due = VD_NEVER;
@@ -269,7 +270,7 @@ static void server_close(struct vdi_rpc_server *base, void (*done)(void *arg), v
 	vdi_lock_release(&server->lock);
 }
 
-/* ---- The start ---- */
+/* ---- Start ---- */
 
 static grpc_arg int_arg(const char *key, int64_t value)
 {
@@ -288,16 +289,14 @@ static void create_core(struct vdi_grpc_server *server, const struct vdi_rpc_ser
 	list[args.num_args++] = (grpc_arg) { .type = GRPC_ARG_POINTER,
 					     .key = (char *) GRPC_ARG_RESOURCE_QUOTA,
 					     .value.pointer = { quota, grpc_resource_quota_arg_vtable() } };
-	/* Twice the limit: what lies between is refused by us, in grpc-go's words, and what is beyond by
-	 * core. */
+	/* Twice the limit: messages in between are refused here with grpc-go's text, larger ones by core. */
 	list[args.num_args++] = int_arg(
 		GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
 		server->receive_size_max > INT32_MAX / 2 ? -1 : (int64_t) server->receive_size_max * 2);
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
 	list[args.num_args++] = int_arg(GRPC_ARG_ALLOW_REUSEPORT, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0);
-	/* A window of a fixed size, in place of one that core finds out with pings and lets grow to 16
-	 * MiB. */
+	/* A window of fixed size, instead of one that core measures with pings and grows to up to 16 MiB. */
 	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_BDP_PROBE, 0);
 	list[args.num_args++] = int_arg(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, VDI_GRPC_WINDOW);
 	list[args.num_args++] = int_arg(GRPC_ARG_MAX_METADATA_SIZE, METADATA_SIZE_MAX);
@@ -319,8 +318,8 @@ static void create_core(struct vdi_grpc_server *server, const struct vdi_rpc_ser
 	grpc_resource_quota_unref(quota);
 }
 
-/* Core says no more than that it failed: try the same ourselves, for the reason. NULL: there is none, in the
- * address. */
+/* Core reports only that listening failed: try the same here to get the reason. NULL: the address is not the
+ * reason. */
 static const char *why_not_listening(const char *address)
 {
 	char		 host[256];
@@ -344,7 +343,7 @@ static const char *why_not_listening(const char *address)
 	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0) {
 		(void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
-				  sizeof on); /* as core does; without it the reason may be another */
+				  sizeof on); /* like core; without it the error may differ */
 		if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 1) != 0)
 			why = strerror(errno);
 		close(fd);
@@ -363,8 +362,8 @@ static vd_status listen_on(struct vdi_grpc_server *server, const char *address,
 	int	    port;
 
 	if (!is_socket && (colon == NULL || strlen(address) > 256))
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "address \"%.200s\": is not address:port",
-				    address);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "address \"%.200s\" is not of the form address:port", address);
 	port = grpc_server_add_http2_port(server->core, address, credentials);
 	if (port == 0) {
 		why = why_not_listening(address);
@@ -372,7 +371,7 @@ static vd_status listen_on(struct vdi_grpc_server *server, const char *address,
 			return vd_error_set(reterr, VD_INVALID_ARGUMENT,
 					    "the certificate, its key or the CA cannot be used");
 		return vd_error_set(reterr, VD_IO, "address \"%.200s\": %s", address,
-				    why ? why : "cannot be listened on");
+				    why ? why : "cannot listen");
 	}
 	if (is_socket)
 		snprintf(text, sizeof text, "%s", address);
@@ -447,19 +446,19 @@ static unsigned choose_lanes(unsigned threads)
 {
 	unsigned processors = vdi_thread_processors();
 
-	/* On two processors a second thread costs more than it brings. */
+	/* On two processors a second thread costs more than it gains. */
 	if (threads == 0)
 		threads = VDI_MIN(processors / 2, 4);
 	return VDI_MIN(VDI_MAX(threads, 1), UNARY_LANES_MAX);
 }
 
-/* A server that never started, with lanes that never ran. */
+/* Frees a server that never started, whose lanes never ran. */
 static void undo(struct vdi_grpc_server *server)
 {
 	grpc_completion_queue *queue;
 
 	if (server->core) {
-		/* Core wants to be told even so, on a queue that it knows. */
+		/* Core's server must be shut down even so, on a queue that it knows. */
 		queue = server->lane_count ? vdi_grpc_queue_core(server->lanes[0]->queue) : NULL;
 		if (queue) {
 			grpc_server_shutdown_and_notify(server->core, queue, &server->shutdown_tag);
@@ -516,7 +515,7 @@ vd_status vdi_grpc_server_new(const struct vd_env *env, const struct vdi_rpc_ser
 		return status == VD_FULL ? VD_IO : status;
 	}
 	grpc_server_start(server->core);
-	*ret_server = &server->base; /* calls may arrive from now on */
+	*ret_server = &server->base; /* set before calls arrive */
 	status = vdi_grpc_accept_start(server);
 	vdi_lock_acquire(&server->lock);
 	for (unsigned i = 0; status == VD_OK && i < server->lane_count; i++)

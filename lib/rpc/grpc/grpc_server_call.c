@@ -1,20 +1,20 @@
-/* One call as the server has it, from its arrival to its end.
+/* One call of the server, from its arrival to its end.
  *
- * Kinds of batches, each with its tag and at most one out: receiving, sending (our metadata, one message, the
- * status: as much of it as there is goes together), and waiting for core's word that the call is over. That
- * word is the only reliable end: client gone, deadline, or our status delivered. When it has come and no tag
- * is out, the service is told.
+ * There are three kinds of batches, each with its tag and at most one outstanding: receiving; sending (our
+ * metadata, one message, the status: those that are available go in one batch); and waiting for core's close
+ * event. That event is the only reliable end: client gone, deadline, or our status delivered. When it has
+ * arrived and no tag is outstanding, the service is notified.
  *
- * A call of a unary method comes with its request, and asks for that word together with the answer: one batch
- * and two events in all, where others have three and four.
+ * A call of a frequent unary method arrives with its request, and requests the close event together with the
+ * response: one batch and two events in all, where other calls have three and four.
  *
- * Sending: one message is with core at a time, the others wait in the call's queue. All but the last carry
- * core's hint to wait for more, so many small messages become few writes.
+ * Sending: core has one message at a time, the others wait in the call's queue. All but the last have core's
+ * buffer hint, so many small messages become few writes.
  *
- * Batches are started on the lane's own thread. Another thread that has something to send puts the call into
- * the lane's list and wakes it: once for many calls. With core, two threads on one connection are dear: who
- * finds the other inside leaves its work to a third one, of core's executor, and each completion that comes
- * up elsewhere wakes the thread that sleeps in the queue. docs/decisions/batches-on-one-thread.md.
+ * Batches are started on the lane's own thread. Another thread that has data to send puts the call into the
+ * lane's list and wakes the lane, once for many calls. With core, two threads on one connection are slow: a
+ * thread that finds the other inside leaves its work to a third one, of core's executor, and each completion
+ * that appears elsewhere wakes the thread that sleeps in the queue. docs/decisions/batches-on-one-thread.md.
  */
 #include <stdio.h>
 
@@ -189,7 +189,7 @@ static void send_metadata_locked(struct vdi_grpc_server_call *call)
 	start_locked(call, &op, 1, &call->send_tag);
 }
 
-/* ---- From other threads ---- */
+/* ---- Called from other threads ---- */
 
 static bool wants_payload_locked(const struct vdi_grpc_server_call *call)
 {
@@ -209,8 +209,8 @@ static void receive_next_locked(struct vdi_grpc_server_call *call)
 	start_locked(call, &op, 1, &call->receive_tag);
 }
 
-/* There is something to start: at once, or when the lane gets round to it. The wake is under the lock, so
- * that the call, and with it the lane, is still there. */
+/* Starts pending batches: at once on the lane's thread, else on its next round. Wakes under the lock, so that
+ * the call, and with it the lane, still exists. */
 static void kick_locked(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_lane *lane = call->lane;
@@ -245,7 +245,7 @@ static void finish_locked(struct vdi_grpc_server_call *call, int code, const cha
 		call->message = vdi_strndup(
 			message,
 			VDI_MIN(strlen(message),
-				VDI_RPC_STATUS_SIZE_MAX)); /* without memory there is the code only */
+				VDI_RPC_STATUS_SIZE_MAX)); /* out of memory: the status has the code only */
 	kick_locked(call);
 }
 
@@ -264,7 +264,7 @@ void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane)
 	lane->kicked_last = &lane->kicked;
 	vdi_lock_release(&lane->lock);
 	for (; call; call = next) {
-		next = call->kicked_next; /* nobody else looks at it until it is not kicked any more */
+		next = call->kicked_next; /* only this thread uses it until is_kicked is false */
 		vdi_lock_acquire(&call->lock);
 		call->is_kicked = false;
 		receive_next_locked(call);
@@ -275,7 +275,7 @@ void vdi_grpc_server_calls_run(struct vdi_grpc_lane *lane)
 	}
 }
 
-/* ---- Arrival, end ---- */
+/* ---- Arrival and end ---- */
 
 static void begin(struct vdi_grpc_server_call *call)
 {
@@ -285,7 +285,7 @@ static void begin(struct vdi_grpc_server_call *call)
 	if (call->unary_index == SIZE_MAX)
 		await_close_locked(call);
 	call->is_beginning = true;
-	call->tags++; /* until here it is all told */
+	call->tags++; /* keeps the call until this function has notified the service */
 	if (call->is_refused)
 		finish_locked(call, call->code,
 			      call->code == VDI_RPC_UNAVAILABLE ? "the server is closing" : "out of memory");
@@ -316,7 +316,7 @@ static void remove_call(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_server *server = call->server;
 
-	/* What core has of it goes first: the server waits for its list to be empty. */
+	/* Release core's part first, because the server waits for its list to be empty. */
 	grpc_call_unref(call->core);
 	call->core = NULL;
 	vdi_lock_acquire(&server->lock);
@@ -332,7 +332,7 @@ static void remove_call(struct vdi_grpc_server_call *call)
 	vdi_lock_release(&server->lock);
 }
 
-/* What was refused for lack of memory gives its own for the next one. */
+/* The memory of a call that was refused for lack of memory becomes the next slot. */
 static void end_refused(struct vdi_grpc_server_call *call)
 {
 	struct vdi_grpc_server *server = call->server;
@@ -345,7 +345,7 @@ static void end_refused(struct vdi_grpc_server_call *call)
 		return;
 	}
 	vdi_lock_acquire(&server->lock);
-	server->offers++; /* the server waits for this one too */
+	server->offers++; /* the server waits for this slot too */
 	vdi_lock_release(&server->lock);
 	remove_call(call);
 	fini_call(call);
@@ -359,7 +359,7 @@ static void end_refused(struct vdi_grpc_server_call *call)
 	vdi_lock_release(&server->lock);
 }
 
-/* The last thing that a tag does. */
+/* The last action of a tag. */
 static void give_back(struct vdi_grpc_server_call *call)
 {
 	bool is_over;
@@ -389,7 +389,7 @@ static void run_accept(struct vdi_grpc_tag *tag, bool success)
 	give_back(call);
 }
 
-/* received NULL: half-closed, or over. */
+/* Notifies the service. received NULL: half-closed, or ended. */
 static void tell_message(struct vdi_grpc_server_call *call, grpc_byte_buffer *received)
 {
 	struct vdi_grpc_server *server = call->server;
@@ -418,7 +418,7 @@ static void tell_message(struct vdi_grpc_server_call *call, grpc_byte_buffer *re
 		vdi_rpc_message_release(&message);
 }
 
-/* On the lane's thread: the request that came with the call, if the service has asked for it. */
+/* Passes on the request that arrived with the call, if the service has asked for it. On the lane's thread. */
 static void tell_payload(struct vdi_grpc_server_call *call)
 {
 	grpc_byte_buffer *payload = NULL;
@@ -457,8 +457,7 @@ static void run_send(struct vdi_grpc_tag *tag, bool success)
 	bool			     is_writable;
 
 	vdi_lock_acquire(&call->lock);
-	call->is_sending =
-		!success; /* after a failure nothing is sent any more; core will say that the call is over */
+	call->is_sending = !success; /* after a failure nothing more is sent; core's close event follows */
 	call->queued_bytes -= call->sending_bytes;
 	call->sending_bytes = 0;
 	if (call->closes_with_send)
@@ -484,14 +483,14 @@ static void run_close(struct vdi_grpc_tag *tag, bool success)
 {
 	struct vdi_grpc_server_call *call = VDI_CONTAINER_OF(tag, struct vdi_grpc_server_call, close_tag);
 
-	(void) success; /* always */
+	(void) success; /* always true */
 	vdi_lock_acquire(&call->lock);
 	close_locked(call);
 	vdi_lock_release(&call->lock);
 	give_back(call);
 }
 
-/* ---- For the service ---- */
+/* ---- Functions for the service ---- */
 
 static struct vdi_grpc_server_call *call_of(const struct vdi_rpc_server_call *base)
 {
@@ -551,7 +550,7 @@ static vd_status call_send(struct vdi_rpc_server_call *base, struct vd_bytes hea
 		status = VD_FULL;
 	} else {
 		status = put_locked(call, head, blob);
-		/* What comes behind a message that is out goes when that is through. */
+		/* A message behind one in flight is sent when that has completed. */
 		if (status == VD_OK && !call->is_sending)
 			kick_locked(call);
 	}
@@ -622,7 +621,7 @@ static bool call_metadata(const struct vdi_rpc_server_call *base, const char *ke
 	return false;
 }
 
-/* "ipv4:127.0.0.1:1" and "ipv6:%5B::1%5D:1" without the scheme. */
+/* Returns "ipv4:127.0.0.1:1" or "ipv6:%5B::1%5D:1" without the scheme, unescaped. */
 static char *tidy_peer(const char *peer)
 {
 	const char *from = peer;
@@ -647,7 +646,7 @@ static char *tidy_peer(const char *peer)
 
 static const char *call_peer(const struct vdi_rpc_server_call *base)
 {
-	struct vdi_grpc_server_call *call = call_of(base); /* what is asked for is kept */
+	struct vdi_grpc_server_call *call = call_of(base); /* caches the result in the call */
 	const char		    *peer;
 
 	vdi_lock_acquire(&call->lock);

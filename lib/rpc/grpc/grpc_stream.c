@@ -1,12 +1,12 @@
 /* A stream of messages in both directions.
  *
- * Each kind of batch has its own tag, and at most one batch of a kind is out: opening (our metadata), the
- * peer's metadata, sending, receiving, the status. All batches are started under the stream's lock, which
- * callers' threads and the queue's share. The end is told when the status has come and no tag is out any
- * more, so nothing comes after it.
+ * Each kind of batch has its own tag, and at most one batch of a kind is outstanding: opening (our metadata),
+ * the peer's metadata, sending, receiving, the status. All batches are started under the stream's lock, which
+ * callers' threads and the queue's thread share. The end is reported when the status has arrived and no tag
+ * is outstanding, so no callback follows it.
  *
- * Messages are given to core one by one after the opening batch has come back with success: until then the
- * stream may still move to another endpoint, with all that is queued for it. A single request is such a
+ * Messages are given to core one by one after the opening batch has succeeded: until then the stream may
+ * still move to another endpoint, with all queued messages. The single request of a server stream is such a
  * message too.
  */
 #include "grpc_client_state.h"
@@ -21,14 +21,14 @@ struct stream {
 	struct vdi_grpc_rpc		      rpc;
 	const struct vdi_rpc_stream_handlers *handlers;
 	void				     *arg;
-	bool				      is_single; /* one request, sent behind the opening */
+	bool				      is_single; /* one request, sent right after the opening */
 	struct vdi_lock			      lock;
 
 	/* Under lock. */
-	unsigned	  tags;	      /* out */
+	unsigned	  tags;	      /* outstanding */
 	bool		  is_running; /* core has the call */
 	bool		  is_opened;
-	bool		  is_ended; /* the end is being told, or was */
+	bool		  is_ended; /* the end was reported, or is being reported */
 	bool		  is_freed; /* by its user */
 	bool		  is_left;  /* by the client */
 	struct outgoing	 *queue;
@@ -36,13 +36,13 @@ struct stream {
 	bool		  is_sending;
 	bool		  wants_half_close;
 	bool		  is_half_closed;
-	bool		  is_receiving;	 /* a receive is with core */
-	bool		  wants_message; /* asked for and not yet with core */
+	bool		  is_receiving;	 /* core has a receive */
+	bool		  wants_message; /* requested, and not yet with core */
 
-	/* The queue's. */
+	/* Queue's thread only. */
 	bool has_status;
 
-	/* Lent to core. */
+	/* Used by core. */
 	struct vdi_grpc_tag    open_tag;
 	struct vdi_grpc_tag    metadata_tag;
 	struct vdi_grpc_tag    send_tag;
@@ -68,7 +68,7 @@ static void free_stream(struct stream *stream)
 
 static void start_locked(struct stream *stream, const grpc_op *ops, size_t count, struct vdi_grpc_tag *tag)
 {
-	grpc_call      *core = stream->rpc.core; /* read before the tag is handed over */
+	grpc_call      *core = stream->rpc.core; /* must be read before the tag is handed over */
 	grpc_call_error error;
 
 	stream->tags++;
@@ -154,7 +154,7 @@ static void start(struct vdi_grpc_rpc *rpc)
 	vdi_lock_release(&stream->lock);
 }
 
-/* ---- The end ---- */
+/* ---- End ---- */
 
 static void tell_end(struct stream *stream, const struct vdi_rpc_end *end)
 {
@@ -180,7 +180,7 @@ static void refused(struct vdi_grpc_rpc *rpc, const struct vdi_rpc_end *end)
 	tell_end(VDI_CONTAINER_OF(rpc, struct stream, rpc), end);
 }
 
-/* Called by each tag when it is done with: nobody else touches the stream after the last one. */
+/* Called by each tag when it has completed. After the last one the stream is not accessed any more. */
 static void give_back(struct stream *stream)
 {
 	struct vdi_grpc_ending ending;
@@ -189,7 +189,7 @@ static void give_back(struct stream *stream)
 	vdi_lock_acquire(&stream->lock);
 	is_last = --stream->tags == 0 && stream->has_status;
 	if (is_last)
-		stream->is_running = false; /* no new batch */
+		stream->is_running = false; /* no new batch is started */
 	vdi_lock_release(&stream->lock);
 	if (!is_last)
 		return;
@@ -233,7 +233,7 @@ static void run_open(struct vdi_grpc_tag *tag, bool success)
 
 static void run_metadata(struct vdi_grpc_tag *tag, bool success)
 {
-	(void) success; /* the status tells */
+	(void) success; /* the status has the result */
 	give_back(VDI_CONTAINER_OF(tag, struct stream, metadata_tag));
 }
 
@@ -242,7 +242,7 @@ static void run_send(struct vdi_grpc_tag *tag, bool success)
 	struct stream *stream = VDI_CONTAINER_OF(tag, struct stream, send_tag);
 
 	vdi_lock_acquire(&stream->lock);
-	stream->is_sending = !success; /* after a failure the status comes; nothing more is sent */
+	stream->is_sending = !success; /* after a failure the status follows and nothing more is sent */
 	if (success)
 		send_next_locked(stream);
 	vdi_lock_release(&stream->lock);
@@ -255,9 +255,9 @@ static void run_receive(struct vdi_grpc_tag *tag, bool success)
 	struct vdi_rpc_message message = { 0 };
 	grpc_byte_buffer      *received = stream->received;
 
-	(void) success; /* no buffer: the end, or failure; the status tells */
+	(void) success; /* no buffer: end or failure; the status has the reason */
 	vdi_lock_acquire(&stream->lock);
-	stream->is_receiving = received == NULL; /* after the end nothing is asked for */
+	stream->is_receiving = received == NULL; /* after the end nothing more is requested */
 	vdi_lock_release(&stream->lock);
 	if (received) {
 		if (vdi_grpc_message_unpack(received, &message) == VD_OK) {
@@ -276,12 +276,12 @@ static void run_status(struct vdi_grpc_tag *tag, bool success)
 {
 	struct stream *stream = VDI_CONTAINER_OF(tag, struct stream, status_tag);
 
-	(void) success; /* always */
+	(void) success; /* always true */
 	stream->has_status = true;
 	give_back(stream);
 }
 
-/* ---- For the client's user ---- */
+/* ---- Functions for the client's user ---- */
 
 vd_status vdi_grpc_stream_open(struct vdi_rpc_client *client, const struct vdi_rpc_request *request,
 			       const struct vdi_rpc_stream_handlers *handlers, void *arg,
@@ -316,7 +316,7 @@ vd_status vdi_grpc_stream_open(struct vdi_rpc_client *client, const struct vdi_r
 		free_stream(stream);
 		return status;
 	}
-	*ret_stream = &stream->stream; /* before anything can come */
+	*ret_stream = &stream->stream; /* set before the first callback */
 	vdi_grpc_rpc_submit(&stream->rpc);
 	return VD_OK;
 }

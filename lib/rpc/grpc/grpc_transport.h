@@ -1,4 +1,4 @@
-/* gRPC C core as a value of rpc_transport.h: the two constructors. */
+/* gRPC C core as a transport (rpc_transport.h): its two constructors. */
 #ifndef VDI_GRPC_TRANSPORT_H
 #define VDI_GRPC_TRANSPORT_H
 

@@ -1,8 +1,8 @@
-/* Listening: addresses, and the first loop's handing out of what arrives to the loop that has the fewest
+/* Listens on the addresses. The first loop accepts, and passes each socket to the loop with the fewest
  * connections.
  *
- * Without a free descriptor or memory nothing is accepted for a moment: the socket would stay readable, and
- * the loop would spin.
+ * If no descriptor or memory is free, accepting pauses for a moment; otherwise the socket would stay readable
+ * and the loop would spin.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -55,7 +55,7 @@ static unsigned port_of(int fd)
 						((struct sockaddr_in *) &at)->sin_port);
 }
 
-/* Of a name with several addresses, IPv4 first, as Go does it. */
+/* Chooses IPv4 first if a name has several addresses, like Go. */
 static const struct addrinfo *choose(const struct addrinfo *found)
 {
 	for (const struct addrinfo *at = found; at; at = at->ai_next)
@@ -75,8 +75,8 @@ static vd_status listen_on_port(const char *name, struct vdi_h2_listener *listen
 	vd_status	 status;
 
 	if (colon == NULL || strlen(name) > 256)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "address \"%.200s\": is not address:port",
-				    name);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+				    "address \"%.200s\" is not of the form address:port", name);
 	size = (size_t) (colon - name);
 	if (size >= 2 && name[0] == '[' && name[size - 1] == ']')
 		snprintf(host, sizeof host, "%.*s", (int) (size - 2), name + 1);
@@ -92,7 +92,7 @@ static vd_status listen_on_port(const char *name, struct vdi_h2_listener *listen
 	return listener->address ? VD_OK : VD_NOMEM;
 }
 
-/* What a server left behind that was killed is in the way of the next one. */
+/* Removes the socket file of a server that was killed, which would block the next one. */
 static void remove_stale(const struct sockaddr_un *at)
 {
 	struct stat found;
@@ -148,7 +148,7 @@ vd_status vdi_h2_accept_listen(struct vdi_h2_server *server, const struct vdi_rp
 	return VD_OK;
 }
 
-/* ---- What arrives ---- */
+/* ---- Accepting ---- */
 
 static struct vdi_h2_server_loop *least_busy(struct vdi_h2_server *server)
 {
@@ -182,7 +182,7 @@ static void hand_out(struct vdi_h2_server *server, const struct vdi_h2_arrival *
 	arrival->next = loop->arrivals;
 	loop->arrivals = arrival;
 	vdi_h2_hub_wake(
-		loop->hub); /* under the lock: once the loop has it, it may be the last thing that it does */
+		loop->hub); /* under the lock: the loop may end as soon as it has processed the arrival */
 	vdi_lock_release(&loop->lock);
 }
 
@@ -224,11 +224,11 @@ static void on_arrival(evutil_socket_t fd, short what, void *arg)
 		}
 		if (errno == EAGAIN)
 			return;
-		/* ECONNABORTED and its like are of that one only. */
+		/* ECONNABORTED and similar errors concern that socket only. */
 	}
 }
 
-/* ---- Life ---- */
+/* ---- Start and stop ---- */
 
 vd_status vdi_h2_accept_start(struct vdi_h2_server *server)
 {

@@ -1,10 +1,11 @@
-/* One endpoint: its addresses are tried in turn until a connection is ready, that is the peer's SETTINGS have
- * come. It takes rpcs until the peer goes (GOAWAY) or it breaks; then the next one is dialed. A connection
- * that is left lives until its last rpc has ended, beside the next one.
+/* One endpoint: its addresses are tried in turn until a connection is ready, which means that the peer's
+ * SETTINGS have arrived. The connection takes rpcs until the peer sends GOAWAY or it breaks; then the next
+ * one is dialed. A connection that takes no new rpcs lives until its last rpc has ended, beside the next one.
  *
- * Back-off: an attempt that failed with all addresses is followed by the next one 100 ms, then up to 2 s
- * after it began; one that became ready starts anew. So a connection that was there for a while is replaced
- * at once, and a peer that ends each one right away is not dialed more often than each 100 ms. */
+ * Back-off: an attempt that failed with all addresses is followed by the next one 100 ms, later up to 2 s,
+ * after it began; a connection that became ready resets this. So a connection that lasted for a while is
+ * replaced at once, and a peer that ends each one right away is dialed at most every 100 ms.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -26,7 +27,7 @@
 static void dial(struct vdi_h2_channel *channel);
 static void fire(struct vdi_h2_timer *timer);
 
-/* ---- Life ---- */
+/* ---- Creation and end ---- */
 
 static void free_channel(struct vdi_h2_channel *channel)
 {
@@ -116,10 +117,10 @@ static void dial_later(struct vdi_h2_channel *channel)
 	const struct vd_env *env = channel->client->env;
 	vd_dur		     wait = channel->backoff;
 
-	/* Four fifths to six fifths of it. */
+	/* Random, from four to six fifths of it. */
 	wait.ns = wait.ns / 5 * 4 + (int64_t) vd_env_random_below(env, (uint64_t) wait.ns / 5 * 2);
 	channel->backoff.ns = VDI_MIN(channel->backoff.ns * 8 / 5, BACKOFF_MAX.ns);
-	vdi_free(channel->addresses); /* a name may have others by then */
+	vdi_free(channel->addresses); /* the name may have other addresses by then */
 	channel->addresses = NULL;
 	vdi_h2_timer_set(channel->client->hub, &channel->timer, vd_mono_add(channel->dialed_at, wait));
 }
@@ -139,7 +140,7 @@ static const char *words_of_errno(char *text, size_t size)
 	return text;
 }
 
-/* VD_OK: the connect is under way or done. */
+/* VD_OK: the connect is in progress or done. */
 static vd_status open_socket(const struct vdi_h2_address *address, int *ret_fd, char *why, size_t why_size)
 {
 	int one = 1;
@@ -197,7 +198,7 @@ static vd_status make_line(struct vdi_h2_channel *channel, int fd)
 	return VD_OK;
 }
 
-/* The next address; after the last one the attempt has failed, for the reason of the last. */
+/* Dials the next address; after the last one the attempt has failed, with the error of the last. */
 static void dial_next(struct vdi_h2_channel *channel, const char *why)
 {
 	char room[200];
@@ -226,7 +227,7 @@ static void take_addresses(struct vdi_h2_channel *channel, struct vdi_h2_address
 	dial_next(channel, "unknown host");
 }
 
-/* On the resolver's thread. */
+/* Called on the resolver's thread. */
 static void resolved(void *arg, struct vdi_h2_addresses *addresses, const char *why)
 {
 	struct vdi_h2_channel *channel = arg;
@@ -296,9 +297,9 @@ void vdi_h2_channel_tend(struct vdi_h2_channel *channel)
 		note_failure(channel, channel->answer_why);
 }
 
-/* ---- Lines ---- */
+/* ---- Lines (connections of the endpoint) ---- */
 
-/* It takes no rpc any more. */
+/* The line takes no more rpcs. */
 static void leave(struct vdi_h2_line *line)
 {
 	struct vdi_h2_channel *channel = line->channel;
@@ -322,7 +323,7 @@ void vdi_h2_channel_retire(struct vdi_h2_channel *channel)
 	struct vdi_h2_rpc    *rpc;
 
 	channel->is_retired = true;
-	/* A call on its way is let finish. */
+	/* Calls in flight may finish. */
 	vdi_lock_acquire(&client->lock);
 	TAILQ_FOREACH(rpc, &client->live, live_node)
 	{
@@ -375,7 +376,7 @@ void vdi_h2_line_remove(struct vdi_h2_line *line, struct vdi_h2_rpc *rpc)
 		vdi_h2_connection_close(line->connection, (vd_dur) { 0 });
 }
 
-/* ---- What the connection tells ---- */
+/* ---- Callbacks of the connection ---- */
 
 static void on_ready(void *arg)
 {
@@ -412,7 +413,7 @@ static void on_ended(void *arg, const char *why)
 		else
 			dial_next(channel, why);
 	}
-	(void) vdi_h2_connection_free(line->connection); /* and why with it */
+	(void) vdi_h2_connection_free(line->connection); /* also frees the text that why points to */
 	vdi_free(line);
 	vdi_lock_acquire(&client->lock);
 	vdi_h2_channel_unref_locked(channel);
@@ -433,7 +434,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	switch (frame->hd.type) {
 	case NGHTTP2_GOAWAY: leave(line); break;
 	case NGHTTP2_SETTINGS:
-		line->channel->client->has_room = true; /* its limit may be another one */
+		line->channel->client->has_room = true; /* the peer may have changed its limit of streams */
 		vdi_h2_hub_wake(line->channel->client->hub);
 		break;
 	case NGHTTP2_HEADERS:
@@ -479,7 +480,7 @@ static int on_stream_closed(nghttp2_session *session, int32_t stream_id, uint32_
 {
 	struct vdi_h2_rpc *rpc = rpc_of(session, stream_id);
 
-	if (rpc && !vdi_h2_connection_is_over(user_data)) /* else on_ended says why */
+	if (rpc && !vdi_h2_connection_is_over(user_data)) /* else on_ended reports the reason */
 		vdi_h2_rpc_reset(rpc, error_code);
 	return 0;
 }

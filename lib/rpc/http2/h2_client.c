@@ -1,12 +1,13 @@
-/* The client: its endpoints, the turns of its one thread, and its end.
+/* The client: its endpoints, the turns (loop iterations) of its one thread, and its end.
  *
- * Balancing: each endpoint has a connection of its own and the next ready one is taken in turn
- * (docs/decisions/one-channel-per-endpoint.md). The thread is a blocking actor whose one run is the loop's.
- * In a turn: new and removed endpoints, resolvers' answers -> what callers have posted -> calls that a
- * connection has room for; then connections write.
+ * Load balancing: each endpoint has a connection of its own, and calls take the next ready one, round robin
+ * (docs/decisions/one-channel-per-endpoint.md). The thread is a blocking actor whose single run is the
+ * loop's. A turn handles: new and removed endpoints and resolvers' results -> rpcs that callers have posted
+ * -> waiting calls for which a connection has room; then connections write.
  *
- * Ending: close marks the client, the next turn stops all rpcs and removes all endpoints; each thing that
- * goes asks for a further turn; when nothing is left the loop is stopped, and its thread frees the client. */
+ * Closing: close marks the client; the next turn stops all rpcs and removes all endpoints; each of them that
+ * ends requests a further turn. When none is left the loop is stopped, and its thread frees the client.
+ */
 #include <stdio.h>
 
 #include "h2_client_state.h"
@@ -53,7 +54,7 @@ static void remove_channel_locked(struct vdi_h2_channel *channel)
 	client->has_news = true;
 }
 
-/* Channels that were never listed. */
+/* Frees channels that were never listed. */
 static void free_channels_locked(struct vdi_h2_client *client, struct vdi_h2_channel **channels, size_t count)
 {
 	client->channels_alive += count;
@@ -86,7 +87,7 @@ static vd_status make_channels(struct vdi_h2_client *client, const char *const *
 	return VD_OK;
 }
 
-/* An endpoint that stays keeps its connection: its old channel changes places with the new one. */
+/* An endpoint in both lists keeps its connection: the old channel replaces the new one. */
 static void keep_old_locked(struct vdi_h2_client *client, struct vdi_h2_channel **channels, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -177,7 +178,7 @@ static void cut_locked(struct vdi_h2_client *client)
 	client->channel_count = 0;
 }
 
-/* The list may be replaced by another thread between two of them: each one is held. */
+/* Takes a reference, because another thread may replace the list in between. */
 static struct vdi_h2_channel *hold_channel(struct vdi_h2_client *client, size_t index)
 {
 	struct vdi_h2_channel *channel = NULL;
@@ -235,9 +236,9 @@ static void run_turn(void *arg)
 		vdi_loop_stop(client->loop);
 }
 
-/* ---- Life ---- */
+/* ---- Creation and end ---- */
 
-/* Copes with one that is half built. */
+/* Works on a half-built client too. */
 static void free_client(struct vdi_h2_client *client)
 {
 	client->hub = vdi_h2_hub_free(client->hub);
@@ -280,7 +281,7 @@ static void close_client(struct vdi_rpc_client *base, void (*done)(void *arg), v
 	vdi_lock_release(&client->lock);
 }
 
-/* The scheme of the first endpoint decides for all. */
+/* The scheme of the first endpoint selects TLS for all. */
 static vd_status decide_tls(const struct vdi_rpc_client_options *options, bool *ret_tls,
 			    struct vd_error *reterr)
 {

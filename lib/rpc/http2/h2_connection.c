@@ -1,11 +1,12 @@
-/* The socket's states: connecting (client) -> shaking (TLS) -> up; then, of HTTP/2: ready with the peer's
- * first SETTINGS. What nghttp2 has to send before that lies with it.
+/* States of the socket: connecting (client) -> TLS handshake -> up; then of HTTP/2: ready, after the peer's
+ * first SETTINGS. Until then frames wait in nghttp2.
  *
- * Nothing of ours is called by nghttp2 while it is being freed, and it must not be freed while it calls us;
- * so every end is noted where it is found and done at the end of the turn (`work`), like writing.
+ * nghttp2 must not be freed during its own callbacks, and it makes no callbacks while it is freed. So each
+ * end is noted where it is detected, and executed at the end of the turn (`work`), like writing.
  *
- * nghttp2 answers a peer's breach of protocol with GOAWAY and then wants neither to read nor to write: that
- * is how such an end is seen here. */
+ * nghttp2 answers a protocol error of the peer with GOAWAY and then wants neither to read nor to write: that
+ * is how this file detects it.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -18,12 +19,12 @@
 #include "env.h"
 #include "h2_connection_state.h"
 
-#define READ_SIZE_MAX ((size_t) 4 * VDI_H2_SCRATCH_SIZE) /* in one turn */
+#define READ_SIZE_MAX ((size_t) 4 * VDI_H2_SCRATCH_SIZE) /* per turn */
 #define WRITE_SIZE_MAX ((size_t) 4 * VDI_H2_SCRATCH_SIZE)
 #define KEEPALIVE_TIMEOUT VD_SECONDS(20)
-#define UNSENT_FRAMES_MAX 1000 /* of a peer that does not read; then nothing is read from it either */
+#define UNSENT_FRAMES_MAX 1000 /* to a peer that does not read; beyond it the connection stops reading too */
 
-/* ---- The end ---- */
+/* ---- End ---- */
 
 static void note_end(struct vdi_h2_connection *connection, const char *why)
 {
@@ -34,7 +35,7 @@ static void note_end(struct vdi_h2_connection *connection, const char *why)
 	vdi_h2_hub_list_dirty(connection->hub, &connection->dirty);
 }
 
-/* "Connection refused" in the middle of a sentence. */
+/* Notes errno's text with a small first letter, for use inside a sentence: "connection refused". */
 static void note_error(struct vdi_h2_connection *connection, int error)
 {
 	char text[VDI_H2_WHY_SIZE];
@@ -69,7 +70,7 @@ void vdi_h2_connection_abort(struct vdi_h2_connection *connection, const char *w
 	note_end(connection, why);
 }
 
-/* nghttp2 is through with it. */
+/* Notes the end if nghttp2 wants neither to read nor to write. */
 static void note_if_done(struct vdi_h2_connection *connection)
 {
 	if (nghttp2_session_want_read(connection->session) ||
@@ -130,13 +131,13 @@ static void fire(struct vdi_h2_timer *timer)
 	else
 		note_end(connection,
 			 connection->is_server ?
-				 "no HTTP/2 settings came" :
-				 "no HTTP/2 settings came (not an HTTP/2 server, or TLS is expected)");
+				 "no HTTP/2 settings received" :
+				 "no HTTP/2 settings received (not an HTTP/2 server, or TLS is expected)");
 }
 
 /* ---- Writing ---- */
 
-/* How much the socket took; -1: an end was noted. */
+/* Returns the number of bytes written; -1: an end was noted. */
 static ssize_t write_some(struct vdi_h2_connection *connection, const char *bytes, size_t size)
 {
 	size_t sent = 0;
@@ -150,7 +151,7 @@ static ssize_t write_some(struct vdi_h2_connection *connection, const char *byte
 		if (count > 0) {
 			sent += (size_t) count;
 			if (connection->link == NULL && sent < size)
-				break; /* full */
+				break; /* the socket is full */
 			continue;
 		}
 		if (count < 0 && errno == EINTR)
@@ -184,9 +185,8 @@ static bool keep(struct vdi_h2_connection *connection, const char *bytes, size_t
 	return true;
 }
 
-/* What nghttp2 has for us, as long as there is room: it puts out as much DATA (send_data) as that takes, then
- * answers with one frame of another kind, for which there is always room, or with none. False: an end was
- * noted. */
+/* Takes frames from nghttp2 while there is room: it writes as much DATA (send_data) as fits, then returns one
+ * frame of another type, for which there is always room, or none. False: an end was noted. */
 static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 {
 	char *output = vdi_h2_hub_output(connection->hub);
@@ -216,7 +216,8 @@ static bool fill(struct vdi_h2_connection *connection, bool *ret_is_all)
 	return true;
 }
 
-/* All is written of what may be, or there is no time: the peer is to see that before the connection goes. */
+/* Everything that may be sent is written, or time is over: shuts down our side and waits, so that the peer
+ * can read the rest before the connection ends. */
 static void say_goodbye(struct vdi_h2_connection *connection)
 {
 	if (connection->close_timeout.ns <= 0)
@@ -229,7 +230,7 @@ static void say_goodbye(struct vdi_h2_connection *connection)
 	}
 }
 
-/* Requests whose answers nobody takes would pile up without an end. */
+/* Stops reading: requests whose responses the peer does not read would accumulate without limit. */
 static void pause_if_unread(struct vdi_h2_connection *connection)
 {
 	if (connection->kept == NULL || connection->is_paused ||
@@ -245,7 +246,8 @@ static void read_on(struct vdi_h2_connection *connection)
 	if (event_add(&connection->read_event, NULL) != 0)
 		note_end(connection, "out of memory");
 	else if (connection->link && vdi_h2_link_has_more(connection->link))
-		event_active(&connection->read_event, EV_READ, 0); /* the socket would not tell */
+		/* the socket would not report buffered bytes */
+		event_active(&connection->read_event, EV_READ, 0);
 }
 
 static void flush(struct vdi_h2_connection *connection)
@@ -348,7 +350,7 @@ static void shake(struct vdi_h2_connection *connection)
 		event_active(&connection->read_event, EV_READ, 0);
 }
 
-/* False: an end was noted, or it goes on connecting. */
+/* False: an end was noted, or it is still connecting. */
 static bool finish_connecting(struct vdi_h2_connection *connection)
 {
 	int	  error = 0;
@@ -393,7 +395,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 	vdi_h2_connection_touch(connection);
 }
 
-/* False: nothing more to be had now. */
+/* False: no more bytes now. */
 static bool read_some(struct vdi_h2_connection *connection)
 {
 	char   *input = vdi_h2_hub_input(connection->hub);
@@ -434,7 +436,8 @@ static bool read_some(struct vdi_h2_connection *connection)
 	connection->is_receiving = false;
 	if (used < 0) {
 		if (used == NGHTTP2_ERR_FLOODED && connection->is_closing) {
-			connection->is_deaf = true; /* it is to hear why */
+			/* stop reading, so that the peer can receive the close reason */
+			connection->is_deaf = true;
 			return true;
 		}
 		if (used == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
@@ -446,7 +449,7 @@ static bool read_some(struct vdi_h2_connection *connection)
 					 nghttp2_strerror((int) used));
 		return false;
 	}
-	/* Plain sockets say by a short count that they are empty. */
+	/* A plain socket is empty after a short read. */
 	return connection->link ? vdi_h2_link_has_more(connection->link) :
 				  (size_t) got == VDI_H2_SCRATCH_SIZE;
 }
@@ -472,16 +475,17 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	if (!connection->is_over) {
 		pause_if_unread(connection);
 		if (has_more && connection->link && !connection->is_paused)
-			event_active(&connection->read_event, EV_READ, 0); /* the socket would not tell */
+			/* the socket would not report buffered bytes */
+			event_active(&connection->read_event, EV_READ, 0);
 		if (nghttp2_session_want_write(connection->session) ||
 		    !nghttp2_session_want_read(connection->session))
 			vdi_h2_connection_touch(connection);
 	}
-	/* The guests may do anything, but nothing of it before the end of the turn. */
+	/* Actors that run on this thread may call anything, but it takes effect at the end of the turn. */
 	vdi_h2_hub_end_input(hub, lends);
 }
 
-/* ---- Life ---- */
+/* ---- Creation and end ---- */
 
 static vd_status listen_to_socket(struct vdi_h2_connection *connection)
 {
@@ -493,8 +497,8 @@ static vd_status listen_to_socket(struct vdi_h2_connection *connection)
 		    0 ||
 	    event_add(&connection->read_event, NULL) != 0)
 		return VD_NOMEM;
-	/* Writable is what a connect comes to, and at once if it has come already; then a client speaks
-	 * first. */
+	/* A connect ends with the socket becoming writable, at once if it is already connected; then the
+	 * client sends first. */
 	if ((connection->is_connecting || connection->is_shaking) &&
 	    event_add(&connection->write_event, NULL) != 0) {
 		event_del(&connection->read_event);
@@ -539,14 +543,15 @@ vd_status vdi_h2_connection_new(struct vdi_h2_hub *hub, int fd,
 	if (status == VD_OK)
 		status = listen_to_socket(connection);
 	if (status != VD_OK) {
-		connection->fd = -1; /* the caller's */
+		connection->fd = -1; /* the caller keeps it */
 		(void) vdi_h2_connection_free(connection);
 		return status;
 	}
 	if (options->link)
 		connection->link = options->link;
 	if (options->link && vdi_h2_link_has_more(options->link))
-		event_active(&connection->read_event, EV_READ, 0); /* the socket would not tell */
+		/* the socket would not report buffered bytes */
+		event_active(&connection->read_event, EV_READ, 0);
 	if (!connection->is_connecting && !connection->is_shaking)
 		vdi_h2_connection_touch(connection);
 	if (options->settle_timeout.ns > 0)
@@ -571,7 +576,7 @@ struct vdi_h2_connection *vdi_h2_connection_free(struct vdi_h2_connection *conne
 	return NULL;
 }
 
-/* ---- For the side ---- */
+/* ---- Functions for the side ---- */
 
 bool vdi_h2_connection_is_over(const struct vdi_h2_connection *connection)
 {

@@ -1,5 +1,5 @@
-/* The state of one HTTP/2 connection, which its two files share: the socket (h2_connection.c) and nghttp2's
- * session (h2_session.c). Everything on the thread of the connection's loop. */
+/* The private struct of one HTTP/2 connection, shared by its two files: the socket (h2_connection.c) and
+ * nghttp2's session (h2_session.c). Thread of the connection's loop only. */
 #ifndef VDI_H2_CONNECTION_STATE_H
 #define VDI_H2_CONNECTION_STATE_H
 
@@ -28,32 +28,32 @@ struct vdi_h2_connection {
 	struct event	    read_event;
 	struct event	    write_event;
 	struct vdi_h2_dirty dirty;
-	struct vdi_h2_timer timer; /* settling, then keepalive, then closing */
+	struct vdi_h2_timer timer; /* deadline until ready, then keepalive, then closing */
 
 	bool	 is_connecting;
 	bool	 is_shaking;
 	bool	 is_ready;
 	bool	 is_receiving; /* inside nghttp2_session_mem_recv */
-	bool	 is_paused;    /* nothing is read before something is written */
+	bool	 is_paused;    /* no reads before a write completes */
 	bool	 is_closing;
-	bool	 is_deaf;      /* it closes, and what the peer says is of no interest any more */
-	bool	 is_lingering; /* all is written and said; waits for the peer's end */
+	bool	 is_deaf;      /* the connection is closing and ignores further input */
+	bool	 is_lingering; /* everything is written and shut down; waits for the peer's end */
 	bool	 is_over;
-	bool	 has_goaway; /* either side's */
+	bool	 has_goaway; /* sent by either side */
 	vd_dur	 close_timeout;
 	char	 why[VDI_H2_WHY_SIZE];
-	char	 hint[VDI_H2_WHY_SIZE]; /* what may have been the cause, should it end */
-	char	*kept;			/* the socket did not take it */
+	char	 hint[VDI_H2_WHY_SIZE]; /* likely cause if the connection ends */
+	char	*kept;			/* bytes that the socket did not take */
 	size_t	 kept_size;
 	size_t	 kept_used;
-	size_t	 output_size; /* while the hub's output is being filled */
-	bool	 is_full;     /* the output has no room for a frame of DATA */
+	size_t	 output_size; /* bytes in the hub's output while it is filled */
+	bool	 is_full;     /* the output has no room for a DATA frame */
 	size_t	 headers_size;
 	unsigned streams;
 	int32_t	 not_sent_id;
 	bool	 has_pinged;
 	vd_mono	 received_at;
-	vd_mono	 pinged_at; /* by the peer */
+	vd_mono	 pinged_at; /* time of the peer's last ping */
 	unsigned strikes;
 };
 

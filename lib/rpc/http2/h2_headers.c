@@ -1,5 +1,5 @@
 /* Upstream: the gRPC over HTTP/2 protocol document, and grpc-go's internal/transport/http_util.go for codes
- * and words. What a peer says is bounded and never believed to be text. */
+ * and texts. Text from the peer is bounded, and never assumed to be valid UTF-8. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base64.h"
 #include "h2_client_state.h"
 
-/* ---- What comes back ---- */
+/* ---- Responses ---- */
 
 void vdi_h2_answer_fini(struct vdi_h2_answer *answer)
 {
@@ -21,7 +21,7 @@ static bool is(struct vd_bytes text, const char *what)
 	return vd_bytes_equal(text, vd_bytes_of(what));
 }
 
-/* Decimal, up to nine digits; -1: it is none. */
+/* Parses a decimal number of up to nine digits; -1: invalid. */
 static int number_of(struct vd_bytes text)
 {
 	const char *at = text.data;
@@ -154,7 +154,7 @@ int vdi_h2_reset_end(uint32_t error_code, char *room, size_t size)
 	}
 }
 
-/* ---- What is sent ---- */
+/* ---- Requests ---- */
 
 static bool is_binary(const char *key)
 {

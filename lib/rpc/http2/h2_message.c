@@ -1,15 +1,16 @@
-/* A message's memory is made when its prefix is complete: from then on pieces are copied straight into it, so
- * what comes in is copied once, unless it comes before it was asked for.
+/* A message's memory is allocated when its prefix is complete; then pieces are copied straight into it, so
+ * received bytes are copied once, unless they arrive before they were requested.
  *
- * The outbox is read in two steps, as nghttp2 wants it: `read` announces how much there is
- * (vdi_h2_outbox_provider), then the connection is told to send exactly that much and takes it
- * (vdi_h2_outbox_write). Nothing may be taken out in between. */
+ * nghttp2 reads the outbox in two steps: `read` announces the number of available bytes
+ * (vdi_h2_outbox_provider), then the connection must send exactly that number and takes them
+ * (vdi_h2_outbox_write). In between nothing may be removed from the outbox.
+ */
 #include "h2_message.h"
 
-#define FIRST_SIZE_MAX ((size_t) 1 << 20) /* believed without a byte of it */
+#define FIRST_SIZE_MAX ((size_t) 1 << 20) /* allocated at once for an announced size */
 #define KEPT_SIZE_MAX ((size_t) 1 << 30)
 
-/* ---- In ---- */
+/* ---- Inbox ---- */
 
 void vdi_h2_inbox_init(struct vdi_h2_inbox *inbox, size_t size_max)
 {
@@ -24,7 +25,7 @@ void vdi_h2_inbox_fini(struct vdi_h2_inbox *inbox)
 	vdi_buffer_fini(&inbox->kept);
 }
 
-/* The five bytes are there. */
+/* The five bytes of the prefix are complete. */
 static vd_status begin_message(struct vdi_h2_inbox *inbox)
 {
 	inbox->size = (size_t) inbox->prefix[1] << 24 | (size_t) inbox->prefix[2] << 16 |
@@ -146,7 +147,7 @@ size_t vdi_h2_inbox_settle(struct vdi_h2_inbox *inbox)
 	return owed;
 }
 
-/* ---- Out ---- */
+/* ---- Outbox ---- */
 
 vd_status vdi_h2_outgoing_new(struct vd_bytes head, struct vdi_rpc_blob *blob,
 			      struct vdi_h2_outgoing **ret_outgoing)
@@ -305,13 +306,13 @@ void vdi_h2_outbox_resume(struct vdi_h2_outbox *outbox, nghttp2_session *session
 	if (!outbox->is_deferred)
 		return;
 	outbox->is_deferred = false;
-	/* Nothing is lost when it fails: the stream is gone, or nghttp2 has no memory and the next one tries
-	 * again. */
+	/* If it fails nothing is lost: the stream is closed, or nghttp2 is out of memory and the next call
+	 * retries. */
 	if (nghttp2_session_resume_data(session, stream_id) == NGHTTP2_ERR_NOMEM)
 		outbox->is_deferred = true;
 }
 
-/* The next piece in one place. */
+/* The next contiguous piece. */
 static struct vd_bytes piece_of(const struct vdi_h2_outgoing *outgoing, size_t used)
 {
 	struct vd_bytes blob;

@@ -1,5 +1,5 @@
-/* At most as much as the preface is read, and kept while it is a beginning of the preface: so nothing has to
- * be given back to the socket. */
+/* Reads at most the size of the preface, and keeps the bytes while they match its beginning, so no bytes must
+ * be returned to the socket. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -18,13 +18,13 @@ struct vdi_h2_opening {
 	struct vdi_h2_timer  timer;
 	struct event	     read_event;
 	struct event	     write_event;
-	struct vdi_h2_opened opened; /* as far as it is known */
+	struct vdi_h2_opened opened; /* as far as known */
 	bool		     is_shaking;
 	void (*tell)(void *arg, const struct vdi_h2_opened *opened);
 	void *arg;
 };
 
-/* ---- The end ---- */
+/* ---- End ---- */
 
 static void leave_loop(struct vdi_h2_opening *opening)
 {
@@ -62,7 +62,7 @@ static void fire(struct vdi_h2_timer *timer)
 	finish(VDI_CONTAINER_OF(timer, struct vdi_h2_opening, timer), VDI_H2_OPENED_NOTHING);
 }
 
-/* ---- The first bytes ---- */
+/* ---- First bytes ---- */
 
 static void read_some(struct vdi_h2_opening *opening)
 {
@@ -87,7 +87,8 @@ static void read_some(struct vdi_h2_opening *opening)
 	else if (opened->size == VDI_H2_PREFACE_SIZE)
 		finish(opening, opened->link ? VDI_H2_OPENED_NOTHING : VDI_H2_OPENED_HTTP2);
 	else if (opened->link && vdi_h2_link_has_more(opened->link))
-		event_active(&opening->read_event, EV_READ, 0); /* the socket would not tell */
+		/* the socket would not report buffered bytes */
+		event_active(&opening->read_event, EV_READ, 0);
 }
 
 static void shake(struct vdi_h2_opening *opening)
@@ -121,7 +122,7 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 		read_some(opening);
 }
 
-/* ---- Life ---- */
+/* ---- Creation and end ---- */
 
 vd_status vdi_h2_opening_new(struct vdi_h2_hub *hub, const struct vdi_h2_opening_options *options,
 			     struct vdi_h2_opening **ret_opening)

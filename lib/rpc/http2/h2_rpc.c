@@ -1,29 +1,30 @@
-/* Calls and streams: a call is a stream with one message each way.
+/* Calls and streams: a call is a stream with one message in each direction.
  *
- * Waiting is done here: an rpc is given to a connection only when that is ready and has a place for it, so
- * `unsent` is known: its headers were never handed to a connection, or the peer says that it did nothing with
- * them (REFUSED_STREAM, or GOAWAY with a lower stream). A call of which that is so waits again, whole: what
- * was written of it is retained until the peer's first header. A stream waits again only if it was never
- * opened, since its owner was told where it is.
+ * Waiting is done here: an rpc is given to a connection only when that is ready and has room, so `unsent` is
+ * known: its headers were never passed to a connection, or the peer reports that it did not process them
+ * (REFUSED_STREAM, or GOAWAY with a lower stream). An unsent call waits again, as a whole: its written bytes
+ * are retained until the peer's first header. A stream waits again only if it was never opened, because its
+ * owner was told its endpoint.
  *
- * Of two who stop an rpc the first decides how it ends, unless its answer was already there. Its end is told
- * by the loop's thread and nowhere inside a lock; what is posted afterwards finds is_ended. Nothing of the
- * rpc is known to nghttp2 from then on: the stream has no user data, and the RST_STREAM goes before anything
- * that would read from the outbox. */
+ * If two threads stop an rpc, the first decides how it ends, unless its result was already there. The loop's
+ * thread reports the end, never under a lock; a later post finds is_ended set. From then on nghttp2 does not
+ * use the rpc: the stream has no user data, and the RST_STREAM is sent before anything that would read from
+ * the outbox.
+ */
 #include <stdio.h>
 
 #include "h2_client_state.h"
 #include <vedette/vedette.h>
 
-/* A connection that says it is ready and refuses each call would otherwise keep us busy. */
+/* Limits the work if a connection is ready but refuses each call. */
 #define ATTEMPTS_MAX 5
 #define HEADERS_OWN 9
-#define ATTENDED_MAX 1000 /* in a turn */
+#define ATTENDED_MAX 1000 /* per turn */
 #define USER_AGENT "vedette/" VD_VERSION
 
 static void deliver_kept(struct vdi_h2_rpc *rpc);
 
-/* ---- Posting; any thread ---- */
+/* ---- Posting, on any thread ---- */
 
 static void post_locked(struct vdi_h2_rpc *rpc)
 {
@@ -33,7 +34,7 @@ static void post_locked(struct vdi_h2_rpc *rpc)
 		return;
 	rpc->is_posted = true;
 	TAILQ_INSERT_TAIL(&client->posted, rpc, posted_node);
-	vdi_h2_hub_wake(client->hub); /* under the lock, lest the client is gone before */
+	vdi_h2_hub_wake(client->hub); /* under the lock, so that the client is not freed before */
 }
 
 void vdi_h2_rpc_stop_locked(struct vdi_h2_rpc *rpc, enum vdi_h2_verdict verdict)
@@ -74,8 +75,8 @@ static void free_sent(struct vdi_h2_outgoing *sent)
 	}
 }
 
-/* nghttp2 forgets it, and the peer is told if it does not know: with NGHTTP2_NO_ERROR it has ended its side,
- * and all is said if we have, too. */
+/* Removes the rpc from nghttp2, and informs the peer if needed: with NGHTTP2_NO_ERROR the peer has ended its
+ * side, and no frame is needed if we have, too. */
 static void leave_line(struct vdi_h2_rpc *rpc, uint32_t error_code)
 {
 	struct vdi_h2_line *line = rpc->line;
@@ -90,7 +91,7 @@ static void leave_line(struct vdi_h2_rpc *rpc, uint32_t error_code)
 		     nghttp2_session_get_stream_local_close(session, rpc->stream_id) != 1) &&
 		    nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, rpc->stream_id, error_code) != 0)
 			vdi_h2_connection_abort(line->connection,
-						"out of memory"); /* it would read from what is gone */
+						"out of memory"); /* it would read from freed memory */
 		if (nghttp2_session_want_write(session))
 			vdi_h2_connection_touch(line->connection);
 	}
@@ -113,7 +114,7 @@ static void tell(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *end)
 	rpc->done(rpc->arg, end, &message);
 }
 
-/* The last thing of an rpc that has left its line and is not waiting. */
+/* Reports the end and frees the rpc, which has left its line and is not waiting. */
 static void end(struct vdi_h2_rpc *rpc, const struct vdi_rpc_end *how)
 {
 	struct vdi_h2_client   *client = rpc->client;
@@ -167,7 +168,7 @@ static void stop_waiting(struct vdi_h2_rpc *rpc)
 		TAILQ_REMOVE(&rpc->client->waiting, rpc, waiting_node);
 }
 
-/* This side's doing, in any place but ENDED. */
+/* Ends the rpc by this side, in any place but ENDED. */
 static void end_by(struct vdi_h2_rpc *rpc, enum vdi_h2_verdict verdict)
 {
 	bool is_unsent = !rpc->was_opened;
@@ -207,8 +208,8 @@ static void on_deadline(struct vdi_h2_timer *timer)
 	end_by(VDI_CONTAINER_OF(timer, struct vdi_h2_rpc, timer), VDI_H2_TIMEOUT);
 }
 
-/* The peer's word on it; the stream is closed on its side. Its own deadline, which is ours, may have come
- * first there. */
+/* Ends the rpc with the peer's status; the stream is closed on the peer's side. The deadline may have passed
+ * there first. */
 static void end_by_peer(struct vdi_h2_rpc *rpc, int code, const char *words)
 {
 	bool is_late =
@@ -218,14 +219,14 @@ static void end_by_peer(struct vdi_h2_rpc *rpc, int code, const char *words)
 	end_with(rpc, code, is_late ? "context deadline exceeded" : words, false, is_late);
 }
 
-/* The peer broke the rules of gRPC. */
+/* The peer violated the gRPC protocol. */
 static void end_badly(struct vdi_h2_rpc *rpc, int code, const char *words)
 {
 	leave_line(rpc, NGHTTP2_CANCEL);
 	end_with(rpc, code, words, false, false);
 }
 
-/* ---- Starting; the loop's from here on ---- */
+/* ---- Starting; from here on: the loop's thread ---- */
 
 static nghttp2_nv pair_of(const char *name, const char *value)
 {
@@ -259,7 +260,7 @@ static int32_t submit_headers(struct vdi_h2_rpc *rpc, struct vdi_h2_line *line)
 	if (rpc->deadline.ns != VD_NEVER.ns) {
 		vdi_h2_timeout_text(vd_mono_since(rpc->deadline, vd_env_now(rpc->client->env)), timeout);
 		pairs[count] = pair_of("grpc-timeout", timeout);
-		pairs[count++].flags = NGHTTP2_NV_FLAG_NO_INDEX; /* another one each time */
+		pairs[count++].flags = NGHTTP2_NV_FLAG_NO_INDEX; /* has another value each time */
 	}
 	if (rpc->pairs.count)
 		memcpy(pairs + count, rpc->pairs.list, rpc->pairs.count * sizeof pairs[0]);
@@ -281,7 +282,7 @@ static void start(struct vdi_h2_rpc *rpc, struct vdi_h2_line *line)
 	vdi_lock_release(&client->lock);
 	rpc->channel = line->channel;
 	id = submit_headers(rpc, line);
-	/* two thousand million calls: the next connection takes it */
+	/* after some 10^9 calls: the next connection takes it */
 	if (id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE)
 		vdi_h2_connection_abort(line->connection, "no stream identifiers are left");
 	if (id < 0) {
@@ -348,7 +349,7 @@ static void begin(struct vdi_h2_rpc *rpc)
 void vdi_h2_rpc_start_waiting(struct vdi_h2_client *client)
 {
 	struct vdi_h2_rpc *rpc, *next;
-	bool		   is_full = false; /* for all that take any endpoint */
+	bool		   is_full = false; /* no endpoint has room (for rpcs that accept any) */
 
 	if (!client->has_room)
 		return;
@@ -411,7 +412,7 @@ void vdi_h2_rpc_attend_posted(struct vdi_h2_client *client)
 		vdi_lock_acquire(&client->lock);
 		rpc = TAILQ_FIRST(&client->posted);
 		if (rpc && left == 0) {
-			vdi_h2_hub_wake(client->hub); /* after a look at the sockets */
+			vdi_h2_hub_wake(client->hub); /* after polling the sockets */
 			rpc = NULL;
 		} else if (rpc) {
 			TAILQ_REMOVE(&client->posted, rpc, posted_node);
@@ -424,7 +425,7 @@ void vdi_h2_rpc_attend_posted(struct vdi_h2_client *client)
 	} while (rpc);
 }
 
-/* ---- What comes back ---- */
+/* ---- Responses ---- */
 
 static void end_with_answer(struct vdi_h2_rpc *rpc)
 {
@@ -464,7 +465,7 @@ static void break_message(struct vdi_h2_rpc *rpc, vd_status status)
 	}
 }
 
-/* One message; false: the rpc has ended and may be gone. */
+/* Delivers one message; false: the rpc has ended and may be freed. */
 static bool deliver(struct vdi_h2_rpc *rpc, struct vdi_rpc_message *message)
 {
 	if (!rpc->is_stream) {
@@ -577,7 +578,7 @@ void vdi_h2_rpc_headers(struct vdi_h2_rpc *rpc, bool is_last)
 		return;
 	}
 	if (rpc->answer.http_status >= 100 && rpc->answer.http_status < 200) {
-		vdi_h2_answer_fini(&rpc->answer); /* more will come */
+		vdi_h2_answer_fini(&rpc->answer); /* further headers follow */
 		return;
 	}
 	code = vdi_h2_answer_check(&rpc->answer, room, sizeof room, &words);
@@ -585,8 +586,8 @@ void vdi_h2_rpc_headers(struct vdi_h2_rpc *rpc, bool is_last)
 		end_badly(rpc, code, words);
 }
 
-/* What was not taken yet is to be had before the end, unless that is a bad one. It may have been asked for by
- * another thread already, whose post is still to be attended. */
+/* Messages not yet taken are delivered before the end, unless it is an error. Another thread may already have
+ * requested one, with a post that is not yet handled. */
 void vdi_h2_rpc_finished(struct vdi_h2_rpc *rpc)
 {
 	if (rpc->answer.has_status && rpc->answer.status == VDI_RPC_OK &&
@@ -598,7 +599,7 @@ void vdi_h2_rpc_finished(struct vdi_h2_rpc *rpc)
 		end_with_answer(rpc);
 }
 
-/* The peer certainly did nothing with it. */
+/* The peer certainly did not process it. */
 static void wait_again(struct vdi_h2_rpc *rpc, const char *words)
 {
 	struct vdi_h2_client *client = rpc->client;
@@ -633,8 +634,8 @@ void vdi_h2_rpc_reset(struct vdi_h2_rpc *rpc, uint32_t error_code)
 	bool is_refused = error_code == NGHTTP2_REFUSED_STREAM && rpc->answer.http_status == 0;
 	bool is_unsent = is_refused || !rpc->was_opened;
 
-	vdi_h2_line_remove(rpc->line, rpc); /* nghttp2 has closed it */
-	/* A status in trailers that were not complete is none. */
+	vdi_h2_line_remove(rpc->line, rpc); /* nghttp2 has closed the stream */
+	/* A status in incomplete trailers does not count. */
 	if (is_unsent)
 		wait_again(rpc, words);
 	else
@@ -653,7 +654,7 @@ void vdi_h2_rpc_lost(struct vdi_h2_rpc *rpc, const char *why)
 		wait_again(rpc, words);
 }
 
-/* ---- For the client's user ---- */
+/* ---- Functions for the client's user ---- */
 
 static vd_status new_rpc(struct vdi_rpc_client *base, const struct vdi_rpc_request *request, bool is_stream,
 			 struct vdi_h2_rpc **ret_rpc)
@@ -697,7 +698,7 @@ static vd_status new_rpc(struct vdi_rpc_client *base, const struct vdi_rpc_reque
 	return VD_OK;
 }
 
-/* After it the client lives until the rpc has ended. ret is written before that can happen. */
+/* Adds the rpc to the client, which now lives until the rpc has ended. Sets *ret before that can happen. */
 static vd_status admit(struct vdi_h2_rpc *rpc, int endpoint, void **ret)
 {
 	struct vdi_h2_client *client = rpc->client;
@@ -789,7 +790,7 @@ void vdi_h2_stream_receive(struct vdi_rpc_stream *stream)
 
 	atomic_store_explicit(&rpc->wants_message, true, memory_order_release);
 	if (vdi_loop_is_current(client->loop) && rpc->is_delivering)
-		return; /* looks for itself */
+		return; /* the loop's thread checks for posts itself */
 	vdi_lock_acquire(&client->lock);
 	post_locked(rpc);
 	vdi_lock_release(&client->lock);

@@ -1,13 +1,16 @@
 /* The server: its loops, draining and its end.
  *
- * Each loop has a thread (an actor that blocks, whose handler is the loop), a hub, and its connections. At
- * the end of a turn a loop takes the sockets that arrived for it and the calls that others have kicked.
+ * Each loop has a thread (a blocking actor, whose handler is the loop), a hub, and its connections. At the
+ * end of a turn (loop iteration) it takes new sockets and the calls that other threads have put into its
+ * list.
  *
- * Ending, step by step:
- *   drain: the first loop stops listening; each loop tells its connections to go away
- *   close: each loop ends the calls that the service has not finished, refuses new ones, and closes its connections; what does not get out in a short time is cut
- *   when no loop takes calls any more and the service has freed every one: it is over, and each loop ends when its last connection has
- *   the last loop that ended frees the server
+ * Closing:
+ *   - drain: the first loop stops listening; each loop sends GOAWAY on its connections
+ *   - close: each loop ends the calls that the service has not finished, refuses new ones, and closes its
+ *     connections; unsent bytes are dropped after a short time
+ *   - when no loop takes calls any more and the service has freed all of them, each loop ends with its last
+ *     connection
+ *   - the last loop to end frees the server
  */
 #include <unistd.h>
 
@@ -23,7 +26,7 @@
 #define SETTLE_TIMEOUT VD_SECONDS(20)
 #define IDLE_TIMEOUT VD_SECONDS(300)
 
-/* ---- The end ---- */
+/* ---- End ---- */
 
 static void wake_loops_locked(struct vdi_h2_server *server)
 {
@@ -42,7 +45,7 @@ void vdi_h2_server_drop_call(struct vdi_h2_server *server)
 	vdi_lock_release(&server->lock);
 }
 
-/* Copes with a server that is half built. */
+/* Works on a half-built server too. */
 static void free_server(struct vdi_h2_server *server)
 {
 	vdi_h2_accept_stop(server);
@@ -63,7 +66,7 @@ static void free_server(struct vdi_h2_server *server)
 	vdi_free(server);
 }
 
-/* The loop's thread has let go of everything. */
+/* The loop's thread has released everything. */
 static void run_loop_ended(void *arg)
 {
 	struct vdi_h2_server_loop *loop = arg;
@@ -97,7 +100,7 @@ static void for_each_connection(struct vdi_h2_server_loop *loop,
 	}
 }
 
-/* One step of ending, of this loop's part. */
+/* One step of closing, for this loop. */
 static void end_step(struct vdi_h2_server_loop *loop)
 {
 	struct vdi_h2_server *server = loop->server;
@@ -128,7 +131,7 @@ static void end_step(struct vdi_h2_server_loop *loop)
 		vdi_loop_stop(loop->loop);
 }
 
-/* ---- A turn ---- */
+/* ---- One turn ---- */
 
 static void open_arrivals(struct vdi_h2_server_loop *loop, struct vdi_h2_arrival *arrival)
 {
@@ -161,7 +164,7 @@ static void run_turn(void *arg)
 	open_arrivals(loop, arrivals);
 	vdi_h2_server_http_deliver(answered);
 	for (; call; call = next) {
-		next = call->kicked_next; /* nobody else looks at it until it is not kicked any more */
+		next = call->kicked_next; /* only this thread uses it until is_kicked is false */
 		vdi_h2_server_call_run(call);
 	}
 	if (atomic_load_explicit(&loop->is_pressed, memory_order_acquire))
@@ -178,7 +181,7 @@ static void run_loop(void *arg)
 	vd_actor_close(loop->thread, run_loop_ended, loop);
 }
 
-/* ---- For the owner ---- */
+/* ---- Functions for the owner ---- */
 
 static struct vdi_h2_server *server_of(const struct vdi_rpc_server *base)
 {
@@ -216,7 +219,7 @@ static const char *server_address(const struct vdi_rpc_server *base, size_t inde
 	return index < server->listener_count ? server->listeners[index].address : NULL;
 }
 
-/* ---- The start ---- */
+/* ---- Start ---- */
 
 static unsigned choose_loops(unsigned threads)
 {
@@ -309,7 +312,7 @@ vd_status vdi_h2_server_new(const struct vd_env *env, const struct vdi_rpc_serve
 	}
 	atomic_store(&server->calls, server->loop_count);
 	server->loops_running = server->loop_count;
-	*ret_server = &server->base; /* calls may arrive from now on */
+	*ret_server = &server->base; /* set before calls arrive */
 	for (unsigned i = 0; i < server->loop_count; i++)
 		vd_actor_wake(server->loops[i].thread);
 	return VD_OK;

@@ -1,24 +1,24 @@
-/* One call as the server has it, from the first of its headers to its end.
+/* One call of the server, from its first header to its end.
  *
- * In: what comes is put together into messages in the inbox, and told one for each receive. Out: the
- * service's messages wait in the call's queue, under its lock, until the loop gets round to it; then in the
- * outbox, from which nghttp2 takes as much as the peer's windows allow. Both together are what send_bytes_max
- * bounds.
+ * Receiving: bytes are assembled into messages in the inbox; one is delivered per receive. Sending: the
+ * service's messages wait in the call's queue, under its lock, until the loop takes them; then in the outbox,
+ * from which nghttp2 takes as much as the peer's windows allow. send_bytes_max bounds both together.
  *
- * Whoever has something for a call from another thread puts it into its loop's list of kicked calls and asks
- * for the end of a turn: once for many. On the loop's own thread it is the same without a system call. So
- * everything that one reading or one commit of the store brought leaves a connection in one write.
+ * A thread that has data for a call puts it into its loop's list of kicked calls and requests the end of a
+ * turn, once for many calls. On the loop's own thread that needs no system call. So everything that one read
+ * or one commit of the store produced leaves a connection in one write.
  *
- * The end is nghttp2's word that the stream is closed: our status is out and the client has half-closed (else
- * we reset the stream, which tells it that nobody reads on), or the client reset it, or the connection is
- * gone. The memory goes when the stream, the service and the list have let go of it.
+ * The end is nghttp2's report that the stream is closed: our status is sent and the client has half-closed
+ * (else we reset the stream, which tells the client that its messages are not read), or the client reset it,
+ * or the connection has ended. The memory is freed when the stream, the service and the list have released
+ * it.
  */
 #include <stdio.h>
 
 #include "env.h"
 #include "h2_server_state.h"
 
-/* What nghttp2 has of a stream, about. */
+/* nghttp2's memory per stream, approximately */
 #define STREAM_SIZE 512
 
 static int  end_outbox(struct vdi_h2_outbox *outbox);
@@ -74,7 +74,7 @@ static void drop_queue_locked(struct vdi_h2_server_call *call)
 	call->queued_bytes = 0;
 }
 
-/* Without any pin left. */
+/* No pin is left. */
 static void destroy(struct vdi_h2_server_call *call)
 {
 	struct vdi_h2_server *server = call->server;
@@ -100,7 +100,7 @@ void vdi_h2_server_call_unpin_locked(struct vdi_h2_server_call *call)
 		destroy(call);
 }
 
-/* What its unread bytes cost now. False: more than the server may hold. */
+/* Updates the memory charged for its unread bytes. False: more than the server's limit. */
 static bool charge(struct vdi_h2_server_call *call)
 {
 	struct vdi_h2_server *server = call->server;
@@ -133,7 +133,7 @@ static const nghttp2_nv header_status = NAME_VALUE(":status", "200");
 static const nghttp2_nv header_type = NAME_VALUE("content-type", "application/grpc");
 static const nghttp2_nv trailer_ok = NAME_VALUE("grpc-status", "0");
 
-/* Room for what the trailers of one status are made of. */
+/* Buffers for the trailers of one status. */
 struct trailers {
 	nghttp2_nv pairs[2];
 	size_t	   count;
@@ -141,7 +141,7 @@ struct trailers {
 	char	   text[3 * VDI_RPC_STATUS_SIZE_MAX];
 };
 
-/* nghttp2 copies what it is given, but constants. */
+/* nghttp2 copies all values except constants. */
 static void make_trailers(const struct vdi_h2_server_call *call, struct trailers *trailers)
 {
 	trailers->pairs[0] = trailer_ok;
@@ -168,7 +168,7 @@ static nghttp2_session *session_of(const struct vdi_h2_server_call *call)
 	return vdi_h2_connection_session(call->connection->connection);
 }
 
-/* What nghttp2 cannot do for lack of memory ends the stream; if not even that can be said, the connection. */
+/* A stream for which nghttp2 has no memory is reset; if that fails too, the connection ends. */
 static void reset(struct vdi_h2_server_call *call, uint32_t error_code)
 {
 	if (nghttp2_submit_rst_stream(session_of(call), NGHTTP2_FLAG_NONE, call->stream_id, error_code) != 0)
@@ -233,7 +233,7 @@ static void fill_outbox_locked(struct vdi_h2_server_call *call)
 	call->queued_bytes = 0;
 }
 
-/* The outbox has more, or will have no more. */
+/* The outbox has more messages, or has got its last one. */
 static void pump(struct vdi_h2_server_call *call)
 {
 	if (!call->has_headers) {
@@ -244,10 +244,10 @@ static void pump(struct vdi_h2_server_call *call)
 	vdi_h2_connection_touch(call->connection->connection);
 }
 
-/* ---- From any thread ---- */
+/* ---- On any thread ---- */
 
-/* There is something for the loop. The wake is under the lock, so that the call, and with it the loop, is
- * still there. */
+/* Puts the call into the loop's list. Wakes under the lock, so that the call, and with it the loop, still
+ * exists. */
 void vdi_h2_server_call_kick_locked(struct vdi_h2_server_call *call)
 {
 	struct vdi_h2_server_loop *loop = call->loop;
@@ -273,7 +273,7 @@ static bool is_writable_locked(const struct vdi_h2_server_call *call)
 	       call->queued_bytes + call->outbox_bytes <= call->server->send_bytes_max / 2;
 }
 
-/* Inside nghttp2: the service is told at the end of the turn. */
+/* Inside nghttp2, so the service is notified at the end of the turn. */
 static void note_sent(struct vdi_h2_outbox *outbox, size_t size)
 {
 	struct vdi_h2_server_call *call = VDI_CONTAINER_OF(outbox, struct vdi_h2_server_call, outbox);
@@ -295,7 +295,7 @@ static void set_status_locked(struct vdi_h2_server_call *call, int code, const c
 		call->message = vdi_strndup(
 			message,
 			VDI_MIN(strlen(message),
-				VDI_RPC_STATUS_SIZE_MAX)); /* without memory there is the code only */
+				VDI_RPC_STATUS_SIZE_MAX)); /* out of memory: the status has the code only */
 }
 
 void vdi_h2_server_call_finish_locked(struct vdi_h2_server_call *call, int code, const char *message)
@@ -322,7 +322,7 @@ static void tell_message(struct vdi_h2_server_call *call, struct vdi_rpc_message
 		vdi_rpc_message_release(message);
 }
 
-/* Ends it from our side: nothing more is read. */
+/* Ends the call from our side: nothing more is read. */
 static void fail(struct vdi_h2_server_call *call, int code, const char *message)
 {
 	vdi_h2_inbox_fini(&call->inbox);
@@ -383,7 +383,7 @@ static void tell_half_close(struct vdi_h2_server_call *call)
 	tell_message(call, &none);
 }
 
-/* Out of what was kept, as long as the service wants more. */
+/* Delivers kept messages while the service requests more. */
 static void deliver_kept(struct vdi_h2_server_call *call)
 {
 	struct vdi_rpc_message message;
@@ -413,7 +413,7 @@ void vdi_h2_server_call_data(struct vdi_h2_server_call *call, struct vd_bytes by
 	size_t		       used;
 
 	if (!reads_on(call)) {
-		/* It has its status, or will have it soon. */
+		/* The call has a status, or will have one soon. */
 		(void) nghttp2_session_consume_stream(session_of(call), call->stream_id, bytes.size);
 		return;
 	}
@@ -503,7 +503,7 @@ static bool is_named(struct vd_bytes name, const char *text)
 	return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
 }
 
-/* As grpc-go words what it refuses. */
+/* Refuses with grpc-go's text. */
 static void refuse_with(struct vdi_h2_server_call *call, unsigned http_status, int code, const char *before,
 			struct vd_bytes value, const char *after)
 {
@@ -562,14 +562,14 @@ bool vdi_h2_server_call_header(struct vdi_h2_server_call *call, struct vd_bytes 
 
 /* ---- Plain HTTP ---- */
 
-/* Over TLS etcd's port answers whatever is no call as it answers HTTP/1.x; without TLS HTTP/2 is for calls
- * only. */
+/* Over TLS etcd's port answers requests that are not calls as it answers HTTP/1.x; without TLS it serves only
+ * calls over HTTP/2. */
 static bool is_plain_http(const struct vdi_h2_server_call *call)
 {
 	return call->may_be_http && !call->is_grpc && call->has_method && !call->loop->is_told;
 }
 
-/* Nothing is read of it, and of the service's handlers none but http hears of it. */
+/* The request's body is not read, and of the service's handlers only http is called. */
 static void begin_http(struct vdi_h2_server_call *call)
 {
 	const char *text = call->text + call->method_at;
@@ -577,7 +577,7 @@ static void begin_http(struct vdi_h2_server_call *call)
 	size_t	    size = mark ? (size_t) (mark - text) : strlen(text);
 
 	call->is_refused = true;
-	call->pins++; /* the request's */
+	call->pins++; /* for the request */
 	if (vdi_h2_server_http_begin(call->loop, NULL, call, (enum vdi_http_method) call->http_method,
 				     (struct vd_bytes) { text, size }, vd_bytes_of(mark ? mark + 1 : "")))
 		return;
@@ -606,7 +606,7 @@ void vdi_h2_server_call_answer(struct vdi_h2_server_call *call, const struct vdi
 	vdi_h2_server_call_unpin_locked(call);
 }
 
-/* ---- Life ---- */
+/* ---- Begin and end ---- */
 
 static void end_refused(struct vdi_h2_server_call *call)
 {
@@ -644,13 +644,13 @@ void vdi_h2_server_call_begin(struct vdi_h2_server_call *call)
 	}
 	call->method = call->text + call->method_at;
 	call->is_told = true;
-	call->pins++; /* the service's */
+	call->pins++; /* for the service */
 	atomic_fetch_add_explicit(&server->calls, 1, memory_order_relaxed);
 	if (call->timeout.ns)
 		vdi_h2_timer_set(call->loop->hub, &call->deadline,
 				 vd_mono_add(vd_env_now(server->env), call->timeout));
 	if (is_among(call->method, server->stream_methods, server->stream_method_count))
-		submit_headers(call); /* clients wait for these before they say anything */
+		submit_headers(call); /* clients wait for these before they send */
 	server->handlers->accepted(server->arg, &call->base, call->method);
 }
 
@@ -715,7 +715,8 @@ void vdi_h2_server_call_run(struct vdi_h2_server_call *call)
 	vdi_h2_server_call_unpin_locked(call);
 }
 
-/* Ends it from our side, without what has not begun to leave. False: it has a status already. */
+/* Ends the call from our side, without the messages that have not begun to be sent. False: it already has a
+ * status. */
 static bool cut_short(struct vdi_h2_server_call *call, int code, const char *message)
 {
 	bool was_finishing;
@@ -746,12 +747,12 @@ static void fire_deadline(struct vdi_h2_timer *timer)
 		return;
 	if (cut_short(call, VDI_RPC_DEADLINE_EXCEEDED, "context deadline exceeded") && !is_stuck)
 		return;
-	/* The client does not take what there is; it has given up by itself. */
+	/* The client does not read what is available, and its own deadline has passed too. */
 	reset(call, NGHTTP2_CANCEL);
 	vdi_h2_connection_touch(call->connection->connection);
 }
 
-/* Bytes of a client that gets on, however slowly, between looks in a row. */
+/* Bytes that show progress of a client, however slow, over consecutive checks. */
 #define GETS_ON ((uint64_t) 64 << 10)
 
 bool vdi_h2_server_call_look(struct vdi_h2_server_call *call, bool has_room)
@@ -782,7 +783,7 @@ void vdi_h2_server_call_cut(struct vdi_h2_server_call *call)
 	drop_queue_locked(call);
 	call->outbox_bytes = 0;
 	vdi_lock_release(&call->lock);
-	vdi_h2_outbox_fini(&call->outbox); /* nghttp2 holds nothing of it between frames */
+	vdi_h2_outbox_fini(&call->outbox); /* between frames nghttp2 has no reference to it */
 	reset(call, NGHTTP2_ENHANCE_YOUR_CALM);
 	vdi_h2_connection_touch(call->connection->connection);
 }

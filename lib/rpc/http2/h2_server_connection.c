@@ -1,10 +1,10 @@
-/* One connection as the server has it: what it speaks, and then what nghttp2 says of its streams, which goes
- * to their calls; or its requests of HTTP/1.x, one at a time.
+/* One connection of the server: its protocol; then nghttp2's events for its streams, which are passed to
+ * their calls, or its requests of HTTP/1.x, one at a time.
  *
- * Draining is HTTP/2's graceful way: first GOAWAY with the highest stream id there is, so that the peer stops
- * opening streams, and a ping; when its answer is there, every stream that the peer had opened before is
- * known, and GOAWAY with the last one of them follows. Streams in between are served as ever. The connection
- * ends with its last stream.
+ * Draining is graceful: first GOAWAY with the highest possible stream ID, so that the peer opens no more
+ * streams, and a ping. When the ping is acknowledged, every stream that the peer opened before is known, and
+ * GOAWAY with the last of them follows. Streams in between are served normally. The connection ends with its
+ * last stream.
  */
 #include <stdio.h>
 
@@ -17,14 +17,14 @@
 #include "h2_server_state.h"
 
 #define CUT_AFTER VD_MS(200)
-#define WRITE_TIMEOUT VD_SECONDS(60) /* of an answer of HTTP/1.x */
+#define WRITE_TIMEOUT VD_SECONDS(60) /* for a response of HTTP/1.x */
 #define CONNECTION_WINDOW (1u << 20)
 #define STREAM_WINDOW 65535
 #define LAST_STREAM_ID 0x7fffffff
 
 static const uint8_t drain_ping[8] = { 'd', 'r', 'a', 'i', 'n', 'i', 'n', 'g' };
 
-/* ---- Who it is ---- */
+/* ---- Peer ---- */
 
 static void write_address(const struct vdi_h2_arrival *arrival, char *text, size_t size)
 {
@@ -67,7 +67,7 @@ struct vdi_h2_peer *vdi_h2_peer_unref(struct vdi_h2_peer *peer)
 	return NULL;
 }
 
-/* The certificate is known now. False: no memory. */
+/* Sets the peer's name; the certificate is known now. False: out of memory. */
 static bool name_peer(struct vdi_h2_server_connection *connection)
 {
 	struct vdi_h2_peer *peer;
@@ -84,7 +84,7 @@ static bool name_peer(struct vdi_h2_server_connection *connection)
 	return true;
 }
 
-/* ---- What nghttp2 says ---- */
+/* ---- Callbacks of nghttp2 ---- */
 
 static struct vdi_h2_server_call *call_of(nghttp2_session *session, int32_t stream_id)
 {
@@ -111,10 +111,10 @@ static bool was_reset(const struct vdi_h2_server_connection *connection, int32_t
 	return false;
 }
 
-/* RFC 9113, 5.1.1: a new stream has a higher number than all before, or the connection ends. nghttp2 ignores
- * HEADERS with a lower one, because they may be trailers that crossed our RST_STREAM; so the streams that
- * were reset here last are known. After GOAWAY streams are ignored without a trace, and so are their
- * trailers. */
+/* RFC 9113, 5.1.1: a new stream must have a higher ID than all before, or the connection ends. nghttp2
+ * ignores HEADERS with a lower one, because they may be trailers that crossed our RST_STREAM; so this side
+ * keeps the IDs of the streams that it reset last. After GOAWAY both new streams and their trailers are
+ * ignored. */
 static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *head, void *user_data)
 {
 	struct vdi_h2_server_connection *connection = vdi_h2_connection_arg_of(user_data);
@@ -141,7 +141,7 @@ static int on_headers_begin(nghttp2_session *session, const nghttp2_frame *frame
 	if (call == NULL)
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	(void) nghttp2_session_set_stream_user_data(session, frame->hd.stream_id,
-						    call); /* the stream is there */
+						    call); /* the stream exists */
 	return 0;
 }
 
@@ -154,7 +154,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	(void) flags;
 	(void) user_data;
 	if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
-		return 0; /* trailers say nothing to a server */
+		return 0; /* a server ignores trailers */
 	call = call_of(session, frame->hd.stream_id);
 	if (call && !vdi_h2_server_call_header(call, (struct vd_bytes) { name, name_size },
 					       (struct vd_bytes) { value, value_size }))
@@ -174,7 +174,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
 	return 0;
 }
 
-/* The peer has answered the ping behind the first GOAWAY. */
+/* The peer has acknowledged the ping after the first GOAWAY. */
 static void end_drain(struct vdi_h2_server_connection *connection)
 {
 	nghttp2_session *session = vdi_h2_connection_session(connection->connection);
@@ -221,7 +221,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 	if (frame->hd.type == NGHTTP2_RST_STREAM)
 		connection->resets[connection->reset_next++ % VDI_ARRAY_SIZE(connection->resets)] =
 			frame->hd.stream_id;
-	/* nghttp2 would let a ping overtake GOAWAY. */
+	/* nghttp2 would send a ping before GOAWAY. */
 	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.last_stream_id == LAST_STREAM_ID)
 		return nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, drain_ping);
 	if ((frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) ||
@@ -266,7 +266,7 @@ static void on_ended(void *arg, const char *why)
 {
 	struct vdi_h2_server_connection *connection = arg;
 
-	(void) why; /* of one client; what it asked for has its own end */
+	(void) why; /* concerns one client; its calls end separately */
 	while (connection->calls)
 		vdi_h2_server_call_stream_closed(connection->calls);
 	(void) vdi_h2_connection_free(connection->connection);
@@ -317,7 +317,7 @@ void vdi_h2_server_connection_answer(struct vdi_h2_server_connection *connection
 				 vdi_buffer_bytes(&http->body), http->closes);
 }
 
-/* ---- Life ---- */
+/* ---- Begin and end ---- */
 
 static void fire_cut(struct vdi_h2_timer *timer)
 {
@@ -454,7 +454,7 @@ void vdi_h2_server_connection_drain(struct vdi_h2_server_connection *connection)
 	if (connection->older)
 		vdi_h1_connection_drain(connection->older);
 	if (!connection->is_ready)
-		return; /* when it is */
+		return; /* called again when it is */
 	session = vdi_h2_connection_session(connection->connection);
 	if (nghttp2_submit_shutdown_notice(session) != 0)
 		vdi_h2_connection_abort(connection->connection, "out of memory");

@@ -1,4 +1,4 @@
-/* What stands in the headers of a call, as text: how long the client waits, and the words of a status. */
+/* Text in the headers of a call: the client's timeout, and the text of a status. */
 #include "h2_server_state.h"
 
 #define TIMEOUT_DIGITS_MAX 8
@@ -23,7 +23,7 @@ bool vdi_h2_timeout_parse(struct vd_bytes text, vd_dur *ret_timeout)
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(units); i++) {
 		if (units[i].unit != digits[text.size - 1])
 			continue;
-		/* 99,999,999 hours are more than the clock has. */
+		/* 99,999,999 hours exceed the range of the clock. */
 		ret_timeout->ns = count > INT64_MAX / 4 / units[i].ns ? INT64_MAX / 4 : count * units[i].ns;
 		return true;
 	}

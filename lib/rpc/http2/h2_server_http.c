@@ -1,6 +1,6 @@
-/* Requests of plain HTTP between their connection and the service: the service answers when and where it
- * likes, the loop hands the answer out at the end of a turn. While it is with the service a request counts as
- * a call, so the loop is there when the answer comes; its connection may be gone. */
+/* Plain HTTP requests between connection and service: the service answers at any time on any thread, and the
+ * loop passes the response on at the end of a turn. While the service has it, a request counts as a call, so
+ * the loop exists when the response arrives; its connection may have ended. */
 #include <stdio.h>
 
 #include "env.h"
@@ -28,7 +28,7 @@ static void answer(struct vdi_rpc_http *base)
 	http->next = loop->answered;
 	loop->answered = http;
 	vdi_h2_hub_wake(
-		loop->hub); /* under the lock: once the loop has it, it may be the last thing that it does */
+		loop->hub); /* under the lock: the loop may end as soon as it has processed the response */
 	vdi_lock_release(&loop->lock);
 }
 
@@ -90,7 +90,7 @@ void vdi_h2_server_http_deliver(struct vdi_h2_http *answered)
 
 #define FIELDS_MAX 16
 
-/* Lines of an answer as HTTP/2 has them: the names in small letters, in place. */
+/* Converts header lines to HTTP/2: lower-case names, in place. */
 static size_t take_lines(char *line, nghttp2_nv *fields, size_t count)
 {
 	char *end;

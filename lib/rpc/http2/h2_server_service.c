@@ -1,4 +1,5 @@
-/* How: what a service asks for is put under the lock of the call; the loop of its connection does it. */
+/* The functions of a call for the service: they store requests under the call's lock; the loop of its
+ * connection executes them. */
 #include <string.h>
 
 #include "h2_server_state.h"
@@ -23,14 +24,14 @@ static void call_receive(struct vdi_rpc_server_call *base)
 		return;
 	if (vdi_loop_is_current(vdi_h2_hub_loop(call->loop->hub)) &&
 	    (call->is_delivering || !(call->is_half_closed || vdi_h2_inbox_has_kept(&call->inbox))))
-		return; /* whoever calls us, or what comes next, finds it */
+		return; /* the current callback, or the next event, handles it */
 	vdi_lock_acquire(&call->lock);
 	if (!call->is_closed)
 		vdi_h2_server_call_kick_locked(call);
 	vdi_lock_release(&call->lock);
 }
 
-/* VD_FULL: there is no room for it among all. */
+/* VD_FULL: no room in the server's limit (unsent_max). */
 static vd_status put_locked(struct vdi_h2_server_call *call, struct vd_bytes head, struct vdi_rpc_blob *blob,
 			    bool (*take)(struct vdi_h2_server *server, struct vdi_h2_outgoing *outgoing))
 {
@@ -67,7 +68,7 @@ static vd_status call_send(struct vdi_rpc_server_call *base, struct vd_bytes hea
 		bool wanted = call->wants_writable;
 
 		call->wants_writable =
-			true; /* before it is known that there is no room: whoever makes room finds it */
+			true; /* set before the check fails, so that a thread that makes room sees it */
 		status = put_locked(call, head, blob, vdi_h2_unsent_take_message);
 		if (status != VD_FULL)
 			call->wants_writable = wanted;
@@ -95,7 +96,7 @@ static vd_status call_answer(struct vdi_rpc_server_call *base, struct vd_bytes h
 		else if (status == VD_FULL) {
 			vdi_h2_server_call_finish_locked(
 				call, VDI_RPC_RESOURCE_EXHAUSTED,
-				"the server holds too much that its clients have not read");
+				"the server has too many bytes that its clients have not read");
 			status = VD_CLOSED;
 		}
 	}

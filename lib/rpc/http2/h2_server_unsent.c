@@ -1,18 +1,21 @@
-/* What all unsent messages of a server may hold together: unsent_max.
+/* The limit of unsent bytes over all calls of a server: unsent_max.
  *
- * A client that does not read costs what is queued for it. Each stream has its bound (send_bytes_max), but an
- * answer is one message of any size, and of connections and calls there may be many. So the sum is kept: a
- * message counts with its own memory, and the bytes that several messages share count once.
+ * A client that does not read makes the server keep its messages. Each stream has a limit (send_bytes_max),
+ * but a response is one message of any size, and connections and calls may be many. So the server counts the
+ * sum: a message counts with its own memory, and bytes that several messages share count once.
  *
- *   up to 3/4                  nobody looks
- *   from there on              every 100 ms each loop looks at its calls. Who has taken less than 64 KiB in a second although something waits for it is cut: its memory goes at once, and RST_STREAM with
- *                              ENHANCE_YOUR_CALM, which gRPC calls RESOURCE_EXHAUSTED, as soon as the peer reads. Who holds most goes first, until there is room
- *   at the bound               an answer is refused with RESOURCE_EXHAUSTED and words; a message of a stream waits (VD_FULL) until there is room, as it does for room of its own
+ *   - Up to 3/4 of the limit nothing is checked.
+ *   - Above 3/4 each loop checks its calls every 100 ms. A call is ended if its client has read less than 64
+ *     KiB in a second although bytes wait for it: its memory is freed at once, and RST_STREAM with
+ *     ENHANCE_YOUR_CALM, which gRPC reports as RESOURCE_EXHAUSTED, is sent when the peer reads. The call with
+ *     the most bytes is ended first, until there is room.
+ *   - At the limit a response is refused with RESOURCE_EXHAUSTED; a message of a stream waits (VD_FULL) until
+ *     there is room, as it does at the stream's own limit.
  *
- * So the bound holds at every moment, whoever reads is never cut, and who does not read keeps others waiting
- * for some seconds at most. A message larger than all passes when nothing else waits. Answers shorter than
- * what a call costs anyway are not counted: they are bounded with the calls (memory_max), and they are nearly
- * all there are.
+ * So the limit is never exceeded, a client that reads is never ended, and a client that does not read delays
+ * others by a few seconds at most. A message larger than the limit is accepted if no other waits. Responses
+ * smaller than the memory of a call are not counted: the limit of calls (memory_max) bounds them, and nearly
+ * all responses are that small.
  */
 #include "env.h"
 #include "h2_server_state.h"
@@ -27,7 +30,7 @@ static size_t pressed_from(const struct vdi_h2_server *server)
 	return server->unsent_max / 4 * 3;
 }
 
-/* Each loop looks: who waits, and who does not read, may be on any. */
+/* Makes every loop check its calls: waiting streams, and clients that do not read, may be on any loop. */
 static void press(struct vdi_h2_server *server)
 {
 	for (unsigned i = 0; i < server->loop_count; i++)
@@ -59,14 +62,14 @@ bool vdi_h2_unsent_take_answer(struct vdi_h2_server *server, struct vdi_h2_outgo
 	return false;
 }
 
-/* ---- Looking, on each loop's thread ---- */
+/* ---- Checks, on each loop's thread ---- */
 
 static size_t unsent_of(const struct vdi_h2_server *server)
 {
 	return atomic_load_explicit(&server->unsent.bytes, memory_order_relaxed);
 }
 
-/* Answers whether a stream waits for room that there is not. */
+/* Returns true if a stream waits for room and there is none. */
 static bool look_at_all(struct vdi_h2_server_loop *loop)
 {
 	bool has_room = unsent_of(loop->server) < loop->server->unsent_max;
@@ -100,7 +103,7 @@ static void look(struct vdi_h2_timer *timer)
 	bool			   is_waiting;
 
 	loop->is_looking = false;
-	/* Before looking: who comes from here on and finds no room says so again. */
+	/* Cleared before the check, because a sender that finds no room from here on sets it again. */
 	(void) atomic_exchange_explicit(&loop->is_pressed, false, memory_order_acq_rel);
 	is_waiting = look_at_all(loop);
 	for (unsigned i = 0; i < CUTS_PER_LOOK && unsent_of(server) > pressed_from(server) &&
@@ -131,7 +134,7 @@ void vdi_h2_unsent_stop(struct vdi_h2_server_loop *loop)
 
 /* ---- Metrics ---- */
 
-/* Several servers of one env add up. */
+/* Sums over all servers of the env. */
 static void collect(void *arg)
 {
 	struct vdi_h2_server *server = arg;

@@ -1,6 +1,6 @@
 /* The nghttp2 session of a connection: its options, and the callbacks that nghttp2 makes. DATA frames are
  * written straight into the hub's output buffer (send_data); other frames come from nghttp2_session_mem_send.
- * Streams and header bytes are counted here; everything else goes to the side. */
+ * This file counts streams and header bytes; the side handles the rest. */
 #include <stdio.h>
 
 #include "env.h"
@@ -8,7 +8,7 @@
 #include "h2_message.h"
 
 #define PING_STRIKES_MAX 2
-#define RESETS_BURST 20000 /* a client that ends all its watches at once */
+#define RESETS_BURST 20000 /* clients may end all their watches at once */
 #define RESETS_PER_SECOND 5000
 
 /* ---- Callbacks of nghttp2 ---- */
@@ -44,7 +44,7 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
 	char			 *output = vdi_h2_hub_output(connection->hub) + connection->output_size;
 
 	(void) session;
-	VDI_CHECK(frame->data.padlen == 0); /* nobody asks for padding */
+	VDI_CHECK(frame->data.padlen == 0); /* no padding was requested */
 	VDI_CHECK(size <= VDI_H2_DATA_SIZE_MAX && connection->output_size + 9 + size <= VDI_H2_SCRATCH_SIZE);
 	memcpy(output, head, 9);
 	if (size)
@@ -52,8 +52,8 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
 	connection->output_size += 9 + size;
 	if (vdi_h2_session_has_room(connection))
 		return 0;
-	/* It is sent, and nghttp2 is to stop. To say that it could not be sent would leave a frame announced
-	 * whose stream may be gone, and what it reads from with it, when there is room. */
+	/* The frame is written, and nghttp2 must stop. If this callback failed instead, nghttp2 would keep
+	 * the announced frame until there is room, when its stream and data source may be freed. */
 	connection->is_full = true;
 	return NGHTTP2_ERR_PAUSE;
 }
@@ -68,7 +68,7 @@ static void note_goaway(struct vdi_h2_connection *connection, const nghttp2_goaw
 			(int) VDI_MIN(goaway->opaque_data_len, 100), (const char *) goaway->opaque_data);
 }
 
-/* As grpc-go's enforcement; what was sent forgives everything. */
+/* Like grpc-go's enforcement policy: each frame sent to the peer resets the count. */
 static void judge_ping(struct vdi_h2_connection *connection)
 {
 	static const char words[] = "too_many_pings";
@@ -235,8 +235,7 @@ static vd_status new_options(nghttp2_option **ret_option)
 	nghttp2_option_set_max_send_header_block_length(option, VDI_H2_HEADERS_SIZE_MAX);
 	nghttp2_option_set_stream_reset_rate_limit(option, RESETS_BURST, RESETS_PER_SECOND);
 #ifdef VDI_H2_HAS_GLITCH_LIMIT
-	/* DATA that was on its way when its stream was reset counts, too: as much as a connection's window
-	 * holds, and more. */
+	/* DATA in flight when its stream was reset counts too: up to a connection's window and more. */
 	nghttp2_option_set_glitch_rate_limit(option, RESETS_BURST, RESETS_PER_SECOND);
 #endif
 	*ret_option = option;
@@ -266,7 +265,7 @@ vd_status vdi_h2_session_new(struct vdi_h2_connection *connection)
 	return error ? VD_NOMEM : VD_OK;
 }
 
-/* What we tell the peer of ourselves, first of all. */
+/* Submits our SETTINGS, as the first frame. */
 vd_status vdi_h2_session_introduce(struct vdi_h2_connection		  *connection,
 				   const struct vdi_h2_connection_options *options)
 {

@@ -1,4 +1,4 @@
-/* HTTP/2 of our own as a value of rpc_transport.h: the two constructors. */
+/* vedette's own HTTP/2 as a transport (rpc_transport.h): its two constructors. */
 #ifndef VDI_H2_TRANSPORT_H
 #define VDI_H2_TRANSPORT_H
 

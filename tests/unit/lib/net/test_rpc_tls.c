@@ -171,7 +171,7 @@ static void a_client_certificate_that_is_missing_or_strange(void **state)
 	(void) state;
 	answer = ask(&server, &tls, "https://", "127.0.0.1", VD_MS(100), cause);
 	assert_int_not_equal(answer.end.code, VDI_RPC_OK);
-	expect_cause_of_certificate(cause, "the server wants a client certificate");
+	expect_cause_of_certificate(cause, "the server requires a client certificate");
 	tls.cert_path = rpc_certs_path(&certs, "stranger.pem");
 	tls.key_path = rpc_certs_path(&certs, "stranger.key");
 	answer = ask(&server, &tls, "https://", "127.0.0.1", VD_MS(100), cause);

@@ -35,13 +35,13 @@ static void a_peer_that_says_nothing_is_left(void **state)
 	set_up(&f);
 	assert_status(connect_client(&f, (struct vdi_h2_connection_options) { .settle_timeout = VD_MS(1) }),
 		      VD_OK);
-	expect_end(&f, "no HTTP/2 settings came (not an HTTP/2 server, or TLS is expected)");
+	expect_end(&f, "no HTTP/2 settings received (not an HTTP/2 server, or TLS is expected)");
 	assert_int_equal(f.ready, 0);
 	set_up(&f);
 	assert_status(connect_client(&f, (struct vdi_h2_connection_options) { .is_server = true,
 									      .settle_timeout = VD_MS(1) }),
 		      VD_OK);
-	expect_end(&f, "no HTTP/2 settings came");
+	expect_end(&f, "no HTTP/2 settings received");
 }
 
 static void a_peer_that_goes_is_seen(void **state)

@@ -270,9 +270,10 @@ static void settings_have_until_their_time(void **state)
 		assert_int_equal(f.ended, 0);
 		assert_int_equal(pings(&f), 0);
 		advance(&f, AN_INSTANT);
-		expect_end(&f, is_server ?
-				       "no HTTP/2 settings came" :
-				       "no HTTP/2 settings came (not an HTTP/2 server, or TLS is expected)");
+		expect_end(&f,
+			   is_server ?
+				   "no HTTP/2 settings received" :
+				   "no HTTP/2 settings received (not an HTTP/2 server, or TLS is expected)");
 	}
 }
 

@@ -170,7 +170,7 @@ static void what_clients_do_not_read_is_bounded_over_all(void **state)
 		assert_true(peer_request(&peer, 2 * i + 1, "/test.Echo/Size", 0, NULL));
 		assert_true(peer_message(&peer, 2 * i + 1, "100000", NGHTTP2_FLAG_END_STREAM));
 		h2_served_expect(peer_hear(&peer, 2 * i + 1), VDI_RPC_RESOURCE_EXHAUSTED,
-				 "the server holds too much that its clients have not read");
+				 "the server has too many bytes that its clients have not read");
 	}
 	assert_int_equal(metric_of(VDI_METRIC_RPC_UNSENT_ENDS_TOTAL, "refused"), 2);
 	assert_in_range(metric_of(VDI_METRIC_RPC_UNSENT_BYTES, NULL), 1000000, 1 << 20);
