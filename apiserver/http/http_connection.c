@@ -19,6 +19,7 @@
 #include "http_request.h"
 #include "http_server.h"
 #include "trail.h"
+#include "http_text.h"
 
 #define INPUT_MAX 131072
 #define LINGER VD_SECONDS(1)

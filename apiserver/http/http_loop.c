@@ -14,6 +14,7 @@
 #include "env.h"
 #include "http_request.h"
 #include "http_server.h"
+#include "http_text.h"
 
 #define ACCEPT_BATCH 64
 #define ACCEPTING_LOOPS 2
@@ -121,12 +122,13 @@ static void on_accept(evutil_socket_t fd, short events, void *arg)
 
 const char *vdi_http_loop_date(struct vdi_http_loop *loop)
 {
-	time_t	  seconds = (time_t) (vd_env_wall(loop->server->env).ns / 1000000000);
-	struct tm parts;
+	vd_wall now = vd_env_wall(loop->server->env);
+	char	text[VDI_HTTP_DATE_SIZE];
 
-	if (seconds != loop->date_second && gmtime_r(&seconds, &parts)) {
-		(void) strftime(loop->date, sizeof loop->date, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &parts);
-		loop->date_second = seconds;
+	if (now.ns / 1000000000 != loop->date_second) {
+		vdi_http_date(now, text);
+		(void) snprintf(loop->date, sizeof loop->date, "Date: %s\r\n", text);
+		loop->date_second = now.ns / 1000000000;
 	}
 	return loop->date;
 }

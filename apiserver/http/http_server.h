@@ -24,6 +24,7 @@
 #include "timer.h"
 #include "usage.h"
 #include "work_queue.h"
+#include "http_text.h"
 
 struct vdi_controller_metrics;
 struct vdi_garbage_collector;
@@ -110,7 +111,7 @@ struct vdi_http_loop {
 	_Atomic int64_t	      connections_open; /* these two: the counts for other threads to read */
 	_Atomic int64_t	      watches_open;
 	_Atomic uint64_t      served_number; /* number of served */
-	char		      date[40];
+	char		      date[VDI_HTTP_DATE_SIZE + 16];
 	int64_t		      date_second;
 	/* last ping that the loop has answered; written under the server's lock */
 	_Atomic uint64_t     pong;

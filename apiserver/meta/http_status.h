@@ -70,7 +70,4 @@ void vdi_http_status_of(struct vdi_http_status *status, const char *verb, const 
 /* Writes the JSON document, without a trailing newline. */
 void vdi_http_status_write(struct vdi_out *out, const struct vdi_http_status *status);
 
-/* Returns the reason phrase of the status line, such as "Not Found". Never NULL. */
-const char *vdi_http_reason_phrase(int code);
-
 #endif

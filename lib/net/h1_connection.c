@@ -14,6 +14,7 @@
 #include "buffer.h"
 #include "env.h"
 #include "h1_connection.h"
+#include "http_text.h"
 #include "h2_hub_state.h"
 
 #define LINE_MAX_OF_CMUX 4096
@@ -66,42 +67,6 @@ struct vdi_h1_connection {
 };
 
 /* ---- Pure ---- */
-
-const char *vdi_h1_reason(int code)
-{
-	static const struct {
-		int	    code;
-		const char *reason;
-	} reasons[] = {
-		{ 200, "OK" },
-		{ 307, "Temporary Redirect" },
-		{ 400, "Bad Request" },
-		{ 404, "Not Found" },
-		{ 405, "Method Not Allowed" },
-		{ 413, "Request Entity Too Large" },
-		{ 414, "Request URI Too Long" },
-		{ 417, "Expectation Failed" },
-		{ 431, "Request Header Fields Too Large" },
-		{ 501, "Not Implemented" },
-		{ 503, "Service Unavailable" },
-		{ 505, "HTTP Version Not Supported" },
-	};
-
-	for (size_t i = 0; i < VDI_ARRAY_SIZE(reasons); i++)
-		if (reasons[i].code == code)
-			return reasons[i].reason;
-	return "Unknown";
-}
-
-void vdi_h1_date(vd_wall now, char text[VDI_H1_DATE_SIZE])
-{
-	time_t	  seconds = (time_t) (now.ns / 1000000000);
-	struct tm parts;
-
-	if (gmtime_r(&seconds, &parts) == NULL ||
-	    strftime(text, VDI_H1_DATE_SIZE, "%a, %d %b %Y %H:%M:%S GMT", &parts) == 0)
-		text[0] = 0;
-}
 
 static bool is_method_letter(char c)
 {
@@ -311,11 +276,11 @@ static void make_answer(struct vdi_h1_connection *connection, int code, struct v
 			struct vd_bytes body)
 {
 	struct vdi_buffer *out = &connection->out;
-	char		   date[VDI_H1_DATE_SIZE];
+	char		   date[VDI_HTTP_DATE_SIZE];
 
-	vdi_h1_date(vd_env_wall(vdi_h2_hub_env(connection->hub)), date);
+	vdi_http_date(vd_env_wall(vdi_h2_hub_env(connection->hub)), date);
 	vdi_buffer_printf(out, "HTTP/1.%d %d %s\r\n", connection->is_version_1_0 ? 0 : 1, code,
-			  vdi_h1_reason(code));
+			  vdi_http_reason_phrase(code));
 	vdi_buffer_append(out, headers);
 	vdi_buffer_printf(out, "Date: %s\r\n", date);
 	if (body.size || !connection->is_head) /* else it is not known what GET would have brought */
@@ -354,7 +319,7 @@ static void refuse(struct vdi_h1_connection *connection, int code, const char *m
 {
 	static const char type[] = "Content-Type: text/plain; charset=utf-8\r\n";
 	char		  text[160];
-	int		  size = snprintf(text, sizeof text, "%d %s: %s", code, vdi_h1_reason(code), message);
+	int size = snprintf(text, sizeof text, "%d %s: %s", code, vdi_http_reason_phrase(code), message);
 
 	connection->keeps = false;
 	connection->is_in_body = false;

@@ -68,11 +68,6 @@ void vdi_h1_connection_abort(struct vdi_h1_connection *connection);
 
 /* ---- Pure ---- */
 
-/* "Not Found". */
-const char *vdi_h1_reason(int code);
-/* What IMF-fixdate calls now: "Sun, 22 Nov 2026 15:11:29 GMT". */
-#define VDI_H1_DATE_SIZE 32
-void vdi_h1_date(vd_wall now, char text[VDI_H1_DATE_SIZE]);
 /* Whether bytes, the beginning of a connection, can be a request of HTTP/1.x. VD_AGAIN: not known yet.
  * VD_BAD_REQUEST: they cannot. */
 VDI_MUST_USE vd_status vdi_h1_recognize(struct vd_bytes bytes);

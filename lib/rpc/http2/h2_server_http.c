@@ -5,6 +5,7 @@
 
 #include "env.h"
 #include "h2_server_state.h"
+#include "http_text.h"
 
 #define HEADERS_MAX 4096
 #define BODY_MAX ((size_t) 64 << 20)
@@ -123,11 +124,11 @@ static bool submit(struct vdi_h2_server_call *call, const struct vdi_rpc_http *h
 	struct vdi_h2_outgoing *outgoing;
 	nghttp2_nv		fields[FIELDS_MAX + 3];
 	size_t			count = 0;
-	char			code[8], length[24], date[VDI_H1_DATE_SIZE];
+	char			code[8], length[24], date[VDI_HTTP_DATE_SIZE];
 
 	snprintf(code, sizeof code, "%d", http->code);
 	snprintf(length, sizeof length, "%zu", body.size);
-	vdi_h1_date(vd_env_wall(call->server->env), date);
+	vdi_http_date(vd_env_wall(call->server->env), date);
 	fields[count++] = field(":status", code);
 	count = take_lines(lines, fields, count);
 	fields[count++] = field("date", date);

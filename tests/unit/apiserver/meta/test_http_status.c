@@ -3,6 +3,7 @@
 
 #include "http_status.h"
 #include "tree.h"
+#include "http_text.h"
 
 static struct vdi_http_status status;
 
