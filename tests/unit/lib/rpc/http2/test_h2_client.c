@@ -115,7 +115,8 @@ struct speaker {
 	unsigned	  headers_min;
 	bool		  closes;
 	_Atomic uint64_t  connections;
-	_Atomic uint64_t  resets;     /* heard */
+	_Atomic uint64_t  calls;      /* heard */
+	_Atomic uint64_t  resets;     /* likewise */
 	_Atomic uint32_t  reset_code; /* of the last one */
 };
 
@@ -143,6 +144,8 @@ static int hear_frame(struct speaker *speaker, int fd)
 	size = (size_t) head[0] << 16 | (size_t) head[1] << 8 | head[2];
 	if (size > sizeof room || !hear_all(fd, room, size))
 		return -1;
+	if (head[3] == NGHTTP2_HEADERS)
+		atomic_fetch_add(&speaker->calls, 1);
 	if (head[3] == NGHTTP2_RST_STREAM) {
 		atomic_store(&speaker->reset_code, room[3]);
 		atomic_fetch_add(&speaker->resets, 1);
@@ -543,6 +546,29 @@ static void above_the_last_stream_of_goaway_nothing_was_done(void **state)
 	free(good);
 }
 
+/* A server that says each time that it did nothing with it. */
+static void a_call_is_tried_five_times(void **state)
+{
+	struct text   *text = new_text();
+	struct speaker speaker = { .texts = { text }, .text_count = 1, .headers_min = 1, .closes = true };
+	struct vdi_rpc_client *client;
+	struct rpc_answer      answer;
+
+	(void) state;
+	put_goaway(text, 0, NGHTTP2_NO_ERROR);
+	start_speaker(&speaker);
+	client = rpc_connect_to(speaker.address);
+	answer = rpc_ask_simply(env, client, "/test.Echo/Echo", vd_bytes_of("x"), VD_SECONDS(300));
+	assert_int_equal(answer.end.code, VDI_RPC_UNAVAILABLE);
+	assert_true(answer.end.unsent);
+	assert_false(answer.end.local);
+	assert_int_equal(speaker.calls, 5);
+	rpc_answer_release(&answer);
+	rpc_close(env, client);
+	stop_speaker(&speaker);
+	free(text);
+}
+
 static void calls_wait_for_a_place(void **state)
 {
 	static const uint8_t   one_stream[6] = { 0, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 0, 0, 0, 1 };
@@ -735,6 +761,7 @@ int main(void)
 		RPC_TEST(floods),
 		RPC_TEST(a_refused_call_is_made_again),
 		RPC_TEST(above_the_last_stream_of_goaway_nothing_was_done),
+		RPC_TEST(a_call_is_tried_five_times),
 		RPC_TEST(calls_wait_for_a_place),
 		RPC_TEST(the_peer_hears_of_every_end_that_it_does_not_know),
 		RPC_TEST(a_stream_that_ends_while_it_is_asked),

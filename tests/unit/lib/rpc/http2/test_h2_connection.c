@@ -424,6 +424,92 @@ static void a_peer_that_does_not_read_is_not_read_from(void **state)
 	end_test(&f);
 }
 
+/* ---- Bounds ---- */
+
+static size_t put_field(uint8_t *at, uint8_t value_size)
+{
+	at[0] = 0; /* literal, in no table */
+	at[1] = 1;
+	at[2] = 'x';
+	at[3] = value_size;
+	memset(at + 4, 'v', value_size);
+	return 4u + value_size;
+}
+
+static void say_frame(struct fixture *f, uint8_t type, uint8_t flags, const uint8_t *payload, size_t size)
+{
+	uint8_t frame[9 + 16384] = {
+		(uint8_t) (size >> 16), (uint8_t) (size >> 8), (uint8_t) size, type, flags, 0, 0, 0, 1
+	};
+
+	memcpy(frame + 9, payload, size);
+	say(f, frame, 9 + size);
+	settle(f);
+}
+
+/* 64 KiB of names and values, with 32 bytes for each; one more byte is too much for the stream, and for no
+ * other. */
+static void headers_are_taken_up_to_their_bound(void **state)
+{
+	for (int is_more = 0; is_more < 2; is_more++) {
+		/* POST, http, /, and a literal authority: 43 + 43 + 38 + 43. */
+		static uint8_t block[65536] = { 0x83, 0x86, 0x84, 0x01, 1, 'x' };
+		size_t	       size = 6, at = 0, told_size;
+		struct fixture f;
+		struct told    told;
+
+		(void) state;
+		for (int i = 0; i < 427; i++)
+			size += put_field(block + size, 120); /* 153 each */
+		size += put_field(block + size, (uint8_t) (65536 - 167 - 427 * 153 - 33 + is_more));
+		set_up(&f);
+		assert_status(connect_client(&f, (struct vdi_h2_connection_options) { .is_server = true }),
+			      VD_OK);
+		say(&f, preface, 24);
+		say(&f, settings, sizeof settings);
+		settle(&f);
+		hear(&f, &told);
+		for (; at < size; at += 16000)
+			say_frame(&f, at ? NGHTTP2_CONTINUATION : NGHTTP2_HEADERS,
+				  at + 16000 >= size ? NGHTTP2_FLAG_END_HEADERS : 0, block + at,
+				  VDI_MIN(size - at, (size_t) 16000));
+		hear(&f, &told);
+		assert_int_equal(next_of(&told, NGHTTP2_RST_STREAM, 0, &told_size) != NULL, is_more);
+		assert_true(vdi_h2_connection_is_ready(f.connection));
+		end_test(&f);
+	}
+}
+
+/* Of what a peer says when it goes, a hundred bytes are told. */
+static void the_last_words_are_cut(void **state)
+{
+	static const size_t sizes[] = { 99, 100, 101, 1000 };
+
+	(void) state;
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(sizes); i++) {
+		uint8_t payload[8 + 1000] = { 0, 0, 0, 0, 0, 0, 0, NGHTTP2_INTERNAL_ERROR }, frame[9 + 1008];
+		size_t	size = 8 + sizes[i];
+		struct fixture f;
+
+		memset(payload + 8, 'w', 1000);
+		memcpy(frame,
+		       ((uint8_t[]) { 0, (uint8_t) (size >> 8), (uint8_t) size, NGHTTP2_GOAWAY, 0, 0, 0, 0,
+				      0 }),
+		       9);
+		memcpy(frame + 9, payload, size);
+		set_up(&f);
+		assert_status(connect_client(&f, (struct vdi_h2_connection_options) { 0 }), VD_OK);
+		say(&f, settings, sizeof settings);
+		say(&f, frame, 9 + size);
+		settle(&f);
+		assert_int_equal(shutdown(f.fds[1], SHUT_WR), 0);
+		settle(&f);
+		assert_int_equal(strlen(f.why), strlen("the peer ended the connection: INTERNAL_ERROR, ") +
+							VDI_MIN(sizes[i], (size_t) 100));
+		end_test(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +527,8 @@ int main(void)
 		cmocka_unit_test(a_peer_that_pings_too_often_is_told_so),
 		cmocka_unit_test(pings_go_on_as_long_as_they_are_answered),
 		cmocka_unit_test(a_peer_that_does_not_read_is_not_read_from),
+		cmocka_unit_test(headers_are_taken_up_to_their_bound),
+		cmocka_unit_test(the_last_words_are_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* One connection over a socket that takes and gives what the test says: a few bytes, nothing, or an error. */
 #include <errno.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include "h2_pair.h"
@@ -170,6 +171,51 @@ static void what_the_socket_does_not_take_is_kept(void **state)
 	finish(&f);
 }
 
+static void take_turns(struct fixture *f)
+{
+	for (unsigned turns = 0; turns < 10; turns++)
+		(void) event_base_loop(vdi_loop_base(f->loop), EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+static int unread(struct fixture *f)
+{
+	int size = 0;
+
+	take_turns(f);
+	assert_int_equal(ioctl(f->fds[0], FIONREAD, &size), 0);
+	return size;
+}
+
+/* A thousand answers that the peer does not take, and no more: then it is not read from before it reads. */
+static void unread_answers_have_their_bound(void **state)
+{
+	struct fixture f;
+	struct told    told;
+
+	(void) state;
+	start_ready(&f, true);
+	hear(&f, &told);
+	net.is_full = true;
+	say_pings(&f, 1); /* this one is kept */
+	assert_int_equal(unread(&f), 0);
+	assert_int_equal(vdi_h2_connection_kept(f.connection), 17);
+	for (int i = 0; i < 9; i++) {
+		say_pings(&f, 100);
+		assert_int_equal(unread(&f), 0);
+	}
+	say_pings(&f, 99);
+	assert_int_equal(unread(&f), 0);
+	say_pings(&f, 1); /* the thousandth */
+	assert_int_equal(unread(&f), 0);
+	say_pings(&f, 1);
+	assert_int_equal(unread(&f), 17);
+	net.is_full = false;
+	settle(&f);
+	assert_int_equal(unread(&f), 0);
+	assert_int_equal(f.ended, 0);
+	finish(&f);
+}
+
 /* ---- For the moment ---- */
 
 static void a_busy_socket_is_asked_again(void **state)
@@ -322,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_come_and_go_in_any_pieces),
 		cmocka_unit_test(what_the_socket_does_not_take_is_kept),
+		cmocka_unit_test(unread_answers_have_their_bound),
 		cmocka_unit_test(a_busy_socket_is_asked_again),
 		cmocka_unit_test(a_socket_that_breaks_when_written_to),
 		cmocka_unit_test(a_socket_that_breaks_when_read_from),
