@@ -241,6 +241,41 @@ static void watches(void **state)
 	assert_true(watch(fixture, 2));
 }
 
+/* ---- The server itself ---- */
+
+static void a_server_that_cannot_be_made_leaves_nothing(void **state)
+{
+	struct vdi_etcdserver_options options = { .bcrypt_cost = 4 };
+	struct vd_mvcc_options	      mvcc = VD_MVCC_OPTIONS_INIT;
+	struct vdi_etcdserver	     *server;
+	struct vd_env		     *env;
+	vd_status		      status = VD_NOMEM;
+	int64_t			      before = vdi_alloc_live();
+
+	(void) state;
+	assert_status(vdi_env_new_sim(7, NULL, NULL, &env), VD_OK);
+	assert_status(vd_store_open_mvcc(env, &mvcc, &options.store, NULL), VD_OK);
+	(void) vdi_sim_run_until_idle(env);
+	for (uint64_t n = 1; status != VD_OK; n++) {
+		struct vd_error error = { .code = VD_OK };
+
+		assert_true(n < REQUESTS_MAX);
+		vdi_alloc_fail_nth(n, 1);
+		status = vdi_etcdserver_new(env, &options, &server, &error);
+		vdi_alloc_fail_nth(0, 0);
+		if (status == VD_OK)
+			break;
+		assert_status(status, VD_NOMEM);
+		(void) vdi_sim_run_until_idle(env);
+	}
+	vdi_etcdserver_stop(server);
+	(void) vdi_sim_run_until_idle(env);
+	(void) vdi_etcdserver_free(server);
+	(void) vd_store_close_wait(options.store);
+	vd_env_free(env);
+	assert_int_equal(vdi_alloc_live(), before);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, etcd_server_setup, etcd_server_teardown)
 
 int main(void)
@@ -249,6 +284,7 @@ int main(void)
 		TEST(keys_and_leases),
 		TEST(members_and_maintenance),
 		TEST(watches),
+		cmocka_unit_test(a_server_that_cannot_be_made_leaves_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
