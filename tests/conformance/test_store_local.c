@@ -2,12 +2,12 @@
  * is in nobody's way. The history is of the keys from "k" on. */
 #include "store_suite.h"
 
-#include <ftw.h>
 #include <unistd.h>
 
 #include "local_history.h"
+#include "temp_folder.h"
 
-static char directory[64];
+static char directory[TEMP_FOLDER_SIZE];
 
 static vd_status open_local(void *arg, const struct vd_env *env, struct vd_store **ret_store)
 {
@@ -18,11 +18,8 @@ static vd_status open_local(void *arg, const struct vd_env *env, struct vd_store
 	struct vd_error			 error;
 	vd_status			 status;
 
-	if (directory[0] == 0) {
-		strcpy(directory, "/tmp/vedette-local-XXXXXX");
-		if (mkdtemp(directory) == NULL)
-			return VD_IO;
-	}
+	if (directory[0] == 0)
+		temp_folder_make(directory);
 	snprintf(inner_path, sizeof inner_path, "%s/store", directory);
 	snprintf(local_path, sizeof local_path, "%s/history", directory);
 	options.history_window = (vd_dur) { 0 };
@@ -47,14 +44,9 @@ static vd_status reopen_local(void *arg, const struct vd_env *env, struct vd_sto
 	return open_local(arg, env, store);
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-	return remove(path);
-}
-
 static void remove_directory(void *arg)
 {
-	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	temp_folder_remove(directory);
 	directory[0] = 0;
 }
 

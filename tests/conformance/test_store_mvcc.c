@@ -1,7 +1,7 @@
 /* The store suite over the embedded store: in memory, and with a data directory. */
 #include "store_suite.h"
+#include "temp_folder.h"
 
-#include <ftw.h>
 #include <unistd.h>
 
 static struct vd_mvcc_options suite_options(void)
@@ -21,7 +21,7 @@ static vd_status open_memory(void *arg, const struct vd_env *env, struct vd_stor
 	return vd_store_open_mvcc(env, &options, ret_store, NULL);
 }
 
-static char directory[64];
+static char directory[TEMP_FOLDER_SIZE];
 
 static vd_status open_directory(void *arg, const struct vd_env *env, struct vd_store **ret_store)
 {
@@ -30,11 +30,8 @@ static vd_status open_directory(void *arg, const struct vd_env *env, struct vd_s
 	vd_status	       status;
 
 	(void) arg;
-	if (directory[0] == 0) {
-		strcpy(directory, "/tmp/vedette-store-XXXXXX");
-		if (mkdtemp(directory) == NULL)
-			return VD_IO;
-	}
+	if (directory[0] == 0)
+		temp_folder_make(directory);
 	options.data_dir = directory;
 	options.no_sync = true;
 	status = vd_store_open_mvcc(env, &options, ret_store, &error);
@@ -49,18 +46,10 @@ static vd_status reopen_directory(void *arg, const struct vd_env *env, struct vd
 	return open_directory(arg, env, store);
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-	(void) status;
-	(void) type;
-	(void) place;
-	return remove(path);
-}
-
 static void remove_directory(void *arg)
 {
 	(void) arg;
-	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	temp_folder_remove(directory);
 	directory[0] = 0;
 }
 

@@ -1,9 +1,9 @@
 #undef _FILE_OFFSET_BITS /* the names of the calls are defined here */
 #include "disk_trace.h"
+#include "temp_folder.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -450,19 +450,6 @@ void lay_out_changed(const char *dir, struct vdi_rand *rand)
 	}
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *place)
-{
-	(void) info;
-	(void) type;
-	(void) place;
-	return remove(path);
-}
-
-void remove_folder(const char *dir)
-{
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 bool trace_arguments(int argc, char **argv, uint64_t *layouts, uint64_t *first_seed, char *top)
 {
 	if (argc > 1)
@@ -475,6 +462,6 @@ bool trace_arguments(int argc, char **argv, uint64_t *layouts, uint64_t *first_s
 int trace_end_tests(int failed, const char *top)
 {
 	trace_free();
-	remove_folder(top);
+	temp_folder_remove(top);
 	return failed;
 }

@@ -65,8 +65,6 @@ void trace_free(void);
 void lay_out(const char *dir, size_t end, struct vdi_rand *rand);
 /* Makes dir a copy of the recorded folder as it is now, with one sector or the length of one file changed. */
 void lay_out_changed(const char *dir, struct vdi_rand *rand);
-/* Removes a folder and what is in it. */
-void remove_folder(const char *dir);
 
 /* The two ends of a test program's main. [LAYOUTS [FIRST-SEED]], each as it was where it is not given; makes
  * top, a template of mkdtemp. False: that failed. */

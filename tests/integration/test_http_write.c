@@ -1,7 +1,7 @@
 /* Writes over HTTP while the cache is behind the store, and while others write. */
 #include "http_fixture.h"
+#include "temp_folder.h"
 
-#include <ftw.h>
 #include <stdatomic.h>
 
 #define CONFIG_MAPS "/api/v1/namespaces/default/configmaps"
@@ -76,18 +76,12 @@ static void change_in_the_store(struct vd_store *store, const char *from, const 
 	free(value);
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-	return remove(path);
-}
-
 /* A durable one: its transactions are answered on a thread of their own. */
-static void open_durable(struct http_fixture *fixture, char directory[64])
+static void open_durable(struct http_fixture *fixture, char directory[TEMP_FOLDER_SIZE])
 {
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 
-	strcpy(directory, "/tmp/vedette-write-XXXXXX");
-	assert_non_null(mkdtemp(directory));
+	temp_folder_make(directory);
 	options.data_dir = directory;
 	vd_store_close_wait(fixture->store);
 	assert_status(vd_store_open_mvcc(fixture->env, &options, &fixture->store, NULL), VD_OK);
@@ -99,7 +93,7 @@ static void patch_while_the_cache_is_behind(size_t size)
 {
 	struct http_fixture fixture;
 	char		   *body = malloc(size + 256), *text = malloc(size + 1);
-	char		    directory[64];
+	char		    directory[TEMP_FOLDER_SIZE];
 
 	assert_true(body && text);
 	memset(text, 'x', size);
@@ -126,7 +120,7 @@ static void patch_while_the_cache_is_behind(size_t size)
 		vd_store_put_wait(fixture.store, vd_bytes_of(KEY "/wake"), vd_bytes_of("{}"), NULL, NULL),
 		VD_OK);
 	http_fixture_close(&fixture, (vd_dur) { 0 });
-	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	temp_folder_remove(directory);
 	free(body);
 	free(text);
 }
@@ -135,7 +129,7 @@ static void patch_while_the_cache_is_behind(size_t size)
 static void patch_against_others(size_t size)
 {
 	struct http_fixture fixture;
-	char		    directory[64], text[LONG + 1], body[LONG + 256];
+	char		    directory[TEMP_FOLDER_SIZE], text[LONG + 1], body[LONG + 256];
 
 	memset(text, 'x', size);
 	text[size] = 0;
@@ -155,7 +149,7 @@ static void patch_against_others(size_t size)
 		    "\"word\":\"theirs\"");
 	assert_true(atomic_load(&competitors) <= 0);
 	http_fixture_close(&fixture, (vd_dur) { 0 });
-	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	temp_folder_remove(directory);
 }
 
 static void a_short_patch_is_made_in_the_end(void **state)

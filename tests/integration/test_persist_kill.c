@@ -15,6 +15,7 @@
 #include "actor_sim.h"
 #include "persist_model.h"
 #include "persist_tuning.h"
+#include "temp_folder.h"
 
 struct world {
 	struct vd_env		 *env;
@@ -85,11 +86,10 @@ static void e469_a_killed_process_loses_nothing_it_acknowledged(void **state)
 {
 	struct world	world = { 0 };
 	struct vdi_rand rand;
-	char		path[] = "/tmp/vedette-test-kill-XXXXXX";
-	char		command[128];
+	char		path[TEMP_FOLDER_SIZE];
 
 	(void) state;
-	assert_non_null(mkdtemp(path));
+	temp_folder_make(path);
 	model_init(&world.model, first_seed);
 	vdi_rand_init(&rand, first_seed);
 	for (uint64_t round = 1; round <= rounds; round++) {
@@ -150,8 +150,7 @@ static void e469_a_killed_process_loses_nothing_it_acknowledged(void **state)
 	}
 	assert_true(world.model.commit_count > rounds * 20);
 	model_fini(&world.model);
-	snprintf(command, sizeof command, "rm -r %s", path);
-	assert_int_equal(system(command), 0);
+	temp_folder_remove(path);
 }
 
 int main(int argc, char **argv)

@@ -11,6 +11,7 @@
 #include <vedette/store.h>
 
 #include "disk_trace.h"
+#include "temp_folder.h"
 #include "wait.h"
 
 #define KEYS 64
@@ -224,7 +225,7 @@ static void e469_any_layout_after_a_power_cut_has_everything_acknowledged(void *
 		snprintf(dir, sizeof dir, "%s/cut-%llu", top, (unsigned long long) i);
 		lay_out(dir, end, &rand);
 		open_and_check(dir, end, false, &refused);
-		remove_folder(dir);
+		temp_folder_remove(dir);
 	}
 	print_message("%zu calls, %llu layouts\n", trace.count, (unsigned long long) layouts);
 }
@@ -242,7 +243,7 @@ static void a_changed_sector_is_refused_or_harmless(void **state)
 		snprintf(dir, sizeof dir, "%s/changed-%llu", top, (unsigned long long) i);
 		lay_out_changed(dir, &rand);
 		open_and_check(dir, trace.count, true, &refused);
-		remove_folder(dir);
+		temp_folder_remove(dir);
 	}
 	print_message("%llu changed, %u of them refused by name\n", (unsigned long long) layouts * 3,
 		      refused);

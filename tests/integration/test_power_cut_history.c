@@ -10,6 +10,7 @@
 
 #include "disk.h"
 #include "disk_trace.h"
+#include "temp_folder.h"
 #include "history_files.h"
 
 #define KEYS 7 /* written in turns; the revisions 1 to 7 made them */
@@ -181,7 +182,7 @@ static void any_layout_after_a_power_cut_tells_what_was_synced(void **state)
 				 (long long) history.past->until, (long long) acknowledged(end),
 				 history.lost.message);
 		go_on(&history, dir);
-		remove_folder(dir);
+		temp_folder_remove(dir);
 	}
 	print_message("%zu calls, %llu layouts\n", trace.count, (unsigned long long) layouts);
 }
@@ -210,7 +211,7 @@ static void a_changed_sector_is_reported_or_harmless(void **state)
 		/* What is missing is reported; at the very end it may look like a torn write. */
 		assert_true(history.lost.code != VD_OK || history.past->floor == floor);
 		go_on(&history, dir);
-		remove_folder(dir);
+		temp_folder_remove(dir);
 	}
 	print_message("%llu changed, %u reported, %u looked torn at the end\n",
 		      (unsigned long long) layouts * 2, reported, shorter);

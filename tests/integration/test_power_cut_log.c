@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "disk_trace.h"
+#include "temp_folder.h"
 #include "log_steps.h"
 #include "log_writer.h"
 
@@ -193,7 +194,7 @@ static void check_cuts(void)
 		assert_true(acked == 0 || last >= acked);
 		torn += tail.is_torn;
 		go_on(dir, acked);
-		remove_folder(dir);
+		temp_folder_remove(dir);
 	}
 	print_message("%s: %zu calls, %llu layouts, %u of them torn\n", name, trace.count,
 		      (unsigned long long) layouts, torn);
@@ -226,7 +227,7 @@ static void check_damage(const char *loaded)
 			assert_true(tail.is_torn || tail.is_unclosed);
 			reported++;
 		}
-		remove_folder(dir);
+		temp_folder_remove(dir);
 	}
 	print_message("%s: %llu changed, %u refused by name, %u reported as cut off\n", name,
 		      (unsigned long long) layouts, refused, reported);

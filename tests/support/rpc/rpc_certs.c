@@ -1,4 +1,5 @@
 #include "rpc_certs.h"
+#include "temp_folder.h"
 #include "vdtest.h"
 
 static bool run(const struct rpc_certs *certs, const char *arguments)
@@ -14,9 +15,7 @@ static bool run(const struct rpc_certs *certs, const char *arguments)
 
 bool rpc_certs_make(struct rpc_certs *certs)
 {
-	snprintf(certs->directory, sizeof certs->directory, "/tmp/vedette-certs-XXXXXX");
-	if (mkdtemp(certs->directory) == NULL)
-		return false;
+	temp_folder_make(certs->directory);
 	return run(certs, "-keyout ca.key -out ca.pem -subj /CN=ca") &&
 	       run(certs, "-keyout server.key -out server.pem -subj /CN=server -CA ca.pem -CAkey ca.key "
 			  "-addext basicConstraints=critical,CA:FALSE "
@@ -57,8 +56,5 @@ const char *rpc_certs_path(const struct rpc_certs *certs, const char *name)
 
 void rpc_certs_remove(struct rpc_certs *certs)
 {
-	char command[128];
-
-	snprintf(command, sizeof command, "rm -rf %s", certs->directory);
-	assert_int_equal(system(command), 0);
+	temp_folder_remove(certs->directory);
 }

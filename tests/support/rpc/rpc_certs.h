@@ -9,10 +9,12 @@
 #ifndef RPC_CERTS_H
 #define RPC_CERTS_H
 
+#include "temp_folder.h"
+
 #include <stdbool.h>
 
 struct rpc_certs {
-	char directory[64];
+	char directory[TEMP_FOLDER_SIZE];
 };
 
 bool rpc_certs_make(struct rpc_certs *certs);

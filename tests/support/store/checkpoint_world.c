@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "actor_sim.h"
+#include "temp_folder.h"
 
 void checkpoint_each_file(struct checkpoint_world *world, void (*visit)(const char *path))
 {
@@ -31,17 +32,11 @@ int64_t checkpoint_size_of(const char *path)
 	return info.st_size;
 }
 
-static void remove_file(const char *path)
-{
-	assert_int_equal(unlink(path), 0);
-}
-
 void checkpoint_world_init(struct checkpoint_world *world, uint64_t seed)
 {
 	memset(world, 0, sizeof *world);
 	assert_status(vdi_env_new_sim(seed, NULL, NULL, &world->env), VD_OK);
-	snprintf(world->path, sizeof world->path, "/tmp/vedette-test-checkpoint-XXXXXX");
-	assert_non_null(mkdtemp(world->path));
+	temp_folder_make(world->path);
 	world->tuning = (struct vdi_persist_tuning) { .segment_size = 16384, .checkpoint_bytes = 4096 };
 	world->options = (struct vd_mvcc_options) VD_MVCC_OPTIONS_INIT;
 	world->options.data_dir = world->path;
@@ -71,8 +66,7 @@ void checkpoint_world_fini(struct checkpoint_world *world)
 	checkpoint_world_close(world);
 	model_fini(&world->model);
 	vd_env_free(world->env);
-	checkpoint_each_file(world, remove_file);
-	rmdir(world->path);
+	temp_folder_remove(world->path);
 }
 
 vd_status checkpoint_world_open(struct checkpoint_world *world)

@@ -4,11 +4,12 @@
 
 #include "persist_model.h"
 #include "persist_tuning.h"
+#include "temp_folder.h"
 #include "vdtest.h"
 
 struct checkpoint_world {
 	struct vd_env		 *env;
-	char			  path[64];
+	char			  path[TEMP_FOLDER_SIZE];
 	struct vdi_persist_tuning tuning;
 	struct vd_mvcc_options	  options;
 	struct vdi_persist	 *persist;

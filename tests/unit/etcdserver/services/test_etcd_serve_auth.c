@@ -3,6 +3,7 @@
 #include "auth.h"
 #include "etcd_server_fixture.h"
 #include "serve_state.h"
+#include "temp_folder.h"
 #include "vdtest.h"
 
 #define FREE ETCD_FREE
@@ -602,8 +603,8 @@ static void a_watch_ends_when_its_user_is_deleted(void **state)
 
 static void e162_alarms_users_and_ids_survive(void **state)
 {
-	char			      path[] = "/tmp/etcd-state-XXXXXX";
-	char			      directory[64];
+	char			      path[TEMP_FOLDER_SIZE];
+	char			      directory[TEMP_FOLDER_SIZE + 8];
 	struct vdi_etcdserver_options options = { 0 };
 	struct etcd_server_fixture    fixture;
 	struct vdi_serve_alarm	      alarm = { 7, VDI_ALARM_NOSPACE };
@@ -611,7 +612,7 @@ static void e162_alarms_users_and_ids_survive(void **state)
 	bool			      changed;
 
 	(void) state;
-	assert_non_null(mkdtemp(path));
+	temp_folder_make(path);
 	(void) snprintf(directory, sizeof directory, "%s/etcd", path);
 	options.state_path = directory;
 	for (int round = 0; round < 3; round++) {
@@ -634,13 +635,12 @@ static void e162_alarms_users_and_ids_survive(void **state)
 		}
 		etcd_server_fixture_close(&fixture);
 	}
-	(void) snprintf(directory, sizeof directory, "rm -rf %s", path);
-	assert_int_equal(system(directory), 0);
+	temp_folder_remove(path);
 }
 
 static void a_damaged_state_is_not_served(void **state)
 {
-	char			      path[] = "/tmp/etcd-state-XXXXXX";
+	char			      path[TEMP_FOLDER_SIZE];
 	char			      text[96];
 	struct vdi_etcdserver_options options = { 0 };
 	struct etcd_server_fixture    fixture;
@@ -649,7 +649,7 @@ static void a_damaged_state_is_not_served(void **state)
 	FILE			     *file;
 
 	(void) state;
-	assert_non_null(mkdtemp(path));
+	temp_folder_make(path);
 	options.state_path = path;
 	etcd_server_fixture_open(&fixture, &options);
 	etcd_server_fixture_close(&fixture);
@@ -664,8 +664,7 @@ static void a_damaged_state_is_not_served(void **state)
 	assert_status(vdi_etcdserver_new(fixture.env, &options, &server, &error), VD_CORRUPT);
 	assert_non_null(strstr(error.message, "is damaged"));
 	etcd_server_fixture_close(&fixture);
-	(void) snprintf(text, sizeof text, "rm -rf %s", path);
-	assert_int_equal(system(text), 0);
+	temp_folder_remove(path);
 }
 
 int main(void)

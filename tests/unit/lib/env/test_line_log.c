@@ -9,12 +9,13 @@
 #include <unistd.h>
 
 #include "line_log.h"
+#include "temp_folder.h"
 #include "thread.h"
 
 struct world {
 	struct vd_env	    *env;
 	struct vdi_metric   *taken, *lost;
-	char		     directory[64], path[96], other[96];
+	char		     directory[TEMP_FOLDER_SIZE], path[96], other[96];
 	struct vdi_line_log *log;
 	_Atomic unsigned     warnings;
 	char		     last[256];
@@ -46,8 +47,7 @@ static int set_up(void **state)
 	assert_status(vdi_metric_get(vdi_env_metrics(world.env), VDI_METRIC_ACCESS_LOG_LOST_TOTAL, NULL,
 				     &world.lost),
 		      VD_OK);
-	strcpy(world.directory, "/tmp/vedette-test-line-log-XXXXXX");
-	assert_non_null(mkdtemp(world.directory));
+	temp_folder_make(world.directory);
 	(void) snprintf(world.path, sizeof world.path, "%s/log", world.directory);
 	(void) snprintf(world.other, sizeof world.other, "%s/log.1", world.directory);
 	return 0;
@@ -61,9 +61,7 @@ static int tear_down(void **state)
 	vdi_metric_release(world.lost);
 	vd_env_free(world.env);
 	assert_int_equal(vdi_alloc_live(), world.alloc_live);
-	(void) unlink(world.path);
-	(void) unlink(world.other);
-	(void) rmdir(world.directory);
+	temp_folder_remove(world.directory);
 	return 0;
 }
 

@@ -2,10 +2,9 @@
  * Whole logs are in test_log_load.c, snapshots of etcd in test_etcd_snapshot_restore.c. */
 #include "vdtest.h"
 
-#include <ftw.h>
-
 #include "actor_sim.h"
 #include "mvcc_open.h"
+#include "temp_folder.h"
 
 struct step {
 	char	    what;     /* 'p'ut, 'd'elete, 'l'ease, 'c'ompact; 'n': the next transaction */
@@ -131,11 +130,6 @@ static void compaction_ends_at_the_last_revision(void **state)
 	EXPECT(true, 6, NULL, { 'p', 5, 0, "a" }, { 'c', 6 });
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-	return remove(path);
-}
-
 static void got_lease(void *arg, vd_status status, const struct vd_lease_result *result,
 		      const struct vd_error *error)
 {
@@ -152,7 +146,7 @@ static void what_was_imported_is_durable(void **state)
 	struct plan		 plan = { steps, VDI_ARRAY_SIZE(steps) };
 	struct vdi_mvcc_importer importer = { .run = run_plan, .arg = &plan, .is_exact = true };
 	struct vd_mvcc_options	 options = VD_MVCC_OPTIONS_INIT;
-	char			 path[] = "/tmp/vedette-import-XXXXXX";
+	char			 path[TEMP_FOLDER_SIZE];
 	struct vd_lease_result	 lease;
 	struct vd_store_status	 status;
 	struct vd_error		 error = { 0 };
@@ -160,7 +154,7 @@ static void what_was_imported_is_durable(void **state)
 	struct vd_store		*store;
 	struct vd_kv		*kv;
 
-	assert_non_null(mkdtemp(path));
+	temp_folder_make(path);
 	options.data_dir = path;
 	options.no_sync = true;
 	for (int start = 0; start < 2; start++) {
@@ -196,7 +190,7 @@ static void what_was_imported_is_durable(void **state)
 	assert_status(vdi_mvcc_open_importing(env, &options, NULL, &importer, &store, &error), VD_EXISTS);
 	assert_non_null(strstr(error.message, "it has 1 keys and is at revision 5"));
 	vd_env_free(env);
-	assert_int_equal(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	temp_folder_remove(path);
 }
 
 static vd_status run_long(void *arg, struct vdi_mvcc_import *import, struct vd_error *reterr)

@@ -1,6 +1,5 @@
 /* What only the embedded store promises: bounded queues, groups that roll back, transactions that are
  * replayed. What it shares with every store is in tests/conformance/store_suite*.c. */
-#include <ftw.h>
 
 #include <vedette/store.h>
 
@@ -11,6 +10,7 @@
 #include "mvcc_read.h"
 #include "mvcc_replay.h"
 #include "mvcc_store.h"
+#include "temp_folder.h"
 #include "vdtest.h"
 
 /* A transaction that only reads, at any depth and in both branches, does not wait behind writes: it is
@@ -314,14 +314,6 @@ static void a_put_keeps_what_it_ignores(void **state)
 	}
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-	(void) status;
-	(void) type;
-	(void) place;
-	return remove(path);
-}
-
 static vd_status submit_delete(struct vd_store *store, const char *key, struct mvcc_call *call)
 {
 	struct vd_op	      op = { .kind = VD_OP_DELETE, .key = K(key) };
@@ -334,7 +326,7 @@ static vd_status submit_delete(struct vd_store *store, const char *key, struct m
 /* In one group: what needs space is refused, each with its own answer; what does not goes on. */
 static void e466_at_the_quota_deletes_go_on(void **state)
 {
-	char		       directory[] = "/tmp/vedette-quota-XXXXXX";
+	char		       directory[TEMP_FOLDER_SIZE];
 	struct vd_env	      *env = mvcc_env_new();
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 	struct vd_store	      *store;
@@ -343,7 +335,7 @@ static void e466_at_the_quota_deletes_go_on(void **state)
 	vd_rev		       revision = 1;
 
 	(void) state;
-	assert_non_null(mkdtemp(directory));
+	temp_folder_make(directory);
 	options.data_dir = directory;
 	options.no_sync = true;
 	store = mvcc_store_new(env, &options);
@@ -373,7 +365,7 @@ static void e466_at_the_quota_deletes_go_on(void **state)
 	assert_int_equal(mvcc_status_of(store).compacted, revision);
 	vd_store_close_wait(store);
 	vd_env_free(env);
-	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	temp_folder_remove(directory);
 }
 
 static struct vdi_replay_change change(const char *key, const char *value)

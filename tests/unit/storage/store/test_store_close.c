@@ -1,10 +1,10 @@
 /* Stores are closed while others call them, with real threads that stand still where they let go of a lock:
  * what a close takes with it, nobody may need any more. */
-#include <ftw.h>
 #include <unistd.h>
 
 #include "local_history.h"
 #include "lock.h"
+#include "temp_folder.h"
 #include "thread.h"
 #include "vdtest.h"
 
@@ -107,23 +107,18 @@ static void close_amid_recording(const struct vd_env *env, const char *directory
 	vd_store_close_wait(store);
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-	return remove(path);
-}
-
 static void a_local_history_closed_amid_recording(void **state)
 {
-	char	       directory[] = "/tmp/vedette-close-XXXXXX";
+	char	       directory[TEMP_FOLDER_SIZE];
 	struct vd_env *env = new_env();
 
 	(void) state;
-	assert_non_null(mkdtemp(directory));
+	temp_folder_make(directory);
 	vdi_lock_stall(STALL);
 	for (unsigned round = 0; round < ROUNDS; round++)
 		close_amid_recording(env, directory);
 	vdi_lock_stall(0);
-	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	temp_folder_remove(directory);
 	vd_env_free(env);
 }
 

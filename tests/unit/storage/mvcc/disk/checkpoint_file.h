@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include "checkpoint.h"
+#include "temp_folder.h"
 #include "vdtest.h"
 
 struct checkpoint_file {
-	char		       path[64];
+	char		       path[TEMP_FOLDER_SIZE];
 	struct vdi_dir	      *dir;
 	struct vdi_checkpoint *checkpoint;
 	vd_rev		       revision;
@@ -28,8 +29,7 @@ static inline void checkpoint_file_reopen(struct checkpoint_file *f)
 static inline void checkpoint_file_init(struct checkpoint_file *f)
 {
 	memset(f, 0, sizeof *f);
-	snprintf(f->path, sizeof f->path, "/tmp/vedette-test-checkpoint-file-XXXXXX");
-	assert_non_null(mkdtemp(f->path));
+	temp_folder_make(f->path);
 	assert_status(vdi_dir_open(vdi_disk_os(), f->path, &f->dir, NULL), VD_OK);
 	assert_status(vdi_checkpoint_create(f->dir, true, f->store_id, &f->checkpoint, NULL), VD_OK);
 	f->revision = 1;

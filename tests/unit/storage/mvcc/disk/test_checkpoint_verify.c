@@ -7,6 +7,7 @@
 #include "checkpoint.h"
 #include "checkpoint_verify.h"
 #include "persist_model.h"
+#include "temp_folder.h"
 
 #define PAGE ((int64_t) VDI_CHECKPOINT_PAGE_SIZE)
 #define RECORD_COUNT 3000
@@ -29,7 +30,7 @@
 /* A checkpoint of small and large records, two leases, and free pages. bytes is what the file held before
  * anything was changed. */
 struct world {
-	char		 path[64];
+	char		 path[TEMP_FOLDER_SIZE];
 	char		 file_path[128];
 	struct vdi_dir	*dir;
 	struct vdi_file *file;
@@ -116,8 +117,7 @@ static void world_init(struct world *world)
 	int		       fd;
 
 	memset(world, 0, sizeof *world);
-	snprintf(world->path, sizeof world->path, "/tmp/vedette-test-verify-XXXXXX");
-	assert_non_null(mkdtemp(world->path));
+	temp_folder_make(world->path);
 	snprintf(world->file_path, sizeof world->file_path, "%s/%s", world->path, VDI_CHECKPOINT_NAME);
 	assert_status(vdi_dir_open(vdi_disk_os(), world->path, &world->dir, NULL), VD_OK);
 	assert_status(vdi_checkpoint_create(world->dir, true, store_id, &checkpoint, NULL), VD_OK);
@@ -140,10 +140,7 @@ static void world_fini(struct world *world)
 {
 	vdi_file_close(world->file);
 	vdi_dir_close(world->dir);
-	assert_int_equal(unlink(world->file_path), 0);
-	snprintf(world->file_path, sizeof world->file_path, "%s/LOCK", world->path);
-	(void) unlink(world->file_path);
-	assert_int_equal(rmdir(world->path), 0);
+	temp_folder_remove(world->path);
 	free(world->bytes);
 }
 

@@ -1,6 +1,5 @@
 /* Unit tests of storage/mvcc/disk/checkpointer.c on a disk that is full: the checkpoint cannot grow. Real
  * files, simulated time and actors. More of it: test_checkpoint.c. */
-#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -9,13 +8,14 @@
 #include "actor_sim.h"
 #include "checkpoint.h"
 #include "persist_tuning.h"
+#include "temp_folder.h"
 #include "vdtest.h"
 
 #define LARGE 30000u
 
 struct world {
 	struct vd_env	      *env;
-	char		       path[64];
+	char		       path[TEMP_FOLDER_SIZE];
 	struct vd_mvcc_options options;
 	struct vdi_persist    *persist;
 	vd_rev		       revision;
@@ -97,8 +97,7 @@ static void init(struct world *w)
 {
 	memset(w, 0, sizeof *w);
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &w->env), VD_OK);
-	snprintf(w->path, sizeof w->path, "/tmp/vedette-test-checkpointer-XXXXXX");
-	assert_non_null(mkdtemp(w->path));
+	temp_folder_make(w->path);
 	w->options = (struct vd_mvcc_options) VD_MVCC_OPTIONS_INIT;
 	w->options.data_dir = w->path;
 	w->options.no_sync = true; /* nothing here depends on the power staying on */
@@ -110,21 +109,10 @@ static void init(struct world *w)
 
 static void fini(struct world *w)
 {
-	struct dirent *entry;
-	DIR	      *stream;
-	char	       path[512];
-
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &w->no_limit), 0);
 	close_store(w);
 	vd_env_free(w->env);
-	stream = opendir(w->path);
-	assert_non_null(stream);
-	while ((entry = readdir(stream))) {
-		snprintf(path, sizeof path, "%s/%s", w->path, entry->d_name);
-		assert_true(entry->d_type == DT_DIR || unlink(path) == 0);
-	}
-	closedir(stream);
-	assert_int_equal(rmdir(w->path), 0);
+	temp_folder_remove(w->path);
 }
 
 static void settle(struct world *w)
