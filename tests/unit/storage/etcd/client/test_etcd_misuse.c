@@ -211,7 +211,7 @@ static const struct misuse misuses[] = {
 	MISUSE(client_without_options, VD_INVALID_ARGUMENT, "options"),
 	MISUSE(client_without_result, VD_INVALID_ARGUMENT, "ret_client is NULL"),
 	MISUSE(store_of_another_size, VD_INVALID_ARGUMENT, "options of 2 bytes"),
-	MISUSE(store_with_zeroed_options, VD_INVALID_ARGUMENT, "a call needs some"),
+	MISUSE(store_with_zeroed_options, VD_INVALID_ARGUMENT, "the call timeout not 0"),
 	MISUSE(store_without_client, VD_INVALID_ARGUMENT, "options->etcd is NULL"),
 	MISUSE(store_with_negative_start, VD_INVALID_ARGUMENT, "negative"),
 	MISUSE(store_without_result, VD_INVALID_ARGUMENT, "ret_store is NULL"),
