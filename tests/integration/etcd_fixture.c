@@ -5,8 +5,22 @@
 
 #include "clock.h"
 #include "control.h"
-#include "env.h"
 #include "rpc_etcd_options.h"
+
+struct vd_env *env;
+
+int fixture_begin(void **state)
+{
+	(void) state;
+	return vd_env_new_threads(NULL, &env) == VD_OK ? 0 : 1;
+}
+
+int fixture_end(void **state)
+{
+	(void) state;
+	env = vd_env_free(env);
+	return 0;
+}
 
 #define PATIENCE_MS 300000
 
@@ -32,7 +46,7 @@ const char *ask(const char *format, ...)
 	return answer;
 }
 
-struct vd_etcd *fixture_open(struct vd_env *env, const char *endpoints, const struct vd_etcd_options *change)
+struct vd_etcd *fixture_open(const char *endpoints, const struct vd_etcd_options *change)
 {
 	struct vd_etcd_options options = etcd_options_under_test();
 	struct vd_error	       error;

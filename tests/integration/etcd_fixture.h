@@ -6,15 +6,21 @@
 
 #include <vedette/etcd.h>
 
+#include "env.h" /* before the variable env */
 #include "lock.h"
 #include "vdtest.h"
+
+/* From fixture_begin to fixture_end, which are cmocka's setup and teardown of a group. Real threads. */
+extern struct vd_env *env;
+int		      fixture_begin(void **state);
+int		      fixture_end(void **state);
 
 /* Sends a command to $CONTROL, which must not be refused; the answer is good until the next one. */
 const char *ask(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A client of these endpoints (commas between them; NULL: $ETCD_ENDPOINTS). Change: what options hold beyond
  * the endpoints; may be NULL. */
-struct vd_etcd *fixture_open(struct vd_env *env, const char *endpoints, const struct vd_etcd_options *change);
+struct vd_etcd *fixture_open(const char *endpoints, const struct vd_etcd_options *change);
 
 /* ---- The server's side, with `peers etcd-fake` ---- */
 

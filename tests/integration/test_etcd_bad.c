@@ -13,8 +13,6 @@
 #define CALL_TIMEOUT VD_MS(1500)
 #define RSS_GROWTH_MAX (96 << 20) /* of all kinds together, of which several send without end */
 
-static struct vd_env *env;
-
 static long resident_bytes(void)
 {
 	long  pages = 0;
@@ -71,7 +69,7 @@ static void bad_server(const struct bad_kind *kind)
 	long			     before = resident_bytes();
 
 	options.receive_size_max = 16u << 20;
-	client = fixture_open(env, ask("bad %s", kind->kind), &options);
+	client = fixture_open(ask("bad %s", kind->kind), &options);
 	watcher_open(&watcher, client, request);
 	result = call_range(client, "a", CALL_TIMEOUT);
 	if (result.status == VD_OK)
@@ -126,7 +124,7 @@ static void e205_a_good_server_beside_a_bad_one_is_found(void **state)
 		print_message("beside %s\n", kinds[i].kind);
 		snprintf(endpoints, sizeof(endpoints), "%s,%s", ask("bad %s", kinds[i].kind),
 			 getenv("ETCD_ENDPOINTS") + strlen("http://"));
-		client = fixture_open(env, endpoints, NULL);
+		client = fixture_open(endpoints, NULL);
 		for (int n = 0; n < 5; n++) {
 			struct call_result result = call_range(client, "a", VD_SECONDS(30));
 
@@ -140,19 +138,6 @@ static void e205_a_good_server_beside_a_bad_one_is_found(void **state)
 }
 
 /* What lives as long as the group. */
-static int begin(void **state)
-{
-	(void) state;
-	return vd_env_new_threads(NULL, &env) == VD_OK ? 0 : 1;
-}
-
-static int end(void **state)
-{
-	(void) state;
-	vd_env_free(env);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,5 +150,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "skipped: this runs under `peers etcd-fake`\n");
 		return 77;
 	}
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
 }

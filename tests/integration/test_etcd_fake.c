@@ -12,7 +12,6 @@
 #define CREATE_B "{\"create_request\":{\"key\":\"Yg==\"}}"
 #define WATCH "Watch/Watch"
 
-static struct vd_env  *env;
 static struct vd_etcd *client;
 
 static int setup(void **state)
@@ -20,7 +19,7 @@ static int setup(void **state)
 	(void) state;
 	ask("default KV/Range -");
 	ask("proxy heal");
-	client = fixture_open(env, NULL, NULL);
+	client = fixture_open(NULL, NULL);
 	return 0;
 }
 
@@ -522,7 +521,7 @@ static void e256_a_server_that_goes_away_politely_is_left(void **state)
 
 static void e231_e273_a_closed_client_ends_its_watches(void **state)
 {
-	struct vd_etcd *other = fixture_open(env, NULL, NULL);
+	struct vd_etcd *other = fixture_open(NULL, NULL);
 	struct watcher	a, b;
 	int		call;
 
@@ -572,7 +571,7 @@ static void e209_an_expired_token_is_renewed(void **state)
 	(void) state;
 	options.user = "root";
 	options.password = "secret";
-	other = fixture_open(env, NULL, &options);
+	other = fixture_open(NULL, &options);
 	pending_range(&pending, other, "a", VD_SECONDS(60));
 	call = expect_call("Auth/Authenticate", NULL);
 	expect_message(call, "{\"name\":\"root\",\"password\":\"secret\"}");
@@ -631,7 +630,7 @@ static void e254_an_answer_beyond_the_limit_is_refused(void **state)
 	(void) state;
 	options.send_size_max = 1 << 20;
 	options.receive_size_max = 1 << 20;
-	other = fixture_open(env, NULL, &options);
+	other = fixture_open(NULL, &options);
 	pending_range(&pending, other, "a", VD_SECONDS(60));
 	call = expect_call("KV/Range", NULL);
 	ask("send-size %d 20 100000", call);
@@ -649,19 +648,6 @@ static void e254_an_answer_beyond_the_limit_is_refused(void **state)
 }
 
 /* What lives as long as the group. */
-static int begin(void **state)
-{
-	(void) state;
-	return vd_env_new_threads(NULL, &env) == VD_OK ? 0 : 1;
-}
-
-static int end(void **state)
-{
-	(void) state;
-	vd_env_free(env);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -698,5 +684,5 @@ int main(void)
 		fprintf(stderr, "skipped: this runs under `peers etcd-fake`\n");
 		return 77;
 	}
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
 }

@@ -7,8 +7,6 @@
 #define WRITES 16
 #define VALUE_SIZE 400000
 
-static struct vd_env *env;
-
 struct write {
 	struct etcd_result result;
 	struct vdi_wait	   wait;
@@ -25,7 +23,7 @@ static bool exists(struct vd_etcd *client, const char *key)
 
 static void a_write_that_finds_no_space_may_have_happened(void **state)
 {
-	struct vd_etcd *client = fixture_open(env, NULL, NULL);
+	struct vd_etcd *client = fixture_open(NULL, NULL);
 	struct write   *writes = test_calloc(WRITES, sizeof *writes);
 	char	       *value = test_calloc(1, VALUE_SIZE);
 	unsigned	refused = 0, carried_out = 0;
@@ -70,19 +68,6 @@ static void a_write_that_finds_no_space_may_have_happened(void **state)
 }
 
 /* What lives as long as the group. */
-static int begin(void **state)
-{
-	(void) state;
-	return vd_env_new_threads(NULL, &env) == VD_OK ? 0 : 1;
-}
-
-static int end(void **state)
-{
-	(void) state;
-	vd_env_free(env);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -93,5 +78,5 @@ int main(void)
 		(void) fprintf(stderr, "run it under tests/integration/with-etcd.sh\n");
 		return 77;
 	}
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
 }

@@ -11,7 +11,6 @@
 
 #define PATIENCE VD_SECONDS(300)
 
-static struct vd_env  *env;
 static struct vd_etcd *root, *alice;
 
 #define CALL(result, start)                                                                                  \
@@ -37,7 +36,7 @@ static struct vd_etcd *open_as(const char *user, const char *password)
 
 	options.user = user;
 	options.password = password;
-	return fixture_open(env, NULL, &options);
+	return fixture_open(NULL, &options);
 }
 
 static struct etcd_result range_by(struct vd_etcd *by)
@@ -149,7 +148,7 @@ static void wear_out(void)
 
 	copy_token(token, sizeof token);
 	options.token = token;
-	fixed = fixture_open(env, NULL, &options);
+	fixed = fixture_open(NULL, &options);
 	while (result = range_by(fixed), !result.is_error)
 		pause_briefly();
 	assert_etcd_error(&result, VD_FORBIDDEN, "etcdserver: invalid auth token");
@@ -286,19 +285,11 @@ static void e209_a_role_that_is_revoked_is_one_error(void **state)
 }
 
 /* What lives as long as the group. */
-static int begin(void **state)
-{
-	(void) state;
-	return vd_env_new_threads(NULL, &env) == VD_OK ? 0 : 1;
-}
-
 static int end(void **state)
 {
-	(void) state;
 	if (root)
 		vd_etcd_close_wait(root);
-	vd_env_free(env);
-	return 0;
+	return fixture_end(state);
 }
 
 int main(int argc, char **argv)
@@ -315,5 +306,5 @@ int main(int argc, char **argv)
 		(void) fprintf(stderr, "run it under tests/integration/with-etcd.sh\n");
 		return 77;
 	}
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, fixture_begin, end);
 }

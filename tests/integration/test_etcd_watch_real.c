@@ -14,7 +14,6 @@
 #define PREFIX "/real/"
 #define EVENTS_MAX 20000
 
-static struct vd_env  *env;
 static struct vd_etcd *client; /* through the proxies */
 static struct vd_etcd *writer; /* around them */
 
@@ -258,7 +257,7 @@ static void e232_a_reader_that_stands_still_gets_everything_later(void **state)
 	int		       count = is_full() ? 5000 : 500;
 
 	options.watch_buffer_bytes = 64 << 10;
-	small = fixture_open(env, NULL, &options);
+	small = fixture_open(NULL, &options);
 	memset(value, 'v', sizeof value - 1);
 	open_created(&slow, small, everything(0));
 	open_created(&sibling, small, everything(0));
@@ -411,9 +410,9 @@ static int begin(void **state)
 		fprintf(stderr, "runs under tests/integration/with-etcd.sh\n");
 		return 1;
 	}
-	assert_status(vd_env_new_threads(NULL, &env), VD_OK);
-	client = fixture_open(env, NULL, NULL);
-	writer = fixture_open(env, direct, NULL);
+	assert_int_equal(fixture_begin(state), 0);
+	client = fixture_open(NULL, NULL);
+	writer = fixture_open(direct, NULL);
 	return 0;
 }
 
@@ -421,8 +420,7 @@ static int end(void **state)
 {
 	vd_etcd_close_wait(client);
 	vd_etcd_close_wait(writer);
-	vd_env_free(env);
-	return 0;
+	return fixture_end(state);
 }
 
 int main(void)
