@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "actor_sim.h"
+#include "await.h"
 #include "env.h"
 #include "vdtest.h"
 #include "wait.h"
@@ -315,17 +316,14 @@ static void thousands_of_actors_and_random_wakes_lose_nothing(void **state)
 	crowd_wake_randomly(&crowd, 20000);
 	for (unsigned i = 0; i < crowd.world.waker_threads; i++)
 		pthread_join(threads[i], NULL);
-	/* The run that one more wake causes sees everything posted; without it this hangs. */
+	/* The run that one more wake causes sees everything posted. */
 	for (size_t i = 0; i < crowd.count; i++) {
 		struct probe *probe = &crowd.probes[i];
 
 		if (i % 50 == 0) {
 			vd_actor_wake(probe->actor);
-			while (atomic_load(&probe->seen) != atomic_load(&probe->posted))
-				if (vdi_env_sim(crowd.world.env))
-					vdi_sim_step(crowd.world.env);
-				else
-					sched_yield();
+			AWAIT((vdi_env_sim(crowd.world.env) && (vdi_sim_step(crowd.world.env), false)) ||
+			      atomic_load(&probe->seen) == atomic_load(&probe->posted));
 		}
 		probe_close(probe);
 	}

@@ -1,7 +1,8 @@
 /* See the header. */
 #include "http_definitions.h"
 
-#include <poll.h>
+#include "await.h"
+
 #include <unistd.h>
 
 struct http_fixture definitions_server;
@@ -71,16 +72,15 @@ void definitions_lack(const char *path, const char *part)
 
 void definitions_await_answer(uint16_t port, const char *path, int code, const char *part, bool is_without)
 {
-	int in_a_row = 0;
+	struct await await = { 0 };
 
-	for (int tries = 0; in_a_row < 3; tries++) {
+	for (int in_a_row = 0; in_a_row < 3;) {
 		int   got;
 		char *text = http_ask(port, "GET", path, "", "", &got);
 
 		in_a_row = got == code && (strstr(text, part) == NULL) == is_without ? in_a_row + 1 : 0;
 		free(text);
-		assert_true(tries < 200000);
-		(void) poll(NULL, 0, 1);
+		await_turn(&await, path, __FILE__, __LINE__);
 	}
 }
 

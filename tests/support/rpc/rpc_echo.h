@@ -40,7 +40,7 @@ vd_status   rpc_echo_start(struct rpc_echo *echo, const struct vd_env *env, cons
 const char *rpc_echo_address(const struct rpc_echo *echo);
 void	    rpc_echo_stop(struct rpc_echo *echo, const struct vd_env *env);
 
-/* Until the counter is at least that much; fails the test after 20 s. */
+/* Until the counter is at least that much; fails the test after AWAIT_PATIENCE_S. */
 void rpc_wait_for(const struct vd_env *env, const _Atomic uint64_t *counter, uint64_t at_least);
 /* A moment for other threads, in loops that look for something they cannot be told of. */
 void rpc_give_way(const struct vd_env *env);

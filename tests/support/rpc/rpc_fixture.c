@@ -1,5 +1,7 @@
 #include "rpc_fixture.h"
 
+#include "await.h"
+
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -36,32 +38,24 @@ struct vdi_rpc_client *rpc_connect_to(const char *endpoint)
 	return rpc_connect(env, &endpoint, 1, NULL);
 }
 
-static struct vdi_rpc_endpoint_state state_of(struct vdi_rpc_client *client, size_t index, vd_mono due)
+static struct vdi_rpc_endpoint_state state_of(struct vdi_rpc_client *client, size_t index)
 {
 	struct vdi_rpc_endpoint_state state;
 
-	assert_true(vd_env_now(env).ns < due.ns);
-	rpc_give_way(env);
 	assert_true(client->ops->endpoint_state(client, index, &state));
 	return state;
 }
 
 void rpc_wait_until_ready(struct vdi_rpc_client *client, size_t index, bool ready)
 {
-	vd_mono due = vd_mono_add(vd_env_now(env), VD_SECONDS(20));
-
-	while (state_of(client, index, due).ready != ready)
-		;
+	AWAIT(state_of(client, index).ready == ready);
 }
 
 struct vdi_rpc_endpoint_state rpc_wait_for_cause(struct vdi_rpc_client *client, size_t index)
 {
-	vd_mono			      due = vd_mono_add(vd_env_now(env), VD_SECONDS(20));
 	struct vdi_rpc_endpoint_state state;
 
-	do
-		state = state_of(client, index, due);
-	while (state.last_error[0] == 0);
+	AWAIT((state = state_of(client, index)).last_error[0]);
 	return state;
 }
 

@@ -17,7 +17,7 @@ int rpc_fixture_stop(void **state);
 #define RPC_TEST(name) cmocka_unit_test_setup_teardown(name, rpc_fixture_start, rpc_fixture_stop)
 
 struct vdi_rpc_client *rpc_connect_to(const char *endpoint);
-/* Each fails the test after 20 s. */
+/* Each fails the test after AWAIT_PATIENCE_S. */
 void rpc_wait_until_ready(struct vdi_rpc_client *client, size_t index, bool ready);
 /* Until it is known why that endpoint cannot be reached; its state then. */
 struct vdi_rpc_endpoint_state rpc_wait_for_cause(struct vdi_rpc_client *client, size_t index);

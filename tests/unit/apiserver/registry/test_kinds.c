@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "vdtest.h"
 
 #include "actor_loop.h"
@@ -134,14 +135,6 @@ static int ask(int fd, const char *method, const char *path, const char *body)
 	send_request(fd, method, path, body);
 	return read_answer(fd);
 }
-
-#define AWAIT(condition)                                                                                     \
-	do {                                                                                                 \
-		for (int tries_ = 0; !(condition); tries_++) {                                               \
-			assert_true(tries_ < PATIENCE_MS);                                                   \
-			(void) poll(NULL, 0, 1);                                                             \
-		}                                                                                            \
-	} while (false)
 
 /* One connection of each loop: they are handed out in turn. */
 static void connect_to_both(struct vd_server *server, int fds[2])

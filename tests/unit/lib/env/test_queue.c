@@ -1,6 +1,7 @@
 /* Unit tests of lib/env/queue.c. */
 #include <pthread.h>
 
+#include "await.h"
 #include "queue.h"
 #include "vdtest.h"
 
@@ -123,7 +124,7 @@ static void many_producers_keep_their_own_order(void **state)
 		producers[i] = (struct producer) { &queue, i, 2000 };
 		assert_int_equal(pthread_create(&threads[i], NULL, produce, &producers[i]), 0);
 	}
-	while (total < 6000) {
+	for (struct await await = { 0 }; total < 6000;) {
 		int    items[8];
 		size_t count = vdi_queue_shared_take(&queue, items, VDI_ARRAY_SIZE(items));
 
@@ -131,7 +132,7 @@ static void many_producers_keep_their_own_order(void **state)
 			assert_int_equal(items[i] % 1000000, next[items[i] / 1000000]++);
 		total += (int) count;
 		if (count == 0)
-			sched_yield();
+			await_turn(&await, "6000 items", __FILE__, __LINE__);
 	}
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);

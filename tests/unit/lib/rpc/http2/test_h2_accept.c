@@ -2,7 +2,6 @@
  * says so. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <netinet/in.h>
@@ -10,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "await.h"
 #include "h2_peer.h"
 #include "hand_clock.h"
 #include "rpc_fixture.h"
@@ -52,8 +52,7 @@ static void fail_with(int error, unsigned count)
 
 static void wait_for_errors(unsigned count)
 {
-	while (errors_used < count)
-		(void) sched_yield();
+	AWAIT(errors_used >= count);
 }
 
 /* One turn of the loop from begin to end, and what it left for the next one. */
