@@ -1,12 +1,12 @@
 /* See the header. */
 #include "h1_peer.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "h2_peer.h"
+#include "http_fixture.h"
 
 struct h1_service h1_service;
 
@@ -75,12 +75,8 @@ int h1_stop(void **state)
 
 void h1_join(struct h1_client *client)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-
 	memset(client, 0, sizeof *client);
-	client->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	at.sin_port = htons((uint16_t) atoi(strrchr(rpc_echo_address(&echo), ':') + 1));
-	assert_int_equal(connect(client->fd, (struct sockaddr *) &at, sizeof at), 0);
+	client->fd = http_open((uint16_t) atoi(strrchr(rpc_echo_address(&echo), ':') + 1), 0);
 }
 
 void h1_leave(struct h1_client *client)

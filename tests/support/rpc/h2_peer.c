@@ -2,10 +2,11 @@
 #include "h2_peer.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "http_fixture.h"
 
 void peer_attach(struct peer *peer, int fd)
 {
@@ -16,13 +17,7 @@ void peer_attach(struct peer *peer, int fd)
 
 void peer_connect(struct peer *peer, const char *address)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int		   fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	at.sin_port = htons((uint16_t) atoi(strrchr(address, ':') + 1));
-	assert_int_equal(connect(fd, (struct sockaddr *) &at, sizeof at), 0);
-	peer_attach(peer, fd);
+	peer_attach(peer, http_open((uint16_t) atoi(strrchr(address, ':') + 1), 0));
 }
 
 void peer_close(struct peer *peer)

@@ -1,9 +1,6 @@
 /* Unit tests of apiserver/registry/kinds.c: when a kind is served, by which loop, and who waits for it. The
  * server is in this process and has two loops. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "await.h"
@@ -12,6 +9,7 @@
 #include "actor_loop.h"
 #include "env.h"
 #include "http_server.h"
+#include "http_shared.h"
 #include "wait.h"
 
 #define PATIENCE_MS 240000
@@ -83,51 +81,24 @@ static int tear_down(void **state)
 
 static int connect_to(const struct vd_server *server)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int		   fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	address.sin_port = htons((uint16_t) atoi(strrchr(vd_server_address(server), ':') + 1));
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *) &address, sizeof address), 0);
-	return fd;
+	return http_open(http_port_of(server), 0);
 }
 
 static void send_request(int fd, const char *method, const char *path, const char *body)
 {
-	char text[4096];
-	int  size = snprintf(text, sizeof text,
-			     "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
-			      "application/json\r\nContent-Length: %zu\r\n\r\n%s",
-			     method, path, strlen(body), body);
-
-	assert_true(size < (int) sizeof text);
-	assert_int_equal(send(fd, text, (size_t) size, MSG_NOSIGNAL), size);
+	http_send_kept_request(fd, method, path, HTTP_JSON, body);
 }
 
 /* The code; the whole answer is taken, so that the connection can be used again. */
 static int read_answer(int fd)
 {
-	static char text[1 << 16];
-	size_t	    size = 0;
-	bool	    is_whole = false;
+	struct http_client client = { .fd = fd };
+	struct http_answer answer = http_client_read_answer(&client);
 
-	while (!is_whole) {
-		struct pollfd waiting = { fd, POLLIN, 0 };
-		const char   *head_end, *length;
-		ssize_t	      taken;
-
-		assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
-		taken = recv(fd, text + size, sizeof text - 1 - size, 0);
-		assert_true(taken > 0);
-		text[size += (size_t) taken] = 0;
-		head_end = strstr(text, "\r\n\r\n");
-		length = strstr(text, "Content-Length: ");
-		if (head_end && length)
-			is_whole = size >= (size_t) (head_end - text) + 4 + strtoul(length + 16, NULL, 10);
-		else if (head_end)
-			is_whole = strcmp(text + size - 5, "0\r\n\r\n") == 0;
-	}
-	return atoi(text + 9);
+	assert_int_equal(client.size, 0);
+	free(client.data);
+	http_answer_free(&answer);
+	return answer.code;
 }
 
 static int ask(int fd, const char *method, const char *path, const char *body)

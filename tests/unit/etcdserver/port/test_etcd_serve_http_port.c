@@ -4,9 +4,8 @@
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
 #include "env.h"
+#include "http_fixture.h"
 #include "serve_http_port.h"
 #include "serve_state.h"
 #include "vdtest.h"
@@ -51,25 +50,17 @@ static int teardown(void **state)
 /* The whole answer, head and body, with LF for CRLF. */
 static const char *ask(struct http_test *test, const char *method, const char *target)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	char		   request[512];
-	size_t		   size = 0, kept = 0;
-	ssize_t		   got;
-	int		   fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const char *address = vdi_serve_http_port_address(test->http);
+	size_t	    kept = 0;
+	int	    code;
+	char *text = http_ask((uint16_t) atoi(strrchr(address, ':') + 1), method, target, "", "", &code);
 
-	at.sin_port = htons((uint16_t) atoi(strrchr(vdi_serve_http_port_address(test->http), ':') + 1));
-	assert_int_equal(connect(fd, (struct sockaddr *) &at, sizeof at), 0);
-	(void) snprintf(request, sizeof request,
-			"%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", method,
-			target);
-	assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
-	while ((got = recv(fd, test->answer + size, sizeof test->answer - 1 - size, 0)) > 0)
-		size += (size_t) got;
-	close(fd);
-	for (size_t i = 0; i < size; i++)
-		if (test->answer[i] != '\r')
-			test->answer[kept++] = test->answer[i];
+	assert_true(strlen(text) < sizeof test->answer);
+	for (const char *at = text; *at; at++)
+		if (*at != '\r')
+			test->answer[kept++] = *at;
 	test->answer[kept] = 0;
+	free(text);
 	return test->answer;
 }
 
