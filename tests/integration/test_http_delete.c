@@ -87,9 +87,9 @@ static void r668_a_version_is_asked_for_once(void **state)
 				rows[i].code == 200 ? "\"deletionTimestamp\"" : "NotFound");
 		if (rows[i].code == 404)
 			continue;
-		deletion_expect(
-			"DELETE", CM("versions") "/v", body, 409,
-			"Precondition failed: ResourceVersion in precondition"); /* it has been marked since */
+		/* It has been marked since. */
+		deletion_expect("DELETE", CM("versions") "/v", body, 409,
+				"Precondition failed: ResourceVersion in precondition");
 		deletion_expect("PATCH", CM("versions") "/v", "{\"metadata\":{\"finalizers\":null}}", 200,
 				"");
 	}

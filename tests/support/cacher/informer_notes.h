@@ -1,4 +1,5 @@
-/* Handlers of an informer that note what they are told, as text: "+a" added, "*a" there from the start, "~a" changed, "=a" again, "-a" removed, "?a" gone. */
+/* Handlers of an informer that note what they are told, as text: "+a" added, "*a" there from the start,
+ * "~a" changed, "=a" again, "-a" removed, "?a" gone. */
 #ifndef INFORMER_NOTES_H
 #define INFORMER_NOTES_H
 

@@ -1,4 +1,5 @@
-/* A watch and its sibling on one stream of a played server (etcd_watch_peer.h), which is cut and answers in fragments. */
+/* A watch and its sibling on one stream of a played server (etcd_watch_peer.h), which is cut and answers in
+ * fragments. */
 #ifndef ETCD_WATCH_PAIR_H
 #define ETCD_WATCH_PAIR_H
 

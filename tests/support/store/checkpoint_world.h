@@ -1,4 +1,5 @@
-/* A persist that writes checkpoints in a folder of its own, and what lies in that folder. Whatever fails fails the test. */
+/* A persist that writes checkpoints in a folder of its own, and what lies in that folder. Whatever fails
+ * fails the test. */
 #ifndef CHECKPOINT_WORLD_H
 #define CHECKPOINT_WORLD_H
 

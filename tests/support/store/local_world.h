@@ -1,5 +1,5 @@
-/* A local history in front of an embedded store, which plays an etcd that goes on while the server is stopped and started; on a simulated
- * disk. Whatever fails fails the test. */
+/* A local history in front of an embedded store, which plays an etcd that goes on while the server is
+ * stopped and started; on a simulated disk. Whatever fails fails the test. */
 #ifndef LOCAL_WORLD_H
 #define LOCAL_WORLD_H
 

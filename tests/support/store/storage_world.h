@@ -1,4 +1,5 @@
-/* vd_storage over an embedded store, in the simulator, and calls of it that are waited for. Whatever fails fails the test. */
+/* vd_storage over an embedded store, in the simulator, and calls of it that are waited for. Whatever fails
+ * fails the test. */
 #ifndef STORAGE_WORLD_H
 #define STORAGE_WORLD_H
 

@@ -1,4 +1,5 @@
-/* A local history whose disk is full or fails, and that has bad luck: it is dropped where it is not whole, and what is told is true. */
+/* A local history whose disk is full or fails, and that has bad luck: it is dropped where it is not whole,
+ * and what is told is true. */
 #include "actor_sim.h"
 #include "disk_sim.h"
 #include "env.h"
