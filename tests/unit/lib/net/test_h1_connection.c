@@ -112,7 +112,7 @@ static void what_is_neither_is_cut(void **state)
 					     ("\r\n" H1_HELLO),
 					     "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n",
 					     "*1\r\n$4\r\nPING\r\n",
-					     "PRIx",
+					     "PRIx\r\n", /* without its end it may become a request */
 					     "{\"json\":1}" };
 	struct h1_client	 client;
 
