@@ -135,8 +135,8 @@ static void r130_r434_a_deletion_has_its_own_revision(void **state)
 	assert_status(vdi_env_new_sim(1, NULL, NULL, &env), VD_OK);
 	for (int i = 0; i < 4; i++) {
 		static const char *const parts[] = {
-			"{\"type\":\"DELETED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\","
-			"\"metadata\":{\"resourceVersion\":\"9\",\"name\":\"x\"}}}\n",
+			("{\"type\":\"DELETED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\","
+			 "\"metadata\":{\"resourceVersion\":\"9\",\"name\":\"x\"}}}\n"),
 			"\"metadata\":{\"resourceVersion\":\"9\"", "\"metadata\":{\"resourceVersion\":\"9\"",
 			"\"metadata\":{\"resourceVersion\":\"9\""
 		};

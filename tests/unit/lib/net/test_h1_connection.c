@@ -297,8 +297,8 @@ static void bodies_are_passed_over(void **state)
 	static const char *const texts[] = {
 		"POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
 		"POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
-		"POST /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
-		"chunked\r\n\r\n3\r\nabc\r\n10;x=y\r\n0123456789abcdef\r\n0\r\nTrailer: x\r\n\r\n",
+		("POST /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+		 "chunked\r\n\r\n3\r\nabc\r\n10;x=y\r\n0123456789abcdef\r\n0\r\nTrailer: x\r\n\r\n"),
 	};
 	static char	 huge[VDI_H1_BODY_MAX];
 	struct h1_client client;

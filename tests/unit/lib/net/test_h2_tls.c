@@ -217,7 +217,7 @@ static void say_and_hear(struct pair *pair)
 
 		for (int turns = 0; got < 4; turns++) {
 			ssize_t count =
-				sent < 4 ? vdi_h2_link_send(pair->links[side], "last" + sent, 4 - sent) : 0;
+				sent < 4 ? vdi_h2_link_send(pair->links[side], &"last"[sent], 4 - sent) : 0;
 
 			assert_true(turns < 1000);
 			assert_true(count >= 0 || errno == EAGAIN);

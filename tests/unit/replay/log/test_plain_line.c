@@ -141,8 +141,8 @@ static void depth_counts_from_the_line(void **state)
 static void what_was_cut_off_is_not_plain(void **state)
 {
 	static const char *const lines[] = { LINE,
-					     "{\"rev\":13,\"type\":\"DELETE\",\"key\":\"/"
-					     "a\",\"time\":\"t\",\"createRev\":3,\"version\":2,\"lease\":7}",
+					     ("{\"rev\":13,\"type\":\"DELETE\",\"key\":\"/a\",\"time\":\"t\","
+					      "\"createRev\":3,\"version\":2,\"lease\":7}"),
 					     "{\"commit\":13,\"records\":22,\"crc32c\":\"0123abcd\"}" };
 
 	(void) state;
