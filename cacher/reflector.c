@@ -46,8 +46,6 @@ void vdi_reflector_fini(struct vdi_reflector *reflector)
 	drop_loading(reflector);
 	vdi_btree_fini(&reflector->pending);
 	vdi_free(reflector->events);
-	reflector->events = NULL;
-	reflector->event_capacity = 0;
 }
 
 /* ---- The stream ---- */

@@ -814,9 +814,42 @@ static void h347_the_scale_of_an_object(void **state)
 	}
 }
 
+/* A body that is no object says so; one that is no JSON says where. */
+static void what_is_no_object_is_refused(void **state)
+{
+	static const struct vdi_resource kind = { .group = "",
+						  .version = "v1",
+						  .kind = "ConfigMap",
+						  .plural = "configmaps",
+						  .namespaced = true,
+						  .built_in = true };
+	static const char *const	 rows[][2] = {
+			{ "[]", "the object provided is unrecognized (must be of type ConfigMap): the body must be a "
+					"JSON object" },
+			{ "\"x\"", "the object provided is unrecognized (must be of type ConfigMap): the body must "
+					   "be a JSON object" },
+			{ "{", "the object provided is unrecognized (must be of type ConfigMap): expected a string "
+				       "as key at offset 1" },
+	};
+
+	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
+		struct vdi_edit	       edit = { .resource = &kind,
+						.namespace_name = vd_bytes_of("n"),
+						.body = vd_bytes_of(rows[i][0]) };
+		struct vdi_edited      edited = { 0 };
+		struct vdi_http_status status = { 0 };
+
+		assert_status(vdi_edit_create(&edit, &edited, &status), VD_INVALID);
+		assert_int_equal(status.code, 400);
+		assert_string_equal(status.message, rows[i][1]);
+		vdi_edited_fini(&edited);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_no_object_is_refused),
 		cmocka_unit_test(h347_the_scale_of_an_object),
 		cmocka_unit_test(what_a_create_makes_of_an_object),
 		cmocka_unit_test(a_definition_keeps_to_the_rules_of_definitions),

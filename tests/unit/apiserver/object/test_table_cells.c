@@ -260,6 +260,9 @@ static void nodes_have_a_status_roles_and_addresses(void **state)
 	static const struct cell_row roles[] = {
 		{ "{}", NONE },
 		{ LABELS("\"node-role.kubernetes.io/\":\"\""), NONE },
+		{ LABELS("\"example.com/"
+			 "a-label-that-is-longer-than-the-prefix\":\"\",\"node-role.kubernetes\":\"\""),
+		  NONE },
 		{ LABELS("\"node-role.kubernetes.io/\":\"\",\"node-role.kubernetes.io/"
 			 "a\":\"\",\"node-role.kubernetes.io/b\":\"\""),
 		  "\"a,b\"" },

@@ -814,9 +814,27 @@ static void labels_of_resources(void **state)
 	}
 }
 
+/* How far back the history reaches; 0 while it is empty. */
+static void r717_the_span_of_the_history(void **state)
+{
+	struct cacher_fixture f;
+
+	cacher_fixture_setup(&f, 13);
+	assert_shown(&f, "vedette_history_span_seconds" POD, 0);
+	put_pod(&f, "a", "x", NULL, NULL);
+	cacher_fixture_settle(&f);
+	vdi_sim_advance(f.env, VD_SECONDS(30));
+	put_pod(&f, "a", "y", NULL, NULL);
+	cacher_fixture_settle(&f);
+	vdi_sim_advance(f.env, VD_SECONDS(10));
+	assert_in_range((uint64_t) shown(&f, "vedette_history_span_seconds" POD), 40, 50);
+	cacher_fixture_teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(r717_the_span_of_the_history),
 		cmocka_unit_test(r701_r702_r703_r721_r722_lists_by_the_index_they_walk),
 		cmocka_unit_test(r717_queues_show_what_waits_in_them),
 		cmocka_unit_test(r443_every_declared_field_has_a_list_index_when_lists_ask_for_it),

@@ -136,9 +136,41 @@ static void torture_a_frame(void **state)
 	assert_int_equal(vdi_alloc_live(), live);
 }
 
+static vd_status refuse(void *arg, const struct vd_watch_event *event, struct vd_blob **ret_frame)
+{
+	return VD_NOMEM;
+}
+
+/* A frame that could not be made is nobody's: the next watcher makes it. */
+static void a_frame_that_failed_is_made_again(void **state)
+{
+	int64_t		      live = vdi_alloc_live();
+	struct vd_codec	     *codec;
+	struct vd_watch_event event = { .type = VD_WATCH_ADDED, .revision = 5 }, other = event;
+	struct vd_blob	     *first, *frame;
+	unsigned	      encoded = 0;
+
+	assert_status(vd_codec_json_new(NULL, 0, &codec, NULL), VD_OK);
+	event.shared = make(codec);
+	other.shared = make(codec);
+	assert_status(vdi_frame_get(&other, 0, encode, &encoded, &first), VD_OK);
+	frame = first;
+	assert_status(vdi_frame_get(&event, 0, refuse, NULL, &frame), VD_NOMEM);
+	assert_status(vdi_frame_get(&event, 0, encode, &encoded, &frame), VD_OK);
+	assert_int_equal(encoded, 2);
+	assert_ptr_not_equal(frame, first);
+	vd_blob_unref(frame);
+	vd_blob_unref(first);
+	vdi_event_unref(event.shared);
+	vdi_event_unref(other.shared);
+	vd_codec_free(codec);
+	assert_int_equal(vdi_alloc_live(), live);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_frame_that_failed_is_made_again),
 		cmocka_unit_test(t147_r572_each_identity_is_encoded_once),
 		cmocka_unit_test(what_is_no_longer_recent_holds_no_frames),
 		cmocka_unit_test(torture_a_frame),

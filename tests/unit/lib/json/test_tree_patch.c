@@ -93,6 +93,7 @@ static const struct row rows[] = {
 	{ STRATEGIC, "{\"spec\":{\"containers\":[]}}", "{\"spec\":{\"containers\":[{\"image\":\"x\"}]}}",
 	  NULL },
 	{ STRATEGIC, "{}", "{\"$patch\":\"nonsense\"}", NULL },
+	{ STRATEGIC, "{\"a\":1,\"b\":2}", "{\"$patch\":\"delete\",\"c\":3}", "{}" },
 	{ STRATEGIC, "{\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}",
 	  "{\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"x\"},{\"$patch\":\"replace\"},{\"name\":"
 	  "\"d\"}]}}",

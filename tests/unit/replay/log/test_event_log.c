@@ -171,6 +171,17 @@ static void zeros_behind_the_header(void **state)
 		assert_int_equal(vdi_event_log_was_cut_off(log), !more);
 		vdi_event_log_close(log);
 	}
+	{ /* A log without checksums promises nothing. */
+		static const char     text[] = "{\"vedetteLog\":1}\n\0\0\0\0\0\0\0\0\n";
+		struct vdi_event_log *log;
+		struct vdi_log_record record;
+
+		write_file(text, sizeof text - 1);
+		assert_status(vdi_event_log_open(path, &log, NULL), VD_OK);
+		assert_status(vdi_event_log_next(log, &record, NULL), VD_BAD_REQUEST);
+		assert_false(vdi_event_log_was_cut_off(log));
+		vdi_event_log_close(log);
+	}
 }
 
 /* Line ends of another system, blank lines among them, also where the lines have checksums. */
