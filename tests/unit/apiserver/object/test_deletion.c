@@ -22,6 +22,8 @@ static const struct vdi_resource events = { .group = "",
 					    .plural = "events",
 					    .namespaced = true,
 					    .built_in = true };
+static const struct vdi_resource cron_jobs = { .group = "batch", .version = "v1", .kind = "CronJob", .plural = "cronjobs", .namespaced = true, .built_in = true };
+static const struct vdi_resource other_jobs = { .group = "example.com", .version = "v1", .kind = "Job", .plural = "jobs", .namespaced = true };
 static const struct vdi_resource jobs = { .group = "batch",
 					  .version = "v1",
 					  .kind = "Job",
@@ -155,6 +157,8 @@ static void r667_propagation_sets_the_collectors_finalizers(void **state)
 		  "{\"metadata\":{}}",
 		  VDI_DELETION_MARK,
 		  "{\"metadata\":{\"finalizers\":[\"orphan\"]," MARKED "}}" },
+		{ &cron_jobs, { .dry_run = false }, "{\"metadata\":{}}", VDI_DELETION_REMOVE, NULL },
+		{ &other_jobs, { .dry_run = false }, "{\"metadata\":{}}", VDI_DELETION_REMOVE, NULL },
 		{ &jobs,
 		  { .propagation = VDI_PROPAGATION_BACKGROUND },
 		  "{\"metadata\":{}}",

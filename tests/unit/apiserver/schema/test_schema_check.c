@@ -190,6 +190,7 @@ static void what_is_refused_and_how(void **state)
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":"
 		  "\"atomic\",\"items\":{\"type\":\"string\",\"nullable\":true}}}}",
 		  NULL },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"x-kubernetes-int-or-string\":true,\"x-kubernetes-embedded-resource\":true,\"properties\":{\"b\":{\"type\":\"string\"}}}}}", "properties[a].x-kubernetes-embedded-resource: Invalid value: true: must be false if x-kubernetes-int-or-string is true" },
 		{ "{\"type\":\"object\",\"properties\":{},\"nullable\":true}",
 		  "nullable: Forbidden: nullable cannot be true at the root" },
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"id\":\"x\"}}}",
@@ -324,6 +325,24 @@ static void patterns_keys_and_defaults_are_bounded(void **state)
 	refused_because(
 		&text,
 		"properties[l].x-kubernetes-list-map-keys: Forbidden: must not have more than 64 entries");
+	vdi_out_reset(&text);
+	vdi_out_raw(&text, "{\"type\":\"object\",\"properties\":{\"l\":{\"type\":\"array\",\"items\":{"
+			   "\"type\":\"object\"},\"x-kubernetes-list-type\":\"map\","
+			   "\"x-kubernetes-list-map-keys\":[");
+	for (int i = 0; i < VDI_SCHEMA_LIST_KEYS_MAX; i++)
+		vdi_out_printf(&text, "%s\"k%d\"", i ? "," : "", i);
+	vdi_out_printf(&text, "]}}}%c", 0);
+	{
+		struct vdi_faults  faults = { 0 };
+		struct vdi_schema *schema = NULL;
+		struct vd_bytes	   message;
+
+		/* As many as there may be: refused because of their names alone. */
+		assert_status(compile(text.data, &faults, &schema), VD_INVALID);
+		message = vdi_faults_message(&faults);
+		assert_null(memmem(message.data, message.size, "must not have more than", 23));
+		vdi_faults_fini(&faults);
+	}
 
 	/* defaults are judged out of one purse */
 	vdi_out_reset(&text);
