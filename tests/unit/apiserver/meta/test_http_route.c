@@ -62,6 +62,7 @@ static void every_form_of_path_is_understood(void **state)
 		check(route.group, rows[i].group);
 		check(route.version, rows[i].version);
 		check(route.namespace_name, rows[i].namespace_name);
+		assert_int_equal(route.has_namespace, rows[i].namespace_name && *rows[i].namespace_name);
 		check(route.plural, rows[i].plural);
 		check(route.name, rows[i].name);
 		check(route.subresource, rows[i].subresource);

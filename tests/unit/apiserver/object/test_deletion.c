@@ -22,8 +22,15 @@ static const struct vdi_resource events = { .group = "",
 					    .plural = "events",
 					    .namespaced = true,
 					    .built_in = true };
-static const struct vdi_resource cron_jobs = { .group = "batch", .version = "v1", .kind = "CronJob", .plural = "cronjobs", .namespaced = true, .built_in = true };
-static const struct vdi_resource other_jobs = { .group = "example.com", .version = "v1", .kind = "Job", .plural = "jobs", .namespaced = true };
+static const struct vdi_resource cron_jobs = { .group = "batch",
+					       .version = "v1",
+					       .kind = "CronJob",
+					       .plural = "cronjobs",
+					       .namespaced = true,
+					       .built_in = true };
+static const struct vdi_resource other_jobs = {
+	.group = "example.com", .version = "v1", .kind = "Job", .plural = "jobs", .namespaced = true
+};
 static const struct vdi_resource jobs = { .group = "batch",
 					  .version = "v1",
 					  .kind = "Job",

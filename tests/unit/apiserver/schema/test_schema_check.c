@@ -190,7 +190,11 @@ static void what_is_refused_and_how(void **state)
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"x-kubernetes-list-type\":"
 		  "\"atomic\",\"items\":{\"type\":\"string\",\"nullable\":true}}}}",
 		  NULL },
-		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"x-kubernetes-int-or-string\":true,\"x-kubernetes-embedded-resource\":true,\"properties\":{\"b\":{\"type\":\"string\"}}}}}", "properties[a].x-kubernetes-embedded-resource: Invalid value: true: must be false if x-kubernetes-int-or-string is true" },
+		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"x-kubernetes-int-or-"
+		  "string\":true,\"x-kubernetes-embedded-resource\":true,\"properties\":{\"b\":{\"type\":"
+		  "\"string\"}}}}}",
+		  "properties[a].x-kubernetes-embedded-resource: Invalid value: true: must be false if "
+		  "x-kubernetes-int-or-string is true" },
 		{ "{\"type\":\"object\",\"properties\":{},\"nullable\":true}",
 		  "nullable: Forbidden: nullable cannot be true at the root" },
 		{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"id\":\"x\"}}}",

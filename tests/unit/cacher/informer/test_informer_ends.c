@@ -266,9 +266,63 @@ static void torture_opening_an_informer(void **state)
 	}
 }
 
+static void count_done(void *arg, vd_status status, const struct vd_txn_result *result,
+		       const struct vd_error *error)
+{
+	assert_status(status, VD_OK);
+	++*(unsigned *) arg;
+}
+
+/* A watch that falls behind a history that is too small ends as expired: the informer lists again, and its
+ * state is whole. */
+static void a_watch_that_expires_is_followed_by_a_list(void **state)
+{
+	enum { count = 800 };
+	unsigned expired = 0;
+
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		struct cacher_fixture	   f;
+		struct informer_notes	  *seen = calloc(1, sizeof *seen);
+		struct vd_informer_handler handler = { .synced = informer_note_synced, .arg = seen };
+		struct vd_informer	  *informer;
+		unsigned		   done = 0;
+
+		cacher_fixture_init(&f, seed);
+		f.options.history_bytes = 4000;
+		cacher_fixture_open(&f, NULL);
+		assert_status(vd_informer_new(f.cacher, VD_BYTES_NONE, VD_BYTES_NONE, VD_BYTES_NONE, &handler,
+					      &informer, NULL),
+			      VD_OK);
+		assert_status(vd_informer_synced_wait(informer, VD_SECONDS(5)), VD_OK);
+		for (unsigned i = 0; i < count; i++) {
+			char		      key[64], name[16], value[1024];
+			struct vd_op	      put = { .kind = VD_OP_PUT };
+			struct vd_txn_request txn = { .success = &put, .success_count = 1 };
+
+			snprintf(name, sizeof name, "p%u", i);
+			snprintf(key, sizeof key, "/registry/pods/ns/%s", name);
+			write_pod(value, sizeof value, "ns", name, "a", NULL);
+			put.key = vd_bytes_of(key);
+			put.value = vd_bytes_of(value);
+			assert_status(vd_store_txn(f.store, &txn, count_done, &done), VD_OK);
+		}
+		cacher_fixture_settle(&f);
+		vdi_sim_advance(f.env, VD_SECONDS(10));
+		assert_int_equal(done, count);
+		expired += vdi_metric_value(f.cacher->metrics.ends[VDI_END_EXPIRED]) > 0;
+		assert_int_equal(vd_informer_count(informer), count);
+		assert_int_equal(vd_informer_revision(informer), vd_cacher_revision(f.cacher));
+		vd_informer_close_wait(informer);
+		cacher_fixture_teardown(&f);
+		free(seen);
+	}
+	assert_true(expired > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_watch_that_expires_is_followed_by_a_list),
 		cmocka_unit_test(a_flood_passes_in_order),
 		cmocka_unit_test(what_an_informer_cannot_tell),
 		cmocka_unit_test(r352_a_wait_ends_with_the_informer),
