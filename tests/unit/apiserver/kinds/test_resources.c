@@ -746,9 +746,26 @@ static void what_a_file_says_is_taken(void **state)
 	vdi_resources_fini(&resources);
 }
 
+/* Discovery names groups in their order, and of each the best version first. */
+static void kinds_are_in_the_order_of_groups_and_versions(void **state)
+{
+	struct vdi_resources resources;
+
+	assert_status(vdi_resources_init(&resources), VD_OK);
+	for (size_t i = 1; i < resources.count; i++) {
+		const struct vdi_resource *before = resources.items[i - 1], *next = resources.items[i];
+		int			   order = strcmp(before->group, next->group);
+
+		assert_true(order < 0 || (order == 0 && vdi_resource_compare_versions(before->version,
+										      next->version) <= 0));
+	}
+	vdi_resources_fini(&resources);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kinds_are_in_the_order_of_groups_and_versions),
 		cmocka_unit_test(members_of_a_file_at_their_borders),
 		cmocka_unit_test(lists_of_a_file_have_a_longest),
 		cmocka_unit_test(what_a_file_says_is_taken),

@@ -721,6 +721,17 @@ static void every_failed_allocation_is_reported(void **state)
 static void limits_are_met_exactly(void **state)
 {
 	static const struct row rows[] = {
+		/* Whole numbers that a double cannot tell apart. */
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"maximum\":9007199254740992}"),
+		  "{\"a\":9007199254740993}", NULL, NULL,
+		  "a: Invalid value: 9007199254740993: a in body should be less than or equal to "
+		  "9007199254740992" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"minimum\":-9007199254740992}"),
+		  "{\"a\":-9007199254740993}", NULL, NULL,
+		  "a: Invalid value: -9007199254740993: a in body should be greater than or equal to "
+		  "-9007199254740992" },
+		{ OBJECT("\"a\":{\"type\":\"integer\",\"maximum\":9007199254740992}"),
+		  "{\"a\":9007199254740992}", NULL, NULL, NULL },
 		{ OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":0}"), "{\"a\":\"\"}", NULL, NULL, NULL },
 		{ OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":0}"), "{\"a\":\"b\"}", NULL, NULL,
 		  "a: Too long: may not be more than 0 bytes" },

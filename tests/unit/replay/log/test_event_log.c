@@ -384,6 +384,7 @@ static void long_lines_cross_the_buffer(void **state)
 	log = open_text(text);
 	assert_status(vdi_event_log_next(log, &record, NULL), VD_OK);
 	assert_int_equal(record.value.size, size + 2);
+	assert_false(record.is_unchecked);
 	assert_status(vdi_event_log_next(log, &record, NULL), VD_OK);
 	assert_int_equal(record.kind, VDI_LOG_COMMIT);
 	assert_status(vdi_event_log_next(log, &record, NULL), VD_CLOSED);

@@ -368,9 +368,25 @@ static void faults_of_a_connection_are_told(void **state)
 	}
 }
 
+/* Without the revision of its creation, the version of a key says nothing. */
+static void a_version_alone_is_not_judged(void **state)
+{
+	struct vdi_verifier_stream *streams[2];
+	struct verifier_world	    world;
+	struct vdi_seen		    seen = part("a", 11, false);
+
+	parts_init(&world, streams);
+	seen.create_rev = 0;
+	seen.version = 5;
+	assert_status(vdi_verifier_revision(streams[0], &seen, 1), VD_OK);
+	assert_int_equal(world.count, 0);
+	parts_fini(&world, streams);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_version_alone_is_not_judged),
 		cmocka_unit_test(the_first_list_is_where_everything_begins),
 		cmocka_unit_test(an_old_revision_behind_a_bookmark),
 		cmocka_unit_test(the_second_part_twice),
