@@ -1,11 +1,11 @@
-/* zlib with our allocator. Z_NO_FLUSH until the last input: zlib gathers, so that small pieces cost no more
- * than large ones. */
+/* zlib with our allocator. Uses Z_NO_FLUSH until the last input: zlib collects it, so small pieces cost no
+ * more than large ones. */
 #include "gzip.h"
 
 #include <zlib.h>
 
 #define LEVEL 1
-#define WINDOW (15 + 16) /* 32 KiB; 16 more: with gzip's head and tail */
+#define WINDOW (15 + 16) /* 32 KiB; 16 more select gzip's header and trailer */
 #define MEMORY 8
 
 struct vdi_gzip {
@@ -44,7 +44,7 @@ vd_status vdi_gzip_new(struct vdi_gzip **ret_gzip)
 struct vdi_gzip *vdi_gzip_free(struct vdi_gzip *gzip)
 {
 	if (gzip)
-		(void) deflateEnd(&gzip->stream); /* that a stream is given up is no failure */
+		(void) deflateEnd(&gzip->stream); /* abandoning a stream is not an error */
 	vdi_free(gzip);
 	return NULL;
 }
@@ -69,7 +69,7 @@ vd_status vdi_gzip_take(struct vdi_gzip *gzip, struct vd_bytes input, bool is_la
 	stream->next_out = (Bytef *) room;
 	stream->avail_out = space;
 	is_last &= offered == input.size;
-	/* Z_BUF_ERROR: neither input nor room, which is no mistake. */
+	/* Z_BUF_ERROR means no input or no room, which is not an error. */
 	result = deflate(stream, is_last ? Z_FINISH : Z_NO_FLUSH);
 	VDI_CHECK(result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR);
 	gzip->is_complete = result == Z_STREAM_END;

@@ -1,6 +1,7 @@
-/* One gzip stream, made bit by bit (RFC 1952), at the level that upstream uses: 1, which is for speed.
+/* One gzip stream, produced in small steps (RFC 1952), at upstream's level 1, the fastest.
  *
- * One owner, one thread. An encoder is a quarter of a megabyte: whoever makes some bounds how many there are.
+ * One owner, one thread. An encoder takes a quarter of a megabyte, so the owner bounds the number of
+ * encoders.
  */
 #ifndef VDI_GZIP_H
 #define VDI_GZIP_H
@@ -11,17 +12,17 @@ struct vdi_gzip;
 
 /* VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_gzip_new(struct vdi_gzip **ret_gzip);
-/* NULL is fine; returns NULL. */
+/* NULL is allowed; returns NULL. */
 struct vdi_gzip *vdi_gzip_free(struct vdi_gzip *gzip);
-/* A new stream begins, whatever became of the one before; takes no memory. */
+/* Begins a new stream and abandons the current one, if any; does not allocate. */
 void vdi_gzip_restart(struct vdi_gzip *gzip);
-/* Takes from input what it can and puts what comes of it into room; nothing of input is kept after it was
- * taken. VD_OK: all was taken, and if it is the last input, the stream is complete (no call may follow).
- * VD_AGAIN: the room is full; call again with the rest and new room. */
+/* Compresses input into room. VD_OK: all input was taken, and with is_last the stream is complete (no further
+ * call). VD_AGAIN: room is full; call again with the remaining input and new room. Taken input is not
+ * referenced afterwards. */
 VDI_MUST_USE vd_status vdi_gzip_take(struct vdi_gzip *gzip, struct vd_bytes input, bool is_last, char *room,
 				     size_t room_size, size_t *ret_taken, size_t *ret_made);
-/* Makes what was taken, so that a reader has it before there is more. VD_OK, or VD_AGAIN: the room is full;
- * call again with new room. */
+/* Writes everything taken so far, so that a reader can decode it. VD_OK, or VD_AGAIN: room is full; call
+ * again with new room. */
 VDI_MUST_USE vd_status vdi_gzip_flush(struct vdi_gzip *gzip, char *room, size_t room_size, size_t *ret_made);
 
 #endif

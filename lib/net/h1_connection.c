@@ -1,7 +1,7 @@
-/* What comes in is kept in one piece from the first byte of a request on, since its head is scanned and taken
- * apart in place; an idle connection keeps nothing. An answer is made whole before its first byte leaves.
- * Whoever ends it notes that, and it is done at the end of the turn (work), so no caller loses the connection
- * under its hands. */
+/* Received bytes are kept contiguous from the first byte of a request, because its head is scanned and parsed
+ * in place; an idle connection keeps none. A response is built completely before its first byte is sent. A
+ * function that detects the end notes it, and it is executed at the end of the turn (work), so no caller has
+ * the connection freed under it. */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -19,7 +19,7 @@
 
 #define LINE_MAX_OF_CMUX 4096
 #define METHOD_MAX 32
-#define LINGER VD_MS(500) /* as Go's server */
+#define LINGER VD_MS(500) /* like Go's server */
 
 enum state { HEAD, ANSWER, WRITING, LINGERING };
 
@@ -43,37 +43,37 @@ struct vdi_h1_connection {
 
 	enum state state;
 	bool	   is_reading;
-	bool	   is_recognized; /* it speaks HTTP/1.x */
+	bool	   is_recognized; /* the peer speaks HTTP/1.x */
 	bool	   is_draining;
 	bool	   is_over;
 
-	/* Of the present request. */
+	/* Current request. */
 	struct vdi_http_scan	scan;
-	bool			keeps; /* the connection, after it */
+	bool			keeps; /* the connection is kept open after the request */
 	bool			is_version_1_0;
-	bool			is_head; /* the method: no body in the answer */
+	bool			is_head; /* the method is HEAD: no body in the response */
 	bool			is_in_body;
 	bool			is_chunked;
-	bool			has_answer; /* which waits for the end of the body */
+	bool			has_answer; /* which waits for the end of the request's body */
 	int64_t			body_left;
-	size_t			body_size; /* passed over so far */
+	size_t			body_size; /* bytes skipped so far */
 	struct vdi_http_chunked chunked;
 
 	struct vdi_buffer in;
-	size_t		  in_used; /* of it; only what follows counts */
+	size_t		  in_used; /* bytes used of in; only those behind them count */
 	struct vdi_buffer out;
 	size_t		  out_used;
 	size_t		  charged;
 };
 
-/* ---- Pure ---- */
+/* ---- Pure functions ---- */
 
 static bool is_method_letter(char c)
 {
 	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
 }
 
-/* method, blank, anything without a blank, blank, HTTP/1.x */
+/* Returns true for: method, blank, target without blanks, blank, HTTP/1.x. */
 static bool is_request_line(const char *line, size_t size)
 {
 	const char *first = memchr(line, ' ', size);
@@ -83,7 +83,7 @@ static bool is_request_line(const char *line, size_t size)
 	return left == 8 && memcmp(second + 1, "HTTP/1.", 7) == 0 && second[8] >= '0' && second[8] <= '9';
 }
 
-/* Of TLS. */
+/* Returns true for the beginning of a TLS handshake. */
 static bool is_handshake(struct vd_bytes bytes)
 {
 	return bytes.size >= 2 && memcmp(bytes.data, "\x16\x03", 2) == 0;
@@ -110,7 +110,7 @@ vd_status vdi_h1_recognize(struct vd_bytes bytes)
 	return size == LINE_MAX_OF_CMUX ? VD_BAD_REQUEST : VD_AGAIN;
 }
 
-/* ---- The end ---- */
+/* ---- End ---- */
 
 static void note_end(struct vdi_h1_connection *connection)
 {
@@ -132,7 +132,7 @@ static void close_socket(struct vdi_h1_connection *connection)
 
 static void advance(struct vdi_h1_connection *connection);
 
-/* What was read before we were there; and the end. */
+/* Processes bytes that were read before the connection was created; executes a noted end. */
 static void work(struct vdi_h2_dirty *dirty)
 {
 	struct vdi_h1_connection *connection = VDI_CONTAINER_OF(dirty, struct vdi_h1_connection, dirty);
@@ -146,7 +146,7 @@ static void work(struct vdi_h2_dirty *dirty)
 	connection->side->ended(connection->arg);
 }
 
-/* Nobody waits longer for anything than its timer says. */
+/* The timer limits every state of the connection. */
 static void fire(struct vdi_h2_timer *timer)
 {
 	note_end(VDI_CONTAINER_OF(timer, struct vdi_h1_connection, timer));
@@ -187,7 +187,7 @@ static struct vd_bytes unread(const struct vdi_h1_connection *connection)
 				   connection->in.size - connection->in_used };
 }
 
-/* What was used makes room. */
+/* Makes room by removing used bytes. */
 static void compact(struct vdi_h1_connection *connection)
 {
 	struct vd_bytes left = unread(connection);
@@ -214,7 +214,8 @@ static void set_reading(struct vdi_h1_connection *connection)
 	else if (event_add(&connection->read_event, NULL) != 0)
 		note_end(connection);
 	else if (connection->link && vdi_h2_link_has_more(connection->link))
-		event_active(&connection->read_event, EV_READ, 0); /* the socket would not tell */
+		/* the socket would not report buffered bytes */
+		event_active(&connection->read_event, EV_READ, 0);
 }
 
 /* ---- Writing ---- */
@@ -283,7 +284,8 @@ static void make_answer(struct vdi_h1_connection *connection, int code, struct v
 			  vdi_http_reason_phrase(code));
 	vdi_buffer_append(out, headers);
 	vdi_buffer_printf(out, "Date: %s\r\n", date);
-	if (body.size || !connection->is_head) /* else it is not known what GET would have brought */
+	/* with HEAD and no body the size of GET's response is unknown */
+	if (body.size || !connection->is_head)
 		vdi_buffer_printf(out, "Content-Length: %zu\r\n", body.size);
 	if (!connection->keeps && !connection->is_version_1_0)
 		vdi_buffer_append_text(out, "Connection: close\r\n");
@@ -314,7 +316,7 @@ void vdi_h1_connection_answer(struct vdi_h1_connection *connection, int code, st
 		start_writing(connection);
 }
 
-/* What is no good request is answered by ourselves, and where the next one would begin is unknown. */
+/* Answers an invalid request here and closes, because the begin of the next request is unknown. */
 static void refuse(struct vdi_h1_connection *connection, int code, const char *message)
 {
 	static const char type[] = "Content-Type: text/plain; charset=utf-8\r\n";
@@ -352,7 +354,8 @@ static void begin_answer(struct vdi_h1_connection *connection, const struct vdi_
 	connection->is_chunked = head->chunked;
 	connection->body_left = head->content_length;
 	connection->is_in_body = head->chunked || head->content_length > 0;
-	/* Who waits to be asked for the body is not asked; where it would end is too far away. */
+	/* No 100 (Continue) is sent, and a large body is not skipped: the connection ends with the
+	 * response. */
 	if (connection->is_in_body &&
 	    (head->expect_continue || head->content_length > (int64_t) VDI_H1_BODY_MAX)) {
 		connection->keeps = false;
@@ -360,7 +363,7 @@ static void begin_answer(struct vdi_h1_connection *connection, const struct vdi_
 	}
 	if (!connection->is_in_body)
 		vdi_h2_timer_set(connection->hub, &connection->timer,
-				 VD_NEVER); /* it is the service that has to hurry */
+				 VD_NEVER); /* the service has no time limit here */
 	connection->side->request(connection->arg, head);
 }
 
@@ -376,7 +379,7 @@ static void take_head(struct vdi_h1_connection *connection)
 		status = vdi_h1_recognize(bytes);
 		if (is_handshake(bytes))
 			refuse(connection, 400,
-			       /* which clients of TLS put into words of their own */
+			       /* TLS clients add this text to their own error */
 			       "this port is without TLS");
 		else if (status == VD_BAD_REQUEST)
 			note_end(connection);
@@ -400,7 +403,7 @@ static void take_head(struct vdi_h1_connection *connection)
 	connection->in_used += size;
 }
 
-/* How much of the bytes belongs to the body; *ret_is_all: it ends there. */
+/* Counts the bytes that belong to the body; *ret_is_all: the body ends there. */
 static vd_status pass_over(struct vdi_h1_connection *connection, struct vd_bytes bytes, size_t *ret_used,
 			   bool *ret_is_all)
 {
@@ -428,7 +431,7 @@ static void take_body(struct vdi_h1_connection *connection)
 
 		if (pass_over(connection, unread(connection), &used, &is_all) != VD_OK ||
 		    (connection->body_size += used) > VDI_H1_BODY_MAX) {
-			connection->keeps = false; /* the answer is due all the same */
+			connection->keeps = false; /* the response is sent even so */
 			is_all = true;
 			used = 0;
 		}
@@ -465,7 +468,7 @@ static void take_end(struct vdi_h1_connection *connection)
 		note_end(connection);
 }
 
-/* False: nothing more to be had now. */
+/* False: no more bytes now. */
 static bool read_some(struct vdi_h1_connection *connection)
 {
 	char  *input = vdi_h2_hub_input(connection->hub);
@@ -498,7 +501,7 @@ static bool read_some(struct vdi_h1_connection *connection)
 	return connection->link && vdi_h2_link_has_more(connection->link);
 }
 
-#define ROUNDS_MAX 8 /* of reading in one turn */
+#define ROUNDS_MAX 8 /* reads per turn */
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
@@ -524,7 +527,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 		write_some(connection);
 }
 
-/* ---- Life ---- */
+/* ---- Begin and end ---- */
 
 vd_status vdi_h1_connection_new(struct vdi_h2_hub *hub, const struct vdi_h1_options *options,
 				struct vdi_h1_connection **ret_connection)

@@ -1,20 +1,21 @@
-/* One connection of HTTP/1.0 or 1.1 to a server: requests one after the other, their bodies passed over,
- * answers of known size.
+/* One HTTP/1.0 or 1.1 connection of a server: sequential requests without their bodies, which are skipped,
+ * and responses of known size.
  *
- *   HEAD --request--> ANSWER --answer--> WRITING --> HEAD ...
- *                                           \--> LINGERING (ours is said; until the peer ends, or a moment) --> ended
+ *   HEAD --request--> ANSWER --response--> WRITING --> HEAD ...
+ *                                             \--> LINGERING (our side is shut down; waits for the
+ *                                                  peer's end, up to a time limit) --> ended
  *
- * A request is strict (http_parser.h); what is malformed is answered and ends the connection. What cannot be
- * a request at all is cut without a word when the connection is new and has no TLS: the first line must say
- * HTTP/1.x, as cmux wants it of etcd's clients. But who begins with TLS hears, in plain text, that there is
- * none.
+ * Requests are parsed strictly (http_parser.h); a malformed one is answered and ends the connection. If the
+ * first bytes of a new connection without TLS cannot be a request, it is closed without a response: the first
+ * line must have HTTP/1.x, as cmux requires it from etcd's clients. A client that begins a TLS handshake gets
+ * a plain-text message that the port is without TLS.
  *
- * Bounds: VDI_H1_HEAD_MAX bytes of a head, VDI_H1_BODY_MAX of a body that is passed over (beyond it the
- * connection ends with the answer); a request must be there whole in head_timeout from its first byte on, an
- * answer taken in write_timeout; nothing is read while an answer is due, so pipelined requests wait in the
+ * Limits: VDI_H1_HEAD_MAX bytes of a head; VDI_H1_BODY_MAX of a skipped body (beyond it the connection ends
+ * with the response). A request must be complete within head_timeout after its first byte, and a response
+ * read within write_timeout. Nothing is read while a response is pending, so pipelined requests wait in the
  * socket.
  *
- * The loop's thread.
+ * Loop's thread only.
  */
 #ifndef VDI_H1_CONNECTION_H
 #define VDI_H1_CONNECTION_H
@@ -31,44 +32,44 @@ struct vdi_h1_connection;
 #define VDI_H1_BODY_MAX ((size_t) 256 << 10)
 
 struct vdi_h1_side {
-	/* Answered with vdi_h1_connection_answer, later. head is lent for the call. */
+	/* The side responds later with vdi_h1_connection_answer. head is borrowed for the call. */
 	void (*request)(void *arg, const struct vdi_http_head *head);
-	/* Exactly once, the last; at the end of a turn. The side frees the connection then. A request may be
-	 * unanswered. */
+	/* Exactly once, the last callback; at the end of a turn. The side then frees the connection. A
+	 * request may be unanswered. */
 	void (*ended)(void *arg);
 };
 
 struct vdi_h1_options {
-	const struct vdi_h1_side *side; /* lent for ever */
+	const struct vdi_h1_side *side; /* static */
 	void			 *arg;
-	int fd; /* connected, non-blocking; this and link are the connection's from VD_OK on */
-	struct vdi_h2_link *link;  /* NULL: plain text */
-	struct vd_bytes	    first; /* what was read already */
-	vd_dur		    head_timeout;
-	vd_dur		    idle_timeout; /* between requests */
-	vd_dur		    write_timeout;
-	_Atomic size_t	   *memory_used; /* where its buffers are counted */
-	size_t		    memory_max;	 /* it ends when that is passed */
+	int			  fd;	 /* connected, non-blocking; fd and link are taken over with VD_OK */
+	struct vdi_h2_link	 *link;	 /* NULL: plain text */
+	struct vd_bytes		  first; /* bytes already read */
+	vd_dur			  head_timeout;
+	vd_dur			  idle_timeout; /* between requests */
+	vd_dur			  write_timeout;
+	_Atomic size_t		 *memory_used; /* counter for the memory of its buffers */
+	size_t			  memory_max;  /* limit of the counter: the connection ends beyond it */
 };
 
-/* Nothing is told before the end of the turn. VD_NOMEM. */
+/* No callback before the end of the turn. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_h1_connection_new(struct vdi_h2_hub *hub, const struct vdi_h1_options *options,
 					     struct vdi_h1_connection **ret_connection);
-/* In or after ended. NULL is fine; returns NULL. */
+/* Inside or after ended. NULL is allowed; returns NULL. */
 struct vdi_h1_connection *vdi_h1_connection_free(struct vdi_h1_connection *connection);
 
-/* headers: lines with CR LF, besides Date, Content-Length and Connection. closes: it is the last. Both
- * buffers are lent. Not inside request. */
+/* Sends the response. headers: lines with CR LF, in addition to Date, Content-Length and Connection. closes:
+ * the connection ends with it. Both buffers are borrowed. Not inside request. */
 void vdi_h1_connection_answer(struct vdi_h1_connection *connection, int code, struct vd_bytes headers,
 			      struct vd_bytes body, bool closes);
-/* Ends with the answer that is due, or at once when none is. */
+/* Ends the connection with the pending response, or at once if there is none. */
 void vdi_h1_connection_drain(struct vdi_h1_connection *connection);
 /* ended follows at the end of the turn. */
 void vdi_h1_connection_abort(struct vdi_h1_connection *connection);
 
-/* ---- Pure ---- */
+/* ---- Pure functions ---- */
 
-/* Whether bytes, the beginning of a connection, can be a request of HTTP/1.x. VD_AGAIN: not known yet.
+/* Checks whether bytes, the beginning of a connection, can be an HTTP/1.x request. VD_AGAIN: not known yet.
  * VD_BAD_REQUEST: they cannot. */
 VDI_MUST_USE vd_status vdi_h1_recognize(struct vd_bytes bytes);
 

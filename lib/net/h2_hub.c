@@ -1,9 +1,9 @@
-/* The end of a turn is an event that is made active: libevent runs it behind all that is active already, and
- * does not sleep in between. Other threads ask for it by waking an actor of the loop, whose run is the same
- * thing. The actor's timer stands for the earliest of the hub's own.
+/* The end of a turn is an event that is made active: libevent runs it after all events that are already
+ * active, and does not sleep in between. Other threads request it by waking an actor of the loop, whose run
+ * does the same. The actor's timer is set to the earliest of the hub's timers.
  *
- * Whether the thread had slept: it is measured from the end of what the hub did last. Callbacks of others on
- * the same loop may fall into that time; then work is lent that need not be, which is harmless.
+ * To know whether the thread had slept, the hub measures from its last action. Callbacks of other users of
+ * the loop may fall into that time; then the thread is lent unnecessarily, which is harmless.
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -12,7 +12,7 @@
 #include "h2_hub_state.h"
 
 #define SLEPT VD_US(20)
-#define ROUNDS_MAX 8 /* of the side's turn in one turn of the loop, lest sockets wait */
+#define ROUNDS_MAX 8 /* calls of the side's turn per loop iteration, so that sockets do not starve */
 
 struct vdi_h2_hub {
 	struct vdi_h2_hub_options options;
@@ -20,12 +20,12 @@ struct vdi_h2_hub {
 	struct vdi_loop		 *loop;
 	struct vd_actor		 *actor;
 
-	/* The loop's. */
+	/* Loop's thread only. */
 	struct event	      turn_event;
 	bool		      is_turning;
-	bool		      is_asked; /* while it turns */
+	bool		      is_asked; /* requested while a turn runs */
 	struct vdi_timer_heap timers;
-	vd_mono		      timer_due; /* what the actor's timer is set to */
+	vd_mono		      timer_due; /* deadline of the actor's timer */
 	vd_mono		      idle_since;
 	TAILQ_HEAD(, vdi_h2_dirty) dirty;
 	unsigned dirty_count;
@@ -33,7 +33,7 @@ struct vdi_h2_hub {
 	char	 output[VDI_H2_SCRATCH_SIZE + VDI_H2_FRAME_SIZE_MAX];
 };
 
-/* ---- A turn's end ---- */
+/* ---- End of a turn ---- */
 
 static void fire_timers(struct vdi_h2_hub *hub)
 {
@@ -50,7 +50,7 @@ static void fire_timers(struct vdi_h2_hub *hub)
 	}
 }
 
-/* One that is too early finds nothing and sets itself again. */
+/* A timer that fires too early finds nothing due and is set again. */
 static void arm_timer(struct vdi_h2_hub *hub)
 {
 	vd_mono due = vdi_timer_heap_next_due(&hub->timers);
@@ -61,7 +61,7 @@ static void arm_timer(struct vdi_h2_hub *hub)
 	}
 }
 
-/* Who becomes dirty meanwhile is next. */
+/* Connections that are listed meanwhile are handled in the next turn. */
 static void write_dirty(struct vdi_h2_hub *hub)
 {
 	struct vdi_h2_dirty *dirty;
@@ -87,7 +87,7 @@ static void turn(struct vdi_h2_hub *hub)
 	hub->is_turning = false;
 	arm_timer(hub);
 	if (hub->is_asked || hub->dirty_count)
-		vd_actor_wake(hub->actor); /* after a look at the sockets */
+		vd_actor_wake(hub->actor); /* runs after the sockets were polled */
 	hub->idle_since = vd_env_now(hub->env);
 }
 
@@ -165,7 +165,7 @@ char *vdi_h2_hub_output(struct vdi_h2_hub *hub)
 	return hub->output;
 }
 
-/* ---- Life ---- */
+/* ---- Creation and end ---- */
 
 vd_status vdi_h2_hub_new(const struct vd_env *env, struct vdi_loop *loop,
 			 const struct vdi_h2_hub_options *options, struct vdi_h2_hub **ret_hub)

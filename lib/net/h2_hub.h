@@ -1,13 +1,13 @@
-/* What the HTTP/2 connections of one loop share: room to read into and to write from, their timers, and the
- * end of a turn.
+/* Shared by the HTTP/2 connections of one loop: buffers for reading and writing, timers, and the end of a
+ * turn (loop iteration).
  *
- * A turn: the loop's callbacks read from sockets and call the sides; at its end, before the loop sleeps
- * again, the side's `turn` is called (work that other threads have put somewhere for it), and then each
- * connection that has something to send writes it, once. Whoever changes something during a turn asks for its
- * end with vdi_h2_hub_wake; on the loop's own thread that is no system call, and many are one.
+ * In a turn the loop's callbacks read from sockets and call the sides. At its end, before the loop sleeps
+ * again, the side's `turn` is called (for work that other threads have queued), and then each connection that
+ * has data to send writes once. Code that changes something during a turn requests its end with
+ * vdi_h2_hub_wake; on the loop's own thread that needs no system call, and several requests are one.
  *
- * Threads: everything on the loop's thread, but vdi_h2_hub_wake (any). Before the loop runs and after it has
- * stopped the owner's thread counts as the loop's.
+ * Threads: the loop's thread only, except vdi_h2_hub_wake (any thread). Before the loop runs and after it has
+ * stopped, the owner's thread counts as the loop's.
  */
 #ifndef VDI_H2_HUB_H
 #define VDI_H2_HUB_H
@@ -21,35 +21,36 @@ struct vdi_h2_hub;
 #define VDI_H2_SCRATCH_SIZE ((size_t) 64 << 10)
 
 struct vdi_h2_hub_options {
-	/* At the end of each turn that was asked for, before connections write; may ask for another one.
-	 * NULL: nothing to do. */
+	/* Called at the end of each requested turn, before connections write; may request another turn. NULL:
+	 * no work. */
 	void (*turn)(void *arg);
 	void *arg;
-	/* what comes in after the loop had slept may be worked on in its thread (actor_threads.h, lending) */
+	/* actors that input wakes may run on its thread, if the loop had slept before (actor_threads.h,
+	 * lending) */
 	bool lends;
 };
 
-/* The loop (borrowed) outlives the hub. VD_NOMEM. */
+/* The loop (borrowed) must outlive the hub. VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_h2_hub_new(const struct vd_env *env, struct vdi_loop *loop,
 				      const struct vdi_h2_hub_options *options, struct vdi_h2_hub **ret_hub);
-/* No connection and no set timer may be left. On the loop's thread, not inside one of its callbacks' sides
- * (turn, fire, a connection's); or when the loop has stopped. The loop's own free sees to the rest. NULL is
- * fine; returns NULL. */
+/* No connection and no set timer may be left. On the loop's thread, but not inside callbacks (turn, fire, a
+ * connection's); or when the loop has stopped. vdi_loop_free finishes the rest. NULL is allowed; returns
+ * NULL. */
 struct vdi_h2_hub *vdi_h2_hub_free(struct vdi_h2_hub *hub);
 
-/* Any thread. */
+/* Requests the end of a turn. Any thread. */
 void vdi_h2_hub_wake(struct vdi_h2_hub *hub);
 
 const struct vd_env *vdi_h2_hub_env(const struct vdi_h2_hub *hub);
 struct vdi_loop	    *vdi_h2_hub_loop(const struct vdi_h2_hub *hub);
 
-/* Zeroed memory with `fire` is an idle timer. fire is called on the loop's thread, not inside a connection's
- * callbacks; the timer is not set any more then and may be set again or freed. */
+/* Zeroed memory with `fire` set is an unset timer. fire is called on the loop's thread, outside of a
+ * connection's callbacks; the timer is then unset, and may be set again or freed. */
 struct vdi_h2_timer {
 	struct vdi_timer timer;
 	void (*fire)(struct vdi_h2_timer *timer);
 };
-/* Sets or moves it; VD_NEVER clears. Never fails. */
+/* Sets or moves the timer; VD_NEVER clears it. Cannot fail. */
 void vdi_h2_timer_set(struct vdi_h2_hub *hub, struct vdi_h2_timer *timer, vd_mono due);
 
 #endif

@@ -1,4 +1,4 @@
-/* What connections see of their hub besides h2_hub.h. The loop's thread. */
+/* The functions of a hub for connections, besides h2_hub.h. Loop's thread only. */
 #ifndef VDI_H2_HUB_STATE_H
 #define VDI_H2_HUB_STATE_H
 
@@ -6,8 +6,8 @@
 
 #include "h2_hub.h"
 
-/* Whoever has something to do at the end of the turn; zeroed memory with work is one that has not. work may
- * free its owner, or list it again. */
+/* A member of an object that has work at the end of the turn. Zeroed memory with `work` set is not listed.
+ * work may free its owner, or list it again. */
 struct vdi_h2_dirty {
 	TAILQ_ENTRY(vdi_h2_dirty) node;
 	void (*work)(struct vdi_h2_dirty *dirty);
@@ -16,11 +16,12 @@ struct vdi_h2_dirty {
 void vdi_h2_hub_list_dirty(struct vdi_h2_hub *hub, struct vdi_h2_dirty *dirty);
 void vdi_h2_hub_unlist_dirty(struct vdi_h2_hub *hub, struct vdi_h2_dirty *dirty);
 
-/* Around what a socket's becoming readable brings. */
+/* Called before and after the handling of input from a socket. */
 bool vdi_h2_hub_begin_input(struct vdi_h2_hub *hub);
 void vdi_h2_hub_end_input(struct vdi_h2_hub *hub, bool lends);
 
-/* VDI_H2_SCRATCH_SIZE bytes for the duration of one read; and for one write as many, and a frame more. */
+/* The input buffer has VDI_H2_SCRATCH_SIZE bytes, for one read; the output buffer has as many, and one frame
+ * more, for one write. */
 #define VDI_H2_FRAME_SIZE_MAX ((size_t) 16384 + 64)
 char *vdi_h2_hub_input(struct vdi_h2_hub *hub);
 char *vdi_h2_hub_output(struct vdi_h2_hub *hub);

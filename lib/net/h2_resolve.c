@@ -1,6 +1,6 @@
-/* getaddrinfo blocks, for as long as name servers take: each question is a blocking actor of its own. Who
- * asked may lose interest first; the two meet under the question's lock. The actor is closed by who asked,
- * and frees all when its run is over. */
+/* getaddrinfo blocks as long as name servers take, so each lookup has a blocking actor of its own. The
+ * requester may cancel first; both meet under the lookup's lock. The requester closes the actor, which frees
+ * all after its run. */
 #include <ctype.h>
 #include <netdb.h>
 #include <stddef.h>
@@ -20,8 +20,7 @@ struct vdi_h2_resolve {
 	struct vdi_lock	 lock;
 
 	/* Under lock. */
-	void (*done)(void *arg, struct vdi_h2_addresses *addresses,
-		     const char *why); /* NULL: nobody wants it */
+	void (*done)(void *arg, struct vdi_h2_addresses *addresses, const char *why); /* NULL: cancelled */
 	void *arg;
 };
 

@@ -1,8 +1,9 @@
-/* Files were read and tried before OpenSSL sees them (rpc_pems.c). OpenSSL reads ahead, so that a record that
- * came whole is one recv; vdi_h2_link_has_more tells of what it holds.
+/* rpc_pems.c has read and checked the files before OpenSSL gets them. OpenSSL reads ahead, so that a complete
+ * record costs one recv; vdi_h2_link_has_more reports its buffered bytes.
  *
- * With TLS 1.3 a client is done before the server has seen its certificate: that it is not accepted comes as
- * an alert with the first bytes. So failures of receive are put into words, too. */
+ * With TLS 1.3 a client completes the handshake before the server has checked its certificate: a rejection
+ * arrives as an alert with the first bytes. So failures of receive get a readable reason, too.
+ */
 #include <errno.h>
 #include <stdio.h>
 
@@ -22,7 +23,7 @@ struct vdi_h2_tls {
 	SSL_CTX	   *context;
 	bool	    is_server;
 	bool	    takes_http1;
-	const char *crl_path; /* of a server; NULL: none */
+	const char *crl_path; /* server only; NULL: none */
 };
 
 struct vdi_h2_link {
@@ -34,7 +35,7 @@ struct vdi_h2_link {
 	bool	    is_up;
 	bool	    is_broken;
 	char	    why[200];
-	char	    name[]; /* that the certificate must be for */
+	char	    name[]; /* name that the certificate must be valid for */
 };
 
 /* ---- Contexts ---- */
@@ -53,8 +54,7 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *s
 		       SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* As Go's server that names h2 only: who offers http/1.1 instead is served as if ALPN had not been spoken
- * of. */
+/* Like a Go server that lists only h2: a client that offers only http/1.1 is served without ALPN. */
 static int choose_or_pass(SSL *ssl, const unsigned char **out, unsigned char *size,
 			  const unsigned char *offered, unsigned offered_size, void *arg)
 {
@@ -69,8 +69,8 @@ static int choose_or_pass(SSL *ssl, const unsigned char **out, unsigned char *si
 		       SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* The first is our own, or the first of the trusted; what follows are those between it and a root, or more of
- * the trusted. */
+/* The first certificate is our own, or a trusted one; the others are intermediates, or further trusted
+ * ones. */
 static bool add_certificates(SSL_CTX *context, const char *pem, bool is_trusted)
 {
 	BIO  *bio = BIO_new_mem_buf(pem, -1);
@@ -285,7 +285,7 @@ struct vdi_h2_link *vdi_h2_link_free(struct vdi_h2_link *link)
 	return NULL;
 }
 
-/* ---- Words ---- */
+/* ---- Error texts ---- */
 
 static const char *words_of(const struct vdi_h2_link *link, unsigned long code)
 {
@@ -340,7 +340,7 @@ static void note_failure(struct vdi_h2_link *link, int error, int system_error)
 		(void) snprintf(link->why, sizeof link->why, "%s", strerror(system_error));
 }
 
-/* ---- Talking ---- */
+/* ---- Handshake and bytes ---- */
 
 vd_status vdi_h2_link_shake(struct vdi_h2_link *link, bool *ret_wants_write)
 {
@@ -384,7 +384,7 @@ bool vdi_h2_link_is_http2(const struct vdi_h2_link *link)
 	return link->is_http2;
 }
 
-/* -1 with errno; 0: the end. */
+/* -1 with errno; 0: end of the stream. */
 static ssize_t failure_of(struct vdi_h2_link *link, int result, bool is_send)
 {
 	int system_error = errno;
@@ -399,8 +399,8 @@ static ssize_t failure_of(struct vdi_h2_link *link, int result, bool is_send)
 		errno = EAGAIN;
 		return -1;
 	}
-	/* Among others a peer that asks for new keys and reads nothing: an answer to it is due first, and
-	 * nobody waits for that. */
+	/* Includes a peer that requests new keys and reads nothing: the answer to it would have to be sent
+	 * first, and no code waits for that. */
 	note_failure(link, error, system_error);
 	ERR_clear_error();
 	errno = EIO;

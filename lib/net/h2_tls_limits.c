@@ -1,5 +1,5 @@
-/* Names of cipher suites are IANA's; OpenSSL translates them. A revocation list is PEM, one block or several,
- * or DER; who signed it is not looked at: the file is the operator's, as the CA file is. */
+/* Cipher suites have IANA's names; OpenSSL translates them. A revocation list is PEM, one or more blocks, or
+ * DER; its signer is not checked, because the operator provides the file, like the CA file. */
 #include "h2_tls_limits.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static vd_status set_versions(SSL_CTX *context, const struct vdi_rpc_server_tls 
 				    least < 0 ? tls->min_version : tls->max_version);
 	if (most && least > most)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "the least TLS version, %s, is above the greatest, %s", tls->min_version,
+				    "the minimum TLS version %s is above the maximum %s", tls->min_version,
 				    tls->max_version);
 	if (least == TLS1_3_VERSION && tls->cipher_suites && *tls->cipher_suites)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "cipher suites cannot be chosen for TLS1.3");
@@ -43,7 +43,7 @@ static vd_status set_versions(SSL_CTX *context, const struct vdi_rpc_server_tls 
 	return VD_OK;
 }
 
-/* OpenSSL's name; NULL: there is no such suite. Go leaves out the hash of ChaCha20's. */
+/* Returns OpenSSL's name; NULL: unknown suite. Go's names of the ChaCha20 suites omit the hash. */
 static const char *openssl_name(const char *name, size_t size)
 {
 	char	    text[80];
@@ -81,7 +81,7 @@ static vd_status set_suites(SSL_CTX *context, const char *names, struct vd_error
 	vdi_buffer_append_char(&list, 0);
 	if (status == VD_OK)
 		status = vdi_buffer_status(&list);
-	/* A suite of TLS 1.3 in it is passed over: all of them are there. */
+	/* TLS 1.3 suites in the list are ignored: all of them are enabled. */
 	if (status == VD_OK && SSL_CTX_set_cipher_list(context, list.data) != 1)
 		status = vd_error_set(reterr, VD_INVALID_ARGUMENT,
 				      "OpenSSL allows none of the cipher suites for TLS1.2");
@@ -90,20 +90,20 @@ static vd_status set_suites(SSL_CTX *context, const char *names, struct vd_error
 	return status;
 }
 
-/* ---- Host names of clients ---- */
+/* ---- Host names of client certificates ---- */
 
 static vd_status set_hostnames(SSL_CTX *context, const char *names, struct vd_error *reterr)
 {
 	X509_VERIFY_PARAM *param = SSL_CTX_get0_param(context);
 
-	/* As Go does: names are in the certificate's list of them, or nowhere. */
+	/* Like Go: only the subject alternative names count, not the common name. */
 	X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
 						       X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
 	for (size_t size; *names; names += size + (names[size] == ',')) {
 		size = strcspn(names, ",");
 		if (size && X509_VERIFY_PARAM_add1_host(param, names, size) != 1)
 			return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-					    "host name \"%.*s\" of client certificates cannot be used",
+					    "host name \"%.*s\" of client certificates is not valid",
 					    (int) VDI_MIN(size, (size_t) 100), names);
 	}
 	return VD_OK;
@@ -111,7 +111,7 @@ static vd_status set_hostnames(SSL_CTX *context, const char *names, struct vd_er
 
 /* ---- Revoked certificates ---- */
 
-/* NULL: it cannot be read. Owned by the caller. */
+/* NULL: the file cannot be read. The caller owns the result. */
 static STACK_OF(X509_CRL) * read_list(const char *path)
 {
 	STACK_OF(X509_CRL) *lists = sk_X509_CRL_new_null();
@@ -151,7 +151,7 @@ bool vdi_h2_tls_limits_allow(SSL *ssl, const char *crl_path)
 	bool is_allowed = true;
 
 	if (SSL_get0_peer_certificate(ssl) == NULL)
-		return true; /* whether one is required is decided elsewhere */
+		return true; /* require_client_cert is checked elsewhere */
 	lists = read_list(crl_path);
 	if (lists == NULL || chain == NULL)
 		is_allowed = false;

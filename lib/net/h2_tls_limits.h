@@ -1,5 +1,5 @@
 /* Limits of a TLS server: versions, cipher suites, host names of client certificates, revoked certificates.
- * Any thread; blocks for reading the revocation list only. */
+ * Any thread; blocks only to read the revocation list. */
 #ifndef VDI_H2_TLS_LIMITS_H
 #define VDI_H2_TLS_LIMITS_H
 
@@ -7,7 +7,7 @@
 
 #include "rpc_tls.h"
 
-/* Sets versions, cipher suites and host names in context, and reads the revocation list once to try it.
+/* Sets versions, cipher suites and host names in context, and reads the revocation list once to check it.
  * VD_INVALID_ARGUMENT names the option or the file; VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_h2_tls_limits_set(SSL_CTX *context, const struct vdi_rpc_server_tls *tls,
 					     struct vd_error *reterr);

@@ -1,9 +1,10 @@
 /* The strict request parser.
  *
- * The head is first searched for its end (byte by byte, remembering the place, so that a client that sends
- * slowly costs nothing twice), then taken apart in one go from contiguous memory. Whatever two readers could
- * understand differently is refused: bare CR or LF, control bytes, folded lines, blanks around a header name,
- * repeated Host, Authorization or Content-Length, Content-Length next to Transfer-Encoding, unknown codings.
+ * It first searches for the end of the head, byte by byte, and remembers the position, so that a client that
+ * sends slowly costs no repeated work. Then it parses the whole head from contiguous memory. It refuses
+ * everything that two parsers could understand differently: bare CR or LF, control bytes, folded lines,
+ * blanks around a header name, repeated Host, Authorization or Content-Length, Content-Length next to
+ * Transfer-Encoding, unknown codings.
  */
 #include "http_parser.h"
 
@@ -107,7 +108,7 @@ vd_status vdi_http_scan(struct vdi_http_scan *scan, struct vd_bytes bytes, size_
 	return VD_AGAIN;
 }
 
-/* Cuts the next line off bytes; what vdi_http_scan accepted has CR LF at the end of each. */
+/* Removes the next line from bytes; vdi_http_scan has checked that each line ends with CR LF. */
 static struct vd_bytes take_line(struct vd_bytes *bytes)
 {
 	const char     *from = bytes->data;
@@ -236,7 +237,7 @@ static void parse_connection(struct vd_bytes value, struct vdi_http_head *head)
 	}
 }
 
-/* Headers that may not be repeated: which of two hosts or identities counts would be a guess. */
+/* Headers that may not be repeated, because it is undefined which of two hosts or identities counts. */
 struct once {
 	unsigned hosts;
 	unsigned authorizations;
@@ -343,11 +344,11 @@ enum {
 #define CHUNK_LINE_MAX 256
 #define CHUNK_EXTRA_MAX 65536
 
-/* One byte that is not body. */
+/* Processes one byte that is not body. */
 static vd_status chunk_step(struct vdi_http_chunked *chunked, unsigned char c,
 			    struct vdi_http_refusal *refusal)
 {
-	/* Size lines and trailers must stay small beside the body they carry. */
+	/* Size lines and trailers must be small compared to the body. */
 	if (++chunked->extra_size > CHUNK_EXTRA_MAX + VDI_HTTP_BODY_MAX)
 		return refuse(refusal, 400, "malformed chunked body");
 	switch (chunked->state) {

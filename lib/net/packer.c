@@ -1,9 +1,9 @@
-/* The encoder writes into a buffer that stays from member to member unless one was much larger than usual;
- * the finished chunk is copied out of it.
+/* The encoder writes into a buffer that is kept between members, unless a member was much larger than usual;
+ * the finished chunk is copied from it.
  *
- * A member is flushed before it is ended, as upstream does, which costs some five bytes and is what makes it
- * arrive: Go's gzip.Reader gives away what the last block of a member brings only when it has read the next
- * member's head. Behind a flush the last block brings nothing.
+ * A member is flushed before it is ended, like upstream, at a cost of some five bytes: Go's gzip.Reader
+ * returns the content of a member's last block only after it has read the next member's header. After a flush
+ * the last block has no content.
  */
 #include "packer.h"
 
@@ -57,7 +57,7 @@ static void encode(struct vdi_packer *packer, enum what what, struct vd_bytes co
 		char  *room = vdi_buffer_reserve(&packer->out, STEP);
 
 		if (room == NULL)
-			return; /* the buffer remembers */
+			return; /* the buffer keeps the failure */
 		if (what == FLUSH)
 			status = vdi_gzip_flush(packer->gzip, room, STEP, &made);
 		else
@@ -122,7 +122,7 @@ struct vd_bytes vdi_frame_content(const struct vd_blob *frame)
 	return (struct vd_bytes) { content, bytes.size - (size_t) (content - (const char *) bytes.data) - 2 };
 }
 
-/* The last four bytes of a member (RFC 1952, ISIZE). */
+/* The last four bytes of a member are its size before compression (RFC 1952, ISIZE). */
 size_t vdi_frame_unpacked_size(const struct vd_blob *frame)
 {
 	struct vd_bytes	     content = vdi_frame_content(frame);

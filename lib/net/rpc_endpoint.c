@@ -1,5 +1,5 @@
-/* Upstream: etcd client/v3/internal/endpoint/endpoint.go for the forms. What grpc-go finds out while dialing
- * (no port) we say at once.
+/* Upstream: etcd client/v3/internal/endpoint/endpoint.go defines the forms. A missing port, which grpc-go
+ * detects while dialing, is refused here at once.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static bool is_port(const char *text, size_t size)
 	return size > 0 && size < 6 && port > 0 && port < 65536;
 }
 
-/* NULL: it is a host and a port. */
+/* Returns the fault; NULL: a valid host and port. */
 static const char *check_host_port(const char *text, size_t size)
 {
 	const char *colon = memrchr(text, ':', size);
@@ -83,7 +83,7 @@ static const char *parse_socket(const char *path, struct vdi_rpc_endpoint *endpo
 
 static const char *parse_host(const char *text, struct vdi_rpc_endpoint *endpoint, struct vdi_buffer *address)
 {
-	/* A URL may have a path, which says nothing to us. */
+	/* A URL may have a path, which is ignored. */
 	size_t	    size = endpoint->scheme == VDI_RPC_AS_CONFIGURED ? strlen(text) : strcspn(text, "/?#");
 	const char *wrong = check_host_port(text, size);
 
@@ -117,7 +117,7 @@ vd_status vdi_rpc_endpoint_parse(const char *name, struct vdi_rpc_endpoint *ret_
 	if (is_socket)
 		wrong = parse_socket(rest, &endpoint, &address);
 	else if (strstr(rest, "://"))
-		wrong = "has a scheme that is none of http, https, unix, unixs";
+		wrong = "has an unknown scheme (http, https, unix and unixs are supported)";
 	else
 		wrong = parse_host(rest, &endpoint, &address);
 	vdi_buffer_append_char(&address, 0);

@@ -1,11 +1,11 @@
-/* Names of endpoints (E-204). Pure functions. */
+/* Endpoint names in the forms of etcd's client (host:port, http:, https:, unix:, unixs:). Pure functions. */
 #ifndef VDI_RPC_ENDPOINT_H
 #define VDI_RPC_ENDPOINT_H
 
 #include "base.h"
 
 enum vdi_rpc_scheme {
-	VDI_RPC_AS_CONFIGURED, /* host:port, unix: -- TLS when it is configured */
+	VDI_RPC_AS_CONFIGURED, /* host:port, unix: -- TLS if it is configured */
 	VDI_RPC_PLAIN,	       /* http: */
 	VDI_RPC_TLS,	       /* https:, unixs: */
 };
@@ -13,10 +13,11 @@ enum vdi_rpc_scheme {
 struct vdi_rpc_endpoint {
 	enum vdi_rpc_scheme scheme;
 	bool		    is_socket; /* unix:, unixs: */
-	char		   *address; /* host:port, an IPv6 host in brackets; the path of a socket; vdi_free */
+	/* host:port, with an IPv6 host in brackets; or the path of a socket. vdi_free */
+	char *address;
 };
 
-/* VD_INVALID_ARGUMENT names the endpoint and what is wrong with it; VD_NOMEM. */
+/* VD_INVALID_ARGUMENT names the endpoint and the fault; VD_NOMEM. */
 VDI_SHARED VDI_MUST_USE vd_status vdi_rpc_endpoint_parse(const char		 *name,
 							 struct vdi_rpc_endpoint *ret_endpoint,
 							 struct vd_error	 *reterr);

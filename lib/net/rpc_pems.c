@@ -1,7 +1,6 @@
-/* Files are read at the start only: a certificate that was replaced is used after a restart, or by whoever
- * opens a new client. A transport finds out late, and says little, when a file has no certificate in it or a
- * key fits no certificate; so all of it is tried here, and what is wrong is said in OpenSSL's words, with the
- * file's name. */
+/* Files are read at the start only: a replaced certificate is used after a restart, or by a new client. A
+ * transport detects late, and reports little, if a file has no certificate or a key does not match; so
+ * everything is checked here, and errors have the file's name and OpenSSL's text. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -60,7 +59,7 @@ static vd_status refuse(const char *what, const char *path, const char *why, str
 	return VD_INVALID_ARGUMENT;
 }
 
-/* The first certificate, and whether all that follow can be read. */
+/* Returns the first certificate, and checks that all following ones can be read. */
 static vd_status try_certificates(const char *what, const char *path, const char *text, X509 **ret_first,
 				  struct vd_error *reterr)
 {

@@ -1,4 +1,4 @@
-/* OpenSSL's own BIO of a socket writes without MSG_NOSIGNAL. */
+/* A BIO of our own, because OpenSSL's socket BIO writes without MSG_NOSIGNAL. */
 #include <errno.h>
 
 #include <openssl/crypto.h>
@@ -45,8 +45,8 @@ static long socket_control(BIO *bio, int command, long number, void *pointer)
 	return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-/* Sockets point to it and outlive whoever made them: there is one, and it stays. NULL: it could not be made,
- * and never will be. */
+/* There is one, never freed, because sockets point to it and outlive their creators. NULL: creation failed,
+ * and is not tried again. */
 static BIO_METHOD *socket_method;
 
 static void make_socket_method(void)

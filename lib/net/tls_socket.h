@@ -1,5 +1,5 @@
-/* What every use of OpenSSL here shares: a socket beneath an SSL object, and what is answered when a key asks
- * for a passphrase. Any thread. */
+/* Shared by all uses of OpenSSL here: a BIO for a socket, and the answer to passphrase prompts. Any
+ * thread. */
 #ifndef VDI_TLS_SOCKET_H
 #define VDI_TLS_SOCKET_H
 
@@ -7,13 +7,13 @@
 
 #include "base.h"
 
-/* Before the first vdi_tls_socket_new. False: no memory, and there never will be a socket. */
+/* Call it before the first vdi_tls_socket_new. False: out of memory, and sockets will never be available. */
 VDI_MUST_USE bool vdi_tls_socket_prepare(void);
-/* Never waits, whatever the socket's own flags are, and writes without SIGPIPE. fd is borrowed. NULL: no
+/* Never blocks, whatever the flags of the socket, and writes without SIGPIPE. fd is borrowed. NULL: out of
  * memory. */
 VDI_MUST_USE BIO *vdi_tls_socket_new(int fd);
 
-/* A pem_password_cb: a key must not need a person. */
+/* A pem_password_cb that refuses: a key must not need a passphrase. */
 int vdi_tls_no_passphrase(char *buffer, int size, int writing, void *arg);
 
 #endif

@@ -108,7 +108,7 @@ static void what_cannot_be_is_refused(void **state)
 	expect_refused(&tls, "cipher suites cannot be chosen for TLS1.3");
 	tls.cipher_suites = NULL;
 	tls.max_version = "TLS1.2";
-	expect_refused(&tls, "the least TLS version, TLS1.3, is above the greatest, TLS1.2");
+	expect_refused(&tls, "the minimum TLS version TLS1.3 is above the maximum TLS1.2");
 	tls.min_version = "TLS1.1";
 	expect_refused(&tls, "TLS version \"TLS1.1\" is unknown: TLS1.2 or TLS1.3");
 	tls = server_tls();

@@ -57,7 +57,7 @@ static void what_is_no_endpoint_is_named(void **state)
 	refuse("[]:2379", "is not host:port");
 	refuse("a b:2379", "has a host with a character that no host name has");
 	refuse("a/b:2379", "has a host with a character that no host name has");
-	refuse("ftp://host:21", "has a scheme that is none of http, https, unix, unixs");
+	refuse("ftp://host:21", "has an unknown scheme (http, https, unix and unixs are supported)");
 	refuse("unix:", "has no path");
 	memset(long_path, 'x', sizeof long_path);
 	memcpy(long_path, "unix:/", 6);
