@@ -1,44 +1,46 @@
 /* The writer's side of the btree.
  *
- * How: a change goes down to its leaf and notes the way. Where the leaf and all above it belong to the tree
+ * A change descends to its leaf and records the path. If the leaf and all nodes above it belong to the tree
  * alone (reference count 1 from the root down) and the change fits, it is made in place. Otherwise it is
- * planned level by level from the leaf up: `made` nodes will take the place of `old` ones in the parent.
- * Planning only reads and allocates; commit only moves references and cannot fail, so a failed allocation
- * leaves everything as it was.
+ * planned level by level from the leaf up: `made` nodes will replace `old` ones in the parent. Planning only
+ * reads and allocates; commit only moves references and cannot fail, so a failed allocation leaves the tree
+ * unchanged.
  *
- * Every item of an old node goes on living in a made one, except those the level below replaces. If old was
- * the tree's own, its references move over and only its shell is freed; if it is shared, the items get a
- * further reference and the tree gives up its reference of the topmost shared node (those below are held by
- * their parents, which stay).
+ * Every item of an old node continues in a made one, except those that the level below replaces. If the old
+ * node belonged to the tree alone, its references move over and only its memory is freed; if it is shared,
+ * the items get another reference, and the tree drops its reference to the topmost shared node (the ones
+ * below are held by their parents, which stay).
  *
- * Why copy at reference count > 1 only: the count of a node can be raised by nobody but the writer (snapshot,
- * or the copy of its parent) or by one who holds a snapshot that contains it; so 1 seen with acquire stays 1,
- * and what former readers did happened before. */
+ * A node is copied only at reference count > 1. This is safe because only the writer (snapshot, or the copy
+ * of its parent) or the holder of a snapshot that contains the node can raise its count; so a count of 1 read
+ * with acquire stays 1, and the accesses of former readers happened before.
+ */
 #include "btree.h"
 
 #include "btree_node.h"
 
 struct level_change {
-	/* The way down. */
+	/* The path. */
 	struct vdi_btree_node *node;
-	size_t		       at;     /* the child taken; in the leaf: the place of the key */
-	bool		       shared; /* it or anything above it */
+	size_t		       at;     /* child taken; in the leaf: index of the key */
+	bool		       shared; /* the node or one above it is shared */
 
 	/* The plan. */
-	struct vdi_btree_node *sibling; /* joined with node; NULL */
+	struct vdi_btree_node *sibling; /* joined with node; or NULL */
 	bool		       sibling_shared;
 	struct vdi_btree_node *made[2];
 	unsigned	       made_count;
 	struct pieces	       separator;   /* between made[0] and made[1] */
-	size_t		       replaced_at; /* in the parent ... */
-	size_t replaced;      /* ... so many children give way to made; 0: nothing to do above but counts */
+	size_t		       replaced_at; /* index in the parent ... */
+	/* ... of the first of `replaced` children that made replaces; 0: above only counts change */
+	size_t replaced;
 	size_t skip_at, skip; /* items of node that are not carried over */
 };
 
 struct change {
 	struct vdi_btree   *tree;
 	unsigned	    height; /* levels */
-	int		    count;  /* of values: +1, 0, -1 */
+	int		    count;  /* change of the number of values: +1, 0, -1 */
 	struct level_change levels[VDI_BTREE_HEIGHT_MAX + 1];
 };
 
@@ -66,9 +68,9 @@ void vdi_btree_snapshot(const struct vdi_btree *tree, struct vdi_btree_snapshot 
 	vdi_btree_snapshot_ref(&tree->live, ret_snapshot);
 }
 
-/* ---- The way down, and changes in place ---- */
+/* ---- Path, and changes in place ---- */
 
-/* Notes the way only: most changes replace a value in place, and the plan is ten times as large. */
+/* Records only the path, because most changes replace a value in place and the plan is ten times as large. */
 static bool find(struct change *change, struct vdi_btree *tree, struct vd_bytes key)
 {
 	struct vdi_btree_node *node = tree->live.root;
@@ -124,7 +126,7 @@ static vd_status made_one(struct level_change *level, struct vdi_btree_node *nod
 	return VD_OK;
 }
 
-/* A neighbour of the node at this level below the same parent, small enough that both are `join` at most; or
+/* Chooses a neighbour of the node at this level, below the same parent, if both have at most `join` items; or
  * none. */
 static void choose_sibling(struct change *change, unsigned index, size_t count, size_t join)
 {
@@ -155,8 +157,8 @@ static struct vd_bytes leaf_key(struct change *change, void *value)
 	return change->tree->live.ops->key(value);
 }
 
-/* Where 1 more than fits is cut in two: in the middle, or at the end at which it grows, so that keys put in
- * order make full nodes. */
+/* Returns where to split a node that has one item too many: in the middle, or at the end at which it grows,
+ * so that keys put in order make full nodes. */
 static size_t cut(size_t total, size_t grown_at)
 {
 	if (grown_at == total - 1)
@@ -202,7 +204,7 @@ static vd_status plan_leaf_replace(struct change *change, void *value)
 	return VD_OK;
 }
 
-/* Nothing made and nothing replaced: in place. */
+/* If nothing was made and nothing replaced, the change is made in place. */
 static vd_status plan_leaf_remove(struct change *change)
 {
 	struct level_change   *level = &change->levels[0];
@@ -338,7 +340,7 @@ static void abandon(struct change *change)
 
 /* ---- Commit ---- */
 
-/* A root with a single child gives way to it. */
+/* A root with a single child is replaced by the child. */
 static void lower_root(struct vdi_btree *tree)
 {
 	struct vdi_btree_node *root;
@@ -356,8 +358,8 @@ static void lower_root(struct vdi_btree *tree)
 	}
 }
 
-/* The references of the items in a node that made ones replace. Returns the node if the tree's reference of
- * it is still to be dropped. */
+/* Passes on the references of the items of a replaced node. Returns the node if the tree's reference to it
+ * must still be dropped. */
 static struct vdi_btree_node *hand_over(struct change *change, struct vdi_btree_node *old, bool shared,
 					bool parent_shared, size_t skip_at, size_t skip)
 {
@@ -456,7 +458,8 @@ vd_status vdi_btree_put(struct vdi_btree *tree, void *value, void **ret_replaced
 			abandon(&change);
 			return status;
 		}
-		commit(&change); /* carries all old values over, so `replaced` has a reference for us */
+		/* commit carries over all old values, so `replaced` has a reference for the caller */
+		commit(&change);
 	}
 	ops->ref(value);
 	give(ops, replaced, ret_replaced);
@@ -494,7 +497,7 @@ vd_status vdi_btree_remove(struct vdi_btree *tree, struct vd_bytes key, void **r
 
 /* ---- Loading ---- */
 
-/* Values lie anywhere: those that come next are asked for while these are looked at. */
+/* Values are scattered in memory: prefetch the next ones while these are read. */
 static inline void ask_for_values(void *const *values, size_t count, size_t from, size_t to)
 {
 	for (size_t i = from; i < VDI_MIN(to, count); i++) {
@@ -503,7 +506,7 @@ static inline void ask_for_values(void *const *values, size_t count, size_t from
 	}
 }
 
-/* Whether the values from start on, after the one before them, are as vdi_btree_load_sorted wants them. */
+/* Checks the values from start on, and the one before them, against the contract of vdi_btree_load_sorted. */
 static bool is_loadable(const struct vdi_btree_ops *ops, void *const *values, size_t start, size_t size)
 {
 	struct vd_bytes previous = start ? ops->key(values[start - 1]) : VD_BYTES_NONE;
@@ -518,7 +521,7 @@ static bool is_loadable(const struct vdi_btree_ops *ops, void *const *values, si
 	return true;
 }
 
-/* Frees nodes that hold no references yet, level by level. */
+/* Frees nodes that have no references yet, level by level. */
 static void free_shells(struct vdi_btree_node *node)
 {
 	for (size_t i = 0; node->level && i < node->count; i++)
@@ -526,8 +529,8 @@ static void free_shells(struct vdi_btree_node *node)
 	vdi_free(node);
 }
 
-/* Groups `count` nodes (or values) as evenly as they go into parents of at most `load`; the parents' entries
- * take the place of the children's. */
+/* Groups `count` nodes (or values) evenly into parents of at most `load`; the parents' entries replace the
+ * children's. */
 static vd_status load_level(const struct vdi_btree_ops *ops, unsigned level, void *const *values,
 			    struct inner_entry *entries, size_t *count, size_t load)
 {

@@ -1,8 +1,8 @@
 /* The readers' side of the btree: lookups, order statistics, cursors.
  *
- * How: a cursor keeps the way from the root to its leaf; moving within a leaf touches nothing else. A range
- * is its first place and a number of steps, both from the subtree counts, so that walking compares no
- * keys. */
+ * A cursor keeps the path from the root to its leaf; moving within a leaf accesses no other node. A range is
+ * its first position and a number of steps, both from the subtree counts, so a walk compares no keys.
+ */
 #include "btree.h"
 #include "btree_node.h"
 
@@ -41,7 +41,7 @@ void *vdi_btree_snapshot_get(const struct vdi_btree_snapshot *snapshot, struct v
 
 #define TOGETHER_MAX 16
 
-/* A search in its leaf; what is left of it is [low, high). */
+/* The state of a search in its leaf; [low, high) remains. */
 struct search {
 	const struct vdi_btree_node *leaf;
 	size_t			     low, high;
@@ -53,7 +53,7 @@ static size_t search_middle(const struct search *search)
 	return search->low + (search->high - search->low) / 2;
 }
 
-/* One comparison of each that goes on; all the values are on their way before the first is looked at. */
+/* Makes one comparison of each unfinished search; prefetches all values before it reads the first. */
 static bool search_step(const struct vdi_btree_ops *ops, const struct vd_bytes *keys, size_t count,
 			struct search *searches, void **ret_values)
 {
@@ -205,7 +205,7 @@ void vdi_btree_cursor_init(struct vdi_btree_cursor *cursor, const struct vdi_btr
 	cursor->index = -1;
 }
 
-/* To the leftmost or rightmost leaf below node. */
+/* Descends to the leftmost or rightmost leaf below node. */
 static void descend(struct vdi_btree_cursor *cursor, struct vdi_btree_node *node, bool rightmost)
 {
 	while (node && node->level) {
@@ -216,7 +216,7 @@ static void descend(struct vdi_btree_cursor *cursor, struct vdi_btree_node *node
 	cursor->leaf = node;
 }
 
-/* To the neighbouring leaf; false at the border. */
+/* Moves to the neighbouring leaf; false if there is none. */
 static bool step(struct vdi_btree_cursor *cursor, bool right)
 {
 	for (unsigned level = 1; level <= cursor->root->level; level++) {
@@ -282,7 +282,7 @@ void *vdi_btree_cursor_prev(struct vdi_btree_cursor *cursor)
 	return leaf_values(cursor->leaf)[cursor->index];
 }
 
-/* After a search the place may be the end of a leaf that has a right neighbour. */
+/* After a search the position may be the end of a leaf that has a right neighbour. */
 static void *settle(struct vdi_btree_cursor *cursor)
 {
 	if (cursor->index == cursor->leaf->count && step(cursor, true))
@@ -290,7 +290,7 @@ static void *settle(struct vdi_btree_cursor *cursor)
 	return vdi_btree_cursor_value(cursor);
 }
 
-/* Returns the rank of the first key >= key, and stands on it. */
+/* Moves to the first key >= key, and returns its rank. */
 static uint64_t seek(struct vdi_btree_cursor *cursor, struct vd_bytes key)
 {
 	struct vdi_btree_node *node = cursor->root;
@@ -427,7 +427,7 @@ uint64_t vdi_btree_snapshot_memory_bytes(const struct vdi_btree_snapshot *snapsh
 	return snapshot->root ? memory_below(snapshot->root) : 0;
 }
 
-/* Returns how many values are below; *previous is the key before them, and then the last of them. */
+/* Returns the number of values below; *previous is the key before them, and then the last of them. */
 static uint64_t check_below(const struct vdi_btree_ops *ops, const struct vdi_btree_node *node,
 			    struct vd_bytes *previous, bool *first)
 {

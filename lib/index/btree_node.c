@@ -1,6 +1,6 @@
-/* How: see btree_node.h for the layout. Fragments keep the weak order of keys (a < b gives fragment(a) <=
- * fragment(b)), so a search narrows to the run of equal fragments and decides there with whole keys. The
- * prefix is assumed to match first, and checked against the one key that must be looked at anyway. */
+/* btree_node.h has the layout. Fragments keep the weak order of keys (a < b implies fragment(a) <=
+ * fragment(b)), so a search narrows to the run of equal fragments and then compares whole keys. The prefix is
+ * assumed to match first, and checked against the one key that must be read anyway. */
 #include "btree_node.h"
 
 #include <endian.h>
@@ -43,7 +43,7 @@ static inline struct vd_bytes bytes_from(struct vd_bytes bytes, size_t at)
 	return at ? (struct vd_bytes) { (const char *) bytes.data + at, bytes.size - at } : bytes;
 }
 
-/* < 0, > 0: key sorts before, after everything that starts with the prefix; 0: it starts with it. */
+/* < 0, > 0: key sorts before, after all keys with the prefix; 0: it has the prefix. */
 static inline int compare_prefix(struct vd_bytes key, const void *prefix, size_t size)
 {
 	size_t least = VDI_MIN(key.size, size);
@@ -67,7 +67,7 @@ static inline size_t lower_bound(const uint32_t *fragments, size_t count, uint32
 	return (size_t) (base - fragments) + (*base < fragment);
 }
 
-/* One after the run of equal fragments that starts at low. */
+/* The index after the run of equal fragments that starts at low. */
 static inline size_t run_end(const uint32_t *fragments, size_t count, size_t low)
 {
 	uint32_t fragment = fragments[low];
@@ -106,7 +106,7 @@ size_t vdi_btree_leaf_find(const struct vdi_btree_ops *ops, const struct vdi_btr
 		int		order;
 
 		if (!prefix_known) {
-			if (low < high && vd_bytes_equal(key, other)) { /* which is how most searches end */
+			if (low < high && vd_bytes_equal(key, other)) { /* most searches end here */
 				*ret_found = true;
 				return middle;
 			}
@@ -169,7 +169,7 @@ size_t vdi_btree_inner_find(const struct vdi_btree_node *inner, struct vd_bytes 
 
 /* ---- References ---- */
 
-/* Values or children. */
+/* The values or children. */
 static void *const *node_items(const struct vdi_btree_node *node)
 {
 	return node->level ? (void *const *) inner_children(node) : leaf_values(node);
@@ -181,7 +181,7 @@ void vdi_btree_node_ref_items(const struct vdi_btree_ops *ops, struct vdi_btree_
 	void *const *items = node_items(node);
 	size_t	     count = node->count;
 
-	/* All at once: a cache miss each, and they overlap. */
+	/* Prefetch all, so that their cache misses overlap. */
 	for (size_t i = 0; i < count; i++)
 		__builtin_prefetch(items[i], 1);
 	for (size_t i = 0; i < count; i++) {
@@ -270,7 +270,7 @@ struct vdi_btree_node *vdi_btree_leaf_copy(const struct vdi_btree_node *leaf, si
 	return copy;
 }
 
-/* Looks at one key only: the bytes between the new and the old prefix are the same in all. */
+/* Checks one key only, because the bytes between the new and the old prefix are the same in all keys. */
 static void leaf_shorten_prefix(struct vdi_btree_node *leaf, struct vd_bytes any, size_t prefix_size)
 {
 	uint32_t *fragments = node_fragments(leaf);

@@ -1,26 +1,27 @@
-/* The nodes of a btree: layout, search, making. Private to btree*.c.
+/* The nodes of a btree: layout, search, creation. Private to btree*.c.
  *
  *   leaf   header | fragments[capacity] | values[capacity]
- *   inner  header | fragments[n] | ends[n] | children[n] | counts[n] | prefix bytes | suffix bytes ...    (n - 1 separators)
+ *   inner  header | fragments[n] | ends[n] | children[n] | counts[n] | prefix bytes | suffix bytes ...
+ *          (n children, n - 1 separators)
  *
  * All keys of a node start with the same prefix_size bytes; a fragment is the four bytes after them, big
- * endian, padded with zeros. A search compares fragments, which lie close together, and looks at one or two
- * whole keys at the end: a value is a cache miss each. A leaf knows only the length of its prefix, the bytes
- * are in any of its keys; an inner node has separators of its own: the shortest bytes s with (every key left
- * of it) < s <= (every key right of it), prefix stored once.
+ * endian, padded with zeros. A search compares fragments, which are adjacent, and reads one or two whole keys
+ * at the end, because each value is a cache miss. A leaf stores only the length of its prefix, because the
+ * bytes are in any of its keys. An inner node has separators of its own: the shortest bytes s with (every key
+ * left of it) < s <= (every key right of it), with the prefix stored once.
  *
- * Degrees by measurement (bench_btree 300000, the middle of three runs; values/children a node):
+ * Measured sizes (bench_btree 300000, median of three runs; values/children per node):
  *
- *                                      32/16   64/16   32/32   64/32   16/16
- *   put that copies its path, us        2.26    2.55    2.83    3.00    2.19     each item of a copied node is counted once more
- *   node bytes a key, random puts       15.4    13.8    15.4    13.9    18.9
- *   walk, ns a value                     6.4     4.6     5.4     3.9     9.7
+ *                                       32/16   64/16   32/32   64/32   16/16
+ *   put that copies its path, us         2.26    2.55    2.83    3.00    2.19
+ *   node bytes per key, random puts      15.4    13.8    15.4    13.9    18.9
+ *   walk, ns per value                    6.4     4.6     5.4     3.9     9.7
  *
- * get and random insert differ by little more than the noise. Where memory counts more than copying, 64/16 is
- * the alternative.
+ * A copied node takes a further reference to each of its items. get and random insert differ by little more
+ * than the noise. If memory is more important than copying, 64/16 is the alternative.
  *
- * Leaves grow in steps; inner nodes have exactly the size they need and are made anew when their separators
- * change.
+ * Leaves grow in steps; inner nodes have exactly the size that they need, and are replaced when their
+ * separators change.
  */
 #ifndef VDI_BTREE_NODE_H
 #define VDI_BTREE_NODE_H
@@ -38,10 +39,10 @@
 #endif
 enum {
 	LEAF_STEP = 4,			    /* of capacity; even, for the alignment of values */
-	LEAF_SLACK = 12,		    /* free slots at which a removal makes the leaf smaller */
-	LEAF_MIN = BTREE_LEAF_MAX / 4,	    /* below, join with a neighbour ... */
+	LEAF_SLACK = 12,		    /* free slots at which a removal shrinks the leaf */
+	LEAF_MIN = BTREE_LEAF_MAX / 4,	    /* a smaller leaf is joined with a neighbour ... */
 	LEAF_JOIN = BTREE_LEAF_MAX * 3 / 4, /* ... if both fit into this */
-	LEAF_LOAD = BTREE_LEAF_MAX * 7 / 8, /* filled by load_sorted */
+	LEAF_LOAD = BTREE_LEAF_MAX * 7 / 8, /* values per leaf of load_sorted */
 	INNER_MIN = BTREE_INNER_MAX / 4,
 	INNER_JOIN = BTREE_INNER_MAX * 3 / 4,
 	INNER_LOAD = BTREE_INNER_MAX * 7 / 8,
@@ -50,7 +51,7 @@ enum {
 struct vdi_btree_node {
 	atomic_uint references;
 	uint32_t    prefix_size;
-	uint16_t    count; /* values, or children */
+	uint16_t    count; /* values or children */
 	uint16_t    capacity;
 	uint8_t	    level; /* 0: leaf */
 };
@@ -79,14 +80,14 @@ static inline const char *inner_bytes(const struct vdi_btree_node *inner)
 {
 	return (const char *) (inner_counts(inner) + inner->count);
 }
-/* What a walk will read of a leaf. */
+/* Prefetches what a walk will read of a leaf. */
 static inline void leaf_prefetch(const struct vdi_btree_node *leaf)
 {
 	for (size_t offset = 0; offset < sizeof *leaf + BTREE_LEAF_MAX * (sizeof(uint32_t) + sizeof(void *));
 	     offset += 64)
 		__builtin_prefetch((const char *) leaf + offset);
 }
-/* What a search will read of a node, before it is asked for. */
+/* Prefetches what a search will read of a node. */
 static inline void node_prefetch(const struct vdi_btree_node *node)
 {
 	for (size_t offset = 0; offset < sizeof *node + BTREE_LEAF_MAX * sizeof(uint32_t); offset += 64)
@@ -101,51 +102,53 @@ static inline void node_ref(struct vdi_btree_node *node)
 {
 	atomic_fetch_add_explicit(&node->references, 1, memory_order_relaxed);
 }
-/* NULL is fine. Recursion as deep as the node is high. */
+/* NULL is allowed. The recursion is as deep as the node is high. */
 void vdi_btree_node_unref(const struct vdi_btree_ops *ops, struct vdi_btree_node *node);
-/* One more reference of each value or child, except the `skip` ones from skip_at on. */
+/* Takes a reference to each value or child, except the `skip` ones from skip_at on. */
 void   vdi_btree_node_ref_items(const struct vdi_btree_ops *ops, struct vdi_btree_node *node, size_t skip_at,
 				size_t skip);
 size_t vdi_btree_node_size(const struct vdi_btree_node *node);
 
 /* ---- Search ---- */
 
-/* Index of the first key >= key; whether it is equal. */
+/* Returns the index of the first key >= key; *ret_found: it is equal. */
 size_t vdi_btree_leaf_find(const struct vdi_btree_ops *ops, const struct vdi_btree_node *leaf,
 			   struct vd_bytes key, bool *ret_found);
-/* Where the key is if it is there: [*ret_low, *ret_high), by fragments alone. */
+/* Returns the indexes [*ret_low, *ret_high) where the key can be, from fragments alone. */
 void vdi_btree_leaf_run(const struct vdi_btree_node *leaf, struct vd_bytes key, size_t *ret_low,
 			size_t *ret_high);
-/* Index of the child in whose range the key is. */
+/* Returns the index of the child whose range contains the key. */
 size_t vdi_btree_inner_find(const struct vdi_btree_node *inner, struct vd_bytes key);
 
-/* ---- Making. No reference of any value or child is taken: that is the commit's business. NULL: out of memory. ----
+/* ---- Creation ----
+ *
+ * The functions take no references to values or children; the commit does. They return NULL if out of memory.
  */
 
-/* Of 1 .. LEAF_MAX values in order. */
+/* Creates a leaf of 1 .. LEAF_MAX values in order. */
 struct vdi_btree_node *vdi_btree_leaf_make(const struct vdi_btree_ops *ops, void *const *values,
 					   size_t count);
-/* The same values, room for at least `needed`. */
+/* Creates a leaf with the same values and room for at least `needed`. */
 struct vdi_btree_node *vdi_btree_leaf_copy(const struct vdi_btree_node *leaf, size_t needed);
-/* There must be room. */
+/* The leaf must have room. */
 void vdi_btree_leaf_insert(const struct vdi_btree_ops *ops, struct vdi_btree_node *leaf, size_t at,
 			   void *value, struct vd_bytes key);
 void vdi_btree_leaf_delete(struct vdi_btree_node *leaf, size_t at);
 
-/* Bytes in two pieces, as separators are stored. */
+/* Bytes in two pieces, the form in which separators are stored. */
 struct pieces {
 	struct vd_bytes first;
 	struct vd_bytes second;
 };
-/* A child of an inner node that is to be made. separator: before the child; unused for the first. */
+/* A child of an inner node to be created. separator: before the child; unused for the first. */
 struct inner_entry {
 	struct vdi_btree_node *child;
 	uint64_t	       count;
 	struct pieces	       separator;
 };
-/* The shortest separator between two keys, a slice of right. */
+/* Returns the shortest separator between two keys, a slice of right. */
 struct pieces vdi_btree_separator(struct vd_bytes left, struct vd_bytes right);
-/* Writes the node's children to entries, which has room. */
+/* Writes the node's children to entries, which has room for them. */
 void vdi_btree_inner_entries(const struct vdi_btree_node *inner, struct inner_entry *entries);
 struct vdi_btree_node *vdi_btree_inner_make(unsigned level, const struct inner_entry *entries, size_t count);
 struct vdi_btree_node *vdi_btree_inner_copy(const struct vdi_btree_node *inner);

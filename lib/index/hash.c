@@ -1,8 +1,8 @@
-/* How: open addressing with linear probing. An entry stands at its home (hash modulo capacity) or in the
- * unbroken run of slots after it. Removal closes the gap by moving back what may move back (Knuth 6.4,
- * algorithm R), so there are no tombstones and a miss ends at the first free slot. Half of the hash is kept
- * beside the pointers: growing does not ask the caller, and entries are only looked at when it is equal. A
- * load of 3/4 at most keeps runs short; below 1/8 the table shrinks, if memory for that can be had. */
+/* Open addressing with linear probing. An entry is in its home slot (hash modulo capacity) or in the unbroken
+ * run of slots after it. Removal closes the gap by moving entries back (Knuth 6.4, algorithm R), so there are
+ * no tombstones, and a miss ends at the first free slot. Half of the hash is stored beside the pointers:
+ * growing does not need the caller, and entries are accessed only if it is equal. A load of at most 3/4 keeps
+ * runs short; below 1/8 the table shrinks, if memory is available. */
 #include "hash.h"
 
 #include <xxhash.h>
@@ -52,7 +52,7 @@ uint64_t vdi_hash_bytes(struct vd_bytes bytes, uint64_t seed)
 	return XXH3_64bits_withSeed(bytes.data, bytes.size, seed);
 }
 
-/* The slot of key's entry, or the free one where it would go. There is always a free one. */
+/* Returns the slot of key's entry, or the free slot for it. There is always a free one. */
 static size_t find_slot(const struct vdi_hash *hash, uint32_t key_hash, const void *key)
 {
 	size_t mask = hash->capacity - 1, slot = key_hash & mask;
@@ -134,7 +134,7 @@ static void close_gap(struct vdi_hash *hash, size_t gap)
 
 	for (size_t slot = (gap + 1) & mask; hash->entries[slot]; slot = (slot + 1) & mask) {
 		if (((slot - hash->hashes[slot]) & mask) < ((slot - gap) & mask))
-			continue; /* its home lies behind the gap */
+			continue; /* its home is behind the gap */
 		hash->entries[gap] = hash->entries[slot];
 		hash->hashes[gap] = hash->hashes[slot];
 		hash->entries[slot] = NULL;
@@ -159,9 +159,8 @@ void *vdi_hash_remove(struct vdi_hash *hash, uint64_t key_hash, const void *key)
 	if (hash->count == 0)
 		vdi_hash_clear(hash);
 	else if (hash->capacity > CAPACITY_MIN && hash->count < hash->capacity / 8)
-		(void) resize(hash,
-			      VDI_MAX(hash->capacity / 4,
-				      (size_t) CAPACITY_MIN)); /* no memory: it stays as large as it was */
+		(void) resize(hash, VDI_MAX(hash->capacity / 4,
+					    (size_t) CAPACITY_MIN)); /* out of memory: it keeps its size */
 	return entry;
 }
 

@@ -1,4 +1,4 @@
-/* How: comparisons only; the one thing built is the end of a prefix, in memory of the caller. */
+/* Comparisons only, except the end of a prefix, which is built in the caller's memory. */
 #include "key_range.h"
 
 #include "base.h"
@@ -37,8 +37,7 @@ bool vdi_key_range_has_prefix(const struct vdi_key_range *range, struct vd_bytes
 
 	if (range->single)
 		return order == 0 && prefix.size <= range->from.size;
-	/* The last key of the prefix lies behind all that only begin as it does; the first one is the prefix
-	 * itself. */
+	/* The last key with the prefix is after all others with it; the first is the prefix itself. */
 	return order >= 0 && (range->unbounded || vd_bytes_compare(prefix, range->to) < 0);
 }
 
@@ -79,8 +78,8 @@ struct vd_bytes vdi_bytes_next_key(struct vd_bytes key, size_t size_max, void *b
 		if (vd_bytes_compare(next, key) > 0)
 			return next;
 	}
-	/* Longer than any that may be asked for when nothing comes after key: an error then, and not the
-	 * beginning once more. */
+	/* If no key follows, the result is longer than any valid key: the read then fails instead of starting
+	 * again at the first key. */
 	memcpy(buffer, key.data, key.size);
 	((char *) buffer)[key.size] = 0;
 	return (struct vd_bytes) { buffer, key.size + 1 };

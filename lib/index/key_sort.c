@@ -1,13 +1,14 @@
-/* How: of a run of keys that are equal up to some depth, first the whole common beginning is found; then the
- * next eight bytes of each (its head) are put into its item, and the items are sorted by their heads, without
- * touching a key. Each run of equal heads is sorted the same way, eight bytes deeper. So a key is touched
- * once or twice for each part of it that differs from its neighbours', in a loop whose next addresses are
- * known.
+/* For a run of keys that are equal up to some depth, first the whole common beginning is found. Then the next
+ * eight bytes of each key (its head) are copied into its item, and the items are sorted by their heads,
+ * without access to the keys. Each run of equal heads is sorted the same way, eight bytes deeper. So a key is
+ * accessed once or twice for each part of it that differs from its neighbours', in a loop whose next
+ * addresses are known.
  *
- *   /registry/pods/ns-0 | 0001/web | -7d4b9c6f5-00000 | 01        depth moves over what is common; heads between
+ *   /registry/pods/ns-0 | 0001/web | -7d4b9c6f5-00000 | 01     depth skips common bytes; heads between
  *
- * A head is padded with zeros, so it cannot tell "a" from "a\0": a run of equal heads in which a key ends is
- * sorted by whole keys. All of it is stable. */
+ * A head is padded with zeros, so it cannot distinguish "a" from "a\0": a run of equal heads in which a key
+ * ends is sorted by whole keys. All steps are stable.
+ */
 #include "key_sort.h"
 
 #include <endian.h>
@@ -16,7 +17,7 @@
 
 #define RUN_SMALL 12 /* sorted by whole keys */
 #define RADIX_MIN 1024
-#define AHEAD 12 /* keys asked for in advance */
+#define AHEAD 12 /* keys prefetched in advance */
 
 struct sorter {
 	vdi_key_sort_fn key;
@@ -38,7 +39,7 @@ static bool is_key_after(const struct sorter *sorter, const struct vdi_key_sort_
 {
 	struct vd_bytes a = sorter->key(left->value), b = sorter->key(right->value);
 
-	/* Both are at least as long as what they have in common. */
+	/* Both are at least as long as their common part. */
 	a = (struct vd_bytes) { (const char *) a.data + sorter->depth, a.size - sorter->depth };
 	b = (struct vd_bytes) { (const char *) b.data + sorter->depth, b.size - sorter->depth };
 	return vd_bytes_compare(a, b) > 0;
@@ -77,7 +78,7 @@ static void merge_sort(const struct sorter *sorter, struct vdi_key_sort_item *it
 	memcpy(items + out, scratch + left, (half - left) * sizeof *items);
 }
 
-/* By head, from the last byte to the first; bytes that all heads share are passed over. Its tables are too
+/* Radix sort by head, from the last byte to the first; skips bytes that all heads share. Its tables are too
  * large for the frame of a recursion. */
 __attribute__((noinline)) static void radix_sort(struct vdi_key_sort_item *items,
 						 struct vdi_key_sort_item *scratch, size_t count)
@@ -107,7 +108,7 @@ __attribute__((noinline)) static void radix_sort(struct vdi_key_sort_item *items
 		memcpy(items, from, count * sizeof *items);
 }
 
-/* A value begins with what finds its key, and the key lies not far behind. */
+/* A value begins with the data that locates its key, and the key is close behind. */
 static inline void ask_for(const struct sorter *sorter, const struct vdi_key_sort_item *items, size_t at,
 			   size_t count)
 {
@@ -117,7 +118,7 @@ static inline void ask_for(const struct sorter *sorter, const struct vdi_key_sor
 	__builtin_prefetch((const char *) items[at].value + 48 + sorter->depth);
 }
 
-/* How many bytes behind depth all keys have in common. */
+/* The number of bytes after depth that all keys have in common. */
 static size_t common_size(const struct sorter *sorter, const struct vdi_key_sort_item *items, size_t count)
 {
 	struct vd_bytes first = sorter->key(items[0].value);
@@ -143,7 +144,7 @@ static size_t common_size(const struct sorter *sorter, const struct vdi_key_sort
 	return common;
 }
 
-/* Whether a key ends before the next depth. */
+/* Returns true if a key ends before the next depth. */
 static bool load_heads(const struct sorter *sorter, struct vdi_key_sort_item *items, size_t count,
 		       bool *ret_all_end)
 {

@@ -1,10 +1,10 @@
-/* Sorting very many values by their keys, when most of the cost is waiting for memory.
+/* Sorts very many values by their keys, if most of the cost is cache misses.
  *
- * The order is that of vd_bytes_compare; values with equal keys stay in the order in which they came. Linear
- * in the bytes that must be looked at to tell the keys apart, so long common beginnings cost little, and keys
- * are asked for in a way that hides the wait.
+ * The order is that of vd_bytes_compare; values with equal keys keep their order. Linear in the bytes that
+ * distinguish the keys, so long common prefixes cost little, and keys are prefetched so that the misses
+ * overlap.
  *
- * Pure functions: any thread. Nothing is allocated.
+ * Pure functions: any thread. Does not allocate.
  */
 #ifndef VDI_KEY_SORT_H
 #define VDI_KEY_SORT_H
@@ -14,9 +14,9 @@
 #include <vedette/bytes.h>
 
 struct vdi_key_sort_item {
-	uint64_t head;	/* of the sort: its content before and after does not matter */
-	void	*value; /* what the key belongs to */
-	size_t	 tag;	/* the caller's */
+	uint64_t head;	/* used by the sort only */
+	void	*value; /* the key's value */
+	size_t	 tag;	/* for the caller */
 };
 
 typedef struct vd_bytes (*vdi_key_sort_fn)(const void *value);
