@@ -1,6 +1,6 @@
-/* The bytes that are special inside a JSON string (a quote, a backslash, a control character, a byte of a
- * longer character), found 64 at a time: one bit for each byte, lowest first. SSE2 or AVX2 where the processor
- * has it (asked at run time), else plain 64-bit arithmetic. Part of json_scan.c. */
+/* Finds the bytes that are special inside a JSON string (a quote, a backslash, a control character, a byte of
+ * a multi-byte character), 64 at a time: one bit per byte, lowest first. Uses SSE2, or AVX2 if the CPU has it
+ * (checked at run time), else plain 64-bit arithmetic. Part of json_scan.c. */
 #ifndef VDI_JSON_MARKS_H
 #define VDI_JSON_MARKS_H
 
@@ -15,7 +15,7 @@
 #define WITH_SSE2 0
 #endif
 #if WITH_SSE2 && !defined(VDI_JSON_SSE2_ONLY)
-#define WITH_AVX2 1 /* where the processor has it */
+#define WITH_AVX2 1 /* if the CPU has it */
 #else
 #define WITH_AVX2 0
 #endif
@@ -38,7 +38,7 @@ static inline uint64_t load8(const void *at)
 ALWAYS_INLINE uint64_t marks16(const uint8_t *p)
 {
 	__m128i bytes = _mm_loadu_si128((const __m128i *) (const void *) p);
-	/* As signed numbers, control characters and the bytes of longer characters are all below 0x20. */
+	/* As signed numbers, control characters and bytes of multi-byte characters are below 0x20. */
 	__m128i special = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
 						    _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'))),
 				       _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20)));
@@ -58,8 +58,8 @@ ALWAYS_INLINE uint64_t marks8(const uint8_t *p)
 	uint64_t       word = load8(p);
 	uint64_t       quote = word ^ ones * '"';
 	uint64_t       backslash = word ^ ones * '\\';
-	/* The top bit of each byte says that it is plain: not zero after the xor, at least 0x20, below 0x80.
-	 * Nothing carries over. */
+	/* The top bit of each byte is set if the byte is plain: not zero after the xor, at least 0x20, below
+	 * 0x80. There are no carries between bytes. */
 	uint64_t plain = (((quote & low7) + low7) | quote) & (((backslash & low7) + low7) | backslash) &
 			 ((word & low7) + ones * 0x60) & ~word;
 

@@ -1,8 +1,8 @@
-/* How: a number is compared as digits, without their zeros in front, and a decimal exponent; so nothing is
+/* A number is compared as its digits, without leading zeros, and a decimal exponent, so nothing is
  * rounded. */
 #include "json_number.h"
 
-/* The least value that rounds to infinity: 2^1024 - 2^970, half a unit above the largest float64 (a tie
+/* The smallest value that rounds to infinity: 2^1024 - 2^970, half a unit above the largest float64 (a tie
  * rounds to even, which is infinity). */
 static const char too_large[] =
 	"1797693134862315807937289714053034150799341327100378269361737789804449682927647509466490179775872070"
@@ -11,14 +11,14 @@ static const char too_large[] =
 	"174497792";
 
 #define EXPONENT_MAX                                                                                         \
-	((int64_t) 1 << 40) /* beyond any text that fits into memory; keeps sums from overflowing */
+	((int64_t) 1 << 40) /* larger than any text that fits into memory; keeps sums from overflowing */
 
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-/* The exponent's text, after its 'e'; saturates. */
+/* Parses the exponent after its 'e'; saturates. */
 static int64_t read_exponent(const char *at, const char *end)
 {
 	bool	negative = at < end && *at == '-';
@@ -33,9 +33,9 @@ static int64_t read_exponent(const char *at, const char *end)
 struct parts {
 	const char *first;    /* the first digit that is not 0; NULL: the number is 0 */
 	const char *exponent; /* end of the digits and the point */
-	int64_t	    place;    /* of the first digit: 1 for ones, 0 for tenths */
+	int64_t	    place;    /* decimal place of the first digit: 1 for ones, 0 for tenths */
 	size_t	    digits;   /* from the first to the last that is not 0 */
-	bool	    is_plain; /* neither fraction nor exponent */
+	bool	    is_plain; /* no fraction and no exponent */
 };
 
 static struct parts take_apart(struct vd_bytes number)
@@ -69,7 +69,7 @@ static struct parts take_apart(struct vd_bytes number)
 	return parts;
 }
 
-/* The digit at *at, which moves on; 0 behind the last one. */
+/* Returns the digit at *at and advances it; 0 after the last digit. */
 static char next_digit(const struct parts *parts, const char **at)
 {
 	*at += *at < parts->exponent && **at == '.';
@@ -82,7 +82,7 @@ bool vdi_json_number_fits(struct vd_bytes number)
 	const char  *at = parts.first;
 
 	if (at == NULL)
-		return true; /* 0, whatever its exponent */
+		return true; /* 0, with any exponent */
 	if (parts.place != (int64_t) sizeof too_large - 1)
 		return parts.place < (int64_t) sizeof too_large - 1;
 	for (size_t i = 0; i < sizeof too_large - 1; i++) {
@@ -113,8 +113,8 @@ size_t vdi_json_number_whole(struct vd_bytes number, char buffer[VDI_JSON_WHOLE_
 	return size;
 }
 
-/* Most of a document is strings, so they are passed over as fast as possible. at: of the opening quote; the
- * size of json if it has no end. */
+/* Skips strings as fast as possible, because they are most of a document. at: the opening quote. Returns the
+ * size of json if the string has no end. */
 static size_t closing_quote(struct vd_bytes json, size_t at)
 {
 	const char *text = json.data;

@@ -1,8 +1,8 @@
 /* Compiles dotted paths into a tree of keys.
  *
- * All built-in members and all paths share one tree, so the scanner asks one question for each key of an
- * object that lies on any path: which child is this? The answer is a small bucket table in the node, chosen
- * by the key's length and first byte.
+ * All built-in members and all paths share one tree, so for each key of an object on any path the scanner
+ * only has to find the matching child. The lookup is a small bucket table in the node, indexed by the key's
+ * length and first byte.
  */
 #include "json_plan.h"
 
@@ -102,8 +102,8 @@ static vd_status builtin_append(struct vdi_json_plan *plan)
 	return VD_OK;
 }
 
-/* One segment of a path: `name`, `na\.me` or `['na.me']`; *at moves behind it. Returns its length in key,
- * SIZE_MAX for nonsense. */
+/* Parses one segment of a path: `name`, `na\.me` or `['na.me']`, and advances *at. Returns its length in key,
+ * SIZE_MAX if it is malformed. */
 static size_t segment_next(const char *text, size_t size, size_t *at, char *key)
 {
 	size_t i = *at;
@@ -142,7 +142,7 @@ static vd_status path_append(struct vdi_json_plan *plan, struct vd_bytes path, s
 	char	    key[VDI_JSON_PATH_SIZE_MAX];
 
 	if (size > VDI_JSON_PATH_SIZE_MAX)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "path of %zu bytes is longer than %d", size,
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "path has %zu bytes, maximum is %d", size,
 				    VDI_JSON_PATH_SIZE_MAX);
 	if (size >= 2 && text[0] == '{' && text[size - 1] == '}') {
 		text++;
@@ -177,7 +177,7 @@ static vd_status path_append(struct vdi_json_plan *plan, struct vd_bytes path, s
 		if (text[at] == '.')
 			at++;
 		else if (text[at] != '[')
-			at = size; /* text behind a bracket: nothing understands it */
+			at = size; /* text after a bracket is an error */
 	}
 	plan->path_nodes[plan->path_count++] = node;
 	return VD_OK;
@@ -190,7 +190,7 @@ vd_status vdi_json_plan_new(const struct vd_bytes *paths, size_t path_count, str
 	vd_status	      status;
 
 	if (path_count > VDI_JSON_PATHS_MAX)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%zu paths are more than %d", path_count,
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "%zu paths, maximum is %d", path_count,
 				    VDI_JSON_PATHS_MAX);
 	plan = VDI_NEW(struct vdi_json_plan);
 	if (plan == NULL)

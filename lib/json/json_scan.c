@@ -1,21 +1,21 @@
 /* One pass over JSON text.
  *
- * Strings are most of the bytes, and finding the end of each by looking at the bytes from its start is a
- * chain of waiting: the next string can only be looked at when the end of this one is known (measured: 10 ns
- * a string however fast the compare). So what is special inside a string (a quote, a backslash, a control
- * character, a byte of a longer character) is marked ahead of the walk, one bit a byte, in windows of 4 KiB.
- * A cursor hands out the marks in order, one or two instructions each; the walk only checks that the marks
- * fall where the grammar wants them, and these checks are branches that the processor predicts.
+ * Strings are most of the bytes. Searching the end of each from its start makes a dependency chain: the next
+ * string cannot be searched before the end of this one is known (as measured, 10 ns per string, however fast
+ * the comparison). So the special bytes of strings (a quote, a backslash, a control character, a byte of a
+ * multi-byte character) are marked ahead of the walk, one bit per byte, in windows of 4 KiB. A cursor returns
+ * the marks in order, in one or two instructions each; the walk only checks that the marks are where the
+ * grammar allows them, and the CPU predicts these branches.
  *
- * Two loops share the pass. value_body() skips any value and only checks it: it keeps one bit for each open
- * bracket in a word (depth is at most 64) and jumps between "a value", "a key" and "what follows a value".
- * object_body() walks the objects that lie on a path of the plan, asks for each key which child of the plan
- * it is, and hands every other value to value_body().
+ * Two loops share the pass. value_body() skips any value and only checks it: it keeps one bit per open
+ * bracket in a word (depth is at most 64) and jumps between "a value", "a key" and "after a value".
+ * object_body() walks the objects on a path of the plan, looks up each key among the plan's children, and
+ * passes every other value to value_body().
  *
- * Bounds cost nothing outside strings when the document ends, as it nearly always does, with a closing
- * bracket: that byte stops every loop that is not inside a string, and only a closing bracket can lead past
- * it. Such documents take the functions compiled with bounded == false, which look at the end only after a
- * closing bracket. All others (scalars, torn text) take the copies with bounded == true.
+ * Outside strings the end of the text costs no checks if the document ends with a closing bracket, as nearly
+ * all do: that byte stops every loop outside a string, and only a closing bracket can lead past it. Such
+ * documents use the functions compiled with bounded == false, which check for the end only after a closing
+ * bracket. All others (scalars, truncated text) use the copies with bounded == true.
  */
 #include "json_scan.h"
 #include "json_marks.h"
@@ -23,16 +23,16 @@
 
 #define WINDOW_BLOCKS 64
 
-/* A key of a strict object, kept to recognize its repetition. */
+/* A key of a strict object, stored to detect its repetition. */
 struct seen_key {
 	uint64_t print; /* the last eight bytes */
 	uint32_t offset;
 	uint32_t length;
 };
 
-/* The marks not handed out yet. */
+/* The marks that were not returned yet. */
 struct cursor {
-	uint64_t       word;  /* of this block */
+	uint64_t       word;  /* marks of this block */
 	const uint8_t *block; /* inside the window */
 };
 
@@ -41,21 +41,21 @@ struct scan {
 	const uint8_t		   *end;
 	unsigned		    depth_max;
 	bool			    spaced;
-	uint8_t			    nothing; /* 0: the byte a cursor points at when no mark is left */
+	uint8_t			    nothing; /* 0: the byte at the cursor when no mark is left */
 	const struct vdi_json_node *nodes;
 	struct vdi_json_object	   *object;
-	struct cursor		    cursor; /* between functions; inside a loop it is in registers */
+	struct cursor		    cursor; /* valid between functions; inside a loop it is in registers */
 	const uint8_t		   *error_at;
 	const char		   *error;
 	vd_status		    error_status;
 	size_t			    seen_count;
-	const uint8_t		   *window; /* what marks[] is about */
+	const uint8_t		   *window; /* the bytes that marks[] describes */
 	size_t			    window_blocks;
 	uint64_t		    marks[WINDOW_BLOCKS];
 	struct seen_key		    seen[VDI_JSON_MEMBERS_MAX];
 };
 
-/* The byte at p; 0, which is never allowed there, behind the end. */
+/* The byte at p; after the end 0, which is never valid there. */
 #define PEEK(p) (bounded && (p) >= scan->end ? 0 : *(p))
 
 static __attribute__((noinline, cold)) const uint8_t *fail(struct scan *scan, const uint8_t *at,
@@ -81,14 +81,14 @@ static __attribute__((noinline)) void window_fill(struct scan *scan, const uint8
 	if (whole < WINDOW_BLOCKS && left % BLOCK) {
 		uint8_t tail[BLOCK];
 
-		memset(tail, ' ', sizeof tail); /* which is never marked */
+		memset(tail, ' ', sizeof tail); /* a blank is never marked */
 		memcpy(tail, window + whole * BLOCK, left % BLOCK);
 		scan->marks[whole] = marks64(tail);
 		scan->window_blocks++;
 	}
 }
 
-/* The cursor whose next mark is the first one at p or behind it. p is in the window or behind it. */
+/* Returns the cursor whose next mark is the first one at or after p, which is in the window or after it. */
 static __attribute__((noinline)) struct cursor cursor_at(struct scan *scan, const uint8_t *p)
 {
 	size_t offset = (size_t) (p - scan->window);
@@ -104,7 +104,7 @@ static __attribute__((noinline)) struct cursor cursor_at(struct scan *scan, cons
 				 p - offset % BLOCK };
 }
 
-/* Moves to the next block that has marks; false at the end of the document. */
+/* Advances to the next block with marks; false at the end of the document. */
 ALWAYS_INLINE bool cursor_refill(struct scan *scan, struct cursor *cursor)
 {
 	do {
@@ -124,7 +124,7 @@ ALWAYS_INLINE bool cursor_refill(struct scan *scan, struct cursor *cursor)
 	return true;
 }
 
-/* Takes the next mark. */
+/* Returns the next mark. */
 ALWAYS_INLINE const uint8_t *cursor_next(struct scan *scan, struct cursor *cursor)
 {
 	const uint8_t *mark;
@@ -136,7 +136,7 @@ ALWAYS_INLINE const uint8_t *cursor_next(struct scan *scan, struct cursor *curso
 	return mark;
 }
 
-/* Checks one escape; p is at its backslash. Returns what follows it. */
+/* Checks one escape; p is at its backslash. Returns the position after it. */
 static const uint8_t *escape_skip(struct scan *scan, const uint8_t *p)
 {
 	unsigned unit[2] = { 0, 0 };
@@ -181,8 +181,8 @@ static const uint8_t *escape_skip(struct scan *scan, const uint8_t *p)
 	return p;
 }
 
-/* The part of string_end() that is not inlined: anything special before the closing quote, from p on. Leaves
- * that quote, or NULL, in *ret_end. */
+/* The part of string_end() that is not inlined: a special byte before the closing quote, from p on. *ret_end
+ * is that quote, or NULL. */
 static __attribute__((noinline)) struct cursor string_rest(struct scan *scan, const uint8_t *p,
 							   const uint8_t **ret_end, bool *escaped)
 {
@@ -209,7 +209,7 @@ static __attribute__((noinline)) struct cursor string_rest(struct scan *scan, co
 			fail(scan, p, "control character in a string");
 			return cursor;
 		} else {
-			/* Text in longer characters stays here while it lasts. */
+			/* Text in multi-byte characters stays in this loop. */
 			do {
 				length = vdi_utf8_character(p, (size_t) (scan->end - p));
 				if (length == 0) {
@@ -222,7 +222,7 @@ static __attribute__((noinline)) struct cursor string_rest(struct scan *scan, co
 	}
 }
 
-/* p is behind the opening quote; returns the closing one. *escaped is only ever set. */
+/* p is after the opening quote; returns the closing one. *escaped is never cleared. */
 ALWAYS_INLINE const uint8_t *string_end(struct scan *scan, struct cursor *cursor, const uint8_t *p,
 					bool *escaped)
 {
@@ -237,7 +237,8 @@ ALWAYS_INLINE const uint8_t *string_end(struct scan *scan, struct cursor *cursor
 		if (LIKELY(*mark == '"'))
 			return mark;
 		p = mark == &scan->nothing ? scan->end :
-					     mark; /* all before it is plain, and may have left the window */
+					     /* all bytes before it are plain, and may have left the window */
+					     mark;
 	}
 	*cursor = string_rest(scan, p, &rest_end, &rest_escaped);
 	*escaped |= rest_escaped;
@@ -314,8 +315,8 @@ ALWAYS_INLINE const uint8_t *literal_end(struct scan *scan, const uint8_t *p, co
 		    "a value was expected");
 }
 
-/* Checks one value that starts at p (no white space before it) and returns what follows. depth: brackets open
- * around it. */
+/* Checks one value that starts at p (no white space before it) and returns the position after it. depth: open
+ * brackets around it. */
 ALWAYS_INLINE const uint8_t *value_body(struct scan *scan, const uint8_t *p, unsigned depth,
 					const bool bounded)
 {
@@ -464,7 +465,7 @@ ALWAYS_INLINE uint16_t child_find(const struct scan *scan, const struct vdi_json
 
 #if WITH_SSE2
 	if (LIKELY(length < 16) && LIKELY(scan->end - key >= 16)) {
-		/* Key and closing quote in one compare; what follows the quote does not matter. */
+		/* Compare key and closing quote at once; bytes after the quote do not matter. */
 		const __m128i have = _mm_loadu_si128((const __m128i *) (const void *) key);
 
 		for (; child != VDI_JSON_NODE_NONE; child = scan->nodes[child].next) {
@@ -486,7 +487,7 @@ ALWAYS_INLINE uint16_t child_find(const struct scan *scan, const struct vdi_json
 	return child;
 }
 
-/* The child for a key with escapes in an object where such keys are allowed. */
+/* Finds the child for a key with escapes, in an object where such keys are allowed. */
 static __attribute__((noinline)) uint16_t child_find_escaped(const struct scan		*scan,
 							     const struct vdi_json_node *node,
 							     const uint8_t *key, size_t length)
@@ -506,8 +507,8 @@ static __attribute__((noinline)) uint16_t child_find_escaped(const struct scan		
 	return VDI_JSON_NODE_NONE;
 }
 
-/* Notes a key of a strict object whose keys start at seen[first]. False when it was there before, or there
- * are too many. */
+/* Records a key of a strict object whose keys start at seen[first]. False if it is repeated, or if there are
+ * too many. */
 static bool key_remember(struct scan *scan, size_t first, const uint8_t *key, size_t length)
 {
 	struct seen_key *seen = scan->seen;
@@ -575,8 +576,8 @@ static uint8_t type_of(uint8_t first)
 static const uint8_t *object_unbounded(struct scan *scan, const uint8_t *p, uint16_t number, unsigned depth);
 static const uint8_t *object_bounded(struct scan *scan, const uint8_t *p, uint16_t number, unsigned depth);
 
-/* The member resourceVersion, from its key to before p, with the comma that goes when it is cut: the one
- * behind it, else the one before it. */
+/* Returns the member resourceVersion, from its key to before p, with the comma that is cut with it: the one
+ * after it, else the one before it. */
 static __attribute__((noinline)) struct vdi_json_slice resource_version_member(struct scan   *scan,
 									       const uint8_t *key,
 									       const uint8_t *p)
@@ -589,7 +590,7 @@ static __attribute__((noinline)) struct vdi_json_slice resource_version_member(s
 	} else {
 		const uint8_t *before = from - 1;
 
-		while (is_space(*before)) /* the bracket is there at least */
+		while (is_space(*before)) /* there is at least the bracket */
 			before--;
 		if (*before == ',')
 			from = before;
@@ -597,7 +598,7 @@ static __attribute__((noinline)) struct vdi_json_slice resource_version_member(s
 	return (struct vdi_json_slice) { (uint32_t) (from - scan->start), (uint32_t) (p - from) };
 }
 
-/* Walks the object at p, which is node `number` of the plan. depth: brackets open around it. The recursion is
+/* Walks the object at p, which is node `number` of the plan. depth: open brackets around it. The recursion is
  * as deep as the plan. */
 ALWAYS_INLINE const uint8_t *object_body(struct scan *scan, const uint8_t *p, uint16_t number, unsigned depth,
 					 const bool bounded)
@@ -716,7 +717,7 @@ static vd_status too_big(size_t size, size_t size_max, struct vd_error *reterr)
 			    size_max);
 }
 
-/* Sets scan up for json without the white space around it; *ret_bounded: which copies of the functions to
+/* Initializes scan for json without the white space around it; *ret_bounded: which copies of the functions to
  * use. */
 static vd_status scan_begin(struct scan *scan, struct vd_bytes json, const struct vdi_json_limits *limits,
 			    bool *ret_bounded, struct vd_error *reterr)
@@ -748,13 +749,13 @@ static vd_status scan_begin(struct scan *scan, struct vd_bytes json, const struc
 	return VD_OK;
 }
 
-/* p: what follows the document, NULL after an error. */
+/* p: position after the document, NULL after an error. */
 static vd_status scan_end(struct scan *scan, const uint8_t *p, struct vd_error *reterr)
 {
 	if (p)
 		p = space_rest(scan, p);
 	if (p && p != scan->end)
-		fail(scan, p, "text behind the end of the value");
+		fail(scan, p, "text after the end of the value");
 	else if (p)
 		return VD_OK;
 	if (scan->error_status == VD_NOMEM)
@@ -775,12 +776,12 @@ vd_status vdi_json_validate_spaced(struct vd_bytes json, const struct vdi_json_l
 				   bool *ret_spaced, struct vd_error *reterr)
 {
 	struct scan    scan;
-	bool	       bounded = false; /* a plain release build does not see that scan_begin sets it */
+	bool	       bounded = false; /* the compiler does not see that scan_begin always sets it */
 	const uint8_t *p;
 
 	VDI_TRY(scan_begin(&scan, json, limits, &bounded, reterr));
 	p = space_rest(&scan, scan.start);
-	/* In unbounded text the first byte is not behind the end: there is a bracket at least. */
+	/* Unbounded text has at least a bracket, so its first byte is not the end. */
 	p = bounded ? value_bounded(&scan, p, 0) : value_unbounded(&scan, p, 0);
 	VDI_TRY(scan_end(&scan, p, reterr));
 	*ret_spaced = scan.spaced;
@@ -801,7 +802,7 @@ vd_status vdi_json_scan(struct vd_bytes json, const struct vdi_json_limits *limi
 			struct vdi_json_object *object, struct vd_error *reterr)
 {
 	struct scan    scan;
-	bool	       bounded = false; /* a plain release build does not see that scan_begin sets it */
+	bool	       bounded = false; /* the compiler does not see that scan_begin always sets it */
 	const uint8_t *p;
 	vd_status      status;
 

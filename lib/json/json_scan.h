@@ -1,18 +1,18 @@
 /* Strict single-pass JSON scanner: byte offsets, no tree.
  *
  * One pass checks the whole document (RFC 8259 grammar, well-formed UTF-8 without surrogates, \u escapes in
- * proper pairs, depth, size) and notes where the parts lie that a watch cache needs: the metadata of a
- * Kubernetes object and a few configured paths. The bytes stay as they are; a slice is an offset and a length
- * into them. Spec: H-701..H-705.
+ * proper pairs, depth, size) and records the offsets that a watch cache needs: the metadata of a Kubernetes
+ * object and a few configured paths. The bytes are not changed; a slice is an offset and a length into them.
  *
- * What is refused beyond the grammar, because two readers of the same bytes could disagree about it:
- *   - a key that appears twice in the top level, in metadata or in metadata.labels, or twice on the way of a configured path;
- *   - a key with a backslash in the top level, in metadata or in metadata.labels (elsewhere on a path it is unescaped and compared);
+ * Beyond the grammar it refuses what two readers of the same bytes could understand differently:
+ *   - a repeated key in the top level, in metadata or in metadata.labels, or on the way of a configured path;
+ *   - a key with a backslash in the top level, in metadata or in metadata.labels (elsewhere on a path it is
+ *     unescaped and compared);
  *   - labels whose values are not strings (null counts as "").
  *
- * A plan is immutable and may be shared by all threads; a struct vdi_json_object belongs to one caller at a
- * time and is meant to be used again for the next document. Nothing here blocks. Errors are VD_BAD_REQUEST
- * with the byte position in the message, VD_TOO_BIG, VD_NOMEM.
+ * A plan is immutable, and all threads may share it; a struct vdi_json_object has one user at a time and is
+ * meant to be reused for the next document. Does not block. Errors are VD_BAD_REQUEST with the byte position
+ * in the message, VD_TOO_BIG, VD_NOMEM.
  */
 #ifndef VDI_JSON_SCAN_H
 #define VDI_JSON_SCAN_H
@@ -20,18 +20,18 @@
 #include "base.h"
 #include "json_text.h"
 
-/* The deepest nesting ever accepted: `[]` has depth 1. */
+/* Maximum nesting: `[]` has depth 1. */
 #define VDI_JSON_DEPTH_MAX 64
-/* Members that are accepted in the top level, metadata and metadata.labels together, the built-in ones and
- * those of a path apart. */
+/* Maximum members of the top level, metadata and metadata.labels together, without the built-in ones and
+ * those of a path. */
 #define VDI_JSON_MEMBERS_MAX 1024
-/* Paths of one plan, bytes of one path, segments of one path. */
+/* Maximum paths of one plan, bytes of one path, segments of one path. */
 #define VDI_JSON_PATHS_MAX 128
 #define VDI_JSON_PATH_SIZE_MAX 512
 #define VDI_JSON_PATH_DEPTH_MAX 16
 
 struct vdi_json_limits {
-	size_t	 size_max;  /* bytes of the document; never above UINT32_MAX - 1 */
+	size_t	 size_max;  /* of the document; at most UINT32_MAX - 1 */
 	unsigned depth_max; /* at most VDI_JSON_DEPTH_MAX */
 };
 #define VDI_JSON_LIMITS_DEFAULT                                                                              \
@@ -55,26 +55,25 @@ struct vdi_json_slice {
 	uint32_t length;
 };
 
-/* Where a value lies. Strings: what stands between the quotes; everything else: the whole text, brackets
- * included. */
+/* Position of a value. Strings: without the quotes; all others: the whole text, with brackets. */
 struct vdi_json_value {
 	uint32_t offset;
 	uint32_t length;
 	uint8_t	 type;	  /* enum vdi_json_type */
-	bool	 escaped; /* a string that holds a backslash: needs vdi_json_unescape before it is compared */
+	bool	 escaped; /* the string has a backslash: use vdi_json_unescape before comparing */
 };
 
 struct vdi_json_label {
-	struct vdi_json_slice key; /* never holds a backslash */
+	struct vdi_json_slice key; /* never has a backslash */
 	struct vdi_json_value value;
 };
 
-/* The members every Kubernetes object may have. */
+/* The members that every Kubernetes object may have. */
 enum vdi_json_member {
 	VDI_JSON_API_VERSION,
 	VDI_JSON_KIND,
 	VDI_JSON_METADATA,
-	VDI_JSON_NAME, /* from here on: of metadata */
+	VDI_JSON_NAME, /* from here on: members of metadata */
 	VDI_JSON_NAMESPACE,
 	VDI_JSON_GENERATE_NAME,
 	VDI_JSON_UID,
@@ -94,41 +93,39 @@ enum vdi_json_member {
 
 struct vdi_json_plan;
 
-/* Compiles a list of dotted paths, such as "spec.nodeName"; ".spec.nodeName", "{.spec.nodeName}",
- * "metadata.labels['a.b/c']" and "metadata.labels.a\.b/c" are understood too. Paths lead through objects
- * only. plan_paths may be empty (path_count 0). The texts are copied. VD_INVALID_ARGUMENT (a path that is not
- * understood, or too many or too long), VD_NOMEM. The caller owns the plan. */
+/* Compiles a list of dotted paths, such as "spec.nodeName"; also accepts ".spec.nodeName",
+ * "{.spec.nodeName}", "metadata.labels['a.b/c']" and "metadata.labels.a\.b/c". Paths go through objects only.
+ * paths may be empty (path_count 0). The texts are copied. VD_INVALID_ARGUMENT (a path is malformed or too
+ * long, or too many paths), VD_NOMEM. The caller owns the plan. */
 VD_MUST_USE vd_status vdi_json_plan_new(const struct vd_bytes *paths, size_t path_count,
 					struct vdi_json_plan **ret_plan, struct vd_error *reterr);
-/* NULL is fine; returns NULL. */
+/* NULL is allowed; returns NULL. */
 struct vdi_json_plan *vdi_json_plan_free(struct vdi_json_plan *plan);
 
-/* What one scan found. Read it after VD_OK only; offsets are into the bytes that were scanned. */
+/* The result of one scan, valid after VD_OK only; offsets are into the scanned bytes. */
 struct vdi_json_object {
-	const struct vdi_json_plan *plan; /* borrowed: outlives the object */
-	struct vdi_json_value
-		*values; /* one for each node of the plan; use vdi_json_member and vdi_json_field */
+	const struct vdi_json_plan *plan; /* borrowed: must outlive the object */
+	struct vdi_json_value *values; /* one per node of the plan; use vdi_json_member and vdi_json_field */
 	struct vdi_json_label *labels; /* in document order */
 	uint32_t	       label_count;
 	size_t		       label_capacity;
-	/* Where a member can be inserted: just after the `{` of metadata; 0 when metadata is absent or no
-	 * object. */
+	/* Offset at which a member can be inserted: after the `{` of metadata; 0 if metadata is absent or not
+	 * an object. */
 	uint32_t metadata_insert;
-	bool metadata_empty; /* nothing but white space between the braces: what is inserted needs no comma */
-	bool spaced; /* the document holds insignificant white space: vdi_json_minify would shorten it */
-	/* The whole member `"resourceVersion":"..."` of metadata with the comma that goes with it: cutting
-	 * this range leaves valid JSON. length 0: there is none. */
+	bool	 metadata_empty; /* metadata has no members: an inserted one needs no comma */
+	bool	 spaced; /* the document has insignificant white space, which vdi_json_minify would remove */
+	/* The whole member `"resourceVersion":"..."` of metadata with one comma: cutting this range leaves
+	 * valid JSON. length 0: absent. */
 	struct vdi_json_slice resource_version_member;
 };
 
-/* Makes an object ready for scans with plan. VD_NOMEM. */
+/* Prepares an object for scans with plan. VD_NOMEM. */
 VD_MUST_USE vd_status vdi_json_object_init(struct vdi_json_object *object, const struct vdi_json_plan *plan);
-/* Copes with a zeroed object. */
+/* A zeroed object is allowed. */
 void vdi_json_object_fini(struct vdi_json_object *object);
 
-/* Checks json, which must be one object, and fills object. limits may be NULL for the default. After an error
- * the object is empty and may be used again. VD_BAD_REQUEST, VD_TOO_BIG, VD_NOMEM (more labels than ever
- * before). */
+/* Checks json, which must be one object, and fills object. limits NULL: defaults. After an error the object
+ * is empty and may be reused. VD_BAD_REQUEST, VD_TOO_BIG, VD_NOMEM (more labels than in earlier scans). */
 VD_MUST_USE vd_status vdi_json_scan(struct vd_bytes json, const struct vdi_json_limits *limits,
 				    struct vdi_json_object *object, struct vd_error *reterr);
 
@@ -137,7 +134,7 @@ static inline const struct vdi_json_value *vdi_json_member(const struct vdi_json
 {
 	return &object->values[member];
 }
-/* The value at the plan's path number index (in the order given to vdi_json_plan_new). */
+/* The value at the plan's path number index (in the order passed to vdi_json_plan_new). */
 const struct vdi_json_value *vdi_json_field(const struct vdi_json_object *object, size_t index);
 
 static inline struct vd_bytes vdi_json_value_bytes(struct vd_bytes json, const struct vdi_json_value *value)
@@ -151,11 +148,12 @@ static inline struct vd_bytes vdi_json_slice_bytes(struct vd_bytes json, struct 
 	return bytes;
 }
 
-/* Checks json, any JSON value, against the grammar and limits (NULL: default) only: keys may repeat.
+/* Checks json, any JSON value, against the grammar and limits (NULL: defaults) only: keys may repeat.
  * VD_BAD_REQUEST, VD_TOO_BIG. */
 VD_MUST_USE vd_status vdi_json_validate(struct vd_bytes json, const struct vdi_json_limits *limits,
 					struct vd_error *reterr);
-/* The same, and whether there is insignificant white space (vdi_json_minify would shorten it). */
+/* Like vdi_json_validate; *ret_spaced: there is insignificant white space, which vdi_json_minify would
+ * remove. */
 VD_MUST_USE vd_status vdi_json_validate_spaced(struct vd_bytes json, const struct vdi_json_limits *limits,
 					       bool *ret_spaced, struct vd_error *reterr);
 

@@ -1,4 +1,4 @@
-/* See the header: a count of brackets, and whether we are inside a string. */
+/* Counts brackets, and tracks whether the position is inside a string. */
 #include "json_stream.h"
 
 static bool is_space(char character)
@@ -6,7 +6,7 @@ static bool is_space(char character)
 	return character == ' ' || character == '\n' || character == '\r' || character == '\t';
 }
 
-/* Moves over one character of an open value. True: it was the last one of the value. */
+/* Advances by one character of an open value. True: it was the last one of the value. */
 static bool step(struct vdi_json_stream *stream, char character)
 {
 	if (stream->in_string) {
@@ -45,7 +45,7 @@ vd_status vdi_json_stream_feed(struct vdi_json_stream *stream, struct vd_bytes b
 
 		stream->lines += character == '\n';
 		if (stream->depth == 0) {
-			/* Between values; commas part the elements of an array whose inside is fed. */
+			/* Between values; commas separate the elements if the inside of an array is fed. */
 			if (is_space(character) || character == ',')
 				continue;
 			if (character != '{' && character != '[')

@@ -1,5 +1,5 @@
-/* Strings and white space of JSON. Plain byte loops: none of this is on the path of an event, where strings
- * are compared as they stand and white space is gone since ingest. */
+/* Strings and white space of JSON. Plain byte loops, because events do not use them: their strings are
+ * compared as they are, and their white space was removed on ingest. */
 #include "json_text.h"
 
 static int hex_digit(uint8_t character)
@@ -10,7 +10,7 @@ static int hex_digit(uint8_t character)
 	return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
 }
 
-/* The code unit after "\u" at text, or -1. */
+/* Returns the code unit after "\u" at text, or -1. */
 static int32_t hex_unit(const uint8_t *text, size_t size)
 {
 	int32_t unit = 0;
@@ -100,7 +100,7 @@ static size_t put_unit(uint8_t *out, uint32_t unit)
 	return 6;
 }
 
-/* The letter after the backslash for a character that has a short escape, else 0. */
+/* Returns the letter of a character's short escape, else 0. */
 static uint8_t short_escape(uint8_t character)
 {
 	switch (character) {
@@ -162,7 +162,7 @@ size_t vdi_json_minify(struct vd_bytes json, void *ret_json)
 	while (i < json.size) {
 		size_t start = i;
 
-		/* Everything up to the next white space outside a string moves in one piece. */
+		/* Move everything up to the next white space outside a string in one piece. */
 		while (i < json.size && in[i] != ' ' && in[i] != '\n' && in[i] != '\r' && in[i] != '\t') {
 			if (in[i++] != '"')
 				continue;

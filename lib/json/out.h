@@ -1,8 +1,8 @@
-/* Text that grows: heads, JSON documents, pages.
+/* Growing text: response heads, JSON documents, pages.
  *
- * A failed allocation is remembered (`failed`) and everything after it is ignored, so that a writer checks
- * once, at its end. One owner, one thread. Strings are escaped as Go's encoder does (R-679): `<`, `>`, `&`,
- * U+2028 and U+2029 become \u003c and so on.
+ * A failed allocation sets `failed`, and later calls have no effect, so a writer checks once at its end. One
+ * owner, one thread. Strings are escaped like Go's encoder: `<`, `>`, `&`, U+2028 and U+2029 become \u003c
+ * and so on.
  */
 #ifndef VDI_OUT_H
 #define VDI_OUT_H
@@ -25,7 +25,7 @@ struct vdi_out {
 
 /* Frees the memory; the struct may be used again. */
 void vdi_out_fini(struct vdi_out *out);
-/* Forgets the content and keeps the memory. */
+/* Clears the content and keeps the memory. */
 void vdi_out_reset(struct vdi_out *out);
 
 void vdi_out_raw(struct vdi_out *out, const char *text);
@@ -36,22 +36,22 @@ void vdi_out_vprintf(struct vdi_out *out, const char *format, va_list arguments)
 void vdi_out_int(struct vdi_out *out, int64_t number);
 /* `[5]` */
 void vdi_out_index(struct vdi_out *out, size_t index);
-/* A quoted, escaped string. Bytes that are not UTF-8 become U+FFFD. */
+/* Appends a quoted, escaped string. Bytes that are not UTF-8 become U+FFFD. */
 void vdi_out_string(struct vdi_out *out, struct vd_bytes text);
 void vdi_out_text(struct vdi_out *out, const char *text);
-/* `"key":`, preceded by a comma unless the last byte opens an object or array. */
+/* Appends `"key":`, after a comma unless the last byte opens an object or array. */
 void vdi_out_key(struct vdi_out *out, const char *key);
-/* `"key":"value"`, left out when value is empty. */
+/* Appends `"key":"value"`; nothing if value is empty. */
 void vdi_out_member(struct vdi_out *out, const char *key, struct vd_bytes value);
-/* A comma unless the last byte opens an object or array. */
+/* Appends a comma unless the last byte opens an object or array. */
 void vdi_out_comma(struct vdi_out *out);
 
-/* The same document indented by two blanks per level, with a newline at the end (R-609). text must be valid
+/* Appends the document indented by two blanks per level, with a newline at the end. text must be valid
  * JSON. */
 void vdi_out_pretty(struct vdi_out *out, struct vd_bytes text);
 
-/* Appends what the file holds. VD_INVALID: it cannot be read, or is larger than max; the message names it.
- * VD_NOMEM. Blocks for the disk. */
+/* Appends the content of the file. VD_INVALID: it cannot be read, or is larger than max; the message names
+ * it. VD_NOMEM. Blocks on the disk. */
 VDI_MUST_USE vd_status vdi_out_read_file(struct vdi_out *out, const char *path, size_t max,
 					 struct vd_error *reterr);
 

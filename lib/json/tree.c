@@ -1,6 +1,6 @@
-/* The tree lies in an arena of blocks that double in size. Objects with many members get a hash index on
- * first look-up, so that bodies made to have hundreds of thousands of keys do not cost quadratic time. The
- * hash has a seed that clients do not know.
+/* The tree is in an arena of blocks that double in size. An object with many members gets a hash index at its
+ * first lookup, so that bodies with hundreds of thousands of keys do not cost quadratic time. The hash has a
+ * seed that clients do not know.
  */
 #include "tree.h"
 #include "utf8.h"
@@ -138,7 +138,7 @@ static void index_put(struct vdi_tree *tree, struct vdi_tree_index *index, struc
 	index->slots[at] = member;
 }
 
-/* Out of memory only costs speed: the members are then compared one by one. */
+/* If out of memory, members are compared one by one, which only costs time. */
 static void build_index(struct vdi_tree *tree, struct vdi_node *object)
 {
 	uint32_t	       capacity = 64;
@@ -161,7 +161,7 @@ static void build_index(struct vdi_tree *tree, struct vdi_node *object)
 static void index_note(struct vdi_tree *tree, struct vdi_node *object, struct vdi_node *member)
 {
 	if (object->index && object->count * 2 > object->index->mask)
-		object->index = NULL; /* too small: made anew when it is next needed */
+		object->index = NULL; /* too small: built again when needed */
 	else if (object->index)
 		index_put(tree, object->index, member);
 }
@@ -235,7 +235,7 @@ void vdi_tree_append(struct vdi_node *array, struct vdi_node *value)
 void vdi_tree_array_insert(struct vdi_node *array, struct vdi_node *before, struct vdi_node *value)
 {
 	struct vdi_node *previous =
-		before ? before->previous : vdi_tree_last(array); /* of the first: the last */
+		before ? before->previous : vdi_tree_last(array); /* for the first one: the last */
 
 	value->next = before;
 	value->previous = previous ? previous : value;
@@ -273,7 +273,7 @@ bool vdi_tree_set(struct vdi_tree *tree, struct vdi_node *object, struct vd_byte
 	if (value == NULL)
 		return false;
 	member = find_member(tree, object, key);
-	if (member) { /* the member's node stays where it is, and in the index */
+	if (member) { /* the member's node keeps its position, also in the index */
 		vdi_tree_become(member, value);
 		return true;
 	}
@@ -322,7 +322,7 @@ void vdi_tree_array_remove(struct vdi_node *array, struct vdi_node *child)
 	array->count--;
 }
 
-/* Slots behind the hole are put in again, so that no look-up stops short. */
+/* Insert the slots after the hole again, so that no lookup stops early. */
 static void index_remove(struct vdi_tree *tree, struct vdi_tree_index *index, const struct vdi_node *member)
 {
 	uint32_t at = home_of(index, member->key);
@@ -370,7 +370,7 @@ bool vdi_tree_equal(struct vdi_tree *tree, const struct vdi_node *a, const struc
 	return true;
 }
 
-/* ---- Reading ---- */
+/* ---- Parsing ---- */
 
 struct reader {
 	struct vdi_tree *tree;
@@ -378,9 +378,9 @@ struct reader {
 	const char	*at;
 	const char	*end;
 	struct vd_error *error;
-	uint32_t	 left;	   /* nodes that may still be made; children behind them are counted only */
-	bool		 is_whole; /* all may be made, as of metadata */
-	bool		 is_row;   /* not of metadata, but its members */
+	uint32_t	 left;	   /* nodes that may still be created; further children are only counted */
+	bool		 is_whole; /* all nodes are created, as for metadata */
+	bool		 is_row;   /* metadata's members are created, but not their content */
 	bool		 is_in_metadata;
 };
 
@@ -465,7 +465,7 @@ static vd_status unescape(struct reader *reader, const char *from, const char *t
 	return VD_OK;
 }
 
-/* at stands on the opening quote. */
+/* at is on the opening quote. */
 static vd_status read_string(struct reader *reader, struct vd_bytes *ret_text)
 {
 	const char *from = ++reader->at;
@@ -579,7 +579,7 @@ static vd_status read_member(struct reader *reader, unsigned depth, struct vdi_n
 	return VD_OK;
 }
 
-/* Over a value, or a member, of text that was parsed before. */
+/* Skips a value, or a member, of text that was parsed before. */
 static vd_status skip(struct reader *reader)
 {
 	for (unsigned depth = 0; reader->at < reader->end; reader->at++) {

@@ -1,9 +1,9 @@
 /* Merge patch and JSON Patch.
  *
- * A JSON Patch can copy the document into itself again and again, and address the elements of a long array
- * ten thousand times. So three things are counted after each operation: the bytes of the document, which
- * follow from what came and went; the bytes copied; and the steps of the tree, which bound the time. Nothing
- * is measured twice but what is moved, and moves take steps.
+ * A JSON Patch can copy the document into itself repeatedly, and address the elements of a long array ten
+ * thousand times. So three numbers are checked after each operation: the bytes of the document, computed from
+ * what was added and removed; the bytes copied; and the steps of the tree, which limit the time. Only moved
+ * values are measured more than once, and moves take steps.
  */
 #include "tree_patch.h"
 
@@ -12,9 +12,9 @@ struct operations {
 	struct vdi_node *root;
 	struct vd_error *error;
 	size_t		 index;
-	size_t		 bytes; /* of the document */
+	size_t		 bytes; /* size of the document */
 	size_t		 copied;
-	uint64_t	 steps_end; /* of the tree: no operation begins after them */
+	uint64_t	 steps_end; /* limit of the tree's steps: no operation begins after it */
 };
 
 static vd_status no_memory(struct vd_error *error)
@@ -81,7 +81,7 @@ static vd_status fault(struct operations *operations, vd_status status, const ch
 	return vd_error_set(operations->error, status, "operation %zu: %s", operations->index, what);
 }
 
-/* The next segment of a pointer, unescaped into buffer. */
+/* Returns the next segment of a pointer, unescaped into buffer. */
 static bool next_segment(struct vd_bytes *pointer, char buffer[1024], struct vd_bytes *ret_segment)
 {
 	const char *at = pointer->data;
@@ -105,7 +105,7 @@ static bool next_segment(struct vd_bytes *pointer, char buffer[1024], struct vd_
 	return true;
 }
 
-/* An array index; -1 for '-', -2 when it is none. */
+/* Parses an array index; -1 for '-', -2 if it is invalid. */
 static int64_t index_of(struct vd_bytes segment)
 {
 	const char *at = segment.data;
@@ -123,7 +123,7 @@ static int64_t index_of(struct vd_bytes segment)
 	return index;
 }
 
-/* From the nearer end. Walking on after the last permitted step is refused by the next operation. */
+/* Walks from the nearer end. If this exceeds the permitted steps, the next operation is refused. */
 static struct vdi_node *element(struct operations *operations, struct vdi_node *array, int64_t index)
 {
 	struct vdi_node *child = array->first;
@@ -151,7 +151,7 @@ static struct vdi_node *child_of(struct operations *operations, struct vdi_node 
 	return vdi_tree_get(operations->tree, parent, segment);
 }
 
-/* Walks to the parent of what pointer names. The whole document: *ret_parent NULL. */
+/* Walks to the parent of the node that pointer names. *ret_parent is NULL for the whole document. */
 static vd_status walk(struct operations *operations, struct vd_bytes pointer, struct vdi_node **ret_parent,
 		      char buffer[1024], struct vd_bytes *ret_last, unsigned *ret_depth)
 {
@@ -192,13 +192,13 @@ static vd_status find(struct operations *operations, struct vd_bytes pointer, st
 	return *ret_node ? VD_OK : fault(operations, VD_INVALID, "the path does not exist");
 }
 
-/* What node takes in its parent, with its key and a comma. */
+/* Bytes of node in its parent, with its key and a comma. */
 static size_t bytes_in(const struct vdi_node *parent, struct vd_bytes key, size_t bytes)
 {
 	return bytes + 1 + (parent->kind == VDI_NODE_OBJECT ? key.size + 3 : 0);
 }
 
-/* added bytes are about to come into the document, removed ones go. */
+/* Updates the size of the document before bytes are added and removed. */
 static vd_status account(struct operations *operations, size_t added, size_t removed)
 {
 	operations->bytes += added;
@@ -222,7 +222,7 @@ static vd_status replace_root(struct operations *operations, struct vdi_node *va
 	return account(operations, measure(operations, value), 0);
 }
 
-/* value is in no parent. */
+/* value has no parent. */
 static vd_status add(struct operations *operations, struct vd_bytes pointer, struct vdi_node *value)
 {
 	struct vdi_tree_size size = vdi_tree_measure(operations->tree, value);
@@ -252,7 +252,7 @@ static vd_status add(struct operations *operations, struct vd_bytes pointer, str
 	return VD_OK;
 }
 
-/* ret_removed (may be NULL) is free to be put elsewhere. */
+/* *ret_removed (ret_removed may be NULL) has no parent afterwards. */
 static vd_status take_out(struct operations *operations, struct vd_bytes pointer,
 			  struct vdi_node **ret_removed)
 {
@@ -358,7 +358,7 @@ static vd_status apply(struct operations *operations, struct vdi_node *operation
 			       VD_OK :
 			       fault(operations, VD_INVALID, "testing value failed");
 	}
-	(void) vdi_tree_remove(tree, operation, vd_bytes_of("value")); /* goes into the document as it is */
+	(void) vdi_tree_remove(tree, operation, vd_bytes_of("value")); /* it becomes part of the document */
 	if (vd_bytes_equal(name, vd_bytes_of("add")))
 		return add(operations, path, value);
 	if (vd_bytes_equal(name, vd_bytes_of("replace")))

@@ -487,7 +487,7 @@ static void h703_ambiguous_keys_are_refused(void **state)
 		{ "{\"metadata\":{\"name\":\"a\",}}", "at byte 24: a key was expected" },
 		{ "{\"metadata\":{\"name\" \"a\"}}", "at byte 20: `:` was expected" },
 		{ "{\"metadata\":{\"name\":x}}", "at byte 20: a value was expected" },
-		{ "{\"metadata\":{}} x", "at byte 16: text behind the end of the value" },
+		{ "{\"metadata\":{}} x", "at byte 16: text after the end of the value" },
 	};
 	static const char *const paths[] = { "spec.nodeName", "metadata.labels.planned" };
 	struct fixture		 f;
