@@ -1,4 +1,4 @@
-/* Variable-length integers as protobuf has them: seven bits a byte, the lowest first. Pure inline functions; any
+/* Variable-length integers of protobuf: seven bits per byte, the lowest first. Pure inline functions; any
  * thread. */
 #ifndef VDI_VARINT_H
 #define VDI_VARINT_H

@@ -1,11 +1,12 @@
-/* Ready actors stand in an array; a step swaps a random one to the end and takes it. The array is as long as
- * there are actors, made so when an actor is created, so that a wake cannot fail. Choices come from a
- * generator of their own: code under test that draws more random numbers does not change them. Actors are
- * known by their number, never by address, so the hash is the same in every process.
+/* Ready actors are in an array; a step swaps a random one to the end and takes it. The array is grown when an
+ * actor is created, to the number of actors, so a wake cannot fail. Choices come from a generator of their
+ * own, so random numbers drawn by the code under test do not change them. Actors are identified by number,
+ * never by address, so the hash is the same in every process.
  *
  * With preemption (preempt_sim.c) a step either resumes a suspended handler or begins one, and the choice
- * prefers actors of a high priority, as PCT does: random choice alone hardly ever lets one actor run ahead of
- * another for long. */
+ * prefers actors of high priority, as in PCT, because a purely random choice hardly ever lets one actor run
+ * far ahead of another.
+ */
 #include "actor_sim.h"
 #include "actor_state.h"
 #include "clock_sim.h"
@@ -17,14 +18,14 @@
 #define MONO_START_S 1000
 #define WALL_START_S INT64_C(1704067200) /* 2024-01-01 */
 #define STEPS_AT_ONE_INSTANT_MAX 20000000
-#define PRIORITY_EXCEPTIONS 8 /* one choice in so many */
+#define PRIORITY_EXCEPTIONS 8 /* one choice in this number ignores priorities */
 
 struct sim_actor {
 	struct vd_actor		actor;
 	struct vdi_sim	       *sim;
 	struct vd_actor_options options;
 	uint64_t		number;
-	uint64_t		priority; /* with preemption; drawn again now and then */
+	uint64_t		priority; /* with preemption; redrawn from time to time */
 	vdi_actor_state		state;
 	struct vdi_timer	timer;
 	void (*done)(void *arg);
@@ -45,9 +46,9 @@ struct vdi_sim {
 	uint64_t	      steps_at_this_instant;
 	uint64_t	      hash;
 	vd_dur		      step_delay_max;
-	bool		      is_running; /* inside a handler or a done call */
+	bool		      is_running; /* inside a handler or a done callback */
 
-	struct vdi_preempt_sim *preempt; /* NULL: turns are atomic */
+	struct vdi_preempt_sim *preempt; /* NULL: handlers are not suspended */
 	bool			has_priorities;
 };
 
@@ -163,7 +164,7 @@ static void end_actor(struct sim_actor *actor)
 
 /* ---- Steps ---- */
 
-/* The highest priority, with exceptions, so that nobody waits for ever. */
+/* Chooses the highest priority, with random exceptions, so that no actor starves. */
 static size_t choose_by_priority(struct vdi_sim *sim)
 {
 	size_t choice = 0;
@@ -193,7 +194,7 @@ static void note_step(struct vdi_sim *sim, const struct sim_actor *actor)
 {
 	sim->steps++;
 	VDI_CHECK(sim->steps_at_this_instant++ <
-		  STEPS_AT_ONE_INSTANT_MAX); /* an actor keeps itself awake for ever */
+		  STEPS_AT_ONE_INSTANT_MAX); /* an actor wakes itself again without end */
 	sim->hash = (sim->hash ^ actor->number) * UINT64_C(0x100000001b3);
 	sim->hash = (sim->hash ^ (uint64_t) now_of(sim).ns) * UINT64_C(0x100000001b3);
 	sim->hash ^= sim->hash >> 32;
@@ -251,7 +252,7 @@ static bool step(struct vdi_sim *sim)
 	if (sim->preempt)
 		return step_with_preemption(sim);
 	VDI_CHECK(!sim->is_running);
-	fire_timers(sim); /* one may have been set into the past */
+	fire_timers(sim); /* a timer may have been set into the past */
 	if (sim->ready_count == 0)
 		return false;
 	actor = choose(sim);
@@ -268,7 +269,7 @@ bool vdi_sim_step(struct vd_env *env)
 	return step(sim_of(env));
 }
 
-/* When something happens next if nothing is ready now. */
+/* The time of the next event, if nothing is ready now. */
 static vd_mono next_due(const struct vdi_sim *sim)
 {
 	vd_mono timer = vdi_timer_heap_next_due(&sim->timers);
@@ -421,10 +422,10 @@ static void sim_free(void *runner)
 	struct vdi_sim *sim = runner;
 
 	if (sim->actors_open)
-		vdi_misuse("vd_env_free: actors that are open: %zu; closed by vd_actor_close",
+		vdi_misuse("vd_env_free: %zu actors are still open; close them with vd_actor_close",
 			   sim->actors_open);
 	if (sim->preempt)
-		vdi_preempt_sim_hold(sim->preempt, true); /* no stall lasts longer */
+		vdi_preempt_sim_hold(sim->preempt, true); /* also ends all stalls */
 	while (step(sim))
 		continue;
 	VDI_CHECK(sim->actors == 0);
@@ -445,7 +446,7 @@ vd_status vdi_env_new_sim(uint64_t seed, vd_log_fn log, void *log_arg, struct vd
 
 	if (sim == NULL)
 		return VD_NOMEM;
-	options.seed += options.seed == 0; /* 0 would ask the operating system */
+	options.seed += options.seed == 0; /* 0 would take a seed from the operating system */
 	vdi_clock_sim_init(&sim->clock, (vd_mono) { VD_SECONDS(MONO_START_S).ns },
 			   (vd_wall) { VD_SECONDS(WALL_START_S).ns });
 	vdi_rand_init(&sim->choices, seed);

@@ -1,4 +1,4 @@
-/* Two atomics: monotonic time, and how far wall time is ahead of it. */
+/* Two atomics: monotonic time, and the difference between wall time and it. */
 #include "clock_sim.h"
 
 static vd_mono sim_mono(const struct vdi_clock *clock)

@@ -1,7 +1,7 @@
-/* How: each file is an inode with two contents, what readers see and what is durable, and a list of changes
- * that lead from the second to the first. A sync brings them to the durable one; a crash a random part of
- * them. The directory works the same way, with name changes. There is one directory, whatever its path.
- * Inodes live as long as the disk: a name may come back.
+/* Each file is an inode with two contents, the visible and the durable one, and a list of changes that lead
+ * from the durable to the visible one. A sync applies all of them to the durable content; a crash a random
+ * part. The directory works the same way, with name changes. There is one directory, whatever its path.
+ * Inodes live as long as the disk, because a crash may restore a removed name.
  */
 #include "disk_sim.h"
 
@@ -50,7 +50,7 @@ struct name_table {
 	size_t	    count;
 };
 
-/* `removed` vanishes and `set` appears, at once; either may be empty. */
+/* Removes the name `removed` and adds `set` atomically; either may be empty. */
 struct name_change {
 	char	      removed[VDI_DISK_NAME_MAX];
 	char	      set[VDI_DISK_NAME_MAX];
@@ -68,7 +68,7 @@ struct disk_sim {
 	size_t			change_capacity;
 	struct modes		modes; /* of the directory */
 	bool			is_locked;
-	bool			is_off; /* the power is gone */
+	bool			is_off; /* power is off */
 	int64_t			capacity_bytes;
 	uint64_t		operations;
 	uint64_t		fault_at;
@@ -136,7 +136,7 @@ static bool apply(struct content *content, const struct change *change)
 			      set_size(content, change->offset);
 }
 
-/* What a crash leaves of one change: all, nothing, or some sectors. */
+/* Applies what a crash leaves of one change: all, nothing, or some sectors. */
 static void apply_in_part(struct disk_sim *disk, struct content *content, const struct change *change)
 {
 	uint64_t choice = vdi_rand_below(&disk->rand, 4);
@@ -225,7 +225,7 @@ static vd_status add_name_change(struct disk_sim *disk, const char *removed, con
 
 /* ---- Faults ---- */
 
-/* Counts an operation. VD_OK: do it. VD_AGAIN: do a part of it, the power is gone. Else: refuse with this. */
+/* Counts an operation. VD_OK: do it. VD_AGAIN: do a part of it, power is off. Else: fail with this status. */
 static vd_status begin(struct disk_sim *disk, bool *ret_in_part)
 {
 	*ret_in_part = false;
@@ -525,7 +525,7 @@ static const struct vdi_disk_ops sim_ops = {
 	.file_size = sim_file_size,
 };
 
-/* ---- The world ---- */
+/* ---- The disk ---- */
 
 vd_status vdi_disk_sim_new(uint64_t seed, struct vdi_disk **ret_disk)
 {
@@ -588,7 +588,7 @@ void vdi_disk_sim_set_capacity(struct vdi_disk *base, int64_t bytes)
 	sim_of(base)->capacity_bytes = bytes;
 }
 
-/* Nothing syncs them. */
+/* Mode changes are never synced. */
 static void crash_modes(struct disk_sim *disk, struct modes *modes)
 {
 	if (modes->now != modes->durable && vdi_rand_once_in(&disk->rand, 2))

@@ -1,6 +1,6 @@
-/* How: ucontext. The sanitizers keep a shadow of each stack and must be told which one is in use: the address
- * sanitizer needs the bounds of the stack that is switched to, so those of the thread's own stack are taken
- * from the first switch away from it. */
+/* ucontext. The sanitizers keep a shadow of each stack and must be told which one is in use. The address
+ * sanitizer needs the bounds of the stack that is switched to; those of the thread's own stack are recorded
+ * at the first switch away from it. */
 #include <ucontext.h>
 
 #include "fiber.h"
@@ -24,7 +24,7 @@
 #endif
 
 #define STACK_SIZE (512 << 10)
-#define CANARY UINT64_C(0x7fb3a1d2c4e5f607) /* at the end that a stack grows towards */
+#define CANARY UINT64_C(0x7fb3a1d2c4e5f607) /* at the end towards which a stack grows */
 
 struct vdi_fiber {
 	ucontext_t context;
@@ -68,11 +68,11 @@ static void after_switch(struct vdi_fiber *self)
 static void enter(unsigned high, unsigned low)
 {
 	struct vdi_fiber *self =
-		(struct vdi_fiber *) (((uintptr_t) high << 32) | low); /* makecontext hands on numbers only */
+		(struct vdi_fiber *) (((uintptr_t) high << 32) | low); /* makecontext passes only integers */
 
 	after_switch(self);
 	self->run(self->arg);
-	VDI_CHECK(false); /* run returned */
+	VDI_CHECK(false); /* run has returned */
 }
 
 vd_status vdi_fiber_of_thread(struct vdi_fiber **ret_fiber)

@@ -1,11 +1,12 @@
-/* How: the driver's stack is also the scheduler's. A handler runs on a fiber; to suspend it is to switch back
- * to the driver, which makes other steps. When the driver itself is to be suspended, at a point inside a call
- * of the library, it makes steps right there.
+/* The driver's stack is also the scheduler's. A handler runs on a fiber; suspending it switches back to the
+ * driver, which runs other steps. If the driver itself is to be suspended, at a point inside a call of the
+ * library, it runs steps right there.
  *
- * Locks: each context has the list of locks it holds (lib/base/lock.c keeps it), so the holder of a lock that
- * cannot be taken is found by a search. An ordinary context that waits for a lock is passed over until the
- * lock is free. An atomic one, or the driver, must go on before anything else happens: it is `urgent`, and
- * only the holder of its lock runs until the lock is released. */
+ * Locks: each context has the list of locks it holds (lib/base/lock.c maintains it), so a search finds the
+ * holder of a lock that is not free. An ordinary context that waits for a lock is skipped until the lock is
+ * free. An atomic one, or the driver, must continue before anything else happens: it is `urgent`, and only
+ * the holder of its lock runs until the lock is released.
+ */
 #include "preempt_sim.h"
 
 #include <stdlib.h>
@@ -17,24 +18,24 @@
 
 #define FIBERS_MAX 16
 #define CONTEXTS (FIBERS_MAX + 1)
-#define WINDOW_BITS_MIN 5 /* 32 points to 4,096 */
+#define WINDOW_BITS_MIN 5 /* 32 to 4,096 points */
 #define WINDOW_BITS_SPAN 8
 #define LENGTH_BITS_SPAN 10 /* a preemption takes 1 to 512 steps of others */
 #define STALL_ONE_IN 8
-#define STALL_BITS_SPAN 12 /* short ones are as likely as long ones */
+#define STALL_BITS_SPAN 12 /* short stalls are as likely as long ones */
 
 struct context {
 	struct vdi_preempt_sim *preempt;
 	struct vdi_fiber       *fiber;
 	bool			is_busy; /* runs, or is suspended */
 	bool			is_atomic;
-	const struct vdi_lock  *wanted; /* waits for it; NULL: none */
-	uint64_t due_steps; /* suspended until so many steps were made, or there is nothing else to do */
-	vd_mono	 due;	    /* and until then */
+	const struct vdi_lock  *wanted; /* the lock it waits for; NULL: none */
+	uint64_t due_steps; /* suspended until this number of steps, or until nothing else can run */
+	vd_mono	 due;	    /* and until this time */
 	void (*run)(void *arg);
 	void *arg;
 
-	/* While it does not run. */
+	/* Valid while it does not run. */
 	struct vdi_lock_held   held;
 	struct vdi_wait_round *round;
 };
@@ -54,8 +55,7 @@ struct vdi_preempt_sim {
 	vd_mono		now; /* at the last step */
 	vd_dur		stall_max;
 
-	/* The window: points left in it, and those of them where a context is suspended, the last one
-	 * first. */
+	/* The window: points left in it, and the chosen points among them, in descending order. */
 	uint64_t window;
 	uint64_t points_left;
 	uint64_t chosen[VDI_PREEMPTIONS_MAX];
@@ -78,7 +78,7 @@ uint64_t vdi_preempt_sim_draw(struct vdi_preempt_sim *preempt, uint64_t bound)
 static void switch_to(struct vdi_preempt_sim *preempt, struct context *to)
 {
 	struct context *from = preempt->current;
-	const char     *handler = vdi_wait_enter_handler(NULL); /* it is from's, until that goes on */
+	const char     *handler = vdi_wait_enter_handler(NULL); /* belongs to `from`, until that continues */
 
 	preempt->hash = (preempt->hash ^ (uint64_t) (to - preempt->contexts)) * UINT64_C(0x100000001b3);
 	from->held = *vdi_lock_held();
@@ -101,7 +101,7 @@ static void run_fiber(void *arg)
 	}
 }
 
-/* ---- Who holds what ---- */
+/* ---- Lock holders ---- */
 
 static struct context *holder_of(struct vdi_preempt_sim *preempt, const struct vdi_lock *lock)
 {
@@ -111,7 +111,7 @@ static struct context *holder_of(struct vdi_preempt_sim *preempt, const struct v
 			context == preempt->current ? vdi_lock_held() : &context->held;
 
 		if (!context->is_busy || context->wanted == lock)
-			continue; /* a lock that is waited for is listed already */
+			continue; /* a lock that a context waits for is in its list already */
 		for (unsigned j = 0; j < held->count; j++)
 			if (held->locks[j] == lock)
 				return context;
@@ -124,7 +124,7 @@ static bool is_blocked(struct vdi_preempt_sim *preempt, const struct context *co
 	return context->wanted && holder_of(preempt, context->wanted);
 }
 
-/* The context that must run for this one to go on: itself, or one that holds what it waits for. */
+/* Returns the context that must run so that this one can continue: itself, or the holder of its lock. */
 static struct context *first_to_run(struct vdi_preempt_sim *preempt, struct context *context)
 {
 	struct context *holder;
@@ -155,7 +155,7 @@ static void begin_window(struct vdi_preempt_sim *preempt)
 	preempt->chosen_count = preempt->preemptions;
 }
 
-/* Counts a point. */
+/* Counts a point; true: suspend here. */
 static bool is_chosen(struct vdi_preempt_sim *preempt)
 {
 	if (preempt->points_left == 0)
@@ -298,7 +298,7 @@ bool vdi_preempt_sim_resume(struct vdi_preempt_sim *preempt, vd_mono now, bool i
 			choice = context;
 	}
 	if (choice == NULL && is_idle && stalled == 0) {
-		/* All wait for locks: the driver has one of them, or nobody ever goes on. */
+		/* All wait for locks: either the driver holds one of them, or this is a deadlock. */
 		for (size_t i = 1; i < CONTEXTS && !*ret_must_stop; i++)
 			*ret_must_stop = preempt->contexts[i].is_busy &&
 					 first_to_run(preempt, &preempt->contexts[i]) == driver_of(preempt);
@@ -361,7 +361,7 @@ uint64_t vdi_preempt_sim_count(const struct vdi_preempt_sim *preempt)
 	return preempt->count;
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Creation and end ---- */
 
 vd_status vdi_preempt_sim_new(uint64_t seed, unsigned preemptions, bool (*step)(void *arg), void *arg,
 			      struct vdi_preempt_sim **ret_preempt)
