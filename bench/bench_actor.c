@@ -1,6 +1,6 @@
-/* What waking an actor costs, on the pool and on a loop. One JSON line per case: bench_actor [ROUNDS]. ns is
+/* Cost of waking an actor, on the pool and on a loop. One JSON line per case: bench_actor [ROUNDS]. ns is
  * wall time per operation, cpu_ns user and system time of the whole process, switches voluntary context
- * switches: a proxy for system calls that slept or woke. */
+ * switches (an estimate of system calls that slept or woke). */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
-/* What a key costs in the btree. One JSON line per case: bench_btree [KEYS [SEED]]; CPU time, keys shaped
- * like those of pods in a thousand namespaces. Bytes are what the heap grew by, per value, the values
- * apart. */
+/* Cost of a key in the btree. One JSON line per case: bench_btree [KEYS [SEED]]; CPU time, with keys like
+ * those of pods in a thousand namespaces. Bytes are the growth of the heap per value, without the values. */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,16 +1,22 @@
-/* What an event costs in process: to take in, to find out who wants it, to hand out; and what an idle watcher
- * costs.
+/* Cost of an event in process: ingest, matching, delivery; and cost of an idle watcher.
  *
- *   ingest      one event from the embedded store through decoding, cache, index, history and dispatch; nobody watches. CPU of the cacher's thread
- *   fan-out     all of W watchers want it: CPU of cacher and consumers, ingest included, divided by deliveries (beyond_ingest_ns: less what the same
- *               events cost when nobody watches). sink "dispatching": called by the cacher's own actor; "consumer": by an actor of another thread
- *   one-of      one of W watchers wants it, chosen by trigger, namespace, declared field or label; ingest included
- *   idle-watcher memory of one watcher that has nothing to do
- *   ingest-size, ingest-kind   the same as ingest, 64 together, for pods from 256 bytes to 16 KB and for objects of other kinds
- *   stalled     put -> event taken by all of 16 watchers: the 99th percentile beside 1,000 that take nothing, over that without them
- *   latency     put -> answer of the durable store -> event at a watcher of the cacher, one at a time, 1 ms pause
+ *   - ingest: one event from the embedded store through decoding, cache, index, history and dispatch, without
+ *     watchers. CPU of the cacher's thread
+ *   - fan-out: all of W watchers match. CPU of cacher and consumers, including ingest, divided by deliveries
+ *     (beyond_ingest_ns: minus the cost of the same events without watchers). sink "dispatching": called by
+ *     the cacher's own actor; "consumer": by an actor of another thread
+ *   - one-of: one of W watchers matches, selected by trigger, namespace, declared field or label; including
+ *     ingest
+ *   - idle-watcher: memory of one idle watcher
+ *   - ingest-size, ingest-kind: like ingest, 64 together, for pods from 256 bytes to 16 KB and for objects of
+ *     other kinds
+ *   - stalled: put -> event received by all of 16 watchers: 99th percentile with 1,000 further watchers that
+ *     do not read, divided by the one without them
+ *   - latency: put -> answer of the durable store -> event at a watcher of the cacher, one at a time, 1 ms
+ *     pause
  *
- * together: events that are written at once. */
+ * together: number of events written at once.
+ */
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,15 +1,18 @@
-/* The etcd client and the cache over it, against a real etcd; run by `peers etcd-bench`, which starts the
- * etcd, fills it, puts what is asked for with a line {"put":N} or {"txn":N} on stdout, and runs etcd's own Go
- * client through the same cases beside it (tests/peers/etcd_bench.go). Alone it needs $ETCD_ENDPOINTS.
+/* The etcd client and the cache over it, against a real etcd. `peers etcd-bench` runs it: it starts and fills
+ * the etcd, puts what this program requests with a line {"put":N} or {"txn":N} on stdout, and runs etcd's own
+ * Go client through the same cases (tests/peers/etcd_bench.go). Alone it needs $ETCD_ENDPOINTS.
  *
- *   etcd-watch   10,000 watches of one key each, on one stream. etcd-watch-idle: private memory of each; etcd-watch-open: CPU of opening one;
- *                etcd-watch-event: CPU per event at 1,000 puts a second, 1 KB each: every event finds threads asleep
- *   etcd-burst   1 and 100 watches of one prefix on one stream; transactions of 50 puts of 1 KB, as fast as etcd takes them: CPU per event
- *   etcd-list    100,000 pods of 1 KB: CPU per object. how: "pages" of 10,000 at one revision, as kube-apiserver asks; "stream" (RangeStream, etcd 3.7);
- *                "cacher": until a Cacher over it is ready, which is decoded, indexed and kept; "cacher+history": with every revision since the store's
- *                compaction too, which here is another 100,000 events
+ *   - etcd-watch: 10,000 watches of one key each, on one stream. etcd-watch-idle: private memory of each;
+ *     etcd-watch-open: CPU of opening one; etcd-watch-event: CPU per event at 1,000 puts per second, 1 KB
+ *     each: threads are asleep when an event arrives
+ *   - etcd-burst: 1 and 100 watches of one prefix on one stream; transactions of 50 puts of 1 KB, as fast as
+ *     etcd accepts them: CPU per event
+ *   - etcd-list: 100,000 pods of 1 KB: CPU per object. how: "pages" of 10,000 at one revision, like
+ *     kube-apiserver; "stream" (RangeStream, etcd 3.7); "cacher": until a Cacher over it is ready, with
+ *     decoding and indexing; "cacher+history": also with every revision since the store's compaction, which
+ *     here is another 100,000 events
  *
- * CPU is that of this whole process, gRPC's threads included.
+ * CPU is that of this whole process, including gRPC's threads.
  */
 #include <malloc.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
-/* Delivery to many watchers, and what those cost who do not match. One JSON line per case: bench_fanout
+/* Delivery to many watchers, and the cost of watchers that do not match. One JSON line per case: bench_fanout
  * [EVENTS].
  *
- * delivery: all of W watchers match; cpu_ns is user and system time of the whole process per delivery, ingest
- * of the event included. sink "inline": on the dispatching actor; "consumer": on an actor of another thread.
- * one_of: a single one of W watchers wants the event, selected by trigger, namespace, declared field or
- * label; us is time of one event through decoding, cache, matching and delivery, 512 put at once so that
- * waking threads is not what is measured. together: how many are put before waiting. idle: bytes of one idle
- * watcher. */
+ * delivery: all of W watchers match; cpu_ns is user and system time of the whole process per delivery,
+ * including ingest of the event. sink "inline": on the dispatching actor; "consumer": on an actor of another
+ * thread. one_of: one of W watchers matches, selected by trigger, namespace, declared field or label; us is
+ * the time of one event through decoding, cache, matching and delivery, with 512 put at once so that waking
+ * threads is not measured. together: number put before waiting. idle: bytes of one idle watcher.
+ */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What a key costs in the hash table. One JSON line per case: bench_hash [KEYS]; CPU time, keys shaped like
- * those of pods, hashing included. */
+/* Cost of a key in the hash table. One JSON line per case: bench_hash [KEYS]; CPU time, with keys like those
+ * of pods, including hashing. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,22 +1,24 @@
-/* What `vedette serve` costs from outside: it runs as a process of its own, and only its CPU time and its
- * memory are counted.
+/* Cost of `vedette serve` from outside: it runs as a process of its own, and only its CPU time and memory are
+ * counted.
  *
- *   http-delivery  W raw connections watch the same; events written one by one or 8 at a time (by as many PUTs at once). Server CPU per delivered event,
- *                  less what the same PUTs cost when nobody watches (with_put_us: not less)
- *   http-idle      private memory of the server per idle watch, in user space
- *   http-list      100,000 pods of 1 KB
- *   http-lists     64 of them at once: the highest private memory above the resting state
- *   http-stalled   PUT sent -> event read by all of 16 healthy watches: the 99th percentile beside 1,000 watches that read nothing, over that without
- *                  them; the median of the ratios of exactly 10 pairs of rounds, which come one after the other on the same server, each in turn first.
- *                  cpu_ratio: the same of the server's CPU time for a PUT
- *   http-latency   PUT sent -> event read, durable store, one idle watcher, 1 ms pause
- *   http-get       one object by name over one connection: from the cache (resourceVersion=0) and most recent
- *   http-create    64 connections create pods in a durable store, all at once: server CPU per create
- *   http-one-of    a PUT that one of 1,000 watches wants, by label; server CPU for all of it
+ *   - http-delivery: W raw connections watch the same resource; events are written one by one, or 8 at a time
+ *     (by 8 PUTs at once). Server CPU per delivered event, minus the cost of the same PUTs without watchers
+ *     (with_put_us: without the subtraction)
+ *   - http-idle: private memory of the server per idle watch, in user space
+ *   - http-list: 100,000 pods of 1 KB
+ *   - http-lists: 64 such lists at once: maximum private memory above the idle server
+ *   - http-stalled: PUT sent -> event read by all of 16 healthy watches: 99th percentile with 1,000 further
+ *     watches that read nothing, divided by the one without them; median of the ratios of exactly 10 pairs of
+ *     rounds, run one after the other on the same server, alternately in either order. cpu_ratio: the same
+ *     ratio for the server's CPU time of a PUT
+ *   - http-latency: PUT sent -> event read, durable store, one idle watcher, 1 ms pause
+ *   - http-get: one object by name over one connection: from the cache (resourceVersion=0) and most recent
+ *   - http-create: 64 connections create pods in a durable store, all at once: server CPU per create
+ *   - http-one-of: a PUT that matches one of 1,000 watches, by label; server CPU in total
  *
- * BENCH_SERVER in the environment is another server: a program that takes the arguments of `vedette serve`
- * (bench/peers/cacher). BENCH_ETCD: where that one stores what is to be durable; without it http-latency and
- * http-create are left out.
+ * BENCH_SERVER in the environment is another server: a program with the arguments of `vedette serve`
+ * (bench/peers/cacher). BENCH_ETCD: the durable store of that server; without it http-latency and http-create
+ * are skipped.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What durability costs: bench_journal [DIRECTORY [RECORDS]]. One JSON line per case; records of 256 bytes of
- * value; CPU is of the whole process. */
+/* Cost of durability: bench_journal [DIRECTORY [RECORDS]]. One JSON line per case; records with values of 256
+ * bytes; CPU is that of the whole process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-/* How long one object takes to be checked and taken apart. One JSON line per case: bench_json [FILE...];
- * without files two made-up pods. */
+/* Time to validate and scan one object. One JSON line per case: bench_json [FILE...]; without files, two
+ * generated pods. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

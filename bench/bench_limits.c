@@ -1,10 +1,10 @@
-/* What the machine itself takes for the steps that nothing can avoid: the limits beside which the other
- * figures stand.
+/* Cost of unavoidable steps on this machine: the limits with which other figures are compared.
  *
- *   limit-write   one write of 1 or 8 KB to each of 1,000 loopback sockets in turn; CPU of the writing thread, while another process reads
- *   limit-sync    append 4 KB to a preallocated file and fdatasync: the median
- *   limit-copy    1 KB of cold memory copied
- *   limit-push    a pointer into each of 10,000 rings and out again, on one thread
+ *   - limit-write: one write of 1 or 8 KB to each of 1,000 loopback sockets in turn; CPU of the writing
+ *     thread, while another process reads
+ *   - limit-sync: append 4 KB to a preallocated file and fdatasync: the median
+ *   - limit-copy: 1 KB of cold memory copied
+ *   - limit-push: a pointer into each of 10,000 rings and out again, on one thread
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,10 +1,11 @@
-/* What the embedded store does in a second, in memory and durable (one fdatasync a group). Values are 1 KB
- * and random.
+/* Throughput of the embedded store, in memory and durable (one fdatasync per group). Values are 1 KB and
+ * random.
  *
- *   memory-*         in memory: fill, blocking writers, submissions in flight, reads
- *   durable-*        the same writes in a data directory; put-to-event: from the submission to ready() of a watch
- *   catch-up         a watch a million revisions behind, alone and while a writer writes; put-p99: of that writer, and of one that has the store for itself
- *   open             a data directory of a million keys
+ *   - memory-*: in memory: fill, blocking writers, submissions in flight, reads
+ *   - durable-*: the same writes in a data directory; put-to-event: from the submission to ready() of a watch
+ *   - catch-up: a watch a million revisions behind, alone and while a writer writes; put-p99: of that writer,
+ *     and of one that has the store alone
+ *   - open: a data directory of a million keys
  */
 #include <malloc.h>
 #include <stdatomic.h>

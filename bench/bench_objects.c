@@ -1,11 +1,13 @@
-/* What 100,000 objects cost: memory, start, lists, gets. Each case has a process of its own, so that no
- * memory of an earlier one is counted or missed.
+/* Cost of 100,000 objects: memory, start, lists, gets. Each case runs in a process of its own, so that memory
+ * of earlier cases does not count.
  *
- *   object-memory   growth of the private resident memory of a process that holds store and cache together, per object (ratio: to the object's bytes)
- *   initial-sync    from nothing to ready over the embedded store: CPU of the cacher's thread per object, and wall time
- *   list            all; 1 % by label, indexed and scanned; one namespace: CPU time until the last object was handed out
- *   get             one object by name
- *   scale-...       memory per object, sync, lists and gets of 1,000 to 1,000,000 objects
+ *   - object-memory: growth of the private resident memory of a process with store and cache, per object
+ *     (ratio: to the object's bytes)
+ *   - initial-sync: until ready over the embedded store: CPU of the cacher's thread per object, and wall time
+ *   - list: all; 1 % by label, indexed and scanned; one namespace: CPU time until the last object was
+ *     returned
+ *   - get: one object by name
+ *   - scale-...: memory per object, sync, lists and gets of 1,000 to 1,000,000 objects
  */
 #include <malloc.h>
 #include <stdio.h>

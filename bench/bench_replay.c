@@ -1,9 +1,10 @@
-/* What `vedette replay` costs: a log of pods of 1 KB comes through a pipe, W watches see every event, nothing
- * is printed. The writer of the log is a process of its own; only the CPU time and the memory of vedette are
- * counted.
+/* Cost of `vedette replay`: it reads a log of pods of 1 KB from a pipe, W watches receive every event, and
+ * nothing is printed. The writer of the log is a process of its own; only the CPU time and memory of vedette
+ * are counted.
  *
- *   replay-max     10,000,000 puts over 10,000 pods (each put changes one), in commits of one, into W watches of all pods: events a second of CPU. memory: the RSS
- *                  when each tenth of the log has passed: constant, whatever the log's length
+ *   - replay-max: 10,000,000 puts over 10,000 pods (each put changes one), in commits of one, into W watches
+ *     of all pods: events per second of CPU. memory: the RSS after each tenth of the log, which is constant,
+ *     whatever the log's length
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* Remote calls with both ends in this process, over our own HTTP/2 (bench_rpc) and over gRPC C core
- * (bench_rpc_grpc): CPU is that of client and server together, unless it says whose.
+ * (bench_rpc_grpc). CPU is that of client and server together, unless the name says otherwise.
  *
- *   unary     calls per second with so many under way; a small message there and back. client_us, server_us: CPU of each side per call
- *   stream    messages per second from the server over so many streams of one connection, 1,000 bytes each
+ *   - unary: calls per second with N in flight; a small message in each direction. client_us, server_us: CPU
+ *     of each side per call
+ *   - stream: messages per second from the server over N streams of one connection, 1,000 bytes each
  */
 #include <stdatomic.h>
 #include <stdio.h>

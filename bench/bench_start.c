@@ -1,13 +1,12 @@
-/* How long a server takes until it answers over a data directory that is full, and what it then has in
- * memory.
+/* Time from the start of a server with a full data directory until it answers, and its memory then.
  *
- *   etcd:KEYS:SIZE    `vedette etcd`; values of SIZE random bytes
- *   serve:KEYS:SIZE   `vedette serve` with pods of SIZE bytes, until all kinds are ready
- *   read:KEYS:SIZE    the same directory opened in this process: the store alone
+ *   - etcd:KEYS:SIZE: `vedette etcd`; values of SIZE random bytes
+ *   - serve:KEYS:SIZE: `vedette serve` with pods of SIZE bytes, until all kinds are ready
+ *   - read:KEYS:SIZE: the same directory opened in this process: the store alone
  *
- * The directory lies in the page cache. A case is run alone by its name: `bench_start etcd:1000000:100`. With
- * VEDETTE_BENCH_DATA=FOLDER the directories are kept there and found again by the next run, so that a case
- * takes seconds. VEDETTE_BENCH_PERF=FILE puts `perf record` around the last server.
+ * The directory is in the page cache. A case can be run alone by its name: `bench_start etcd:1000000:100`.
+ * With VEDETTE_BENCH_DATA=FOLDER the directories are kept there and reused by the next run, so that a case
+ * takes seconds. VEDETTE_BENCH_PERF=FILE runs the last server under `perf record`.
  */
 #include <signal.h>
 #include <stdio.h>

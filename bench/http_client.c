@@ -1,4 +1,4 @@
-/* See the header. An event is counted by the newline behind its object: the JSON itself holds none. */
+/* Counts an event by the newline after its object, because the JSON itself has none. */
 #include "http_client.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* A raw HTTP/1.1 client, as cheap as can be: it shares the processors with the server that is measured. */
+/* A raw HTTP/1.1 client, as cheap as possible, because it shares the processors with the measured server. */
 #ifndef BENCH_HTTP_CLIENT_H
 #define BENCH_HTTP_CLIENT_H
 

@@ -1,4 +1,4 @@
-/* See the header. Thread times come from /proc/self/task/N/schedstat, which counts in nanoseconds. */
+/* Thread times are from /proc/self/task/N/schedstat, which counts in nanoseconds. */
 #include "measure.h"
 
 #include <dirent.h>
@@ -110,11 +110,10 @@ static void wait_for_removal(void)
 
 const char *measure_folder(void)
 {
-	/* A process of its own, as this one may be killed; a server of it may then still write for a
+	/* A process of its own, because this one may be killed; its server may then still write for a
 	 * moment. */
-	static const char *const   remove[] = { "sh", "-c",
-						"cat; rm -rf -- \"$0\" || { sleep 5; exec rm -rf -- \"$0\"; }",
-						run_folder, NULL };
+	static const char	   script[] = "cat; rm -rf -- \"$0\" || { sleep 5; exec rm -rf -- \"$0\"; }";
+	static const char *const   remove[] = { "sh", "-c", script, run_folder, NULL };
 	const char		  *temporary = getenv("TMPDIR");
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t	   attributes;

@@ -1,9 +1,9 @@
-/* What all benches share: clocks, memory of a process, medians of short rounds, and one JSON line per case.
+/* Shared by all benches: clocks, memory of a process, medians of short rounds, and one JSON line per case.
  *
- * A case runs several short rounds and reports the median; CPU time comes first, because wall time on a
- * shared machine says little. Every bench takes
- *   bench_x [--rounds N] [--seed N] [--scale F] [CASE...]     CASE: only cases whose name begins so
- * --scale shrinks or grows counts of objects and events, for a quick look.
+ * A case runs several short rounds and reports the median. CPU time is the main figure, because wall time on
+ * a shared machine varies. Every bench takes
+ *   bench_x [--rounds N] [--seed N] [--scale F] [CASE...]     CASE: only cases whose name begins like this
+ * --scale multiplies the counts of objects and events, for a quick run.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H

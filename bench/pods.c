@@ -1,4 +1,4 @@
-/* See the header. */
+/* The JSON of a pod is assembled with snprintf; random text fills it up to the exact size. */
 #include "pods.h"
 
 #include <stdio.h>

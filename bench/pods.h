@@ -1,5 +1,4 @@
-/* Pods as a cluster has them, of exactly 1 or 4 KB, each with random values of its own that do not
- * compress. */
+/* Realistic pods of exactly 1 or 4 KB, each with random values of its own that do not compress. */
 #ifndef BENCH_PODS_H
 #define BENCH_PODS_H
 

@@ -1,4 +1,4 @@
-/* See the header. */
+/* Store, cacher and consumers each have an env of their own, so each has threads of its own. */
 #include "world.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* An embedded store, a Cacher over it, and their threads kept apart, so that CPU time can be told apart
- * too. */
+/* An embedded store and a Cacher over it, on separate threads, so that their CPU times can be measured
+ * separately. */
 #ifndef BENCH_WORLD_H
 #define BENCH_WORLD_H
 
