@@ -12,7 +12,7 @@ static inline size_t vdi_varint_size(uint64_t number)
 	return 1 + (size_t) (63 - __builtin_clzll(number | 1)) / 7;
 }
 
-/* Writes number at `at`, which has room for vdi_varint_size(number) bytes, and returns what follows it. */
+/* Writes number at `at`, which has room for vdi_varint_size(number) bytes; returns the position after it. */
 static inline uint8_t *vdi_varint_put(uint8_t *at, uint64_t number)
 {
 	while (number >= 0x80) {
@@ -23,9 +23,8 @@ static inline uint8_t *vdi_varint_put(uint8_t *at, uint64_t number)
 	return at;
 }
 
-/* Reads a number from the bytes at `at`, at most up to end, and returns how many bytes it takes. 0: it does
- * not end before `end` or within ten bytes. Bits beyond 64 are dropped, as Go's generated decoders of
- * Kubernetes' types do. */
+/* Reads a number from the bytes in [at, end), and returns its size in bytes. 0: it does not end before `end`
+ * or within ten bytes. Bits beyond 64 are dropped, as in Go's generated decoders of Kubernetes' types. */
 static inline size_t vdi_varint_read(const uint8_t *at, const uint8_t *end, uint64_t *ret_number)
 {
 	uint64_t number = 0;

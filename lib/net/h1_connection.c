@@ -316,7 +316,7 @@ void vdi_h1_connection_answer(struct vdi_h1_connection *connection, int code, st
 		start_writing(connection);
 }
 
-/* Answers an invalid request here and closes, because the begin of the next request is unknown. */
+/* Answers an invalid request here and closes, because the start of the next request is unknown. */
 static void refuse(struct vdi_h1_connection *connection, int code, const char *message)
 {
 	static const char type[] = "Content-Type: text/plain; charset=utf-8\r\n";

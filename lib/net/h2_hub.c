@@ -61,7 +61,7 @@ static void arm_timer(struct vdi_h2_hub *hub)
 	}
 }
 
-/* Connections that are listed meanwhile are handled in the next turn. */
+/* Connections that are listed meanwhile are handled in the next round. */
 static void write_dirty(struct vdi_h2_hub *hub)
 {
 	struct vdi_h2_dirty *dirty;

@@ -2,7 +2,7 @@
  *
  * Pure functions over bytes; no I/O, no time, no allocation. evhttp accepts two Content-Lengths, a blank
  * before the colon, bare LF, and a missing Host; this parser refuses them, because behind a proxy each of
- * them allows request smuggling. After a refusal the connection must be closed, because the begin of the next
+ * them allows request smuggling. After a refusal the connection must be closed, because the start of the next
  * request is unknown.
  */
 #ifndef VDI_HTTP_PARSER_H
