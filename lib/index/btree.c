@@ -126,8 +126,8 @@ static vd_status made_one(struct level_change *level, struct vdi_btree_node *nod
 	return VD_OK;
 }
 
-/* Chooses a neighbour of the node at this level, below the same parent, if both have at most `join` items; or
- * none. */
+/* Chooses a neighbour of the node at this level, below the same parent, if both together have at most `join`
+ * items; or none. */
 static void choose_sibling(struct change *change, unsigned index, size_t count, size_t join)
 {
 	struct level_change *level = &change->levels[index], *parent = level + 1;
