@@ -206,7 +206,7 @@ class Mistakes(unittest.TestCase):
                 (2, "resourceVersion", "--watch", "pods?resourceVersion=old"),
                 (2, "the kind has no namespaces", "--watch", "nodes?namespace=a"),
                 (2, "%XX", "--watch", "pods?namespace=%4"),
-                (2, "no such fault", "--watch", "pods", "--faults", "meteor=1"),
+                (2, "unknown fault", "--watch", "pods", "--faults", "meteor=1"),
                 (2, "--speed", "--watch", "pods", "--speed", "-3"),
                 (2, "--listen excludes", "--watch", "pods", "--listen", "127.0.0.1:0"),
                 (2, "require --listen", "--watch", "pods", "--read-only"),
