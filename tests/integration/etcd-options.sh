@@ -54,7 +54,7 @@ refuses "plain text to TLS" 1 "${url/https/http}: .*(closed|TLS|HTTP)" --etcd "$
 refuses "an authority that nobody trusts" 1 "$url: .*certificate" --etcd "$url" --etcd-cert "$ETCD_CERT" --etcd-key "$ETCD_KEY"
 refuses "no client certificate" 1 "$url: .*(certificate|closed|handshake)" --etcd "$url" --etcd-cacert "$ETCD_CACERT"
 refuses "no such file" 2 '/nowhere' --etcd "$url" --etcd-cacert /nowhere
-refuses "a certificate without its key" 2 'go together' --etcd "$url" --etcd-cert "$ETCD_CERT"
+refuses "a certificate without its key" 2 'must be given together' --etcd "$url" --etcd-cert "$ETCD_CERT"
 refuses "options without an etcd" 2 'need --etcd' --etcd-user x
 refuses_one "two stores" 2 'excludes --memory' serve --etcd "$url" --memory
 refuses "no path" 2 'no part of a path' --etcd "$url" "${tls[@]}" --etcd-prefix /a/../b

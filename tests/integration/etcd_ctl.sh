@@ -277,7 +277,7 @@ if command -v openssl >/dev/null; then
 	same "serve: the certificates of the REST side" "a 1" "$(as root get a | lines)"
 	holds "serve: they are asked for" "context deadline exceeded" "$(timeout 120 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --command-timeout 2s get a 2>&1 || true)"
 	stop
-	serve_refuses "a certificate without its key" "belong together" --etcd-listen 127.0.0.1:0 --etcd-listen-cert-file "$dir/server.crt"
+	serve_refuses "a certificate without its key" "must be given together" --etcd-listen 127.0.0.1:0 --etcd-listen-cert-file "$dir/server.crt"
 	serve_refuses "client certificates without an authority" "needs" --etcd-listen 127.0.0.1:0 "${tls[@]}" --etcd-listen-client-cert-auth
 	serve_refuses "http with TLS" "must not have a certificate" --etcd-listen http://127.0.0.1:0 "${tls[@]}"
 	serve_refuses "TLS that asks nobody" "without authentication" --etcd-listen 0.0.0.0:0 "${tls[@]}"

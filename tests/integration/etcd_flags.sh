@@ -154,7 +154,7 @@ ETCD_NAME=fromenv ETCD_LISTEN_CLIENT_URLS=http://127.0.0.1:0 ETCD_QUOTA_BACKEND_
 holds "name of the environment" "fromenv" "$(ctl --endpoints "$(ready etcd 1)" member list)"
 holds "quota of the environment" "quota_backend_bytes 16777216" "$(curl -s "http://$(ready etcd 1)/metrics")"
 holds "without effect" "ETCD_SNAPSHOT_COUNT has no effect" "$(cat "$dir/err")"
-holds "a variable that etcd does not know" "ETCD_SERVICE_HOST is no variable of etcd" "$(cat "$dir/err")"
+holds "a variable that etcd does not know" "ETCD_SERVICE_HOST is not a variable of etcd" "$(cat "$dir/err")"
 stop
 status=0
 ETCD_NAME=a "$vedette" etcd --name b --memory >"$dir/out" 2>&1 || status=$?
@@ -186,7 +186,7 @@ END
 ETCD_NAME=notthis start --config-file "$dir/etcd.conf.yml" --name=northis
 holds "name of the file" "from file" "$(ctl --endpoints "https://$(ready etcd 1)" "${tls[@]}" member list)"
 same "metrics of the file" 200 "$(curl -s -o /dev/null -w '%{http_code}' "http://$(ready http 1)/readyz")"
-holds "an option beside the file" "--name is passed over" "$(cat "$dir/err")"
+holds "an option beside the file" "--name is ignored" "$(cat "$dir/err")"
 holds "without effect" "peer-transport-security has no effect" "$(cat "$dir/err")"
 [ -d "$dir/configured" ] || wrong "the file's data directory is not there"
 stop

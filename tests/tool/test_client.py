@@ -184,7 +184,7 @@ class ClientTest(unittest.TestCase):
             return 200, pod_list(20)
         result = self.ask(self.serve(answers), "get", "pod", "a", "-n", "shop", "--history")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertEqual(result.stdout, "9           there already; what came before is forgotten\n"
+        self.assertEqual(result.stdout, "9           existed; earlier changes are not in the history\n"
                                         "14          changed\n            metadata.labels.app: \"web\" -> \"db\"\n"
                                         "15          deleted\n16          created\n")
 
@@ -371,7 +371,7 @@ class ClientTest(unittest.TestCase):
         result = self.ask(server, "watch", "pods", "-n", "shop", "-o", "name", "--count", "4")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout, "MODIFIED pod/changed 40\nADDED    pod/new 45\nDELETED  pod/removed 50\nADDED    pod/later 51\n")
-        self.assertIn("revision 10 is not in the server's history any more", result.stderr)
+        self.assertIn("revision 10 is no longer in the server's history", result.stderr)
 
     def test_watch_lists_again_on_an_error_event(self):
         self.lists_again([event("ERROR", failure(410, "Expired", "too old resource version: 10 (20)"))])

@@ -378,9 +378,9 @@ echo '{"apiVersion":"client.authentication.k8s.io/'$1'","kind":"ExecCredential",
         self.assertEqual(process.returncode, 0, out + said)
 
     def test_programs_that_cannot_be_used(self):
-        for text, arguments, said in (("#!/bin/sh\nexit 7\n", [], "status 7"), ("#!/bin/sh\nkill -9 $$\n", [], "signal 9"), ("#!/bin/sh\nyes\n", [], "1 MiB"), ("#!/bin/sh\necho '{}'\n", [], "no ExecCredential"),
-                                      (None, ["v1beta1", ""], "another apiVersion"), (None, ["v1", ',"clientCertificateData":"x"'], "go together"), (None, ["v1", ',"expirationTimestamp":"soon"'], "no time"),
-                                      ("#!/bin/sh\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"a b\"}}'\n", [], "no token"),
+        for text, arguments, said in (("#!/bin/sh\nexit 7\n", [], "status 7"), ("#!/bin/sh\nkill -9 $$\n", [], "signal 9"), ("#!/bin/sh\nyes\n", [], "1 MiB"), ("#!/bin/sh\necho '{}'\n", [], "not an ExecCredential"),
+                                      (None, ["v1beta1", ""], "apiVersion differs"), (None, ["v1", ',"clientCertificateData":"x"'], "must be given together"), (None, ["v1", ',"expirationTimestamp":"soon"'], "not a time"),
+                                      ("#!/bin/sh\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"a b\"}}'\n", [], "invalid characters"),
                                       ("#!/bin/sh\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\"}'\n", [], "neither")):
             done = run("record", "--kubeconfig", self.config_with_program("http://127.0.0.1:1", arguments, text), "-o", self.path("log"))
             self.assertEqual(done.returncode, 1)
@@ -472,7 +472,7 @@ sed "s/SOON/$(date -u -d '2 seconds' +%Y-%m-%dT%H:%M:%SZ)/" answer-$n
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertTrue(done.stderr.startswith("vedette record: "), done.stderr)
             self.assertLessEqual(self.runs_of_program(), 3)
-        for text, said in (("#!/bin/sh\necho certificates\n", "no ExecCredential"), ("#!/bin/sh\nexit 3\n", "status 3"), ("#!/bin/sh\nhead -c 3000 /dev/urandom\n", "no ExecCredential")):
+        for text, said in (("#!/bin/sh\necho certificates\n", "not an ExecCredential"), ("#!/bin/sh\nexit 3\n", "status 3"), ("#!/bin/sh\nhead -c 3000 /dev/urandom\n", "not an ExecCredential")):
             done = run("record", "--kubeconfig", self.config_with_giver(proxy, text), "--kind", "namespaces", "-q", "-o", self.path("log"), "--until", "2")
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(said, done.stderr)

@@ -392,9 +392,9 @@ class ServiceManager(Operation):
     def test_sockets_that_cannot_be_served(self):
         with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two, \
                 socket.create_server(("0.0.0.0", 0)) as open_to_all, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
-            for sockets, arguments, words in (((one, two), (), "2 sockets were handed over"), ((datagrams,), (), "no stream socket that listens"),
+            for sockets, arguments, words in (((one, two), (), "LISTEN_FDS passes 2 sockets"), ((datagrams,), (), "no stream socket that listens"),
                                               ((open_to_all,), (), "without authentication only loopback addresses"),
-                                              ((one,), ("--listen", "127.0.0.1:0"), "it excludes --listen")):
+                                              ((one,), ("--listen", "127.0.0.1:0"), "which excludes --listen")):
                 code, said = refused(*arguments, **self.handed_over(*sockets))
                 self.assertEqual((code, words in said), (2, True), said)
         code, said = refused(**self.handed_over(count=1))
@@ -525,9 +525,9 @@ class Encryption(unittest.TestCase):
 
     def test_files_that_are_wrong(self):
         small = {"aesgcm": {"keys": [{"name": "a", "secret": "AAAA"}]}}
-        for providers, resources, words in (([{"aescbc": {}}], ["secrets"], "aescbc is not supported"), ([{"aesgcm": {}}], ["secrets"], "needs keys"),
-                                            ([small], ["secrets"], "16, 24 or 32 bytes"), ([self.gcm("old")], ["nothing"], "no resource of the core group"),
-                                            ([], ["secrets"], "no providers"), ([self.gcm("old")], [], "no resources")):
+        for providers, resources, words in (([{"aescbc": {}}], ["secrets"], "aescbc is not supported"), ([{"aesgcm": {}}], ["secrets"], "keys is missing"),
+                                            ([small], ["secrets"], "16, 24 or 32 bytes"), ([self.gcm("old")], ["nothing"], "unknown resource of the core group"),
+                                            ([], ["secrets"], "providers is missing or empty"), ([self.gcm("old")], [], "resources is missing or empty")):
             config = self.config(*providers, resources=resources)
             done = subprocess.run([PROGRAM, "serve", "--memory", "--listen", "127.0.0.1:0", "--encryption-provider-config", config], capture_output=True, text=True, timeout=GUARD)
             self.assertIn(done.returncode, (1, 2))

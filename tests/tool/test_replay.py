@@ -204,7 +204,7 @@ class Mistakes(unittest.TestCase):
                 (2, "no such kind", "--watch", "flowers"),
                 (2, "field label not supported: spec.color", "--watch", "pods?fieldSelector=spec.color%3Dred"),
                 (2, "resourceVersion", "--watch", "pods?resourceVersion=old"),
-                (2, "the kind has no namespaces", "--watch", "nodes?namespace=a"),
+                (2, "the kind is not namespaced", "--watch", "nodes?namespace=a"),
                 (2, "%XX", "--watch", "pods?namespace=%4"),
                 (2, "unknown fault", "--watch", "pods", "--faults", "meteor=1"),
                 (2, "--speed", "--watch", "pods", "--speed", "-3"),

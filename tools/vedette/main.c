@@ -1,4 +1,4 @@
-/* The program: finds the subcommand and runs it. */
+/* The program: runs the subcommand. */
 #include <stdio.h>
 #include <vedette/vedette.h>
 

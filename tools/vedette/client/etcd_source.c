@@ -1,5 +1,5 @@
-/* See the header. The kind is looked up among those that a server would serve, so that only its objects are
- * read. */
+/* The kind is looked up among those that a server would serve, so that the server in the process reads only
+ * its objects. */
 #include "etcd_source.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ struct vdi_etcd_source {
 
 static const char scheme[] = "unix:";
 
-/* While it is opened, what connections say is the reason that the command gives when it gives up. */
+/* While the source is opened, the messages of connections give the reason that the command reports. */
 static void note_log(void *arg, const struct vd_log_record *record)
 {
 	struct vdi_etcd_source *source = arg;
@@ -37,7 +37,7 @@ static void note_log(void *arg, const struct vd_log_record *record)
 	vdi_command_log(source->log, record);
 }
 
-/* Ctrl-C ends these commands: nothing may stay behind. */
+/* Removed at Ctrl-C, which ends these commands. */
 static char doomed_socket[96], doomed_directory[64];
 
 static void on_signal(int number)
@@ -59,7 +59,7 @@ static void clean_up_on_signals(const char *socket_path, const char *directory)
 	(void) sigaction(SIGHUP, &action, NULL);
 }
 
-/* The part of text up to separator, or all of it. */
+/* Returns the part of text up to separator, or all of it. */
 static struct vd_bytes cut(struct vd_bytes *text, char separator)
 {
 	const char     *found = text->size ? memchr(text->data, separator, text->size) : NULL;
@@ -86,7 +86,7 @@ static bool is_called(const struct vdi_resource *resource, struct vd_bytes name)
 	return is_it;
 }
 
-/* "deployments", "deployments.apps", "deployments.v1.apps", each perhaps with "/web". */
+/* typed: "deployments", "deployments.apps", "deployments.v1.apps", each optionally with "/web". */
 static const struct vdi_resource *find(const struct vdi_resources *resources, const char *typed)
 {
 	struct vd_bytes rest = vd_bytes_of(typed), all = cut(&rest, '/'), group = all,
@@ -132,7 +132,7 @@ static vd_status read_resources(struct vdi_resources *resources, const char *pat
 	return status;
 }
 
-/* "pods", "deployments.apps": what vd_server_options.only wants. */
+/* Returns the resource's name ("pods", "deployments.apps") for vd_server_options.only. */
 static vd_status look_up(const char *resources_path, const char *typed, char name[VDI_RESOURCE_NAME_MAX],
 			 struct vd_error *reterr)
 {
@@ -145,15 +145,15 @@ static vd_status look_up(const char *resources_path, const char *typed, char nam
 		if (found)
 			(void) vdi_resource_name(found, name);
 		else
-			status = vd_error_set(reterr, VD_INVALID,
-					      "no kind is called \"%s\"; custom ones need --resources FILE",
-					      typed);
+			status = vd_error_set(
+				reterr, VD_INVALID,
+				"unknown kind \"%s\"; define custom kinds with --resources FILE", typed);
 	}
 	vdi_resources_fini(&resources);
 	return status;
 }
 
-/* Where programs of this user keep such things, else /tmp. */
+/* Creates the directory in the user's runtime directory, otherwise in /tmp. */
 static vd_status make_directory(struct vdi_etcd_source *source, struct vd_error *reterr)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -204,7 +204,7 @@ vd_status vdi_etcd_source_open(const struct vdi_etcd_settings *settings, const c
 	source->log = log;
 	options.log = note_log;
 	options.log_arg = source;
-	/* What is usual for a server is of no interest here. */
+	/* A server's info messages are not useful here. */
 	options.log_level =
 		vdi_command_log_level(log) == VD_LOG_INFO ? VD_LOG_WARNING : vdi_command_log_level(log);
 	options.threads = 2;

@@ -1,4 +1,4 @@
-/* vedette get: one object, or a list, printed. */
+/* vedette get: prints an object or a list. */
 #include <stdio.h>
 
 #include "etcd_source.h"
@@ -155,7 +155,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		    "Exact|NotOlderThan" },
 		  { 0, "history", VDI_OPTION_FLAG, NULL, "changes of the object in the server's history",
 		    &history },
-		  { 0, "since", VDI_OPTION_TEXT, "N", "with --history: only changes after this resourceVersion",
+		  { 0, "since", VDI_OPTION_TEXT, "N", "with --history: changes after this resourceVersion",
 		    &since },
 		  { 0, "diff", VDI_OPTION_TEXT, "A..B",
 		    "differences between two resourceVersions; A alone: between A and now", &diff },

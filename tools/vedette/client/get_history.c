@@ -1,6 +1,6 @@
-/* How: the history of an object is a watch of its name from as far back as the server can go (a refusal, 410,
- * says how far: "too old resource version: 1 (123)"), up to the revision of a list made before. The
- * difference is two lists of exact revisions, compared by name. */
+/* The history of an object is a watch of its name, from as far back as the server's history reaches (the
+ * error 410 names that revision: "too old resource version: 1 (123)"), up to the revision of a list made
+ * before. The difference is computed from two lists at exact revisions, matched by name. */
 #include "get_history.h"
 
 #include <stdio.h>
@@ -16,15 +16,15 @@ struct history {
 	const struct vdi_object_query *query;
 	bool			       as_json;
 	char			       until[REVISION_SIZE];
-	json_t			      *last; /* the state before; NULL: unknown or none */
+	json_t			      *last; /* previous object; NULL: unknown or none */
 	int64_t			       count;
 	struct vdi_json_stream	       stream;
 	bool			       is_complete;
-	long long		       oldest; /* what a 410 told; 0: nothing */
+	long long		       oldest; /* from the error 410; 0: unknown */
 	struct vd_error		       failure;
 };
 
-/* Numbers beyond 64 bits cannot be held as integers. NULL: no JSON, or no memory. */
+/* Rejects numbers that do not fit 64 bits. NULL: not JSON, or out of memory. */
 static json_t *parse(struct vd_bytes text)
 {
 	json_t *value = json_loadb(text.data, text.size, 0, NULL);
@@ -69,7 +69,7 @@ static const char *string_at(const json_t *object, const char *name)
 	return text ? text : "";
 }
 
-/* One JSON document a line. */
+/* Prints one JSON document per line. */
 static void print_change_json(const char *type, const char *revision, const json_t *object,
 			      const json_t *from, const json_t *to)
 {
@@ -133,7 +133,7 @@ static vd_status take_event(void *arg, struct vd_bytes text)
 	if (type == NULL || !json_is_object(object)) {
 		json_decref(event);
 		return vd_error_set(&history->failure, VD_BAD_REQUEST,
-				    "the server sent something that is no event");
+				    "the server sent something that is not an event");
 	}
 	if (strcmp(type, "ERROR") == 0) {
 		history->oldest = oldest_in(json_string_value(json_object_get(object, "message")));
@@ -166,7 +166,7 @@ static vd_status ignore_object(void *arg, const struct vdi_listed *listed)
 	return VD_OK;
 }
 
-/* The revision that the server stands at. */
+/* Returns the server's current revision. */
 static vd_status current_revision(struct vdi_http_client *client, const struct vdi_object_query *query,
 				  char *ret_revision, struct vd_error *reterr)
 {
@@ -193,7 +193,7 @@ static vd_status note_state(void *arg, const struct vdi_listed *listed)
 	return VD_OK;
 }
 
-/* What the object was when its history began, so that the first change can be told. */
+/* Reads the object at the start of the history, to show what the first change changed. */
 static void read_first_state(struct vdi_http_client *client, struct history *history, const char *from)
 {
 	struct vdi_object_query query = *history->query;
@@ -207,7 +207,7 @@ static void read_first_state(struct vdi_http_client *client, struct history *his
 	query.revision = from;
 	query.revision_match = "Exact";
 	query.form = VDI_AS_JSON;
-	/* A server that does not have it any more: then the first change is told without what it changed. */
+	/* If the server no longer has it, the first change is printed without details. */
 	if (vdi_object_list(client, &query, &sink, NULL, &error) != VD_OK)
 		history->last = NULL;
 }
@@ -228,7 +228,8 @@ static vd_status watch_from(struct vdi_http_client *client, struct history *hist
 		status = vdi_text_add_parameter(&path, "watch", "true");
 	if (status == VD_OK)
 		status = vdi_text_add_parameter(&path, "allowWatchBookmarks", "true");
-	/* A bookmark comes two seconds before the end: that ends it, unless the last change did. */
+	/* The server sends a bookmark two seconds before the end of the watch; it ends the output unless the
+	 * last change did. */
 	if (status == VD_OK)
 		status = vdi_text_add_parameter(&path, "timeoutSeconds", "3");
 	if (status == VD_OK)
@@ -269,11 +270,11 @@ int vdi_get_history(const struct vdi_command *command, struct vdi_http_client *c
 		read_first_state(client, &history, from);
 		if (history.last && !history.as_json)
 			printf("%-12s%s\n", string_at(history.last, "resourceVersion"),
-			       "there already; what came before is forgotten");
+			       "existed; earlier changes are not in the history");
 		status = watch_from(client, &history, from, &error);
 	}
 	if (status == VD_OK && history.count == 0 && history.last == NULL && !history.as_json)
-		fprintf(stderr, "The history has no change of %s.\n", query->name);
+		fprintf(stderr, "No changes of %s in the history.\n", query->name);
 	json_decref(history.last);
 	if (status != VD_OK)
 		return vdi_command_failed(command, "%s",
@@ -342,7 +343,7 @@ static void print_pair(const char *key, const json_t *from, const json_t *to, bo
 		vdi_object_diff(from, to, print_difference, (void *) (uintptr_t) &indent);
 }
 
-/* By name, as both lists were in the order of their names. */
+/* Prints the differences by name; both lists are ordered by name. */
 static void print_all(json_t *before, json_t *after, bool as_json)
 {
 	void *old = json_object_iter(before), *new = json_object_iter(after);
@@ -384,9 +385,10 @@ int vdi_get_diff(const struct vdi_command *command, struct vdi_http_client *clie
 	if (dots)
 		(void) snprintf(to, sizeof to, "%s", dots + 2);
 	if (!is_revision(from) || (*to && !is_revision(to)))
-		return vdi_command_mistake(
-			command, "--diff takes two revisions, 120..135, or one to compare with now: %s",
-			span);
+		return vdi_command_mistake(command,
+					   "--diff must be two revisions such as 120..135, or one, which is "
+					   "compared with now: %s",
+					   span);
 	if (*to == 0)
 		status = current_revision(client, query, to, &error);
 	if (status == VD_OK)

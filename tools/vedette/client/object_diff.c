@@ -1,4 +1,5 @@
-/* How: member by member; arrays by position. A value whose type changes, and a scalar, is told as a whole. */
+/* Compares member by member, and arrays by position. Scalars and values of different types are reported as a
+ * whole. */
 #include "object_diff.h"
 
 #include <stdio.h>

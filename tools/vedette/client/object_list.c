@@ -1,4 +1,4 @@
-/* How: a page is scanned once for the places of its parts; then its array is cut into elements, and each is
+/* A page is scanned once for the offsets of its parts; then its array is split into elements, and each is
  * scanned for the few members that are needed. The bytes of objects are never rewritten. */
 #include "object_list.h"
 
@@ -99,7 +99,7 @@ const char *vdi_object_accept(enum vdi_object_form form)
 				      "application/json";
 }
 
-/* ---- Understanding ---- */
+/* ---- Parsing ---- */
 
 static vd_status plan_of(const char *const *fields, size_t count, struct vdi_json_plan **ret_plan)
 {
@@ -147,7 +147,7 @@ static struct vd_bytes string_at(struct vd_bytes text, const struct vdi_json_val
 	return value->type == VDI_JSON_STRING ? vdi_json_value_bytes(text, value) : VD_BYTES_NONE;
 }
 
-/* The inside of an array, empty when it is none. */
+/* Returns the text inside an array; empty if it is not an array. */
 static struct vd_bytes elements_at(struct vd_bytes text, const struct vdi_json_value *value)
 {
 	struct vd_bytes array = vdi_json_value_bytes(text, value);
@@ -157,7 +157,7 @@ static struct vd_bytes elements_at(struct vd_bytes text, const struct vdi_json_v
 		       VD_BYTES_NONE;
 }
 
-/* An object, or a row with its object. */
+/* Reads an object, or a row with its object. */
 static vd_status read_one(struct vdi_object_reader *reader, struct vd_bytes text, bool is_row,
 			  struct vdi_listed *listed, struct vd_error *reterr)
 {
@@ -232,7 +232,7 @@ static vd_status walk(struct vdi_object_reader *reader, struct vd_bytes body,
 		elements_at(body, vdi_json_field(&reader->page, table ? PAGE_ROWS : PAGE_ITEMS));
 	vd_status status = VD_OK;
 
-	/* In pieces, so that only one element is copied at a time. */
+	/* Fed in pieces, so that only one element is copied at a time. */
 	for (size_t at = 0; status == VD_OK && at < inside.size; at += 65536)
 		status = vdi_json_stream_feed(&stream,
 					      (struct vd_bytes) { (const char *) inside.data + at,
@@ -281,7 +281,7 @@ vd_status vdi_object_read_page(struct vdi_object_reader *reader, struct vd_bytes
 struct counting_sink {
 	const struct vdi_list_sink *sink;
 	int64_t			    count;
-	char			   *revision; /* of the first page, or NULL */
+	char			   *revision; /* of the first page; NULL: not needed */
 };
 
 static vd_status counting_begin(void *arg, const struct vdi_page *page)
@@ -331,7 +331,7 @@ static vd_status page_path(const struct vdi_object_query *query, int64_t listed,
 	return vdi_text_add_parameter(path, "resourceVersionMatch", query->revision_match);
 }
 
-/* The token that a 410 may carry. */
+/* Returns the token that a 410 may contain for continuing with a newer revision. */
 static bool fresh_token(struct vdi_object_reader *reader, const struct vdi_http_answer *answer,
 			struct vdi_text *token)
 {

@@ -1,9 +1,9 @@
-/* See the header. */
+/* Operands and options of get and watch become a client and a query. */
 #include "object_options.h"
 
 #include "etcd_source.h"
 
-static char operand_copy[512]; /* of the main thread: "pods/web-1" taken apart */
+static char operand_copy[512]; /* of the main thread: "pods/web-1" split at the slash */
 
 enum vdi_object_form vdi_object_options_form(const struct vdi_object_options *options)
 {
@@ -12,7 +12,7 @@ enum vdi_object_form vdi_object_options_form(const struct vdi_object_options *op
 						      VDI_AS_TABLE;
 }
 
-/* False: said. */
+/* Splits the operands. Returns false after reporting an error. */
 static bool take_apart(const struct vdi_command *command, const char **operands, size_t count,
 		       const char **ret_type, const char **ret_name)
 {
@@ -32,8 +32,8 @@ static bool take_apart(const struct vdi_command *command, const char **operands,
 	if (slash)
 		*slash++ = 0;
 	if (slash && count > 1) {
-		(void) vdi_command_mistake(command, "either %s/%s or %s %s, not both", operand_copy, slash,
-					   operand_copy, operands[1]);
+		(void) vdi_command_mistake(command, "give either %s/%s or %s %s, not both", operand_copy,
+					   slash, operand_copy, operands[1]);
 		return false;
 	}
 	*ret_type = operand_copy;
@@ -95,7 +95,7 @@ bool vdi_object_options_client(const struct vdi_command *command, struct vdi_obj
 		return false;
 	}
 	if (options->etcd.urls && operand == NULL) {
-		*ret_exit = vdi_command_mistake(command, "--etcd needs a RESOURCE");
+		*ret_exit = vdi_command_mistake(command, "--etcd requires a RESOURCE");
 		return false;
 	}
 	if (options->etcd.urls) {

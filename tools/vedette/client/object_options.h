@@ -1,5 +1,4 @@
-/* The options that get and watch share: where the server or the etcd is, which objects, how they are
- * printed. */
+/* The common options of get and watch: the server or etcd, the selection of objects, the output format. */
 #ifndef VDI_OBJECT_OPTIONS_H
 #define VDI_OBJECT_OPTIONS_H
 
@@ -99,16 +98,17 @@ struct vdi_object_options {
 			"with --etcd: additional kinds (JSON), as for serve", &(options)->resources          \
 	}
 
-/* A client of the server, or of a cache over the etcd that the options name (etcd_source.h; *ret_source, else
- * NULL). operand: what is wanted, perhaps NULL. False: it was said, *ret_exit is the exit status. */
+/* Creates a client of the server, or of a cache over the etcd in the options (etcd_source.h; *ret_source,
+ * otherwise NULL). operand: the requested resource, or NULL. false: the error was reported, *ret_exit is the
+ * exit status. */
 struct vdi_etcd_source;
 bool vdi_object_options_client(const struct vdi_command *command, struct vdi_object_options *options,
 			       struct vdi_log_settings *log, const char *operand,
 			       struct vdi_http_client **ret_client, struct vdi_etcd_source **ret_source,
 			       int *ret_exit);
 
-/* Puts together what was asked: "pods web-1", "pods/web-1" or "pods"; looks the resource up. False: it was
- * said, *ret_exit is the exit status. */
+/* Parses the operands "pods web-1", "pods/web-1" or "pods", and looks the resource up. false: the error was
+ * reported, *ret_exit is the exit status. */
 bool vdi_object_options_resolve(const struct vdi_command *command, const struct vdi_object_options *options,
 				struct vdi_http_client *client, const char **operands, size_t operand_count,
 				struct vdi_object_query *ret_query, int *ret_exit);

@@ -1,4 +1,4 @@
-/* See the header. Widths count characters of UTF-8, not bytes. */
+/* Column widths count characters of UTF-8, not bytes. */
 #include "table_print.h"
 
 #include <ctype.h>
@@ -88,7 +88,7 @@ static vd_status add_value(struct vdi_table_printer *printer, size_t place, json
 	if (dump == NULL)
 		return VD_NOMEM;
 	status = add_cell(printer, place, dump, strlen(dump));
-	free(dump); /* of jansson */
+	free(dump); /* allocated by jansson */
 	return status;
 }
 

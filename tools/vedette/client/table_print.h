@@ -1,5 +1,5 @@
-/* Columns on a terminal: rows are gathered for a page, then printed as wide as they need; later pages keep
- * the columns' places where they can. One thread. */
+/* Columns on a terminal: the rows of a page are gathered, then printed with the widths they need; later pages
+ * keep these widths if possible. One thread. */
 #ifndef VDI_TABLE_PRINT_H
 #define VDI_TABLE_PRINT_H
 
@@ -8,23 +8,23 @@
 #define VDI_TABLE_COLUMNS_MAX 64
 
 struct vdi_table_printer {
-	bool wide;	     /* columns of lower priority too */
+	bool wide;	     /* also columns of lower priority */
 	bool with_event;     /* a first column EVENT */
-	bool with_namespace; /* and NAMESPACE */
+	bool with_namespace; /* then NAMESPACE */
 	bool no_header;
 
 	/* Private. */
-	char   *names[VDI_TABLE_COLUMNS_MAX]; /* upper case; NULL: not shown */
-	size_t	column_count;		      /* of the server's */
+	char   *names[VDI_TABLE_COLUMNS_MAX]; /* upper case; NULL: hidden */
+	size_t	column_count;		      /* in the server's table */
 	size_t	widths[VDI_TABLE_COLUMNS_MAX + 2];
-	char  **cells; /* shown cells of the rows gathered */
+	char  **cells; /* visible cells of the gathered rows */
 	size_t	cell_count, cell_capacity;
 	bool	header_done;
-	int64_t row_count; /* in all */
+	int64_t row_count; /* of all pages */
 };
 
-/* Column definitions as the server sent them (a JSON array); empty: one column, NAME. Columns that are there
- * already stay. VD_NOMEM, VD_BAD_REQUEST. */
+/* Sets the columns from the server's definitions (a JSON array); empty: one column, NAME. Existing columns
+ * are kept. VD_NOMEM, VD_BAD_REQUEST. */
 VDI_MUST_USE vd_status vdi_table_printer_columns(struct vdi_table_printer *printer, struct vd_bytes columns);
 /* cells: a JSON array; empty: only the name. event may be NULL. */
 VDI_MUST_USE vd_status vdi_table_printer_row(struct vdi_table_printer *printer, const char *event,

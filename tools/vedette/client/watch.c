@@ -1,16 +1,17 @@
-/* vedette watch: events as they come, for as long as anybody looks.
+/* vedette watch: prints events as they arrive, until it is stopped.
  *
- *   list (versions of all names) -> WATCHING from its revision --stream ends--> resume after the last revision seen
- *                                        ^                      --410--> list again: the difference is printed as events
- *                                        '---------------------------------------------'
+ *   list (versions of all names) -> WATCHING from its revision
+ *   WATCHING --stream ends--> WATCHING after the last revision seen
+ *   WATCHING --410--> list again; the difference is printed as events
  *
- * The versions of all names are kept, so that after a loss of history what was added, changed and removed
- * meanwhile can be told. Without a list (--resource-version) the names are learned from the events.
+ * The versions of all names are kept, so that after a loss of history the objects that were added, changed
+ * and removed meanwhile can be printed. Without a list (--resource-version) the names are learned from
+ * events.
  */
 #include "alloc.h"
 #include "hash.h"
 
-/* Names come from outside. */
+/* Names are untrusted input, so the hash is seeded. */
 #define HASH_FUNCTION(key, size, hash)                                                                       \
 	((hash) = (unsigned) vdi_hash_bytes((struct vd_bytes) { key, size }, vdi_hash_seed()))
 #define HASH_NONFATAL_OOM 1
@@ -32,10 +33,10 @@
 #define BACKOFF_MS_MIN 100
 #define BACKOFF_MS_MAX 10000
 
-/* One object that exists, as far as we know. */
+/* An object that exists, as far as this program has seen. */
 struct known {
 	UT_hash_handle hh;
-	uint64_t       round; /* of the list that saw it last */
+	uint64_t       round; /* of the last list that contained it */
 	char	       revision[REVISION_SIZE];
 	size_t	       key_size;
 	char	       key[]; /* namespace, '/', name */
@@ -54,7 +55,7 @@ struct watch {
 	bool			       initial; /* print what exists at the start */
 	int64_t			       count_max, count;
 
-	char			  revision[REVISION_SIZE]; /* of the last event or list; where to resume */
+	char			  revision[REVISION_SIZE]; /* of the last event or list; resumes here */
 	struct known		 *known;
 	uint64_t		  round;
 	struct vdi_object_reader *reader;
@@ -62,12 +63,12 @@ struct watch {
 	struct vdi_json_object	  event;
 	struct vdi_json_stream	  stream;
 	bool			  is_first_list;
-	bool			  progressed; /* the stream brought something: back-off starts anew */
-	bool			  expired;    /* the stream said 410 */
-	struct vd_error		  failure;    /* the stream said something else */
+	bool			  progressed; /* the stream delivered something: restart the back-off */
+	bool			  expired;    /* the stream reported 410 */
+	struct vd_error		  failure;    /* another error from the stream */
 };
 
-/* ---- What exists ---- */
+/* ---- Existing objects ---- */
 
 static int compare_revisions(const char *a, const char *b)
 {
@@ -142,7 +143,7 @@ static vd_status print_event(struct watch *watch, enum event_type type, const st
 		vdi_table_printer_flush(&watch->table);
 	}
 	if (fflush(stdout) != 0)
-		return VD_CANCELED; /* nobody reads any more */
+		return VD_CANCELED; /* the reader has closed the output */
 	return watch->count_max && ++watch->count >= watch->count_max ? VD_CANCELED : VD_OK;
 }
 
@@ -166,7 +167,7 @@ static vd_status list_object(void *arg, const struct vdi_listed *listed)
 	bool	      is_changed;
 
 	copy_revision(revision, listed->revision);
-	/* An unknown object that is older than what we saw was there all the time. */
+	/* An unknown object that is older than the last seen revision existed before. */
 	is_changed = is_new ? compare_revisions(revision, watch->revision) > 0 :
 			      strcmp(known->revision, revision) != 0;
 	known = find_known(watch, listed, true);
@@ -180,7 +181,7 @@ static vd_status list_object(void *arg, const struct vdi_listed *listed)
 			   VD_BYTES_NONE);
 }
 
-/* What the list did not show any more. Only its name is left. */
+/* Prints DELETED for an object that the list no longer contains. Only its name is known. */
 static vd_status print_removed(struct watch *watch, struct known *known)
 {
 	char		 *slash = memchr(known->key, '/', known->key_size);
@@ -189,12 +190,13 @@ static vd_status print_removed(struct watch *watch, struct known *known)
 	struct vdi_listed listed = { .namespace_name = { known->key, namespace_size },
 				     .name = { slash + 1, known->key_size - namespace_size - 1 },
 				     .revision = vd_bytes_of(watch->revision) };
-	int		  size = snprintf(
-			      text, sizeof text,
-			      "{\"metadata\":{\"name\":\"%.*s\",\"namespace\":\"%.*s\",\"resourceVersion\":\"%s\"}}",
-			      (int) listed.name.size, (const char *) listed.name.data, (int) namespace_size, known->key,
-			      watch->revision);
+	int		  size;
 
+	size = snprintf(
+		text, sizeof text,
+		"{\"metadata\":{\"name\":\"%.*s\",\"namespace\":\"%.*s\",\"resourceVersion\":\"%s\"}}",
+		(int) listed.name.size, (const char *) listed.name.data, (int) namespace_size, known->key,
+		watch->revision);
 	listed.text = (struct vd_bytes) { text, (size_t) size };
 	return print_event(watch, EVENT_DELETED, &listed, VD_BYTES_NONE, VD_BYTES_NONE);
 }
@@ -208,7 +210,7 @@ static vd_status list(struct watch *watch, struct vd_error *reterr)
 
 	query.revision = NULL;
 	if (query.name) {
-		/* A list of one, so that a missing object is no error. */
+		/* A list with one name, so that a missing object is not an error. */
 		snprintf(name_selector, sizeof name_selector, "metadata.name=%s", query.name);
 		query.field_selector = name_selector;
 		query.name = NULL;
@@ -268,7 +270,7 @@ static vd_status take_event(void *arg, struct vd_bytes text)
 	type = type_of(vdi_json_value_bytes(text, vdi_json_field(&watch->event, 0)));
 	object = vdi_json_field(&watch->event, 1);
 	if (type == EVENT_UNKNOWN || object->type != VDI_JSON_OBJECT)
-		return vd_error_set(&watch->failure, VD_BAD_REQUEST, "an event that is none: %.*s",
+		return vd_error_set(&watch->failure, VD_BAD_REQUEST, "not a watch event: %.*s",
 				    (int) VDI_MIN(text.size, 100), (const char *) text.data);
 	object_text = vdi_json_value_bytes(text, object);
 	if (type == EVENT_ERROR)
@@ -308,7 +310,7 @@ static vd_status watch_path(const struct watch *watch, struct vdi_text *path)
 	return vdi_text_add_parameter(path, "fieldSelector", name_selector);
 }
 
-/* One request. VD_OK: it ended cleanly. */
+/* Makes one watch request. VD_OK: it ended normally. */
 static vd_status stream_once(struct watch *watch, bool *ret_began, struct vd_error *reterr)
 {
 	struct vdi_text path = { 0 };
@@ -339,7 +341,7 @@ static void pause_ms(int ms)
 	(void) poll(NULL, 0, ms);
 }
 
-/* Whether asking again, in a while, may help. */
+/* Returns true if a later retry may succeed. */
 static bool is_passing(vd_status status)
 {
 	return status == VD_UNAVAILABLE || status == VD_FULL || status == VD_TOO_BIG;
@@ -350,10 +352,10 @@ static vd_status list_again(struct watch *watch, int *backoff_ms)
 	struct vd_error error = { 0 };
 	vd_status	status;
 
-	fprintf(stderr, "vedette watch: revision %s is not in the server's history any more; listing again\n",
+	fprintf(stderr, "vedette watch: revision %s is no longer in the server's history; listing again\n",
 		watch->revision);
 	while (is_passing(status = list(watch, &error))) {
-		vdi_command_note(watch->log, VD_LOG_WARNING, "list: %s; again in %d ms", error.message,
+		vdi_command_note(watch->log, VD_LOG_WARNING, "list: %s; retry in %d ms", error.message,
 				 *backoff_ms);
 		pause_ms(*backoff_ms);
 		*backoff_ms = VDI_MIN(2 * *backoff_ms, BACKOFF_MS_MAX);

@@ -1,4 +1,4 @@
-/* See the header: getopt's rules with tables, so that help cannot forget an option. */
+/* Options are parsed by getopt's rules from the same table that prints the help. */
 #include "command_line.h"
 
 #include <errno.h>
@@ -139,7 +139,7 @@ static bool read_bool(const char *text, bool *ret_value)
 	return false;
 }
 
-/* text NULL: a flag without a value. False: the mistake was said. */
+/* Assigns an option's value; text NULL: a flag without a value. Returns false after reporting an error. */
 static bool assign(const struct vdi_command *command, const struct vdi_option *option, const char *text)
 {
 	char	 *end;
@@ -244,7 +244,7 @@ static const struct vdi_option *find_letter(const struct parser *parser, char le
 	return NULL;
 }
 
-/* value: what was written behind the option in the same word, or NULL. */
+/* Takes an option. value: the value in the same word, or NULL. */
 static bool take(struct parser *parser, const struct vdi_option *option, const char *value)
 {
 	if (option->kind != VDI_OPTION_FLAG && value == NULL) {
@@ -332,7 +332,7 @@ bool vdi_command_parse(const struct vdi_command *command, const struct vdi_optio
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
 
-/* Other names of the same: Go's loggers have more levels. */
+/* Maps the additional levels of Go's loggers. */
 enum vd_log_level vdi_command_log_level(const struct vdi_log_settings *log)
 {
 	if (strcmp(log->level, "warn") == 0)

@@ -1,7 +1,7 @@
-/* What all subcommands of the program share: their options as tables, help made from the same tables, and how
- * they end.
+/* The command line of all subcommands: options as tables, help made from the same tables, error messages and
+ * exit statuses.
  *
- * One thread: the main one. Texts point into argv or are literals; nothing is owned.
+ * Main thread only. Texts point into argv or are literals; nothing is owned.
  */
 #ifndef VDI_COMMAND_LINE_H
 #define VDI_COMMAND_LINE_H
@@ -12,7 +12,7 @@
 enum vdi_exit { VDI_EXIT_OK = 0, VDI_EXIT_FAILED = 1, VDI_EXIT_USAGE = 2 };
 
 enum vdi_option_kind {
-	/* bool: "--name" is true; "--name=false" and whatever Go's strconv.ParseBool knows */
+	/* bool: "--name" is true; also "--name=false" and other values of Go's strconv.ParseBool */
 	VDI_OPTION_FLAG,
 	VDI_OPTION_TEXT,     /* const char * */
 	VDI_OPTION_NUMBER,   /* int64_t, not negative */
@@ -20,10 +20,10 @@ enum vdi_option_kind {
 	VDI_OPTION_COUNT,    /* unsigned */
 	VDI_OPTION_BYTES,    /* int64_t: "64MiB" */
 	VDI_OPTION_DURATION, /* vd_dur: "1h30m" */
-	VDI_OPTION_TEXTS,    /* struct vdi_texts: may be given again and again */
+	VDI_OPTION_TEXTS,    /* struct vdi_texts: may be repeated */
 };
 
-/* What an option that may be repeated gathers; items is of the caller, with room for count_max. */
+/* The values of an option that may be repeated; the caller owns items, with space for count_max. */
 struct vdi_texts {
 	const char **items;
 	size_t	     count;
@@ -34,8 +34,8 @@ struct vdi_option {
 	char		     letter; /* 0: none */
 	const char	    *name;   /* without dashes */
 	enum vdi_option_kind kind;
-	const char	    *argument; /* what help calls it; NULL for a flag */
-	const char	    *help;     /* one sentence; the default in it */
+	const char	    *argument; /* name of the value in help; NULL for a flag */
+	const char	    *help;     /* one sentence, including the default */
 	void		    *target;
 	const char	    *choices; /* "json|name|table" */
 	bool		    *given;   /* may be NULL */
@@ -51,7 +51,7 @@ struct vdi_command {
 	int (*run)(const struct vdi_command *command, int argc, char **argv);
 };
 
-/* --log-level and --log-format, as every subcommand takes them. */
+/* The values of --log-level and --log-format, which every subcommand takes. */
 struct vdi_log_settings {
 	const char *level;
 	const char *format;
@@ -61,15 +61,15 @@ struct vdi_log_settings {
 		"info", "text"                                                                               \
 	}
 
-/* Reads argv by the table; options may stand anywhere before "--". --help, --version and the log options are
- * understood by themselves. What is no option goes to operands, in order. True: go on. False: *ret_exit is
- * the exit status (help was printed, or the mistake was said). */
+/* Parses argv with the table; options may appear anywhere before "--". Also handles --help, --version and the
+ * log options. Other words become operands, in order. false: *ret_exit is the exit status (help was printed,
+ * or an error was reported). */
 bool vdi_command_parse(const struct vdi_command *command, const struct vdi_option *options,
 		       size_t option_count, int argc, char **argv, const char **operands, size_t operand_max,
 		       size_t *ret_operand_count, struct vdi_log_settings *log, int *ret_exit);
 void vdi_command_help(const struct vdi_command *command, const struct vdi_option *options,
 		      size_t option_count);
-/* Says the mistake on stderr and where help is. Returns VDI_EXIT_USAGE. */
+/* Prints the usage error and a hint at --help on stderr. Returns VDI_EXIT_USAGE. */
 int vdi_command_mistake(const struct vdi_command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* "vedette get: <text>" on stderr. Returns VDI_EXIT_FAILED. */
@@ -79,7 +79,7 @@ int vdi_command_failed(const struct vdi_command *command, const char *format, ..
 /* A vd_log_fn that writes to stderr; arg: struct vdi_log_settings. */
 void		  vdi_command_log(void *arg, const struct vd_log_record *record);
 enum vd_log_level vdi_command_log_level(const struct vdi_log_settings *log);
-/* For a program without an env: one record through vdi_command_log. */
+/* Logs a record through vdi_command_log, for a program without an env. */
 void vdi_command_note(const struct vdi_log_settings *log, enum vd_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -1,4 +1,4 @@
-/* See the header. */
+/* Signals, file limit and env of a server command. */
 #include "command_process.h"
 
 #include <errno.h>

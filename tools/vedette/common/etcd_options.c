@@ -1,4 +1,4 @@
-/* See the header. */
+/* The checks of the etcd options, and the password. */
 #include "etcd_options.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <vedette/etcd.h>
 #endif
 
-static char urls_copy[4096]; /* of the main thread: taken apart at the commas */
+static char urls_copy[4096]; /* of the main thread; split at the commas */
 
 static bool mistake(int *ret_exit, int exit_status)
 {
@@ -29,7 +29,7 @@ static bool take_urls(const struct vdi_command *command, struct vdi_etcd_setting
 	strcpy(urls_copy, settings->urls);
 	while ((url = strsep(&rest, ","))) {
 		if (*url == 0)
-			return mistake(ret_exit, vdi_command_mistake(command, "--etcd: an address is empty"));
+			return mistake(ret_exit, vdi_command_mistake(command, "--etcd: empty address"));
 		if (settings->endpoint_count == VDI_ARRAY_SIZE(settings->endpoints))
 			return mistake(ret_exit,
 				       vdi_command_mistake(command, "--etcd: more than %zu addresses",
@@ -39,7 +39,7 @@ static bool take_urls(const struct vdi_command *command, struct vdi_etcd_setting
 	return true;
 }
 
-/* The argument may be seen by everybody who may list processes; from here on it is not. */
+/* Overwrites a secret argument, because other users can see the command line in the list of processes. */
 static void wipe(const char *secret)
 {
 	memset((char *) (uintptr_t) secret, '*', strlen(secret));
@@ -116,8 +116,8 @@ bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_
 
 	if (settings->urls == NULL)
 		return has_more ?
-			       mistake(ret_exit,
-				       vdi_command_mistake(command, "options --etcd-... need --etcd URL")) :
+			       mistake(ret_exit, vdi_command_mistake(
+							 command, "options --etcd-... require --etcd URL")) :
 			       true;
 #if !VDI_ETCD
 	return mistake(ret_exit, vdi_command_mistake(command, "--etcd: this program was built without etcd"));
@@ -126,11 +126,12 @@ bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_
 	if (settings->prefix == NULL)
 		settings->prefix = VDI_ETCD_PREFIX;
 	if (!settings->cert_file != !settings->key_file)
-		return mistake(ret_exit,
-			       vdi_command_mistake(command, "--etcd-cert and --etcd-key go together"));
+		return mistake(
+			ret_exit,
+			vdi_command_mistake(command, "--etcd-cert and --etcd-key must be given together"));
 	if (settings->password_file && settings->user == NULL)
-		return mistake(ret_exit,
-			       vdi_command_mistake(command, "--etcd-password-file needs --etcd-user NAME"));
+		return mistake(ret_exit, vdi_command_mistake(
+						 command, "--etcd-password-file requires --etcd-user NAME"));
 	return take_urls(command, settings, ret_exit) && check_path(command, settings->prefix, ret_exit) &&
 	       (settings->user == NULL || take_user(command, settings, ret_exit));
 }

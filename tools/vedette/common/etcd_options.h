@@ -1,4 +1,4 @@
-/* The options that say which etcd and who we are to it; shared by all commands that take --etcd. */
+/* The options for an etcd cluster and its user, for all commands that take --etcd. */
 #ifndef VDI_ETCD_OPTIONS_H
 #define VDI_ETCD_OPTIONS_H
 
@@ -8,7 +8,7 @@
 #include "rpc_choice.h"
 
 #define VDI_ETCD_PREFIX "/registry"
-/* Where the password may be, so that it is not in the list of processes. */
+/* Environment variable for the password, which keeps it out of the list of processes. */
 #define VDI_ETCD_PASSWORD_VARIABLE "VEDETTE_ETCD_PASSWORD"
 
 struct vdi_etcd_settings {
@@ -16,14 +16,14 @@ struct vdi_etcd_settings {
 	const char *prefix;
 	const char *ca_file, *cert_file, *key_file;
 	const char *user;	   /* NAME:PASSWORD or NAME */
-	const char *password_file; /* instead of the password behind the name */
+	const char *password_file; /* instead of a password in user */
 	vd_dur	    timeout;	   /* for the first answer */
 	vd_dur	    compaction_interval;
-	const char *rpc; /* the transport */
-	/* What follows from them; the program's for ever. */
+	const char *rpc; /* name of the transport */
+	/* Derived by the check; valid for the program's lifetime. */
 	const char *endpoints[32];
 	size_t	    endpoint_count;
-	bool	    is_part; /* a prefix was given */
+	bool	    is_part; /* --etcd-prefix was given */
 	char	    name[256], password[1024];
 };
 #define VDI_ETCD_SETTINGS_INIT                                                                               \
@@ -82,20 +82,20 @@ struct vdi_etcd_settings {
 		  &(settings)->timeout },                                                                    \
 		VDI_RPC_OPTION(&(settings)->rpc)
 
-/* Whether the options fit together; reads the password, and wipes it from the command line. False: the
- * mistake was said, *ret_exit is the exit status. Once. */
+/* Validates the combination of options; reads the password, and erases it from the command line. false: the
+ * error was reported, *ret_exit is the exit status. Call once. */
 bool vdi_etcd_settings_check(const struct vdi_command *command, struct vdi_etcd_settings *settings,
 			     int *ret_exit);
 /* Blocks up to settings->timeout. The message names endpoint and cause. */
 VDI_MUST_USE vd_status vdi_etcd_settings_open(const struct vdi_etcd_settings *settings,
 					      const struct vd_env *env, struct vd_store **ret_store,
 					      struct vd_error *reterr);
-/* For commands that look at all keys unless a part of them is asked for: "/registry/" where --etcd-prefix was
- * given, else "". After the check. */
+/* Returns the key prefix for commands that read all keys by default: "/registry/" if --etcd-prefix was given,
+ * otherwise "". After the check. */
 #define VDI_ETCD_KEY_PREFIX_MAX 256
 void vdi_etcd_settings_key_prefix(const struct vdi_etcd_settings *settings,
 				  char				  prefix[VDI_ETCD_KEY_PREFIX_MAX]);
-/* For a failure of vdi_etcd_settings_open: 2 for what the user should have written otherwise, else 1. */
+/* Returns the exit status for a failure of vdi_etcd_settings_open: 2 for usage errors, otherwise 1. */
 int vdi_etcd_settings_exit(vd_status status);
 
 #endif

@@ -1,4 +1,4 @@
-/* See the header: what stands between the tokens is replaced, the tokens stay. */
+/* Only the white space between tokens is replaced; tokens are copied. */
 #include "json_print.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static void new_line(unsigned depth)
 		fputs("    ", stdout);
 }
 
-/* The index behind the string that starts at `at`. */
+/* Returns the index after the string that starts at `at`. */
 static size_t string_end(const char *text, size_t size, size_t at)
 {
 	for (at++; at < size && text[at] != '"'; at++)

@@ -15,8 +15,7 @@ vd_status vdi_rpc_choose(const char *name, const struct vd_rpc_transport **ret_t
 	if (name == NULL || strcmp(name, "http2") == 0)
 		return VD_OK;
 	if (strcmp(name, "grpc") != 0)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "--rpc %.64s: there is http2 and grpc",
-				    name);
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "--rpc %.64s: must be http2 or grpc", name);
 	library = dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);
 	if (library == NULL)
 		return vd_error_set(reterr, VD_UNAVAILABLE, "--rpc grpc needs libvedette-grpc: %s",
@@ -25,7 +24,7 @@ vd_status vdi_rpc_choose(const char *name, const struct vd_rpc_transport **ret_t
 	if (address == NULL)
 		return vd_error_set(reterr, VD_UNAVAILABLE, "--rpc grpc: %s has no vd_rpc_grpc", SONAME);
 	memcpy(&grpc, &address,
-	       sizeof grpc); /* POSIX: an address of dlsym is one of a function too; C has no cast for it */
+	       sizeof grpc); /* POSIX allows this; C has no cast from a data pointer to a function */
 	*ret_transport = grpc();
 	return VD_OK;
 }

@@ -1,4 +1,4 @@
-/* The transport of remote calls that --rpc names. */
+/* The transport of remote calls selected by --rpc. */
 #ifndef VDI_RPC_CHOICE_H
 #define VDI_RPC_CHOICE_H
 
@@ -14,8 +14,8 @@
 			rpc                                                                                  \
 	}
 
-/* name: NULL, "http2" or "grpc"; loads libvedette-grpc for the last one, once. VD_INVALID_ARGUMENT: no such
- * transport; VD_UNAVAILABLE: the library is not there, and why. */
+/* name: NULL, "http2" or "grpc"; loads libvedette-grpc for the last one, once. VD_INVALID_ARGUMENT: unknown
+ * transport; VD_UNAVAILABLE: the library cannot be loaded, with the reason. */
 VDI_MUST_USE vd_status vdi_rpc_choose(const char *name, const struct vd_rpc_transport **ret_transport,
 				      struct vd_error *reterr);
 

@@ -1,4 +1,4 @@
-/* See the header. */
+/* The parsers of sizes and durations. */
 #include "units.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ bool vdi_parse_bytes(const char *text, int64_t *ret_bytes)
 	return false;
 }
 
-#define FRACTION_DIGITS_MAX 18 /* more say nothing: a nanosecond of an hour has 13 */
+#define FRACTION_DIGITS_MAX 18 /* enough: a nanosecond of an hour has 13 */
 
 struct number {
 	int64_t whole;
@@ -34,8 +34,8 @@ struct number {
 	int64_t scale;	  /* a power of 10 */
 };
 
-/* Digits with at most one dot before, between or behind them. NULL: there is no number, or it is too large;
- * else the end of the number. */
+/* Parses digits with at most one dot before, between or after them. Returns the end of the number; NULL: no
+ * number, or too large. */
 static const char *parse_number(const char *text, struct number *ret_number)
 {
 	struct number number = { 0, 0, 1 };

@@ -1,4 +1,4 @@
-/* See the header. libyaml reads a document; what it holds is copied, bounded in depth and size. */
+/* libyaml parses the document; its nodes are copied, bounded in depth and number. */
 #include "yaml_tree.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #define FILE_SIZE_MAX ((size_t) 4 << 20)
 #define DEPTH_MAX 16
-/* Mappings, sequences and texts together. An alias counts as often as it stands somewhere: a few lines of
- * aliases of aliases would be billions. */
+/* Mappings, sequences and texts together. An alias counts at each use, because a few lines of nested aliases
+ * can expand to billions of nodes. */
 #define NODES_MAX 100000
 
 vd_status vdi_yaml_read_file(const char *path, size_t size_max, char **ret_text, size_t *ret_size,
@@ -74,7 +74,7 @@ static bool fill_sequence(struct growing *growing, yaml_node_t *node, unsigned d
 	return true;
 }
 
-/* NULL, which jansson's functions answer with a failure: too deep, too much, no text, no memory. */
+/* NULL, for which jansson's functions fail: too deep, too many nodes, not text, or out of memory. */
 static json_t *tree_of(struct growing *growing, int number, unsigned depth)
 {
 	yaml_node_t *node = yaml_document_get_node(growing->document, number);
@@ -108,13 +108,13 @@ static vd_status parse(const char *path, const char *text, size_t size, json_t *
 	if (yaml_parser_load(&parser, &document)) {
 		*ret_tree = tree_of(&growing, 1, 0);
 		if (*ret_tree == NULL)
-			status = vd_error_set(reterr, VD_BAD_REQUEST, "%s is too deep, too large, or no text",
-					      path);
+			status = vd_error_set(reterr, VD_BAD_REQUEST,
+					      "%s is too deep, too large, or not text", path);
 		yaml_document_delete(&document);
 	} else {
 		status = vd_error_set(reterr, VD_BAD_REQUEST, "%s, line %zu: %s", path,
 				      parser.problem_mark.line + 1,
-				      parser.problem ? parser.problem : "no YAML");
+				      parser.problem ? parser.problem : "not YAML");
 	}
 	yaml_parser_delete(&parser);
 	return status;
@@ -127,7 +127,7 @@ static vd_status parse(const char *path, const char *text, size_t size, json_t *
 	if (*ret_tree)
 		return VD_OK;
 	return vd_error_set(reterr, VD_UNSUPPORTED,
-			    "%s is no JSON, and this program was built without libyaml", path);
+			    "%s is not JSON, and this program was built without libyaml", path);
 }
 #endif
 

@@ -1,4 +1,4 @@
-/* See the header. */
+/* dlopen of libcurl, and its functions in a table. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
@@ -12,13 +12,13 @@ struct vdi_curl vdi_curl;
 static pthread_once_t  once = PTHREAD_ONCE_INIT;
 static struct vd_error failure;
 
-/* POSIX: an address of dlsym is one of a function too; C has no cast for it. */
+/* POSIX allows this use of dlsym; C has no cast from a data pointer to a function. */
 static void find(void *library, const char *name, void *function, size_t size)
 {
 	void *address = dlsym(library, name);
 
 	if (address == NULL && failure.code == VD_OK)
-		(void) vd_error_set(&failure, VD_UNAVAILABLE, "%s: there is no %s in it", SONAME, name);
+		(void) vd_error_set(&failure, VD_UNAVAILABLE, "%s: function %s is missing", SONAME, name);
 	memcpy(function, &address, size);
 }
 
@@ -27,8 +27,8 @@ static void load(void)
 	void *library = dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);
 
 	if (library == NULL) {
-		(void) vd_error_set(&failure, VD_UNAVAILABLE, "requests need libcurl (Debian's libcurl4): %s",
-				    dlerror());
+		(void) vd_error_set(&failure, VD_UNAVAILABLE,
+				    "requests require libcurl (Debian: libcurl4): %s", dlerror());
 		return;
 	}
 #define FIND(name) find(library, "curl_" #name, &vdi_curl.name, sizeof vdi_curl.name);

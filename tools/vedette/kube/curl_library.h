@@ -1,6 +1,6 @@
-/* libcurl, loaded when the first request is made. It brings some thirty libraries with it (Kerberos, LDAP, a
- * second TLS): three megabytes and eight milliseconds that a server, which makes no requests, has no use for.
- * After vdi_curl_load the functions are called by their own names.
+/* libcurl, loaded at the first request. It loads about thirty libraries (Kerberos, LDAP, a second TLS), which
+ * cost a server, which makes no requests, three megabytes and eight milliseconds. After vdi_curl_load the
+ * functions are called by their own names.
  */
 #ifndef VDI_CURL_LIBRARY_H
 #define VDI_CURL_LIBRARY_H
@@ -44,8 +44,8 @@ struct vdi_curl {
 /* Written by the first vdi_curl_load, then read only. */
 extern struct vdi_curl vdi_curl;
 
-/* Before anything else of libcurl. Any thread, any number of times; may block (the disk). VD_UNAVAILABLE says
- * what is missing. */
+/* Call before all other functions of libcurl. Any thread, any number of times; may block on the disk.
+ * VD_UNAVAILABLE: what is missing. */
 VDI_MUST_USE vd_status vdi_curl_load(struct vd_error *reterr);
 
 #define curl_easy_cleanup vdi_curl.easy_cleanup

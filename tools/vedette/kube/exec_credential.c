@@ -1,4 +1,4 @@
-/* See the header. The program runs in a process group of its own, so that its children end with it. */
+/* The program runs in its own process group, so that its children end with it. */
 #include "exec_credential.h"
 
 #include <errno.h>
@@ -28,13 +28,13 @@ struct vdi_exec_credential {
 	const struct vdi_exec_plan *plan;
 	char			   *info; /* KUBERNETES_EXEC_INFO=... */
 	char			  **environment;
-	/* What the program said last. */
+	/* The program's last credential. */
 	bool		is_there;
-	unsigned	number;	  /* of what it said */
-	unsigned	refusals; /* since one was taken */
+	unsigned	number;	  /* of the credential */
+	unsigned	refusals; /* since the last accepted credential */
 	char	       *token;
 	struct vd_bytes certificate, key;
-	vd_wall		expires; /* 0: it does not */
+	vd_wall		expires; /* 0: never */
 };
 
 /* ---- Plans ---- */
@@ -89,7 +89,7 @@ static char *make_info(const struct vdi_exec_plan *plan, const struct vdi_exec_c
 	return info;
 }
 
-/* Whether the plan, or we, say this variable anew. */
+/* Returns true if the plan, or this module, replaces this variable. */
 static bool is_replaced(const struct vdi_exec_plan *plan, const char *variable)
 {
 	size_t size = strcspn(variable, "=") + 1;
@@ -102,7 +102,7 @@ static bool is_replaced(const struct vdi_exec_plan *plan, const char *variable)
 	return false;
 }
 
-/* Pointers only: the texts are the plan's, ours, and the process's. */
+/* Builds an array of pointers: the texts belong to the plan, this module, and the process. */
 static char **make_environment(const struct vdi_exec_plan *plan, char *info)
 {
 	size_t count = 0, at = 0;
@@ -122,7 +122,7 @@ static char **make_environment(const struct vdi_exec_plan *plan, char *info)
 	return made;
 }
 
-/* ---- Running it ---- */
+/* ---- Running the program ---- */
 
 static int64_t now_ms(void)
 {
@@ -152,7 +152,7 @@ static vd_status spawn(const struct vdi_exec_credential *credential, int output,
 	}
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-	posix_spawnattr_setsigmask(&attributes, &none); /* ours are blocked */
+	posix_spawnattr_setsigmask(&attributes, &none); /* this process has blocked signals */
 	posix_spawnattr_setsigdefault(&attributes, &pipe_only);
 	posix_spawnattr_setpgroup(&attributes, 0);
 	posix_spawnattr_setflags(&attributes,
@@ -163,9 +163,9 @@ static vd_status spawn(const struct vdi_exec_credential *credential, int output,
 	posix_spawnattr_destroy(&attributes);
 	if (result == 0)
 		return VD_OK;
-	return vd_error_set(reterr, VD_FORBIDDEN,
-			    "cannot run \"%.80s\", which is to say who we are: %s%s%.200s", plan->command,
-			    strerror(result), plan->hint ? ". " : "", plan->hint ? plan->hint : "");
+	return vd_error_set(reterr, VD_FORBIDDEN, "cannot run the credential program \"%.80s\": %s%s%.200s",
+			    plan->command, strerror(result), plan->hint ? ". " : "",
+			    plan->hint ? plan->hint : "");
 }
 
 static int64_t timeout_of(const struct vdi_exec_plan *plan)
@@ -173,7 +173,7 @@ static int64_t timeout_of(const struct vdi_exec_plan *plan)
 	return plan->timeout_ms ? plan->timeout_ms : TIMEOUT_MS;
 }
 
-/* Until the end of what it writes. */
+/* Reads the output to its end. */
 static vd_status read_output(const struct vdi_exec_plan *plan, int input, int64_t deadline_ms, char *output,
 			     size_t *ret_size, struct vd_error *reterr)
 {
@@ -187,24 +187,24 @@ static vd_status read_output(const struct vdi_exec_plan *plan, int input, int64_
 
 		if (ready == 0)
 			return vd_error_set(reterr, VD_TIMEOUT,
-					    "\"%.80s\" took longer than %lld s to say who we are",
+					    "the credential program \"%.80s\" took longer than %lld s",
 					    plan->command, (long long) (timeout_of(plan) / 1000));
 		got = ready > 0 ? read(input, output + size, OUTPUT_SIZE_MAX + 1 - size) : -1;
 		if (got < 0 && errno != EINTR)
-			return vd_error_set(reterr, VD_FORBIDDEN, "cannot read what \"%.80s\" says: %s",
+			return vd_error_set(reterr, VD_FORBIDDEN, "cannot read the output of \"%.80s\": %s",
 					    plan->command, strerror(errno));
 		if (got == 0)
 			break;
 		size += got > 0 ? (size_t) got : 0;
 		if (size > OUTPUT_SIZE_MAX)
-			return vd_error_set(reterr, VD_FORBIDDEN, "\"%.80s\" says more than 1 MiB",
-					    plan->command);
+			return vd_error_set(reterr, VD_FORBIDDEN,
+					    "the output of \"%.80s\" is larger than 1 MiB", plan->command);
 	}
 	*ret_size = size;
 	return VD_OK;
 }
 
-/* Its end, or the end that we make. */
+/* Waits for the end of the program, or kills it. */
 static vd_status reap(const struct vdi_exec_plan *plan, pid_t pid, int64_t deadline_ms, bool is_over,
 		      struct vd_error *reterr)
 {
@@ -213,7 +213,7 @@ static vd_status reap(const struct vdi_exec_plan *plan, pid_t pid, int64_t deadl
 
 	while (!is_over && (ended = waitpid(pid, &status, WNOHANG)) == 0 && now_ms() < deadline_ms)
 		(void) poll(NULL, 0, 5);
-	(void) kill(-pid, SIGKILL); /* it, or what it left behind */
+	(void) kill(-pid, SIGKILL); /* kills it, or processes that it left */
 	if (ended != pid)
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
@@ -221,11 +221,10 @@ static vd_status reap(const struct vdi_exec_plan *plan, pid_t pid, int64_t deadl
 		return VD_OK;
 	if (WIFEXITED(status))
 		return vd_error_set(reterr, VD_FORBIDDEN,
-				    "\"%.80s\", which is to say who we are, failed with status %d",
-				    plan->command, WEXITSTATUS(status));
-	return vd_error_set(reterr, VD_FORBIDDEN,
-			    "\"%.80s\", which is to say who we are, was ended by signal %d", plan->command,
-			    WTERMSIG(status));
+				    "the credential program \"%.80s\" failed with status %d", plan->command,
+				    WEXITSTATUS(status));
+	return vd_error_set(reterr, VD_FORBIDDEN, "the credential program \"%.80s\" was ended by signal %d",
+			    plan->command, WTERMSIG(status));
 }
 
 static vd_status run_program(const struct vdi_exec_credential *credential, char *output, size_t *ret_size,
@@ -246,13 +245,13 @@ static vd_status run_program(const struct vdi_exec_credential *credential, char 
 			status = reap(credential->plan, pid, deadline_ms, false, reterr);
 		else
 			(void) reap(credential->plan, pid, deadline_ms, true,
-				    NULL); /* what came first is said */
+				    NULL); /* the first error is reported */
 	}
 	(void) close(pipes[0]);
 	return status;
 }
 
-/* ---- What it says ---- */
+/* ---- The credential ---- */
 
 static void forget(struct vdi_exec_credential *credential)
 {
@@ -272,7 +271,7 @@ static const char *text_of(json_t *object, const char *name)
 	return text ? text : "";
 }
 
-/* What can stand in a header. */
+/* Returns true if the text can be sent in a header. */
 static bool is_token(const char *text)
 {
 	size_t size = 0;
@@ -293,7 +292,7 @@ static vd_status copy(const char *text, struct vd_bytes *ret_copy)
 	return VD_OK;
 }
 
-/* Beyond what can be counted is as good as the end of that. */
+/* Times beyond the range are set to its end. */
 static bool take_expiry(const char *text, vd_wall *ret_expires)
 {
 	static const char last_year[] = "2261";
@@ -312,11 +311,11 @@ static vd_status take_status(struct vdi_exec_credential *credential, json_t *sta
 		   *key = text_of(status, "clientKeyData");
 	const char *expires = text_of(status, "expirationTimestamp");
 
-	*ret_why = *token == 0 && *certificate == 0 ? "there is neither a token nor a certificate in it" :
-		   !*certificate != !*key	    ? "a certificate and its key go together" :
-		   !is_token(token)		    ? "its token is no token" :
+	*ret_why = *token == 0 && *certificate == 0 ? "it has neither a token nor a certificate" :
+		   !*certificate != !*key	    ? "a certificate and its key must be given together" :
+		   !is_token(token)		    ? "its token has invalid characters" :
 		   *expires && !take_expiry(expires, &credential->expires) ?
-				      "its expirationTimestamp is no time" :
+				      "its expirationTimestamp is not a time" :
 				      NULL;
 	if (*ret_why)
 		return VD_FORBIDDEN;
@@ -340,9 +339,9 @@ static vd_status take_output(struct vdi_exec_credential *credential, struct vd_b
 
 	forget(credential);
 	if (strcmp(text_of(root, "kind"), "ExecCredential") != 0)
-		why = "it is no ExecCredential";
+		why = "it is not an ExecCredential";
 	else if (strcmp(text_of(root, "apiVersion"), credential->plan->api_version) != 0)
-		why = "it has another apiVersion than the kubeconfig";
+		why = "its apiVersion differs from that in the kubeconfig";
 	else
 		status = take_status(credential, json_object_get(root, "status"), &why);
 	json_decref(root);
@@ -351,7 +350,7 @@ static vd_status take_output(struct vdi_exec_credential *credential, struct vd_b
 	forget(credential);
 	return status == VD_NOMEM ?
 		       vd_error_set(reterr, VD_NOMEM, "out of memory") :
-		       vd_error_set(reterr, VD_FORBIDDEN, "what \"%.80s\" says cannot be used: %s",
+		       vd_error_set(reterr, VD_FORBIDDEN, "invalid credential from \"%.80s\": %s",
 				    credential->plan->command, why);
 }
 
@@ -388,7 +387,7 @@ vd_status vdi_exec_credential_get(struct vdi_exec_credential *credential, struct
 
 bool vdi_exec_credential_refused(struct vdi_exec_credential *credential, unsigned number)
 {
-	if (number == credential->number && credential->is_there) { /* not again for each of many requests */
+	if (number == credential->number && credential->is_there) { /* once for all requests that used it */
 		credential->refusals++;
 		forget(credential);
 	}
@@ -400,7 +399,7 @@ void vdi_exec_credential_taken(struct vdi_exec_credential *credential)
 	credential->refusals = 0;
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 vd_status vdi_exec_credential_new(const struct vdi_exec_plan *plan, const struct vdi_exec_cluster *cluster,
 				  struct vdi_exec_credential **ret_credential)

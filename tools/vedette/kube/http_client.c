@@ -1,6 +1,6 @@
-/* See the header. One easy handle is kept, so that connections are used again. Time-outs: 10 s to connect; 60
- * s for an answer without a byte, except for streams, which may be silent for ever; there TCP keep-alive
- * finds a dead peer. */
+/* One easy handle is kept, so that connections are reused. Time-outs: 10 s to connect; 60 s without a byte of
+ * the response, except for streams, which may be silent indefinitely: there TCP keep-alive detects a dead
+ * peer. */
 #include "http_client.h"
 
 #include <jansson.h>
@@ -14,7 +14,7 @@
 struct vdi_http_client {
 	CURL		  *curl;
 	struct curl_slist *headers;
-	char		  *base; /* without the slash at its end */
+	char		  *base; /* without trailing slash */
 	char		  *token;
 	char		   reason[CURL_ERROR_SIZE];
 };
@@ -23,10 +23,10 @@ struct transfer {
 	struct vdi_http_client *client;
 	struct vdi_http_answer *answer;
 	size_t			capacity;
-	const char	       *method, *upload; /* NULL: GET; nothing is sent */
+	const char	       *method, *upload; /* NULL: GET; no body */
 	vdi_http_chunk_fn	chunk;		 /* NULL: the body is gathered */
 	void		       *arg;
-	vd_status		status; /* why the transfer was cut by us */
+	vd_status		status; /* reason if this client ended the transfer */
 	bool			began;
 };
 
@@ -218,7 +218,7 @@ static vd_status perform(struct vdi_http_client *client, const char *path, const
 		curl_easy_setopt(client->curl, CURLOPT_HEADERDATA, transfer);
 		curl_easy_setopt(client->curl, CURLOPT_LOW_SPEED_LIMIT, transfer->chunk ? 0L : 1L);
 		curl_easy_setopt(client->curl, CURLOPT_LOW_SPEED_TIME, transfer->chunk ? 0L : 60L);
-		curl_easy_setopt(client->curl, CURLOPT_HTTPGET, 1L); /* whatever was sent before */
+		curl_easy_setopt(client->curl, CURLOPT_HTTPGET, 1L); /* resets the previous method */
 		curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, transfer->method);
 		if (transfer->upload)
 			curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, transfer->upload);

@@ -1,4 +1,4 @@
-/* See the header. The older discovery documents are read, one for each group and version: every server has
+/* Reads the unaggregated discovery documents, one for each group and version, because every server has
  * them. */
 #include "kube_kinds.h"
 
@@ -33,7 +33,7 @@ static vd_status get_json(struct loading *loading, const char *path, json_t **re
 		*ret_root = json_loadb(answer.body ? answer.body : "", answer.size, 0, NULL);
 		if (*ret_root == NULL)
 			status = vd_error_set(loading->reterr, VD_BAD_REQUEST,
-					      "%s is no JSON: is this a Kubernetes API server?", path);
+					      "%s is not JSON: is this a Kubernetes API server?", path);
 	}
 	vdi_http_answer_fini(&answer);
 	return status;
@@ -67,7 +67,7 @@ static bool is_known(const struct vdi_kube_kinds *kinds, const char *prefix)
 	return false;
 }
 
-/* What is too long for a name of Kubernetes is left out. */
+/* Adds a kind. Skips names that are longer than Kubernetes allows. */
 static vd_status add(struct loading *loading, const char *group, const char *version, json_t *entry)
 {
 	struct vdi_kube_kinds *kinds = loading->kinds;
@@ -109,7 +109,7 @@ static vd_status load_version(struct loading *loading, const char *group, const 
 	snprintf(path, sizeof path, "%s%.250s/%.60s", *group ? "/apis/" : "/api", group, version);
 	status = get_json(loading, path, &root);
 	if (*group && (status == VD_UNAVAILABLE || status == VD_NOT_FOUND)) {
-		note_skipped(loading->kinds, group); /* an extension server that is away */
+		note_skipped(loading->kinds, group); /* an unavailable extension server */
 		return VD_OK;
 	}
 	if (status != VD_OK)
@@ -161,7 +161,7 @@ static vd_status load_all(struct loading *loading)
 	json_decref(root);
 	if (status == VD_OK && loading->kinds->count == 0)
 		return vd_error_set(loading->reterr, VD_NOT_FOUND,
-				    "the server has nothing that can be watched");
+				    "the server has no resource that can be watched");
 	if (loading->kinds->count)
 		qsort(loading->kinds->items, loading->kinds->count, sizeof *loading->kinds->items, by_prefix);
 	return status;

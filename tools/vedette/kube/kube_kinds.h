@@ -1,5 +1,5 @@
-/* The kinds of a Kubernetes endpoint that can be listed and watched, and where their objects would lie in its
- * store. One thread; blocks. */
+/* The kinds of a Kubernetes endpoint that can be listed and watched, and the key prefixes of their objects.
+ * One thread; blocks. */
 #ifndef VDI_KUBE_KINDS_H
 #define VDI_KUBE_KINDS_H
 
@@ -18,12 +18,12 @@ struct vdi_kube_kinds {
 	struct vdi_kube_kind *items; /* by prefix */
 	size_t		      count;
 	size_t		      capacity;
-	char		      skipped[256]; /* groups that do not answer, for a person; "" : none */
+	char		      skipped[256]; /* groups that do not answer, for a message; "": none */
 };
 
-/* What the server's discovery names; of several versions the one the server prefers, of several places for
- * the same objects (events) the first. wanted: only these, as people type them ("po", "deployments.apps");
- * count 0: all. VD_NOT_FOUND names the one that there is not; what vdi_http_get_ok answers. */
+/* Loads the kinds in the server's discovery; of several versions the server's preferred one, of several
+ * groups with the same objects (events) the first. wanted: only these, as typed ("po", "deployments.apps");
+ * count 0: all. VD_NOT_FOUND names a missing kind; errors as of vdi_http_get_ok. */
 VDI_MUST_USE vd_status vdi_kube_kinds_load(struct vdi_http_client *client, const char *const *wanted,
 					   size_t wanted_count, struct vdi_kube_kinds *ret_kinds,
 					   struct vd_error *reterr);

@@ -1,6 +1,6 @@
-/* Ranges. A range is a walk over kinds and, within a kind, over the pages of its list; it is answered as soon
- * as there is anything. Where it goes on is remembered by the last key that was given: a list's continue
- * token is nothing that a key could be made into. */
+/* Ranges. A range walks over kinds and, within a kind, over the pages of its list; it is answered with the
+ * first non-empty page. The next range continues where the last returned key is remembered, because a
+ * continue token cannot be derived from a key. */
 #include <stdio.h>
 
 #include "kube_state.h"
@@ -56,7 +56,7 @@ static void answer_error(struct vdi_kube_call *call, const struct vd_error *erro
 	vdi_kube_call_answer(call, error->code, error, false);
 }
 
-/* Moves to the next kind of the interval. False: there is none. */
+/* Moves to the next kind of the interval. false: there is none. */
 static bool next_kind(struct vdi_kube_call *call)
 {
 	const struct vdi_kube_kinds *kinds = call->store->kinds;
@@ -151,10 +151,10 @@ static vd_status take_page(struct vdi_kube_call *call, struct vd_error *reterr)
 				   (struct vd_bytes) { call->transfer.body.data, call->transfer.body.size },
 				   &page, reterr));
 	if (page.revision == 0)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "a list without a resourceVersion");
+		return vd_error_set(reterr, VD_BAD_REQUEST, "the list has no resourceVersion");
 	if (asked && page.revision != asked)
 		return vd_error_set(reterr, VD_BAD_REQUEST,
-				    "a list of revision %lld was asked for, and the server gave one of %lld",
+				    "the server returned a list at revision %lld instead of %lld",
 				    (long long) asked, (long long) page.revision);
 	call->shown = page.revision;
 	VDI_TRY(take_items(call, kind, page.items, reterr));
@@ -168,7 +168,7 @@ static vd_status take_page(struct vdi_kube_call *call, struct vd_error *reterr)
 	return VD_OK;
 }
 
-/* What comes behind this answer. */
+/* Remembers where the next range continues. */
 static void remember(struct vdi_kube_call *call)
 {
 	struct vdi_kube_cursor *cursor = &call->store->cursors[call->store->cursor_next++ % VDI_KUBE_CURSORS];
@@ -190,7 +190,7 @@ static void page_ended(struct vdi_kube_transfer *transfer, CURLcode result, long
 	bool		       more;
 
 	if (vdi_buffer_status(&transfer->body) == VD_TOO_BIG && store->page_len > 1) {
-		store->page_len /= 8; /* large objects */
+		store->page_len /= 8; /* objects are large */
 		store->page_len = VDI_MAX(store->page_len, 1u);
 		vdi_kube_transfer_end(transfer);
 		ask(call);
@@ -220,7 +220,7 @@ static void page_ended(struct vdi_kube_transfer *transfer, CURLcode result, long
 
 /* ---- Calls ---- */
 
-/* The call goes on behind a key that was given before. */
+/* Continues after a key that was returned before. */
 static bool find_cursor(struct vdi_kube_call *call)
 {
 	for (size_t i = 0; i < VDI_KUBE_CURSORS; i++) {
@@ -246,12 +246,12 @@ void vdi_kube_call_start(struct vdi_kube_call *call)
 
 	call->transfer =
 		(struct vdi_kube_transfer) { .store = call->store, .ended = page_ended, .arg = call };
-	call->kind = SIZE_MAX; /* next_kind begins with 0 */
+	call->kind = SIZE_MAX; /* next_kind starts with 0 */
 	if (find_cursor(call) || next_kind(call)) {
 		ask(call);
 		return;
 	}
-	(void) vd_error_set(&error, VD_EXPIRED, "where this list was is not known any more");
+	(void) vd_error_set(&error, VD_EXPIRED, "the continuation of this list has expired");
 	answer_error(call, &error);
 }
 

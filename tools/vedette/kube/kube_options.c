@@ -1,4 +1,4 @@
-/* See the header. */
+/* The checks of the options, and the store that they describe. */
 #include "kube_options.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ bool vdi_kube_settings_given(const struct vdi_kube_settings *settings)
 	return settings->http.server || settings->kubeconfig;
 }
 
-/* What was typed wins over what the file says. */
+/* Options override the kubeconfig. */
 static void merge(struct vdi_http_client_options *http, const struct vdi_kubeconfig *config)
 {
 	if (http->server == NULL)
@@ -42,7 +42,7 @@ static void merge(struct vdi_http_client_options *http, const struct vdi_kubecon
 	http->insecure |= config->insecure;
 }
 
-/* What was typed, and a token or certificate in the file, need no program. */
+/* Creates a credential program, unless an option or the kubeconfig has a token or certificate. */
 static vd_status ask_program(struct vdi_kube_settings *settings)
 {
 	struct vdi_http_client_options *http = &settings->http;
@@ -81,7 +81,7 @@ bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_
 		return false;
 	}
 	if ((http->cert_file == NULL) != (http->key_file == NULL)) {
-		(void) vdi_command_mistake(command, "--cert and --key go together");
+		(void) vdi_command_mistake(command, "--cert and --key must be given together");
 		return false;
 	}
 	if (settings->kubeconfig) {

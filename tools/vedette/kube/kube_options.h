@@ -1,5 +1,5 @@
-/* The options that say which Kubernetes endpoint and who we are to it, for commands that read all of it; and
- * the endpoint as a store. */
+/* The options for a Kubernetes endpoint and its credentials, for commands that read all of it; and the
+ * endpoint as a store. */
 #ifndef VDI_KUBE_OPTIONS_H
 #define VDI_KUBE_OPTIONS_H
 
@@ -15,10 +15,10 @@ struct vdi_kube_settings {
 	const char		      *wanted[VDI_KUBE_WANTED_MAX];
 	struct vdi_texts	       kinds;
 	vd_dur			       watch_timeout;
-	/* What follows from them; until vdi_kube_settings_fini. */
+	/* Derived from the options; valid until vdi_kube_settings_fini. */
 	struct vdi_kubeconfig	    config;
 	struct vdi_kube_kinds	    loaded;
-	struct vdi_exec_credential *exec; /* NULL: nobody is asked who we are */
+	struct vdi_exec_credential *exec; /* NULL: no credential program */
 };
 
 /* The formatter breaks rows of a table within a macro. */
@@ -49,15 +49,15 @@ struct vdi_kube_settings {
 	  &(settings)->kinds }
 /* clang-format on */
 
-/* Before the options are parsed. */
+/* Call before the options are parsed. */
 void vdi_kube_settings_init(struct vdi_kube_settings *settings);
 void vdi_kube_settings_fini(struct vdi_kube_settings *settings);
 bool vdi_kube_settings_given(const struct vdi_kube_settings *settings);
-/* Reads the kubeconfig, checks that the options fit together. False: the mistake was said, *ret_exit is the
- * exit status. */
+/* Reads the kubeconfig and validates the combination of options. false: the error was reported, *ret_exit is
+ * the exit status. */
 bool vdi_kube_settings_check(const struct vdi_command *command, struct vdi_kube_settings *settings,
 			     int *ret_exit);
-/* Asks the server which kinds it has, and makes the store. Blocks. */
+/* Reads the server's kinds and creates the store. Blocks. */
 VDI_MUST_USE vd_status vdi_kube_settings_open(const struct vdi_command *command,
 					      struct vdi_kube_settings *settings, const struct vd_env *env,
 					      bool whole_revisions, struct vd_store **ret_store,

@@ -1,10 +1,10 @@
-/* A Kubernetes endpoint as its own files see it: kube_store.c (the store, its actor and its transfers),
+/* The private state of a Kubernetes endpoint: kube_store.c (the store, its actor and its transfers),
  * kube_list.c (ranges), kube_write.c (puts and deletes), kube_watch.c (watches).
  *
- * 	kube (actor, blocking: it waits in libcurl)	everything that is sent and received
- * 	callers						leave calls and watches, take what has come
+ *   kube (actor, blocking: it waits in libcurl)	all transfers
+ *   callers						leave calls and watches, take results
  *
- * Everything of libcurl is the actor's. One lock ("store") for what crosses.
+ * The actor owns everything of libcurl. One lock ("store") guards shared state.
  */
 #ifndef VDI_KUBE_STATE_H
 #define VDI_KUBE_STATE_H
@@ -22,19 +22,19 @@
 
 struct vdi_kube_store;
 
-/* One request. The actor's. */
+/* One request. Owned by the actor. */
 struct vdi_kube_transfer {
 	struct vdi_kube_store *store;
-	CURL		      *easy; /* NULL: none is under way */
+	CURL		      *easy; /* NULL: no request is running */
 	struct curl_slist     *headers;
-	unsigned	       credential;	/* which one was sent */
-	const char	      *method, *upload; /* NULL: GET, nothing is sent; lent until the end */
-	struct vdi_buffer      body;		/* of a list, or of an answer that is an error */
+	unsigned	       credential;	/* number of the credential used */
+	const char	      *method, *upload; /* NULL: GET without body; borrowed until the end */
+	struct vdi_buffer      body;		/* of a list, or of an error response */
 	char		       reason[CURL_ERROR_SIZE];
-	/* What a 2xx answer brings, as it comes: the number of bytes taken, or CURL_WRITEFUNC_PAUSE; NULL: it
-	 * is gathered in body. */
+	/* Takes a 2xx response as it arrives: returns the number of bytes taken, or CURL_WRITEFUNC_PAUSE;
+	 * NULL: the response is gathered in body. */
 	size_t (*take)(struct vdi_kube_transfer *transfer, struct vd_bytes bytes);
-	/* It is over; may free the transfer. */
+	/* The transfer has ended; may free it. */
 	void (*ended)(struct vdi_kube_transfer *transfer, CURLcode result, long code);
 	void *arg;
 };
@@ -50,7 +50,7 @@ struct vdi_kube_call {
 	vd_range_fn		 done;
 	void			*arg;
 	bool			 is_started;
-	size_t			 kind;	/* at work */
+	size_t			 kind;	/* current one */
 	char			*token; /* of its next page, or NULL */
 	vd_rev			 shown; /* revision of the first page */
 	struct vd_kv	       **kvs;
@@ -62,15 +62,15 @@ struct vdi_kube_write {
 	struct vdi_kube_store	   *store;
 	const struct vdi_kube_kind *kind;
 	struct vdi_kube_transfer    transfer;
-	char			   *collection, *name; /* of the path, escaped */
+	char			   *collection, *name; /* URL path, escaped */
 	char			   *body;	       /* NULL: delete */
 	vd_txn_fn		    done;
 	void			   *arg;
 	bool			    is_started;
-	bool			    creates; /* there was none to replace */
+	bool			    creates; /* the object does not exist yet */
 };
 
-/* Where a list goes on that was not read to its end. */
+/* The position of a list that was not read to its end. */
 struct vdi_kube_cursor {
 	struct vd_kv *last; /* NULL: none */
 	vd_rev	      revision;
@@ -87,7 +87,7 @@ struct vdi_kube_item {
 };
 STAILQ_HEAD(vdi_kube_items, vdi_kube_item);
 
-/* One kind of a watch. The actor's. */
+/* One kind of a watch. Owned by the actor. */
 struct vdi_kube_stream {
 	struct vdi_kube_watch	   *watch;
 	const struct vdi_kube_kind *kind;
@@ -96,12 +96,12 @@ struct vdi_kube_stream {
 	struct vdi_json_stream	    frames;
 	struct vdi_kube_items	    queue; /* whole revisions only */
 	size_t			    bytes;
-	vd_rev			    passed;   /* everything up to it has come */
+	vd_rev			    passed;   /* all events up to here were received */
 	vd_rev			    listed;   /* revision of the list before the watch; 0: none */
-	vd_rev			    resume;   /* where the next watch begins */
+	vd_rev			    resume;   /* start of the next watch */
 	vd_rev			    last;     /* revision of the last event */
 	unsigned		    parts;    /* events of that revision */
-	unsigned		    repeated; /* of them, how many come again */
+	unsigned		    repeated; /* of them, number to be received again */
 	bool			    is_paused, has_come, is_nudged;
 	vd_mono			    retry_at;
 	vd_dur			    backoff;
@@ -114,20 +114,20 @@ struct vdi_kube_watch {
 	void (*ready)(void *arg);
 	void *ready_arg;
 
-	/* The actor's. */
+	/* Owned by the actor. */
 	struct vdi_kube_stream *streams;
 	size_t			stream_count;
-	vd_rev			told; /* progress */
+	vd_rev			told; /* last reported progress */
 
 	/* Under the store's lock. */
 	struct vdi_kube_items items;
 	size_t		      bytes; /* in items and in the streams' queues */
-	vd_status	      end;   /* VD_OK: it goes on */
+	vd_status	      end;   /* VD_OK: not ended */
 	struct vd_error	      error;
 	bool		      is_closing;
-	bool		      is_orphan; /* the store is closed: it is its owner's alone */
+	bool		      is_orphan; /* the store is closed: owned only by its reader */
 
-	/* Reader only: what was lent. */
+	/* Reader only: borrowed events. */
 	struct vd_store_event *events;
 	size_t		       event_count, event_capacity;
 };
@@ -143,7 +143,7 @@ struct vdi_kube_store {
 	unsigned			      watch_timeout_s;
 	_Atomic uint32_t		      references; /* 1 until closed, 1 for each watch */
 
-	/* The actor's. */
+	/* Owned by the actor. */
 	CURLM			    *multi;
 	struct vdi_kube_reader	     objects;
 	struct vdi_kube_event_reader events;
@@ -166,19 +166,20 @@ struct vdi_kube_store {
 
 /* ---- Transfers (kube_store.c) ---- */
 
-/* GET of path, which may hold a query, or what method and upload say. Not VD_OK: it has not begun. */
+/* Starts a GET of path, which may include a query, or the request of method and upload. On errors it has not
+ * started. */
 VDI_MUST_USE vd_status vdi_kube_transfer_begin(struct vdi_kube_transfer *transfer, const char *path,
 					       unsigned timeout_s, struct vd_error *reterr);
-/* Ends it without a word. All zero is fine. */
+/* Ends the transfer without a callback. Accepts a zeroed one. */
 void vdi_kube_transfer_end(struct vdi_kube_transfer *transfer);
-/* What went wrong, with the name of the kind before it. */
+/* Sets the error of a transfer, with the name of the kind before it. */
 vd_status vdi_kube_transfer_error(const struct vdi_kube_transfer *transfer, const char *name, CURLcode result,
 				  long code, struct vd_error *reterr);
 vd_status vdi_kube_blame(const char *name, vd_status status, const char *message, struct vd_error *reterr);
-/* The actor looks at once. Any thread. */
+/* Wakes the actor. Any thread. */
 void vdi_kube_store_wake(struct vdi_kube_store *store);
 void vdi_kube_store_unref(struct vdi_kube_store *store);
-/* Whether a kind lies in the interval. */
+/* Returns true if the kind's keys are in the interval. */
 bool vdi_kube_kind_is_in(const struct vdi_kube_kind *kind, struct vd_bytes key, struct vd_bytes range_end);
 
 /* ---- Ranges (kube_list.c) ---- */
@@ -186,7 +187,7 @@ bool vdi_kube_kind_is_in(const struct vdi_kube_kind *kind, struct vd_bytes key, 
 vd_status vdi_kube_range(struct vd_store *store, const struct vd_range_request *request, vd_range_fn done,
 			 void *arg);
 void	  vdi_kube_call_start(struct vdi_kube_call *call);
-/* Takes it out, answers and frees it. */
+/* Removes the call, answers and frees it. */
 void vdi_kube_call_answer(struct vdi_kube_call *call, vd_status status, const struct vd_error *error,
 			  bool more);
 void vdi_kube_cursors_fini(struct vdi_kube_store *store);
@@ -196,7 +197,7 @@ void vdi_kube_cursors_fini(struct vdi_kube_store *store);
 vd_status vdi_kube_txn(struct vd_store *store, const struct vd_txn_request *request, vd_txn_fn done,
 		       void *arg);
 void	  vdi_kube_write_start(struct vdi_kube_write *write);
-/* Takes it out, answers and frees it. */
+/* Removes the write, answers and frees it. */
 void vdi_kube_write_answer(struct vdi_kube_write *write, vd_status status, vd_rev revision, bool changed,
 			   const struct vd_error *error);
 
@@ -207,10 +208,10 @@ vd_status vdi_kube_watch_open(struct vd_store *store, const struct vd_store_watc
 vd_status vdi_kube_watch_next(struct vd_store_watch *watch, size_t event_count_max,
 			      struct vd_store_batch *ret_batch, struct vd_error *reterr);
 void	  vdi_kube_watch_close(struct vd_store_watch *watch);
-/* What there is to do: open streams that are due, read on. Earlier of due and the next moment. */
+/* Opens streams that are due and continues paused ones. Returns the earlier of due and its next time. */
 vd_mono vdi_kube_watch_tend(struct vdi_kube_watch *watch, vd_mono now, vd_mono due);
 void	vdi_kube_watch_end(struct vdi_kube_watch *watch, vd_status status, const struct vd_error *error);
-/* The store's actor is gone. True: its owner is gone, too. */
+/* Called after the store's actor has ended. true: the reader has closed the watch too. */
 bool vdi_kube_watch_orphan_locked(struct vdi_kube_watch *watch, const struct vd_error *error);
 void vdi_kube_watch_free(struct vdi_kube_watch *watch);
 

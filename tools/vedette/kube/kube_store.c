@@ -1,4 +1,4 @@
-/* See the headers. The actor waits in curl_multi_poll, which others end by curl_multi_wakeup; so it has a
+/* The actor waits in curl_multi_poll, which other threads interrupt with curl_multi_wakeup; so it has a
  * thread of its own. */
 #include "kube_store.h"
 
@@ -134,7 +134,7 @@ vd_status vdi_kube_transfer_error(const struct vdi_kube_transfer *transfer, cons
 				   &error);
 	if (code == 401 && transfer->store->http->exec &&
 	    vdi_exec_credential_refused(transfer->store->http->exec, transfer->credential))
-		status = VD_UNAVAILABLE; /* perhaps it is too old, and the next one is taken */
+		status = VD_UNAVAILABLE; /* the credential may have expired; the next one may be accepted */
 	return vdi_kube_blame(name, status, error.message, reterr);
 }
 
@@ -193,7 +193,7 @@ static struct vdi_kube_write *unstarted_write(struct vdi_kube_store *store)
 	return write;
 }
 
-/* Watches are taken out by the actor only, so the list can be walked piece by piece. */
+/* Only the actor removes watches, so the list can be walked in steps. */
 static vd_mono tend_watches(struct vdi_kube_store *store)
 {
 	struct vdi_kube_watch *watch, *next;
@@ -229,16 +229,16 @@ static void kube_run(void *arg)
 		vdi_kube_call_start(call);
 	while ((write = unstarted_write(store)) != NULL)
 		vdi_kube_write_start(write);
-	(void) curl_multi_perform(store->multi, &running); /* what fails is in the messages */
+	(void) curl_multi_perform(store->multi, &running); /* failures are in the messages */
 	take_ends(store);
-	due = tend_watches(store); /* what it begins makes the poll return at once */
+	due = tend_watches(store); /* new transfers make the poll return at once */
 	now = vd_env_now(store->env);
 	(void) curl_multi_poll(store->multi, NULL, 0,
 			       due.ns > now.ns ? (int) ((due.ns - now.ns) / 1000000) + 1 : 0, NULL);
 	vd_actor_wake(store->actor);
 }
 
-/* ---- What it does not do ---- */
+/* ---- Unsupported operations ---- */
 
 static vd_status no_compact(struct vd_store *store, vd_rev revision, bool physical, vd_done_fn done,
 			    void *arg)
@@ -312,7 +312,7 @@ bool vdi_kube_kind_is_in(const struct vdi_kube_kind *kind, struct vd_bytes key, 
 	return vd_bytes_compare(prefix, key) >= 0 && (is_open || vd_bytes_compare(prefix, range_end) < 0);
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 void vdi_kube_store_unref(struct vdi_kube_store *store)
 {
@@ -334,8 +334,8 @@ static void release(struct vdi_kube_store *store)
 	store->multi = NULL;
 }
 
-/* The actor is gone: this thread is alone with what was its. Watches that are still open stay for their
- * owners, without streams. */
+/* Called when the actor has ended: this thread owns its state now. Open watches are kept for their readers,
+ * without streams. */
 static void on_actor_closed(void *arg)
 {
 	struct vdi_kube_store *store = arg;

@@ -1,21 +1,24 @@
-/* A Kubernetes endpoint as a vd_store: what lies below /registry/ there, as its lists and watches show it.
+/* A Kubernetes endpoint as a vd_store: the keys below /registry/, as its lists and watches show them.
  *
- * 	range	lists, page by page; a revision asks for exactly that one (resourceVersionMatch=Exact), so that the pages of all kinds show one moment
- * 	watch	one watch for each kind in the interval. They end and are opened again all the time (their time-out is short: a server sends a bookmark before it ends one); what
- * 		comes twice because of that is left out
- * 	txn	one put (the object as JSON, whatever is there) or one delete of one key, without compares. Answered with the object's new revision; of a delete the revision is not
- * 		known (0). Nothing in the results: somebody else was faster
+ * 	range	lists, page by page; a revision requests exactly that one (resourceVersionMatch=Exact), so
+ * 		that the pages of all kinds show the same state
+ * 	watch	one watch for each kind in the interval. They end and are reopened frequently (with a short
+ * 		time-out, because a server sends a bookmark before it ends a watch); events that are repeated
+ * 		because of that are dropped
+ * 	txn	one put (the object as JSON, unconditional) or one delete of one key, without compares. The
+ * 		answer has the object's new revision; that of a delete is unknown (0). No results: another
+ * 		writer was faster
  * 	others	VD_UNSUPPORTED
  *
- * Values are the objects as in kube_object.h; create_rev is known for what a watch shows as ADDED, version
- * never. With whole_revisions the events of all kinds come in the order of their revisions, each revision
- * complete: an event waits until every kind has passed it, for about as long as a watch lasts, twice that
- * with kinds that send no bookmarks. Without, they come as the server sends them, and a revision of several
- * objects may come in several batches.
+ * Values are the objects as in kube_object.h; create_rev is known for ADDED events of a watch, version never.
+ * With whole_revisions the events of all kinds are delivered in the order of their revisions, each revision
+ * complete: an event waits until every kind has passed it, for about the duration of a watch, twice that with
+ * kinds without bookmarks. Otherwise they are delivered as the server sends them, and a revision of several
+ * objects may be split into several batches.
  *
- * Memory: one page of a list for each range, 64 MiB for what waits in a watch; who is ahead is not read. An
- * answer that makes no sense is VD_BAD_REQUEST with a sentence that names the kind; what may pass (no
- * connection, 5xx, 429) is VD_UNAVAILABLE or VD_FULL.
+ * Memory: one page of a list for each range, 64 MiB for the events waiting in a watch; streams that are ahead
+ * are not read. An invalid response is VD_BAD_REQUEST with a message that names the kind; transient errors
+ * (no connection, 5xx, 429) are VD_UNAVAILABLE or VD_FULL.
  */
 #ifndef VDI_KUBE_STORE_H
 #define VDI_KUBE_STORE_H
@@ -25,10 +28,10 @@
 #include "kube_kinds.h"
 
 struct vdi_kube_store_options {
-	const struct vdi_http_client_options *http;  /* lent for the store's life */
-	const struct vdi_kube_kinds	     *kinds; /* lent for the store's life */
+	const struct vdi_http_client_options *http;  /* borrowed for the store's lifetime */
+	const struct vdi_kube_kinds	     *kinds; /* borrowed for the store's lifetime */
 	bool				      whole_revisions;
-	unsigned watch_timeout_s; /* default 10; each watch lasts up to half as long again */
+	unsigned watch_timeout_s; /* default 10; each watch lasts up to 1.5 times as long */
 };
 
 /* VD_NOMEM, VD_INVALID_ARGUMENT. */

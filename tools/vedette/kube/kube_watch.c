@@ -1,16 +1,16 @@
-/* Watches. Each kind of the interval is a stream of its own. With whole revisions they are merged:
+/* Watches. Each kind of the interval has a stream of its own. With whole revisions the streams are merged:
  *
- * 	pods	    5   8   9 ..... passed 8 (there may be more of 9)
- * 	leases	      7   bookmark 12 passed 12
- * 	configmaps  bookmark 7	      passed 7
- * 				      -> 5 and 7 go out, 8 and 9 wait for a bookmark of configmaps
+ *   pods		  5	  8   9 ..... has passed 8 (more events of 9 may follow)
+ *   leases		      7	  bookmark 12 has passed 12
+ *   configmaps  bookmark 7		      has passed 7
+ * 				-> 5 and 7 are delivered, 8 and 9 wait for a bookmark of configmaps
  *
- * The cache of a kube-apiserver whose kind nobody changes stands still, and its bookmarks with it, until
- * somebody wants a list that is up to date: so a list of nothing goes before each watch. Kinds without a
- * cache there (events) send no bookmarks at all: a watch that has lasted its time, and was opened behind such
- * a list, has shown what was before the list. Should something of it come later still, which the next watch
- * would show, it is an error, never a gap. A stream that ends is opened again at what it has passed. What
- * comes again because of that, further objects of the last revision, is left out. */
+ * In a kube-apiserver the cache of an unchanged kind does not advance, and neither do its bookmarks, until a
+ * client requests a consistent list; so a list that selects nothing precedes each watch. Kinds without a
+ * cache there (events) send no bookmarks: a watch that was opened after such a list and lasted its full time
+ * has delivered all events before the list. If such an event still arrives later, in the next watch, it is
+ * an error, never a gap. A stream that ends is reopened at the revision that it has passed. Events that are
+ * repeated because of that, further objects of the last revision, are dropped. */
 #include <stdio.h>
 
 #include "kube_state.h"
@@ -18,7 +18,7 @@
 #define WAITING_MAX ((size_t) 64 << 20)
 #define BACKOFF_MIN VD_MS(100)
 #define BACKOFF_MAX VD_SECONDS(5)
-/* How long a watch may go on beyond the time it was asked for. */
+/* Maximum time of a watch beyond its requested time. */
 #define OVERTIME_S 30
 
 static struct vdi_kube_watch *watch_of(struct vd_store_watch *base)
@@ -44,7 +44,7 @@ static void drop_items(struct vdi_kube_items *items)
 	}
 }
 
-/* Takes kv over, also when it fails. */
+/* Takes over kv, also on failure. */
 static struct vdi_kube_item *new_item(struct vd_kv *kv, bool is_delete, vd_rev revision)
 {
 	struct vdi_kube_item *item = VDI_NEW(struct vdi_kube_item);
@@ -60,7 +60,7 @@ static struct vdi_kube_item *new_item(struct vd_kv *kv, bool is_delete, vd_rev r
 	return item;
 }
 
-/* Items go to the reader. */
+/* Passes items to the reader. */
 static void hand_over(struct vdi_kube_watch *watch, struct vdi_kube_items *items, vd_rev newest)
 {
 	struct vdi_kube_store *store = watch->store;
@@ -107,7 +107,7 @@ void vdi_kube_watch_end(struct vdi_kube_watch *watch, vd_status status, const st
 
 /* ---- Merging ---- */
 
-/* The stream whose first item is the oldest, of those up to low. */
+/* Returns the stream with the oldest first item, among those up to low. */
 static struct vdi_kube_stream *oldest(struct vdi_kube_watch *watch, vd_rev low)
 {
 	struct vdi_kube_stream *found = NULL;
@@ -124,7 +124,7 @@ static struct vdi_kube_stream *oldest(struct vdi_kube_watch *watch, vd_rev low)
 	return found;
 }
 
-/* What every stream has passed. */
+/* Delivers what every stream has passed. */
 static vd_status merge(struct vdi_kube_watch *watch)
 {
 	struct vdi_kube_items	items = STAILQ_HEAD_INITIALIZER(items);
@@ -152,7 +152,7 @@ static vd_status merge(struct vdi_kube_watch *watch)
 	return item ? VD_OK : VD_NOMEM;
 }
 
-/* ---- What comes ---- */
+/* ---- Received events ---- */
 
 static vd_status put(struct vdi_kube_stream *stream, struct vdi_kube_item *item)
 {
@@ -175,13 +175,13 @@ static vd_status put(struct vdi_kube_stream *stream, struct vdi_kube_item *item)
 static vd_status take_bookmark(struct vdi_kube_stream *stream, vd_rev revision, struct vd_error *reterr)
 {
 	if (revision == 0)
-		return vd_error_set(reterr, VD_BAD_REQUEST, "a bookmark without a resourceVersion");
+		return vd_error_set(reterr, VD_BAD_REQUEST, "the bookmark has no resourceVersion");
 	if (revision > stream->passed)
 		stream->passed = revision;
 	return stream->watch->store->whole_revisions ? VD_OK : put(stream, new_item(NULL, false, revision));
 }
 
-/* Whether it is one that comes again. */
+/* Returns true for a repeated event. */
 static bool is_repeated(struct vdi_kube_stream *stream, vd_rev revision)
 {
 	if (revision == stream->last && stream->repeated > 0) {
@@ -246,7 +246,7 @@ static vd_status take_frame(void *arg, struct vd_bytes json)
 	return error.code;
 }
 
-/* The reader is behind, or this stream is ahead of the others. */
+/* Returns true if the reader is behind, or this stream is ahead of the others. */
 static bool must_wait(struct vdi_kube_stream *stream)
 {
 	return bytes_waiting(stream->watch) > WAITING_MAX &&
@@ -265,10 +265,10 @@ static size_t take_bytes(struct vdi_kube_transfer *transfer, struct vd_bytes byt
 	status = vdi_json_stream_feed(&stream->frames, bytes, take_frame, stream);
 	if (status == VD_OK)
 		return bytes.size;
-	/* What take_frame said comes first. */
-	status =
-		vdi_kube_blame(stream->kind->name, status,
-			       status == VD_BAD_REQUEST ? "what the server sends is no watch" : NULL, &error);
+	/* The message of take_frame comes first. */
+	status = vdi_kube_blame(stream->kind->name, status,
+				status == VD_BAD_REQUEST ? "the server's response is not a watch" : NULL,
+				&error);
 	vdi_kube_watch_end(stream->watch, status, &error);
 	return 0;
 }
@@ -282,7 +282,7 @@ static void back_off(struct vdi_kube_stream *stream)
 	stream->retry_at = vd_mono_add(vd_env_now(stream->watch->store->env), stream->backoff);
 }
 
-/* What came behind the last revision that is known to be complete comes again. */
+/* Drops events after the last revision that is known to be complete; they will be received again. */
 static void drop_incomplete(struct vdi_kube_stream *stream)
 {
 	struct vdi_kube_items kept = STAILQ_HEAD_INITIALIZER(kept);
@@ -305,7 +305,7 @@ static void drop_incomplete(struct vdi_kube_stream *stream)
 	vdi_lock_release(&stream->watch->store->lock);
 }
 
-/* The watch lasted its time. */
+/* Handles a watch that lasted its full time. */
 static void note_clean_end(struct vdi_kube_stream *stream, bool is_read)
 {
 	stream->resume = stream->passed;
@@ -353,7 +353,7 @@ static void end_transfers(struct vdi_kube_watch *watch)
 	}
 }
 
-/* Whatever it answers: the watch finds out what is wrong. */
+/* Notes the revision of the list; errors are left to the watch. */
 static void nudge_ended(struct vdi_kube_transfer *transfer, CURLcode result, long code)
 {
 	struct vdi_kube_stream *stream = transfer->arg;
@@ -390,7 +390,7 @@ static void open_stream(struct vdi_kube_stream *stream)
 	stream->is_nudged = false;
 	drop_incomplete(stream);
 	stream->is_paused = stream->has_come = false;
-	/* With whole revisions they were dropped; else the reader has them. */
+	/* With whole revisions they were dropped; otherwise the reader has them. */
 	stream->repeated = !store->whole_revisions && stream->last > stream->passed ? stream->parts : 0;
 	if (store->whole_revisions)
 		stream->last = 0;
@@ -443,7 +443,7 @@ static void drop_lent(struct vdi_kube_watch *watch)
 	watch->event_count = 0;
 }
 
-/* Takes the first items that make a batch; false: no memory, the first item is still there. */
+/* Takes the first items as a batch; false: out of memory, the first item is kept. */
 static bool take_batch_locked(struct vdi_kube_watch *watch, size_t count_max,
 			      struct vd_store_batch *ret_batch)
 {
@@ -501,7 +501,7 @@ vd_status vdi_kube_watch_next(struct vd_store_watch *base, size_t event_count_ma
 	return status;
 }
 
-/* ---- Life ---- */
+/* ---- Lifetime ---- */
 
 bool vdi_kube_watch_orphan_locked(struct vdi_kube_watch *watch, const struct vd_error *error)
 {
@@ -574,11 +574,10 @@ vd_status vdi_kube_watch_open(struct vd_store *base, const struct vd_store_watch
 	struct vdi_kube_watch *watch;
 	vd_status	       status;
 
-	/* A watch of Kubernetes from revision 0 or 1 would begin with the state. */
+	/* A Kubernetes watch from revision 0 or 1 would start with the initial state. */
 	if (request->start_revision < 2 || request->no_put || request->no_delete)
-		return vd_error_set(
-			reterr, VD_UNSUPPORTED,
-			"a watch of a Kubernetes endpoint begins at a revision and shows everything");
+		return vd_error_set(reterr, VD_UNSUPPORTED,
+				    "a watch of a Kubernetes endpoint needs a start revision and no filters");
 	watch = VDI_NEW(struct vdi_kube_watch);
 	if (watch == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");

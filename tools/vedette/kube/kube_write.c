@@ -1,6 +1,6 @@
-/* Writes. A transaction is one put or one delete of one object. A put is a PUT of the object as it is; where
- * there is none yet (404), a POST. What another writer did meanwhile (409) is no failure: then this one
- * changed nothing. */
+/* Writes. A transaction is one put or one delete of one object. A put is a PUT of the object; if it does not
+ * exist (404), a POST. A conflict with another writer (409) is not an error: then this write changed
+ * nothing. */
 #include <stdio.h>
 
 #include "kube_state.h"
@@ -66,8 +66,7 @@ static vd_status revision_of(struct vdi_kube_write *write, vd_rev *ret_revision,
 	VDI_TRY(vdi_kube_object_read(&write->store->objects, json, write->kind->kind,
 				     write->kind->api_version, &object, reterr));
 	if (object.revision == 0)
-		return vd_error_set(reterr, VD_BAD_REQUEST,
-				    "an object was written, and the server says no resourceVersion");
+		return vd_error_set(reterr, VD_BAD_REQUEST, "the response to a write has no resourceVersion");
 	*ret_revision = object.revision;
 	return VD_OK;
 }
@@ -118,8 +117,8 @@ static const struct vdi_kube_kind *kind_of(const struct vdi_kube_kinds *kinds, s
 	return NULL;
 }
 
-/* "/registry/configmaps/a/b" of "/api/v1/configmaps" -> "/api/v1/namespaces/a/configmaps", "b". False: out of
- * memory. */
+/* Splits "/registry/configmaps/a/b" of "/api/v1/configmaps" into "/api/v1/namespaces/a/configmaps" and "b".
+ * false: out of memory. */
 static bool place(struct vdi_kube_write *write, struct vd_bytes key)
 {
 	const char *rest = (const char *) key.data + strlen(write->kind->prefix),

@@ -1,11 +1,11 @@
-/* vedette kubeconfig: what kubectl needs to know about a server, as YAML. Asks nobody. */
+/* vedette kubeconfig: prints the kubeconfig of a server as YAML. Makes no requests. */
 #include <stdio.h>
 
 #include "command_line.h"
 #include "http_client.h"
 #include "json_text.h"
 
-/* A JSON string is a YAML string. */
+/* Prints a line; a JSON string is a YAML string. */
 static void print_line(const char *indent_and_name, const char *text)
 {
 	char quoted[VDI_JSON_QUOTED_MAX(4096)];
@@ -45,8 +45,8 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		return vdi_command_mistake(command, "the server must be a URL such as %s, not \"%s\"",
 					   VDI_DEFAULT_SERVER, server);
 	if ((cert_file == NULL) != (key_file == NULL))
-		return vdi_command_mistake(command, "--cert and --key go together");
-	/* kubectl prompts for a user name when an https server comes without credentials (H-505). */
+		return vdi_command_mistake(command, "--cert and --key must be given together");
+	/* Without credentials for an https server, kubectl prompts for a user name. */
 	if (strncmp(server, "https://", 8) == 0 && token == NULL && cert_file == NULL)
 		token = "none";
 	printf("apiVersion: v1\nkind: Config\nclusters:\n");

@@ -1,4 +1,4 @@
-/* See the header. */
+/* Follows the current context to cluster and user, and copies their settings. */
 #include "kubeconfig_read.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "base64.h"
 #include "yaml_tree.h"
 
-/* ---- The parts ---- */
+/* ---- Parts ---- */
 
 struct reading {
 	const char	      *path;
@@ -30,7 +30,7 @@ static bool is_true(json_t *object, const char *key)
 	return json_is_true(json_object_get(object, key)) || (text && strcmp(text, "true") == 0);
 }
 
-/* The member `part` of the entry with this name in the list. */
+/* Returns the member `part` of the list's entry with this name. */
 static vd_status find(const struct reading *reading, const char *list, const char *part, const char *name,
 		      json_t **ret_part)
 {
@@ -83,7 +83,7 @@ static vd_status take_data(const struct reading *reading, json_t *part, const ch
 		return vd_error_set(reading->reterr, VD_NOMEM, "out of memory");
 	if (vdi_base64_decode(VDI_BASE64_STANDARD, vd_bytes_of(text), data, &size, NULL) != VD_OK) {
 		vdi_free(data);
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: %s is no base64", reading->path,
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: %s is not base64", reading->path,
 				    key);
 	}
 	*place = (struct vd_bytes) { data, size };
@@ -120,7 +120,7 @@ static vd_status take_token_file(const struct reading *reading, const char *text
 	return VD_OK;
 }
 
-/* A relative path is one from the file on; a name alone is looked for where programs are. */
+/* A relative path starts at the file; a plain name is searched in PATH. */
 static vd_status take_command(const struct reading *reading, const char *text, char **place)
 {
 	return strchr(text, '/') ? take_path(reading, text, place) : take_text(reading, text, place);
@@ -138,7 +138,7 @@ static vd_status take_arguments(const struct reading *reading, json_t *list, str
 	json_array_foreach (list, i, item) {
 		if (!json_is_string(item))
 			return vd_error_set(reading->reterr, VD_BAD_REQUEST,
-					    "%s: an argument of exec is no text", reading->path);
+					    "%s: an argument of exec is not a string", reading->path);
 		VDI_TRY(take_text(reading, json_string_value(item), &plan->arguments[i + 1]));
 	}
 	return VD_OK;
@@ -174,14 +174,15 @@ static vd_status take_exec(const struct reading *reading, json_t *exec)
 
 	if (text_of(exec, "command") == NULL || version == NULL)
 		return vd_error_set(reading->reterr, VD_BAD_REQUEST,
-				    "%s: exec needs a command and an apiVersion", reading->path);
+				    "%s: exec must have a command and an apiVersion", reading->path);
 	if (strcmp(version, "client.authentication.k8s.io/v1") != 0 &&
 	    strcmp(version, "client.authentication.k8s.io/v1beta1") != 0)
-		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: exec of \"%.80s\" is not known",
-				    reading->path, version);
+		return vd_error_set(reading->reterr, VD_BAD_REQUEST,
+				    "%s: the apiVersion \"%.80s\" of exec is not supported", reading->path,
+				    version);
 	if (mode && strcmp(mode, "Always") == 0)
 		return vd_error_set(reading->reterr, VD_BAD_REQUEST,
-				    "%s: \"%.80s\" wants a terminal, which it cannot have here",
+				    "%s: \"%.80s\" requires a terminal, which is not available here",
 				    reading->path, text_of(exec, "command"));
 	plan->gives_cluster = is_true(exec, "provideClusterInfo");
 	VDI_TRY(take_text(reading, version, &plan->api_version));
@@ -197,8 +198,8 @@ static vd_status take_user(const struct reading *reading, json_t *user)
 
 	if (json_object_get(user, "auth-provider") || text_of(user, "username"))
 		return vd_error_set(reading->reterr, VD_BAD_REQUEST,
-				    "%s: only tokens, client certificates and exec are supported; --token or "
-				    "--cert and --key say who we are instead",
+				    "%s: only tokens, client certificates and exec are supported; use "
+				    "--token or --cert and --key instead",
 				    reading->path);
 	if (json_is_object(json_object_get(user, "exec")))
 		VDI_TRY(take_exec(reading, json_object_get(user, "exec")));
@@ -222,7 +223,7 @@ static vd_status take_context(const struct reading *reading, const char *name)
 		name = text_of(reading->tree, "current-context");
 	if (name == NULL)
 		return vd_error_set(reading->reterr, VD_BAD_REQUEST,
-				    "%s has no current context: --context names one", reading->path);
+				    "%s has no current context: give --context", reading->path);
 	VDI_TRY(find(reading, "contexts", "context", name, &context));
 	if (text_of(context, "cluster") == NULL)
 		return vd_error_set(reading->reterr, VD_BAD_REQUEST, "%s: the context \"%s\" has no cluster",

@@ -1,5 +1,5 @@
-/* How: the core group is looked at first, then the others in the order the server lists them, as kubectl
- * does; the first match wins. */
+/* The core group is searched first, then the others in the server's order, as kubectl does; the first match
+ * wins. */
 #include "resource_lookup.h"
 
 #include <ctype.h>
@@ -8,10 +8,10 @@
 
 #define AGGREGATED "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
-/* What was typed, taken apart: resource[.version][.group]. */
+/* The typed name, split: resource[.version][.group]. */
 struct wanted {
 	char	    resource[VDI_RESOURCE_TEXT_MAX]; /* lower case */
-	const char *rest;			     /* behind the first dot, or NULL */
+	const char *rest;			     /* after the first dot, or NULL */
 };
 
 static vd_status take_apart(const char *typed, struct wanted *wanted, struct vd_error *reterr)
@@ -81,7 +81,7 @@ static void keep_all(struct vdi_resource_name *resource, const char *group, cons
 	resource->namespaced = namespaced;
 }
 
-/* ---- Aggregated discovery (H-112) ---- */
+/* ---- Aggregated discovery ---- */
 
 static bool find_aggregated(json_t *root, const struct wanted *wanted, struct vdi_resource_name *resource)
 {
@@ -113,7 +113,7 @@ static bool find_aggregated(json_t *root, const struct wanted *wanted, struct vd
 	return false;
 }
 
-/* ---- The older documents (H-113) ---- */
+/* ---- Unaggregated discovery ---- */
 
 static vd_status get_json(struct vdi_http_client *client, const char *path, const char *accept,
 			  json_t **ret_root, struct vd_error *reterr)
@@ -125,7 +125,7 @@ static vd_status get_json(struct vdi_http_client *client, const char *path, cons
 		*ret_root = json_loadb(answer.body ? answer.body : "", answer.size, 0, NULL);
 		if (*ret_root == NULL)
 			status = vd_error_set(reterr, VD_UNAVAILABLE,
-					      "%s is no JSON: is this a Kubernetes API server?", path);
+					      "%s is not JSON: is this a Kubernetes API server?", path);
 	}
 	vdi_http_answer_fini(&answer);
 	return status;

@@ -1,5 +1,5 @@
-/* From what people type ("po", "pods", "deployments.apps", "deployments.v1.apps", "Pod") to the resource the
- * server means, through its discovery documents: the aggregated ones (two requests), else the older ones. One
+/* Finds the server's resource for a typed name ("po", "pods", "deployments.apps", "deployments.v1.apps",
+ * "Pod") with discovery: the aggregated documents (two requests), otherwise the unaggregated ones. One
  * thread; blocks. */
 #ifndef VDI_RESOURCE_LOOKUP_H
 #define VDI_RESOURCE_LOOKUP_H
@@ -16,7 +16,7 @@ struct vdi_resource_name {
 	bool namespaced;
 };
 
-/* VD_NOT_FOUND: the server has none of that name; what vdi_http_get_ok answers. */
+/* VD_NOT_FOUND: the server has no such resource; errors as of vdi_http_get_ok. */
 VDI_MUST_USE vd_status vdi_resource_lookup(struct vdi_http_client *client, const char *typed,
 					   struct vdi_resource_name *ret_resource, struct vd_error *reterr);
 /* "pod/web-1", "deployment.apps/web" */

@@ -1,4 +1,4 @@
-/* See the header. */
+/* Reads each source and feeds its importer. */
 #include "import_command.h"
 
 #include <ctype.h>
@@ -91,7 +91,7 @@ static vd_status feed_watch(void *arg, struct vd_bytes bytes, struct vd_error *r
 	return vdi_import_watch_feed(arg, bytes, reterr);
 }
 
-/* As client-go guesses it; a vowel before a y keeps it. */
+/* Guesses the plural as client-go does; a vowel before a y keeps it. */
 static void guess_plural(struct vd_bytes kind, char plural[256])
 {
 	size_t size = VDI_MIN(kind.size, (size_t) 250);
@@ -160,7 +160,7 @@ static vd_status keep_text(void *arg, struct vd_bytes bytes, struct vd_error *re
 	struct text *text = arg;
 
 	if (text->size + bytes.size > RESOURCES_SIZE_MAX)
-		return vd_error_set(reterr, VD_TOO_BIG, "too large for a file of resources");
+		return vd_error_set(reterr, VD_TOO_BIG, "too large for a resources file");
 	if (!vdi_grow((void **) &text->data, &text->capacity, text->size + bytes.size, 1))
 		return VD_NOMEM;
 	memcpy(text->data + text->size, bytes.data, bytes.size);
@@ -200,7 +200,7 @@ static vd_status run_watch(const struct vdi_import_settings *settings, const str
 	return status;
 }
 
-/* ---- All ---- */
+/* ---- All sources ---- */
 
 vd_status vdi_import_run(const struct vdi_import_settings *settings, struct vdi_log_writer *writer,
 			 struct vdi_import_totals *ret_totals, struct vd_error *reterr)

@@ -1,4 +1,4 @@
-/* vedette record --from-...: a file of somebody else's becomes an event log. */
+/* vedette record --from-...: converts a file of another format into an event log. */
 #ifndef VDI_IMPORT_COMMAND_H
 #define VDI_IMPORT_COMMAND_H
 
@@ -6,7 +6,7 @@
 #include "import.h"
 
 struct vdi_import_settings {
-	const char *audit, *watch, *kine, *snapshot; /* at most one of them */
+	const char *audit, *watch, *kine, *snapshot; /* at most one is set */
 	const char *resources;
 };
 
@@ -27,15 +27,15 @@ struct vdi_import_settings {
 	  "with --from-watch: additional kinds (JSON), as for serve", &(settings)->resources }
 /* clang-format on */
 
-/* How many of them were given. */
+/* Returns the number of sources given. */
 unsigned    vdi_import_settings_count(const struct vdi_import_settings *settings);
 const char *vdi_import_settings_source(const struct vdi_import_settings *settings);
-/* Blocks. The message names the file, and the line, row or revision. */
+/* Imports the source. Blocks. The message names the file, and the line, row or revision. */
 VDI_MUST_USE vd_status vdi_import_run(const struct vdi_import_settings *settings,
 				      struct vdi_log_writer *writer, struct vdi_import_totals *ret_totals,
 				      struct vd_error *reterr);
 
-/* The parts of it that need libraries of their own. VD_UNSUPPORTED: built without. */
+/* Importers with libraries of their own. VD_UNSUPPORTED: built without. */
 VDI_MUST_USE vd_status vdi_import_kine(const char *path, const struct vdi_import_sink *sink,
 				       struct vdi_import_totals *totals, struct vd_error *reterr);
 VDI_MUST_USE vd_status vdi_import_snapshot(const char *path, const struct vdi_import_sink *sink,

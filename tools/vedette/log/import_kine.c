@@ -1,14 +1,14 @@
-/* A log out of kine's table (k3s-io/kine, pkg/drivers/generic): one row for each revision.
+/* Imports the table of kine (k3s-io/kine, pkg/drivers/generic), which has one row for each revision.
  *
- * 	id			the revision
- * 	name, value, lease	key, value, lease
- * 	deleted			the key went away
- * 	create_revision		of the key; 0 for a row that creates it
- * 	name compact_rev_key	prev_revision is the compacted revision
- * 	name gap-...		a revision that holds nothing
+ *	id			the revision
+ *	name, value, lease	key, value, lease
+ *	deleted			the key was deleted
+ *	create_revision		of the key; 0 in the row that creates it
+ *	name compact_rev_key	prev_revision is the compacted revision
+ *	name gap-...		a revision without a change
  *
- * Rows up to the compacted revision are what was live then: the snapshot. Read row by row, without writing
- * anything: the database may be in use.
+ * Rows up to the compacted revision are the keys that were live then: the snapshot. The table is read row by
+ * row and nothing is written, because the database may be in use.
  */
 #include "import_command.h"
 
@@ -44,7 +44,7 @@ static vd_status prepare(struct kine *kine, const char *statement)
 	kine->rows = NULL;
 	return sqlite3_prepare_v2(kine->database, statement, -1, &kine->rows, NULL) == SQLITE_OK ?
 		       VD_OK :
-		       fail(kine, "no database of kine");
+		       fail(kine, "not a kine database");
 }
 
 static vd_status read_compacted(struct kine *kine)
@@ -128,7 +128,7 @@ static vd_status take_row(struct kine *kine)
 	return status;
 }
 
-/* Up to the compacted revision the newest row of a key alone: older ones are about to go. */
+/* Up to the compacted revision only the newest row of each key: kine deletes the older ones. */
 static const char rows[] = "SELECT id, name, created, deleted, create_revision, lease, value FROM kine AS "
 			   "row WHERE id > ?1 OR NOT EXISTS "
 			   "(SELECT 1 FROM kine AS later WHERE later.name = row.name AND later.id > row.id "

@@ -1,6 +1,6 @@
-/* A log out of an etcd snapshot: what was live at its compacted revision is the snapshot, every revision
- * since is a transaction. The file is mapped, not read: memory is what the system gives to its pages, and a
- * hash for each key that was live then. */
+/* Imports an etcd snapshot: the keys that were live at its compacted revision are the snapshot, every later
+ * revision is a transaction. The file is mapped, not read: memory is the system's page cache, and a hash for
+ * each key that was live then. */
 #include "import_command.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define SEED 0x736e6170
 
 struct live {
-	uint64_t hash; /* 128 bits of two seeds say which key it is */
+	uint64_t hash; /* the key is identified by 128 bits, of two seeds */
 	uint64_t other;
 	vd_rev	 revision;
 };
@@ -44,8 +44,8 @@ static struct live live_of(const struct vd_kv *kv)
 			       vdi_hash_bytes(vd_kv_key(kv), ~(uint64_t) SEED), kv->mod_rev };
 }
 
-/* A compaction that was scheduled and has not finished leaves records that are superseded, or deleted by a
- * tombstone. */
+/* Notes the newest records. A scheduled compaction that has not finished leaves superseded records, and
+ * deleted ones with their tombstones. */
 static vd_status note_live(void *arg, bool is_delete, struct vd_kv *kv)
 {
 	struct reading *reading = arg;
@@ -130,7 +130,7 @@ vd_status vdi_import_snapshot(const char *path, const struct vdi_import_sink *si
 
 	if (file < 0 || fstat(file, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) {
 		status = vd_error_set(reterr, file < 0 ? VD_NOT_FOUND : VD_BAD_REQUEST, "%s",
-				      file < 0 ? strerror(errno) : "no snapshot: it is empty, or no file");
+				      file < 0 ? strerror(errno) : "not a snapshot: empty, or not a file");
 	} else {
 		bytes = mmap(NULL, (size_t) about.st_size, PROT_READ, MAP_PRIVATE, file, 0);
 		status = bytes == MAP_FAILED ? vd_error_set(reterr, VD_IO, "%s", strerror(errno)) : VD_OK;

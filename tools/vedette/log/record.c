@@ -1,4 +1,4 @@
-/* vedette record: the life of an etcd or a Kubernetes endpoint into an event log, until it is told to end. */
+/* vedette record: records an etcd or a Kubernetes endpoint into an event log, until a signal. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,11 +33,11 @@ struct record {
 	struct vdi_log_writer *writer;
 	struct vdi_recorder   *recorder;
 	vd_rev		       after;
-	struct vd_error	       end; /* written before the signal that says so */
+	struct vd_error	       end; /* written before the signal */
 	_Atomic bool	       has_ended;
 };
 
-/* On the recorder's actor: the main thread waits for signals, so it gets one. */
+/* On the recorder's actor: sends a signal, because the main thread waits for one. */
 static void on_end(void *arg, const struct vd_error *error)
 {
 	struct record *record = arg;
@@ -68,7 +68,7 @@ static void say(const struct record *record, bool last)
 	(void) fflush(stderr);
 }
 
-/* Until a signal; the position is shown once a second. */
+/* Waits for a signal; shows the position once per second. */
 static void wait_for_the_end(const struct record *record, const sigset_t *signals)
 {
 	struct timespec second = { 1, 0 };
@@ -93,7 +93,7 @@ static vd_status open_log(struct record *record, struct vd_error *error)
 	vd_status status = vdi_log_writer_open(&options, &record->writer, &record->after, error);
 
 	if (status == VD_EXISTS)
-		return vd_error_set(error, VD_EXISTS, "%s already exists: --resume goes on with it",
+		return vd_error_set(error, VD_EXISTS, "%s already exists: --resume continues it",
 				    record->output);
 	if (status == VD_OK)
 		vdi_log_writer_totals_get(record->writer, &totals);
@@ -155,7 +155,7 @@ static int run_record(struct record *record, const sigset_t *signals)
 	return result;
 }
 
-/* A file instead of a server: all of it, at once. */
+/* Imports a file at once. */
 static int import(struct record *record)
 {
 	struct vd_error		 error = { 0 }, closing = { 0 };
@@ -172,7 +172,7 @@ static int import(struct record *record)
 		return fail(record, &closing);
 	if (!record->quiet)
 		(void) fprintf(stderr,
-			       "vedette record: %llu of %llu taken, %llu left out, up to revision %lld\n",
+			       "vedette record: %llu of %llu imported, %llu ignored, up to revision %lld\n",
 			       (unsigned long long) totals.taken, (unsigned long long) totals.read,
 			       (unsigned long long) totals.skipped, (long long) totals.revision);
 	return VDI_EXIT_OK;
@@ -251,7 +251,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	}
 	if (vdi_command_process_init(&log, 0, &signals, &record.env) != VD_OK)
 		return vdi_command_failed(command, "cannot start threads");
-	record.etcd.compaction_interval = (vd_dur) { 0 }; /* who looks on does not compact */
+	record.etcd.compaction_interval = (vd_dur) { 0 }; /* recording must not compact */
 	result = run_record(&record, &signals);
 	(void) vd_env_free(record.env);
 	vdi_kube_settings_fini(&record.kube);

@@ -1,8 +1,8 @@
-/* vedette replay: what watches would have seen of a recorded log, or the recorded cluster for real clients.
+/* vedette replay: prints what watches see of a recorded log, or serves the recorded cluster to real clients.
  *
- * Printing runs in the simulator: one thread, a clock that jumps, an order drawn from the seed. So the same
- * log, seed and options print the same bytes, however fast the machine is, and hours of recorded back-off and
- * delay take no time. Serving runs on real threads at the recorded pace or as fast as clients take it.
+ * Printing runs in the simulator: one thread, a simulated clock, an order drawn from the seed. So the same
+ * log, seed and options print the same bytes on every machine, and recorded delays take no time. Serving runs
+ * on real threads at the recorded pace, or as fast as clients read.
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,12 +25,12 @@
 #include "wait.h"
 
 #define WATCHES_MAX 256
-/* Transactions from the log to the slowest watch when printing: so few that what one reads the other wrote is
- * still in the processor's own memory. */
+/* Lead of the log over the slowest watch when printing, in transactions: few, so that data written by the
+ * writer is still in the CPU cache when it is read. */
 #define LEAD_MAX 256
 #define DRAIN_TIMEOUT VD_SECONDS(8)
-/* Simulated time that watches get to come back and catch up when the log has ended: a reflector backs off for
- * at most half a minute. */
+/* Maximum simulated time for watches to recover and catch up after the end of the log: a reflector backs off
+ * for at most half a minute. */
 #define SETTLE_LIMIT VD_SECONDS(300)
 
 struct replay {
@@ -131,8 +131,8 @@ static bool selects_by(const struct vdi_replay_watch *watch, const char *field)
 	return found;
 }
 
-/* Those that a watch selects by: every declared field is looked for in every object, and has an index for
- * lists, which nobody makes here. */
+/* Returns the fields that a watch selects by. Further declared fields would be extracted from every object
+ * and indexed for lists, which are not used here. */
 static size_t fields_of(const struct replay *replay, const struct vdi_resource *resource,
 			struct vd_field_spec *ret_fields)
 {
@@ -164,7 +164,7 @@ static vd_status make_cacher(struct replay *replay, struct vdi_resource *resourc
 			     reterr);
 }
 
-/* Of the watched resources; mostly it is the one that was asked for last. */
+/* Returns the codec of a watched resource; mostly it is the same as last time. */
 static const struct vd_codec *codec_of(void *arg, struct vd_bytes key)
 {
 	struct replay *replay = arg;
@@ -206,7 +206,7 @@ static vd_status open_viewers(struct replay *replay, struct vd_error *reterr)
 						      .line_arg = replay };
 
 		if (replay->quiet && replay->expect == NULL)
-			options.line = NULL; /* it is not even made */
+			options.line = NULL; /* then no line is formatted */
 		if (faults.slow.ns > 0)
 			watch->options.lag_events_max = 100; /* as upstream's buffers */
 		if (watch->timeout_s > 0)
@@ -232,8 +232,8 @@ static bool all_open(void *arg)
 	return true;
 }
 
-/* A read that must be as new as the log's end makes an idle cache ask the store how far it is. Whatever it
- * answers: all_caught_up decides. */
+/* Makes an idle cache ask the store for its revision, with a consistent read. The result is ignored:
+ * all_caught_up checks it. */
 static void refresh(struct replay *replay)
 {
 	struct vd_player_position position;
@@ -254,7 +254,7 @@ static void refresh(struct replay *replay)
 	}
 }
 
-/* Every cache stands where the log ended, and every watch has been given everything. */
+/* Returns true if every cache has reached the end of the log, and every watch has delivered its events. */
 static bool all_caught_up(void *arg)
 {
 	struct replay		 *replay = arg;
@@ -271,7 +271,7 @@ static bool all_caught_up(void *arg)
 	return true;
 }
 
-/* At most once a second, on a terminal. */
+/* Prints progress at most once per second, on a terminal. */
 static void say_progress(struct replay *replay, const struct vd_player_position *position)
 {
 	struct timespec now;
@@ -294,7 +294,7 @@ static bool has_ended(void *arg)
 	return position.ended || position.resting || replay->output_failed;
 }
 
-/* The simulator runs a chunk at a time, so that the end is not asked for at every step. */
+/* Runs the simulator in chunks, so that the end is not checked at every step. */
 static void run_to_the_end(struct replay *replay)
 {
 	while (!has_ended(replay)) {
@@ -318,8 +318,8 @@ static void warn_of_tail(const struct replay *replay, const struct vd_player_pos
 			       (unsigned long long) position->torn_bytes);
 	else if (position->was_unclosed)
 		(void) fprintf(stderr,
-			       "vedette replay: warning: %s has no closing line: its writer was stopped "
-			       "hard, or lines at its end are missing\n",
+			       "vedette replay: warning: %s has no closing line: its writer was killed, "
+			       "or lines at its end are missing\n",
 			       replay->path);
 }
 
@@ -328,10 +328,10 @@ static int finish(struct replay *replay)
 	struct vd_player_position position;
 	struct vd_error		  error = { 0 };
 	uint64_t		  equal = 0;
-	vd_status		  status = replay->until_revision ?
-						   VD_OK :
-						   vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(1), &error);
+	vd_status		  status = VD_OK;
 
+	if (replay->until_revision == 0)
+		status = vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(1), &error);
 	vd_player_position_get(replay->player, &position);
 	if (isatty(STDERR_FILENO) && replay->said.tv_sec)
 		(void) fputs("\r", stderr);
@@ -391,7 +391,7 @@ static void release(struct replay *replay)
 	vdi_resources_fini(&replay->resources);
 }
 
-/* The simulator has one thread. Without the slab it is slower, and that is all. */
+/* Installs the slab allocator, which is faster for the simulator's single thread. Optional. */
 static void use_slab(void)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -401,7 +401,7 @@ static void use_slab(void)
 	if (vdi_slab_new(VDI_SLAB_RANGE_DEFAULT, &slab) != VD_OK)
 		return;
 	allocator = vdi_slab_allocator(slab);
-	if (vd_allocator_install(&allocator) != VD_OK) /* else it lives as long as the process */
+	if (vd_allocator_install(&allocator) != VD_OK) /* otherwise it lives as long as the process */
 		(void) vdi_slab_free(slab);
 #endif
 }
@@ -417,9 +417,9 @@ static int print(struct replay *replay)
 	error.code = prepare(replay, &error);
 	if (error.code == VD_OK) {
 		(void) vdi_sim_run_until(replay->env, all_open, replay, SETTLE_LIMIT);
-		(void) vdi_sim_run_until_idle(replay->env); /* the initial state is out */
+		(void) vdi_sim_run_until_idle(replay->env); /* prints the initial state */
 		if (replay->until_revision)
-			vd_player_seek(replay->player, replay->until_revision); /* and stays paused */
+			vd_player_seek(replay->player, replay->until_revision); /* stays paused */
 		else
 			vd_player_resume(replay->player);
 		run_to_the_end(replay);
@@ -460,7 +460,7 @@ static int serve_player(struct replay *replay, const sigset_t *signals)
 	options.listen = replay->listen;
 	options.threads = replay->threads;
 	options.resources_path = replay->resources_path;
-	options.no_namespaces = true; /* they are what the log says */
+	options.no_namespaces = true; /* the log has them */
 	options.no_garbage_collector = true;
 	error.code = vdi_fault_plan_init(&faults, replay->faults, &error);
 	if (error.code != VD_OK)
@@ -480,7 +480,7 @@ static int serve_player(struct replay *replay, const sigset_t *signals)
 		while (vdi_command_wait_for_signal(signals) == SIGUSR1)
 			toggle_pause(replay->player);
 		vd_player_pause(replay->player);
-		(void) vd_server_drain(server, DRAIN_TIMEOUT); /* what is left is cut */
+		(void) vd_server_drain(server, DRAIN_TIMEOUT); /* remaining requests are canceled */
 		error.code = vd_player_wait(replay->player, VD_PLAYER_END, VD_MS(0), &error);
 		if (error.code != VD_OK && error.code != VD_TIMEOUT)
 			result = fail(&error);

@@ -1,4 +1,4 @@
-/* Constant memory: one line of each side, and the last few that were equal. */
+/* Constant memory: the current line of each side, and the last few equal lines. */
 #include "replay_expect.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 struct vdi_replay_expect {
 	FILE	*file;
 	char	*path;
-	char	*line; /* getline's */
+	char	*line; /* getline's buffer */
 	size_t	 capacity;
 	uint64_t equal;
-	char	*before[CONTEXT]; /* a ring by number of line */
+	char	*before[CONTEXT]; /* a ring by line number */
 	char	*expected, *seen; /* the first difference; NULL: that side has ended */
 	bool	 differs;
 };
@@ -40,7 +40,7 @@ vd_status vdi_replay_expect_open(const char *path, struct vdi_replay_expect **re
 	return VD_OK;
 }
 
-/* At most SHOWN_MAX bytes of a line, without its newline, around the byte at. */
+/* Returns at most SHOWN_MAX bytes of a line, without its newline, around the byte at. */
 static char *shown(const char *line, size_t size, size_t at)
 {
 	size_t start = at > SHOWN_MAX / 2 ? at - SHOWN_MAX / 2 : 0;

@@ -1,5 +1,5 @@
-/* See the header. Everything after the '?' but namespace and name means what it means to the REST server, and
- * is checked by the same code. */
+/* The parameters after the '?', except namespace and name, have the meaning of the REST server and are parsed
+ * by the same code. */
 #include "replay_watch.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static bool is_named(const struct vdi_resource *resource, struct vd_bytes name)
 	return false;
 }
 
-/* The first that fits: core comes first. */
+/* Returns the first match; the core group is first. */
 static struct vdi_resource *find(const struct vdi_resources *resources, struct vd_bytes text)
 {
 	const char     *dot = memchr(text.data, '.', text.size);
@@ -48,7 +48,7 @@ static int hex(char c)
 				      -1;
 }
 
-/* The parameter key, decoded; empty when it is not there. False: too long, or badly escaped. */
+/* Returns the decoded parameter key; empty if missing. false: too long, or invalid escapes. */
 static bool scope_of(const char *query, const char *key, char *ret_text, size_t size)
 {
 	size_t length = 0;
@@ -111,7 +111,7 @@ vd_status vdi_replay_watch_parse(const char *text, const struct vdi_resources *r
 
 	if (watch.resource == NULL)
 		return refuse(text,
-			      "there is no such kind (a plural, a singular or a short name; further kinds: "
+			      "unknown kind (give a plural, singular or short name; for additional kinds: "
 			      "--resources)",
 			      reterr);
 	if (!scope_of(mark ? mark + 1 : NULL, "namespace", watch.namespace_name,
@@ -121,7 +121,7 @@ vd_status vdi_replay_watch_parse(const char *text, const struct vdi_resources *r
 			      "namespace and name must be at most 255 bytes, with %XX for special characters",
 			      reterr);
 	if (watch.namespace_name[0] && !watch.resource->namespaced)
-		return refuse(text, "the kind has no namespaces", reterr);
+		return refuse(text, "the kind is not namespaced", reterr);
 	if (vdi_params_parse(vd_bytes_of(mark ? mark + 1 : ""), &watch.params) != VD_OK)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	*ret_watch = watch;

@@ -1,6 +1,6 @@
-/* vedette verify: the watch guarantees of an etcd or a Kubernetes endpoint, checked for as long as one likes.
- * An etcd is one run of verify_run.h over all keys; of a Kubernetes endpoint every kind is one, because its
- * watches are of one kind each. */
+/* vedette verify: checks the watch guarantees of an etcd or a Kubernetes endpoint until it is stopped. An
+ * etcd is one run of verify_run.h over all keys; a Kubernetes endpoint has one run per kind, because each of
+ * its watches covers one kind. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,12 +18,12 @@
 #include "verify_run.h"
 #include "wait.h"
 
-/* What is written to a Kubernetes endpoint. */
+/* Prefix of the objects written to a Kubernetes endpoint. */
 #define CONFIG_MAPS "/registry/configmaps/"
 
 struct one_run {
 	struct vdi_verify_run	  *run;
-	struct vdi_verify_position position; /* when it is closed */
+	struct vdi_verify_position position; /* after it is closed */
 	struct vdi_wait		   closed;
 };
 
@@ -37,21 +37,21 @@ struct verify {
 	unsigned		  writers;
 	vd_dur			  duration;
 	char			  write_prefix[160];
-	char namespace_name[64]; /* of a Kubernetes endpoint: where is written; "": there is none of ours */
+	char namespace_name[64]; /* on a Kubernetes endpoint, created for the writers; "": none */
 
 	struct vd_env	*env;
 	struct vd_store *store;
 	struct one_run	*runs;
 	size_t		 run_count;
 
-	/* The actors' until the runs are closed; under lock. */
+	/* Owned by the actors until the runs are closed; under lock. */
 	struct vdi_lock	     lock;
 	uint64_t	     violations;
 	struct vdi_violation first;
 	struct vd_error	     failure;
 };
 
-/* ---- What happened ---- */
+/* ---- Violations and failures ---- */
 
 static void end_soon(void)
 {
@@ -115,7 +115,7 @@ static void on_failure(void *arg, const struct vd_error *error)
 	end_soon();
 }
 
-/* b is added to a; is_running: one of them is. */
+/* Adds b to a; is_running: at least one is. */
 static void add_position(struct vdi_verify_position *a, const struct vdi_verify_position *b)
 {
 	a->totals.events += b->totals.events;
@@ -186,7 +186,7 @@ static void print_result(const struct verify *verify, const struct vdi_verify_po
 	(void) fflush(stdout);
 }
 
-/* ---- A namespace of our own ---- */
+/* ---- The writers' namespace ---- */
 
 static void make_config_map(void *arg, const char *key, unsigned writer, uint64_t random, char *value,
 			    size_t size)
@@ -228,7 +228,7 @@ static vd_status make_namespace(struct verify *verify, struct vd_error *reterr)
 	return send_namespace(verify, "POST", "/api/v1/namespaces", body, reterr);
 }
 
-/* The writers have deleted what they wrote. What cannot be removed is named. */
+/* Removes the namespace after the writers have deleted their objects. Reports a failure. */
 static void remove_namespace(struct verify *verify)
 {
 	char		path[128];
@@ -256,7 +256,7 @@ static vd_status start_run(struct verify *verify, struct vd_bytes prefix, size_t
 {
 	bool is_kube = verify->etcd.urls == NULL;
 	bool writes = verify->drive && (!is_kube || vd_bytes_equal(prefix, vd_bytes_of(CONFIG_MAPS)));
-	/* Many kinds share one server. */
+	/* Many kinds share one server, so each is checked less often. */
 	int64_t			  pace = (int64_t) (of / 8 + 1);
 	struct vdi_verify_options options = { .store = verify->store,
 					      .prefix = prefix,
@@ -292,7 +292,7 @@ static vd_status start_runs(struct verify *verify)
 	return status;
 }
 
-/* All at once: each may wait for its last events. */
+/* Closes all runs concurrently, because each may wait for its last events. */
 static void close_runs(struct verify *verify, struct vdi_verify_position *ret_position)
 {
 	for (size_t i = 0; i < verify->run_count; i++) {
@@ -328,7 +328,7 @@ static int verify_store(struct verify *verify, const sigset_t *signals)
 	return verify->violations ? VDI_EXIT_FAILED : VDI_EXIT_OK;
 }
 
-/* Somebody must look at what is written. */
+/* Creates the writers' namespace; fails if configmaps are not verified. */
 static vd_status drive_kube(struct verify *verify, struct vd_error *reterr)
 {
 	const struct vdi_kube_kinds *kinds = &verify->kube.loaded;
@@ -336,7 +336,8 @@ static vd_status drive_kube(struct verify *verify, struct vd_error *reterr)
 	for (size_t i = 0; i < kinds->count; i++)
 		if (strcmp(kinds->items[i].prefix, CONFIG_MAPS) == 0)
 			return make_namespace(verify, reterr);
-	return vd_error_set(reterr, VD_INVALID_ARGUMENT, "it writes configmaps, which --kind leaves out");
+	return vd_error_set(reterr, VD_INVALID_ARGUMENT,
+			    "--drive writes configmaps, but --kind excludes them");
 }
 
 static int run_verify(struct verify *verify, const sigset_t *signals)
@@ -417,7 +418,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	(void) snprintf(verify.write_prefix, sizeof verify.write_prefix, "%svedette-verify-%016llx/",
 			*verify.key_prefix ? verify.key_prefix : "/",
 			(unsigned long long) vd_env_random(verify.env));
-	verify.etcd.compaction_interval = (vd_dur) { 0 }; /* who looks on does not compact */
+	verify.etcd.compaction_interval = (vd_dur) { 0 }; /* verification must not compact */
 	result = run_verify(&verify, &signals);
 	(void) vd_env_free(verify.env);
 	vdi_kube_settings_fini(&verify.kube);

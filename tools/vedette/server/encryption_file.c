@@ -1,5 +1,5 @@
-/* How: each entry's providers become keys, and each of its resources a rule for the prefix under which its
- * objects are kept. */
+/* The providers of each entry become keys, and each of its resources a rule for the key prefix of its
+ * objects. */
 #include "encryption_file.h"
 
 #include <openssl/crypto.h>
@@ -11,7 +11,7 @@
 
 #define KEYS_MAX 32
 #define RULES_MAX 1024
-#define SECRET_SIZE VDI_BASE64_DECODED_MAX(44) /* the longest has 32 bytes, 44 as base64 */
+#define SECRET_SIZE VDI_BASE64_DECODED_MAX(44) /* longest secret: 32 bytes, 44 as base64 */
 #define FILE_SIZE_MAX ((size_t) 1 << 20)
 
 /* The providers of an entry. */
@@ -55,7 +55,7 @@ static vd_status read_key(struct reading *reading, size_t entry, const json_t *t
 	if (VDI_BASE64_DECODED_MAX(base64.size) > sizeof providers->secrets[0] ||
 	    vdi_base64_decode(VDI_BASE64_STANDARD, base64, (char *) secret, &size, NULL) != VD_OK ||
 	    (size != 16 && size != 24 && size != 32))
-		return wrong(reading, entry, "aesgcm: each secret is the base64 of 16, 24 or 32 bytes");
+		return wrong(reading, entry, "aesgcm: each secret must be the base64 of 16, 24 or 32 bytes");
 	providers->keys[providers->key_count++] =
 		(struct vd_encryption_key) { vd_bytes_of(name), { (const char *) secret, size } };
 	return VD_OK;
@@ -67,7 +67,7 @@ static vd_status read_aesgcm(struct reading *reading, size_t entry, const json_t
 	const json_t *keys = json_object_get(tree, "keys");
 
 	if (json_array_size(keys) == 0)
-		return wrong(reading, entry, "aesgcm needs keys");
+		return wrong(reading, entry, "aesgcm: keys is missing");
 	for (size_t i = 0; i < json_array_size(keys); i++) {
 		if (providers->key_count == KEYS_MAX)
 			return wrong(reading, entry, "more than 32 keys");
@@ -82,7 +82,7 @@ static vd_status read_provider(struct reading *reading, size_t entry, json_t *tr
 	const char *name = json_object_iter_key(json_object_iter(tree));
 
 	if (json_object_size(tree) != 1)
-		return wrong(reading, entry, "each provider has one name: aesgcm or identity");
+		return wrong(reading, entry, "each provider must have one name: aesgcm or identity");
 	if (strcmp(name, "identity") == 0) {
 		providers->reads_plain = true;
 		providers->writes_plain |= is_first;
@@ -91,7 +91,7 @@ static vd_status read_provider(struct reading *reading, size_t entry, json_t *tr
 	if (strcmp(name, "aesgcm") == 0)
 		return read_aesgcm(reading, entry, json_object_get(tree, name), providers);
 	return vd_error_set(reading->reterr, VD_UNSUPPORTED,
-			    "%s: resources[%zu]: provider %s is not supported; aesgcm and identity are",
+			    "%s: resources[%zu]: provider %s is not supported: use aesgcm or identity",
 			    reading->path, entry, name);
 }
 
@@ -101,7 +101,7 @@ static vd_status read_providers(struct reading *reading, size_t entry, const jso
 	const json_t *list = json_object_get(tree, "providers");
 
 	if (json_array_size(list) == 0)
-		return wrong(reading, entry, "no providers");
+		return wrong(reading, entry, "providers is missing or empty");
 	for (size_t i = 0; i < json_array_size(list); i++)
 		VDI_TRY(read_provider(reading, entry, json_array_get(list, i), i == 0, providers));
 	return VD_OK;
@@ -130,8 +130,7 @@ static vd_status add_rule(struct reading *reading, size_t entry, const struct pr
 	return VD_OK;
 }
 
-/* Where the objects of kinds lie that are not known: /registry/GROUP/PLURAL/. plural NULL: all of the
- * group. */
+/* Adds the prefix of kinds that are not built in: /registry/GROUP/PLURAL/. plural NULL: the whole group. */
 static vd_status add_custom(struct reading *reading, size_t entry, const struct providers *providers,
 			    const char *group, const char *plural, size_t plural_size)
 {
@@ -155,7 +154,7 @@ static vd_status add_resource(struct reading *reading, size_t entry, const struc
 
 	if (plural.size == 0 || (is_any && dot == NULL))
 		return wrong(reading, entry,
-			     "a resource is PLURAL, PLURAL.GROUP, *.GROUP, \"*.\" or \"*.*\"");
+			     "a resource must be PLURAL, PLURAL.GROUP, *.GROUP, \"*.\" or \"*.*\"");
 	if (is_any && strcmp(group, "*") == 0)
 		return add_rule(reading, entry, providers, reading->root);
 	for (size_t i = 0; i < reading->resources.count; i++) {
@@ -169,7 +168,7 @@ static vd_status add_resource(struct reading *reading, size_t entry, const struc
 	}
 	if (*group && (is_any || !found))
 		return add_custom(reading, entry, providers, group, is_any ? NULL : plural.data, plural.size);
-	return found ? VD_OK : wrong(reading, entry, "no resource of the core group has that name");
+	return found ? VD_OK : wrong(reading, entry, "unknown resource of the core group");
 }
 
 static vd_status read_entry(struct reading *reading, size_t entry, const json_t *tree)
@@ -179,12 +178,12 @@ static vd_status read_entry(struct reading *reading, size_t entry, const json_t 
 
 	VDI_TRY(read_providers(reading, entry, tree, providers));
 	if (json_array_size(names) == 0)
-		return wrong(reading, entry, "no resources");
+		return wrong(reading, entry, "resources is missing or empty");
 	for (size_t i = 0; i < json_array_size(names); i++) {
 		const char *name = json_string_value(json_array_get(names, i));
 
 		if (name == NULL)
-			return wrong(reading, entry, "a resource is no text");
+			return wrong(reading, entry, "a resource must be a string");
 		VDI_TRY(add_resource(reading, entry, providers, name));
 	}
 	return VD_OK;
@@ -201,7 +200,8 @@ static vd_status read_tree(struct reading *reading, const json_t *tree)
 		return vd_error_set(reading->reterr, VD_INVALID, "%s: kind must be EncryptionConfiguration",
 				    reading->path);
 	if (json_array_size(entries) == 0)
-		return vd_error_set(reading->reterr, VD_INVALID, "%s: no resources", reading->path);
+		return vd_error_set(reading->reterr, VD_INVALID, "%s: resources is missing or empty",
+				    reading->path);
 	reading->provider_count = json_array_size(entries);
 	reading->providers = vdi_calloc(reading->provider_count, sizeof *reading->providers);
 	if (reading->providers == NULL)

@@ -1,9 +1,9 @@
-/* vedette etcd: the embedded store behind etcd's protocol. Takes the command line, environment and
- * configuration file of an etcd (etcd_arguments.h); options that mean nothing to one member (peers, snapshots
- * of a log, elections) are accepted with a warning.
+/* vedette etcd: serves the embedded store with etcd's protocol. Takes the command line, environment and
+ * configuration file of an etcd (etcd_arguments.h); options without a meaning for a single member (peers,
+ * raft snapshots, elections) are accepted with a warning.
  *
- * Listeners are of four kinds: calls in plain text, calls over TLS, and each of these for health and metrics
- * alone. A transport has one kind. */
+ * There are four kinds of listeners: gRPC in plain text, gRPC over TLS, and each of these for HTTP (health
+ * and metrics) only. A transport serves one kind. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -78,7 +78,7 @@ struct etcd {
 	bool	    insecure_no_auth;
 	bool	    no_sync;
 
-	/* Made of the texts above. */
+	/* Derived from the texts above. */
 	char				  *texts[2]; /* owned: the lists of URLs below point into them */
 	struct listeners		   calls[2]; /* plain, TLS */
 	struct listeners		   http[2];
@@ -91,7 +91,7 @@ struct etcd {
 	char				   made_url[320];
 	char				   default_dir[256];
 	char				  *state_path;
-	void				  *restored_auth; /* of a snapshot */
+	void				  *restored_auth; /* from a snapshot */
 	size_t				   restored_auth_size;
 };
 
@@ -105,7 +105,7 @@ static int fail(const char *what, const struct vd_error *error)
 
 /* ---- Options ---- */
 
-/* Cuts a list at its commas. The text is kept in *kept. */
+/* Splits a list at its commas. The text is kept in *kept. */
 static bool split(const char *text, char **kept, const char **parts, size_t *ret_count)
 {
 	char *save = NULL;
@@ -122,7 +122,7 @@ static bool split(const char *text, char **kept, const char **parts, size_t *ret
 	return *ret_count > 0;
 }
 
-/* Adds the addresses of a list of URLs to the listeners of their kind. */
+/* Adds the addresses in a list of URLs to the listeners of their kind. */
 static int add_listeners(const struct vdi_command *command, const struct etcd *etcd, const char *option,
 			 const char *urls, struct listeners listeners[2])
 {
@@ -183,8 +183,8 @@ static int read_addresses(const struct vdi_command *command, struct etcd *etcd)
 	return VDI_EXIT_OK;
 }
 
-/* "a=http://x,a=http://y" is one member, with another name in it a cluster: an empty store of its own is not
- * what was meant. */
+/* Rejects a cluster of several members: "a=http://x,a=http://y" is one member, but another name in it means
+ * that the user expects shared data instead of a separate empty store. */
 static int check_cluster(const struct vdi_command *command, const struct etcd *etcd)
 {
 	const char *first = etcd->initial_cluster;
@@ -213,8 +213,8 @@ static int read_quota(const struct vdi_command *command, struct etcd *etcd)
 	return VDI_EXIT_OK;
 }
 
-/* As etcd reads it: a whole number of hours, or a duration, when periodic; a number of revisions
- * otherwise. */
+/* Parses the retention as etcd does: a whole number of hours, or a duration, in mode periodic; a number of
+ * revisions in mode revision. */
 static int read_compaction(const struct vdi_command *command, struct etcd *etcd)
 {
 	bool		   is_revision = strcmp(etcd->compaction_mode, "revision") == 0;
@@ -234,7 +234,8 @@ static int read_compaction(const struct vdi_command *command, struct etcd *etcd)
 	}
 	if (is_revision || !vdi_parse_duration(etcd->compaction_retention, &etcd->compaction.period))
 		return vdi_command_mistake(
-			command, "--auto-compaction-retention \"%s\" does not fit --auto-compaction-mode %s",
+			command,
+			"--auto-compaction-retention \"%s\" is invalid for --auto-compaction-mode %s",
 			etcd->compaction_retention, etcd->compaction_mode);
 	return VDI_EXIT_OK;
 }
@@ -246,22 +247,21 @@ static int read_options(const struct vdi_command *command, struct etcd *etcd)
 	if (etcd->memory && etcd->data_dir)
 		return vdi_command_mistake(command, "--memory and --data-dir exclude each other");
 	if (!etcd->cert_file != !etcd->key_file)
-		return vdi_command_mistake(command, "--cert-file and --key-file belong together");
+		return vdi_command_mistake(command, "--cert-file and --key-file must be given together");
 	if (etcd->auto_tls && !etcd->cert_file)
-		return vdi_command_mistake(
-			command,
-			"--auto-tls is not supported: --cert-file and --key-file name a certificate");
+		return vdi_command_mistake(command,
+					   "--auto-tls is not supported: give --cert-file and --key-file");
 	if (etcd->client_cert_auth && !(etcd->cert_file && etcd->trusted_ca_file))
 		return vdi_command_mistake(
-			command, "--client-cert-auth needs --cert-file, --key-file and --trusted-ca-file");
+			command, "--client-cert-auth requires --cert-file, --key-file and --trusted-ca-file");
 	if (etcd->txn_ops_max > 128 || etcd->txn_ops_max < 1)
-		return vdi_command_mistake(command, "--max-txn-ops can be at most 128");
+		return vdi_command_mistake(command, "--max-txn-ops must be at most 128");
 	if (etcd->bcrypt_cost < 4 || etcd->bcrypt_cost > 31)
 		return vdi_command_mistake(command, "--bcrypt-cost must be from 4 to 31");
 	if (etcd->request_bytes_max < 1024 || etcd->request_bytes_max > (64 << 20))
 		return vdi_command_mistake(command, "--max-request-bytes must be from 1KiB to 64MiB");
 	if (etcd->unsent_bytes_max < (1 << 20))
-		return vdi_command_mistake(command, "--max-unsent-bytes must be 1MiB at least");
+		return vdi_command_mistake(command, "--max-unsent-bytes must be at least 1MiB");
 	if (etcd->data_dir == NULL) {
 		(void) snprintf(etcd->default_dir, sizeof etcd->default_dir, "./%s.etcd", etcd->name);
 		etcd->data_dir = etcd->default_dir;
@@ -311,7 +311,7 @@ static vd_status open_store(struct etcd *etcd, const struct vd_env *env, struct 
 	struct vd_mvcc_options options = VD_MVCC_OPTIONS_INIT;
 
 	options.data_dir = etcd->memory ? NULL : etcd->data_dir;
-	/* etcd keeps every revision until it is told to compact. */
+	/* etcd keeps every revision until a client compacts. */
 	options.history_window = (vd_dur) { 0 };
 	options.history_bytes = 0;
 	options.progress_interval = (vd_dur) { 0 };
@@ -321,7 +321,8 @@ static vd_status open_store(struct etcd *etcd, const struct vd_env *env, struct 
 	return vd_store_open_mvcc(env, &options, ret_store, error);
 }
 
-/* Nothing is served beyond this machine without authentication, unless that was asked for. */
+/* Returns an address that other machines can reach without authentication, if that was not allowed
+ * explicitly; NULL: none. */
 static const char *find_exposed(const struct etcd *etcd, const struct vdi_etcdserver *server)
 {
 	for (int is_tls = 0; is_tls < 2; is_tls++) {
@@ -445,7 +446,7 @@ static int serve(struct etcd *etcd, const struct vd_env *env, struct vdi_etcdser
 		if (etcd->client_url_count == 0) {
 			int first = ports.calls[0] == NULL;
 
-			/* What others are told to connect to is where we really listen. */
+			/* The advertised URL has the actual port. */
 			vdi_etcd_listen_url(vdi_serve_rpc_address(ports.calls[first], 0), first,
 					    etcd->made_url, sizeof etcd->made_url);
 			vdi_etcdserver_set_client_url(server, etcd->made_url);
@@ -553,7 +554,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		    "additional address for /health, /version, /metrics, /livez and /readyz",
 		    &etcd.http_listen },
 		  { 0, "listen-metrics-urls", VDI_OPTION_TEXT, "URLS",
-		    "--http-listen as a list of URLs, as for etcd: http or https", &etcd.listen_metrics_urls },
+		    "as --http-listen, as URLs: http or https", &etcd.listen_metrics_urls },
 		  { 0, "listen-client-http-urls", VDI_OPTION_TEXT, "URLS",
 		    "URLs for /health and the other HTTP paths, which client addresses then no longer serve",
 		    &etcd.listen_client_http_urls },
@@ -561,8 +562,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		    "allow addresses that are not loopback without authentication", &etcd.insecure_no_auth },
 		  { 0, "name", VDI_OPTION_TEXT, "NAME", "name of the member (default default)", &etcd.name },
 		  { 0, "listen-client-urls", VDI_OPTION_TEXT, "URLS",
-		    "--listen as a list of URLs, as for etcd: http, https, unix or unixs",
-		    &etcd.listen_client_urls },
+		    "as --listen, as URLs: http, https, unix or unixs", &etcd.listen_client_urls },
 		  { 0, "advertise-client-urls", VDI_OPTION_TEXT, "URLS",
 		    "client URLs in the member list (default: the listen addresses)",
 		    &etcd.advertise_client_urls },
@@ -592,7 +592,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		    "interval of compactions in mode revision (default 5m)", &etcd.compaction.interval },
 		  { 0, "cert-file", VDI_OPTION_TEXT, "FILE", "serve TLS with this certificate (PEM)",
 		    &etcd.cert_file },
-		  { 0, "key-file", VDI_OPTION_TEXT, "FILE", "private key of the --cert-file certificate (PEM)",
+		  { 0, "key-file", VDI_OPTION_TEXT, "FILE", "private key for --cert-file (PEM)",
 		    &etcd.key_file },
 		  { 0, "trusted-ca-file", VDI_OPTION_TEXT, "FILE",
 		    "CA bundle for verifying client certificates", &etcd.trusted_ca_file },
@@ -600,7 +600,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 		    "revoked client certificates (PEM or DER); read for each connection",
 		    &etcd.client_crl_file },
 		  { 0, "client-cert-allowed-hostname", VDI_OPTION_TEXT, "NAMES",
-		    "client certificates must be valid for one of these host names", &etcd.allowed_hostnames },
+		    "host names; a client certificate must be valid for one", &etcd.allowed_hostnames },
 		  { 0, "cipher-suites", VDI_OPTION_TEXT, "NAMES",
 		    "cipher suites of TLS 1.2, by IANA name (default: ECDHE with AES-GCM or ChaCha20)",
 		    &etcd.cipher_suites },

@@ -1,5 +1,5 @@
-/* See the header. Every word is brought into the form --name=value (a switch may be --name), so that what
- * follows need not know where it came from. */
+/* Every word is converted to the form --name=value (or --name for a switch), so that later code does not
+ * depend on its source. */
 #include "etcd_arguments.h"
 
 #include <ctype.h>
@@ -28,7 +28,7 @@ static const struct ignored {
 #undef ETCD_FLAG
 };
 
-/* Of our options those that an etcd does not have: they count beside a configuration file. */
+/* Options of this command that etcd does not have; they apply even with a configuration file. */
 static const char *const own_names[] = { "listen",
 					 "memory",
 					 "restore",
@@ -46,18 +46,18 @@ struct gathering {
 	size_t			   option_count;
 	struct vdi_etcd_arguments *out;
 	const char		  *config_file;
-	const char		  *searched; /* name of an option, and whether the command line has it */
+	const char		  *searched; /* searched option; is_found: the command line has it */
 	bool			   is_found;
 	int			   exit;
 };
 
-/* What a word names. */
+/* The option that a word names. */
 struct flag {
-	char		     name[NAME_MAX_SIZE]; /* as vdi_command_parse knows it */
-	const char	    *why;		  /* not NULL: it has no effect */
+	char		     name[NAME_MAX_SIZE]; /* as in vdi_command_parse */
+	const char	    *why;		  /* not NULL: no effect, with the reason */
 	bool		     is_known;
 	bool		     is_switch;
-	enum vdi_option_kind kind; /* of an option with effect */
+	enum vdi_option_kind kind; /* of an option with an effect */
 };
 
 /* ---- Lists of texts ---- */
@@ -101,7 +101,7 @@ __attribute__((format(printf, 2, 3))) static bool add_word(struct gathering *gat
 	return fine || no_memory(gathering);
 }
 
-/* Each text once. */
+/* Adds a warning, once for each text. */
 __attribute__((format(printf, 2, 3))) static bool add_warning(struct gathering *gathering, const char *format,
 							      ...)
 {
@@ -176,8 +176,8 @@ static bool is_own(const char *name)
 typedef bool (*take_fn)(struct gathering *gathering, const struct flag *flag, const char *word,
 			const char *value);
 
-/* Calls take for each word that names an option, with its value ("" of a switch alone; NULL: missing) and
- * without its dashes, and hands on the rest. */
+/* Calls take for each word that is an option, without its dashes, and with its value ("" for a switch alone;
+ * NULL: missing). Calls other for the rest. */
 static bool each_word(struct gathering *gathering, int argc, char *const *argv, take_fn take, take_fn other)
 {
 	for (int i = 1; i < argc; i++) {
@@ -203,7 +203,7 @@ static bool each_word(struct gathering *gathering, int argc, char *const *argv, 
 	return true;
 }
 
-/* "--name=value", or a warning. */
+/* Adds "--name=value", or a warning. */
 static bool take_flag(struct gathering *gathering, const struct flag *flag, const char *word,
 		      const char *value)
 {
@@ -216,7 +216,7 @@ static bool take_flag(struct gathering *gathering, const struct flag *flag, cons
 		return true;
 	if (value == NULL || (flag->is_switch && *value == 0))
 		return add_word(gathering, "--%s", flag->name);
-	if (*value == 0) /* etcd's way to say: the default */
+	if (*value == 0) /* in etcd an empty value selects the default */
 		return true;
 	return add_word(gathering, "--%s=%s", flag->name, value);
 }
@@ -237,19 +237,18 @@ static bool note_config_file(struct gathering *gathering, const struct flag *fla
 	return true;
 }
 
-/* Beside a configuration file. */
+/* Handles the command line if there is a configuration file. */
 static bool take_own(struct gathering *gathering, const struct flag *flag, const char *word,
 		     const char *value)
 {
 	if (is_own(flag->name))
 		return take_flag(gathering, flag, word, value);
-	return add_warning(gathering, "--%s is passed over: what is in the configuration file counts",
-			   flag->name);
+	return add_warning(gathering, "--%s is ignored: the configuration file applies", flag->name);
 }
 
 /* ---- The environment ---- */
 
-/* "ETCD_LISTEN_CLIENT_URLS=x": the option; NULL in *ret_value: no variable of etcd. */
+/* Reads "ETCD_LISTEN_CLIENT_URLS=x" as an option; *ret_value NULL: not a variable of etcd. */
 static struct flag read_variable(const struct gathering *gathering, const char *variable,
 				 const char **ret_value)
 {
@@ -294,11 +293,11 @@ static bool take_environment(struct gathering *gathering, int argc, char *const 
 		if (value == NULL)
 			continue;
 		if (!flag.is_known || is_own(flag.name)) {
-			if (!add_warning(gathering, "%.*s is no variable of etcd", size, *environment))
+			if (!add_warning(gathering, "%.*s is not a variable of etcd", size, *environment))
 				return false;
 		} else if (is_on_command_line(gathering, argc, argv, flag.name)) {
 			gathering->exit = vdi_command_mistake(
-				gathering->command, "%.*s and --%s are both given: remove one of them", size,
+				gathering->command, "%.*s and --%s are both set: remove one of them", size,
 				*environment, flag.name);
 			return false;
 		} else if (flag.why ? !add_warning(gathering, "%.*s has no effect here: %s", size,
@@ -324,7 +323,7 @@ static bool is_number(const char *text)
 	return *text && text[strspn(text, "0123456789")] == 0;
 }
 
-/* A text, or several with commas between. Durations are whole nanoseconds there. */
+/* Takes a string, or several joined by commas. Durations in the file are whole nanoseconds. */
 static bool take_key(struct gathering *gathering, const char *key, const char *name, json_t *value)
 {
 	struct flag flag = find(gathering, name, strlen(name));
@@ -344,18 +343,18 @@ static bool take_key(struct gathering *gathering, const char *key, const char *n
 			return true;
 		json_array_foreach (value, i, item) {
 			if (!json_is_string(item))
-				return bad_key(gathering, key, "must be a list of texts");
+				return bad_key(gathering, key, "must be a list of strings");
 			if (size < sizeof text)
 				size += (size_t) snprintf(text + size, sizeof text - size, "%s%s",
 							  i ? "," : "", json_string_value(item));
 		}
 	} else if (flag.why == NULL) {
-		return bad_key(gathering, key, "must be a text or a list of texts");
+		return bad_key(gathering, key, "must be a string or a list of strings");
 	}
 	if (size >= sizeof text)
 		return bad_key(gathering, key, "is too long");
 	if (!flag.is_known || is_own(name))
-		return add_warning(gathering, "%s: %s is no option of etcd", gathering->config_file, key);
+		return add_warning(gathering, "%s: %s is not an option of etcd", gathering->config_file, key);
 	if (flag.why)
 		return add_warning(gathering, "%s: %s has no effect here: %s", gathering->config_file, key,
 				   flag.why);
@@ -374,7 +373,7 @@ static bool take_client_security(struct gathering *gathering, json_t *section)
 		const char *name =
 			strcmp(key, "allowed-hostname") == 0 ? "client-cert-allowed-hostname" : key;
 
-		/* Access would be wider than it was meant. */
+		/* Rejected, because ignoring it would allow more clients than intended. */
 		if (strcmp(key, "allowed-cn") == 0 && json_array_size(value))
 			return bad_key(gathering, "client-transport-security: allowed-cn",
 				       "is not supported: use allowed-hostname, or users and roles");
@@ -415,7 +414,7 @@ static bool take_config(struct gathering *gathering)
 	return fine;
 }
 
-/* ---- All of it ---- */
+/* ---- All sources ---- */
 
 static const char *config_file_of(char *const *environment)
 {

@@ -1,4 +1,4 @@
-/* See the header. */
+/* The checks of the options, and the server on the port. */
 #include "etcd_port.h"
 
 #include <stdio.h>
@@ -11,27 +11,27 @@ bool vdi_etcd_port_options_check(const struct vdi_command	    *command,
 	bool has_more = options->cert_file || options->key_file || options->trusted_ca_file ||
 			options->client_cert_auth;
 	struct vdi_etcd_listen listen;
-	const char	      *mistake = options->listen ? vdi_etcd_listen_parse(options->listen,
-										 options->cert_file != NULL, &listen) :
-							   NULL;
+	const char	      *mistake = NULL;
 
+	if (options->listen)
+		mistake = vdi_etcd_listen_parse(options->listen, options->cert_file != NULL, &listen);
 	*ret_exit = VDI_EXIT_OK;
 	if (options->listen == NULL && has_more)
-		*ret_exit = vdi_command_mistake(command, "options --etcd-listen-... need --etcd-listen");
+		*ret_exit = vdi_command_mistake(command, "options --etcd-listen-... require --etcd-listen");
 	else if (!options->cert_file != !options->key_file)
 		*ret_exit = vdi_command_mistake(
-			command, "--etcd-listen-cert-file and --etcd-listen-key-file belong together");
+			command, "--etcd-listen-cert-file and --etcd-listen-key-file must be given together");
 	else if (options->client_cert_auth && !(options->cert_file && options->trusted_ca_file))
 		*ret_exit = vdi_command_mistake(command,
-						"--etcd-listen-client-cert-auth needs "
+						"--etcd-listen-client-cert-auth requires "
 						"--etcd-listen-cert-file, -key-file and -trusted-ca-file");
 	else if (mistake)
 		*ret_exit =
 			vdi_command_mistake(command, "--etcd-listen \"%s\": %s", options->listen, mistake);
 	else if (options->listen && options->cert_file && !listen.is_tls)
 		*ret_exit = vdi_command_mistake(command,
-						"--etcd-listen \"%s\": http and unix must not have a "
-						"certificate: https and unixs are TLS",
+						"--etcd-listen \"%s\": http and unix exclude a "
+						"certificate: use https or unixs for TLS",
 						options->listen);
 	return *ret_exit == VDI_EXIT_OK;
 }
@@ -64,7 +64,7 @@ const char *vdi_etcd_listen_parse(const char *url, bool has_certificate, struct 
 	if (strstr(rest, "://"))
 		return "the scheme must be http, https, unix or unixs";
 	if (ret_listen->is_tls && !has_certificate)
-		return "https and unixs need a certificate and its key";
+		return "https and unixs require a certificate and its key";
 	if (*rest == 0 || (size_t) snprintf(ret_listen->address, sizeof ret_listen->address, "%s%s", prefix,
 					    rest) >= sizeof ret_listen->address)
 		return "it is empty or too long";
@@ -145,7 +145,7 @@ vd_status vdi_etcd_port_open(const struct vd_env *env, struct vd_store *store,
 
 	if (port == NULL)
 		return vd_error_set(reterr, VD_NOMEM, "out of memory");
-	VDI_CHECK(mistake == NULL); /* vdi_etcd_port_options_check */
+	VDI_CHECK(mistake == NULL); /* checked by vdi_etcd_port_options_check */
 	status = open_server(env, store, options->client_cert_auth, data_dir, port, reterr);
 	if (status == VD_OK)
 		status = check_exposure(options, &listen, port, reterr);

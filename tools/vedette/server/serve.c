@@ -1,6 +1,6 @@
 /* vedette serve: the REST server on an embedded store, or on an etcd.
  *
- * A thread of its own starts everything, so that a signal is heard while an etcd does not answer or a long
+ * A separate thread starts everything, so that signals are handled while an etcd does not answer or a long
  * journal is read.
  */
 #include <signal.h>
@@ -21,11 +21,11 @@
 #include "thread.h"
 
 #define DRAIN_TIMEOUT VD_SECONDS(8)
-/* How long caches may take to fill, and how often we say what they wait for. */
+/* Maximum time to fill the caches, and the interval of messages about what they wait for. */
 #define START_TIMEOUT VD_SECONDS(600)
 #define START_NOTICE VD_SECONDS(5)
 #define START_NOTICE_AGAIN VD_SECONDS(60)
-/* What the thread that starts everything tells the one that waits for signals. */
+/* Sent by the starting thread to the thread that waits for signals. */
 #define SIGNAL_STARTED SIGUSR1
 
 struct serve {
@@ -34,7 +34,7 @@ struct serve {
 	const char		    *resources;
 	const char		    *load;
 	const char		    *encryption;
-	bool			     strict; /* of the log */
+	bool			     strict; /* for --load */
 	int64_t			     history_bytes;
 	vd_dur			     history_window;
 	vd_dur			     consistency_interval;
@@ -46,7 +46,7 @@ struct serve {
 	const char		    *on_inconsistency;
 	unsigned		     threads;
 	bool			     memory;
-	bool			     is_history_failed; /* the local history, not the etcd */
+	bool			     is_history_failed; /* the local history failed, not the etcd */
 	const char		    *tls_cert, *tls_key, *client_ca, *token_file, *policy;
 	bool			     insecure_no_auth;
 	const char		    *audit_log, *audit_level, *access_log;
@@ -60,13 +60,13 @@ struct serve {
 	vd_mono		     said;
 };
 
-/* What is being started. The starting thread's until is_over. */
+/* The state of the start. Owned by the starting thread until is_over. */
 struct start {
 	struct serve	     *serve;
 	struct vd_store	     *store;
-	struct vd_store	     *raw; /* store without its encryption; store owns it */
+	struct vd_store	     *raw; /* store without its encryption; owned by store */
 	struct vd_server     *server;
-	struct vdi_etcd_port *etcd_port; /* NULL: not wanted */
+	struct vdi_etcd_port *etcd_port; /* NULL: not requested */
 	int		      result;	 /* exit status */
 	atomic_bool	      is_over;
 };
@@ -78,7 +78,7 @@ static int fail(const char *what, const struct vd_error *error)
 	return error->code == VD_INVALID || error->code == VD_INVALID_ARGUMENT ? 2 : 1;
 }
 
-/* At most once a second. */
+/* Prints progress at most once per second. */
 static void say_progress(void *arg, uint64_t records, uint64_t all)
 {
 	struct serve *serve = arg;
@@ -95,7 +95,7 @@ static void say_progress(void *arg, uint64_t records, uint64_t all)
 			       (unsigned long long) records);
 }
 
-/* An etcd, with its history kept in --data-dir if there is one. */
+/* Opens an etcd, with a local history in --data-dir if it is given. */
 static vd_status open_etcd(struct serve *serve, struct vd_store **ret_store, struct vd_error *error)
 {
 	struct vdi_local_history_options options = { .data_dir = serve->data_dir,
@@ -144,7 +144,7 @@ static vd_status open_store(struct serve *serve, struct vd_store **ret_store, st
 	return VD_OK;
 }
 
-/* The store with the values of some kinds encrypted at rest. */
+/* Wraps the store to encrypt the values of some kinds at rest. */
 static vd_status open_encrypted(struct start *start, struct vd_error *error)
 {
 	struct serve *serve = start->serve;
@@ -215,13 +215,13 @@ static struct vd_server_options server_options(const struct serve *serve)
 	return options;
 }
 
-/* What was said of what is waited for, and when. */
+/* The last message about the wait, and its time. */
 struct waiting {
 	char	text[VD_ERROR_MESSAGE_SIZE + 400];
 	vd_mono at;
 };
 
-/* The caches' own words around it say nothing that helps. */
+/* Removes the caches' prefix of the message, which does not help the user. */
 static const char *cause_of(const char *message)
 {
 	static const char around[] = "Internal error occurred: ";
@@ -230,8 +230,8 @@ static const char *cause_of(const char *message)
 	return found ? found + sizeof around - 1 : message;
 }
 
-/* As soon as it is something else, and the same again once a minute: who asks which etcd for what, and what
- * stands in the way. */
+/* Reports what the start waits for, when it changes, and otherwise once per minute: the etcd, the user, the
+ * keys, and the error. */
 static void say_waiting(const struct serve *serve, const char *message, struct waiting *said)
 {
 	const struct vdi_etcd_settings *etcd = &serve->etcd;
@@ -252,13 +252,13 @@ static void say_waiting(const struct serve *serve, const char *message, struct w
 	vdi_service_manager_say(&serve->manager, "STATUS=Waiting: %s", text);
 }
 
-/* Caches that are being filled, and nothing that stands in the way: a million objects take their time. */
+/* Returns true if the caches are being filled without an error: a million objects take a while. */
 static bool is_filling(vd_status status, const struct vd_error *error)
 {
 	return status == VD_NOT_READY && strchr(error->message, ':') == NULL;
 }
 
-/* Says what is waited for, as long as it is. A store of our own is there, or it is not. */
+/* Starts the server and reports what it waits for. An embedded store does not need to be waited for. */
 static vd_status start_server(struct start *start, struct vd_error *error)
 {
 	vd_mono	       due = vd_mono_add(vd_env_now(start->serve->env), START_TIMEOUT);
@@ -306,7 +306,7 @@ static void *start_run(void *arg)
 	return NULL;
 }
 
-/* False: told to end before everything was started. */
+/* Returns false if a signal ended the start. */
 static bool wait_for_start(struct start *start, const sigset_t *signals)
 {
 	bool is_told = false;
@@ -315,8 +315,8 @@ static bool wait_for_start(struct start *start, const sigset_t *signals)
 		int heard = vdi_command_wait_for_signal(signals);
 
 		is_told |= heard != SIGNAL_STARTED && heard != SIGHUP && !atomic_load(&start->is_over);
-		/* Nothing of ours is kept in an etcd, and a local history stands any end; an embedded store
-		 * is opened to its end and closed. */
+		/* With an etcd the process can exit at once: nothing is written to it, and a local history
+		 * survives a kill. An embedded store is opened completely and closed. */
 		if (is_told && start->serve->etcd.urls) {
 			(void) fflush(stdout);
 			_exit(VDI_EXIT_OK);
@@ -325,9 +325,9 @@ static bool wait_for_start(struct start *start, const sigset_t *signals)
 	return !is_told;
 }
 
-/* ---- While it runs ---- */
+/* ---- While running ---- */
 
-/* SIGHUP reads again what may change while the server runs. */
+/* SIGHUP reloads the settings that may change while the server runs. */
 static void reload(const struct start *start)
 {
 	const struct vdi_service_manager *manager = &start->serve->manager;
@@ -348,7 +348,7 @@ static void reload(const struct start *start)
 	}
 }
 
-/* A sign of life that is one: every loop has answered. */
+/* Notifies the watchdog only if every event loop has answered. */
 static void say_alive(const struct start *start)
 {
 	const struct vdi_service_manager *manager = &start->serve->manager;
@@ -360,7 +360,7 @@ static void say_alive(const struct start *start)
 			       "vedette serve: watchdog: a thread is unresponsive; notification withheld\n");
 }
 
-/* Until a signal that ends, at most until due. */
+/* Serves until a terminating signal, at most until due. */
 static void serve_until(const struct start *start, const sigset_t *signals, vd_mono due)
 {
 	const struct vd_env *env = start->serve->env;
@@ -387,7 +387,7 @@ static void serve_until(const struct start *start, const sigset_t *signals, vd_m
 	}
 }
 
-/* Those who send clients here get time to see that /readyz fails; another signal ends it at once. */
+/* Keeps serving while load balancers see that /readyz fails; another signal ends it at once. */
 static void say_goodbye(const struct start *start, const sigset_t *signals)
 {
 	vd_dur delay = start->serve->shutdown_delay;
@@ -422,17 +422,17 @@ static int run_server(struct serve *serve, const sigset_t *signals)
 					vd_server_address(start.server));
 		serve_until(&start, signals, VD_NEVER);
 		say_goodbye(&start, signals);
-		(void) vd_server_drain(start.server, DRAIN_TIMEOUT); /* what is left is cut */
+		(void) vd_server_drain(start.server, DRAIN_TIMEOUT); /* remaining requests are canceled */
 	}
 	(void) vdi_etcd_port_close(start.etcd_port);
-	vd_store_shut(start.store); /* nobody waits any more for an etcd that is gone */
+	vd_store_shut(start.store); /* cancels waits for an etcd that does not answer */
 	(void) vd_server_free(start.server);
 	(void) vd_store_close_wait(start.store);
 	return start.result;
 }
 
-/* What holds for the REST side holds for the etcd port, unless it has a certificate of its own. There are no
- * tokens there: with authorities, certificates are asked for. */
+/* Applies the TLS options of the REST server to the etcd port, unless it has a certificate of its own. There
+ * are no tokens on that port, so with a client CA it requires certificates. */
 static void share_tls(struct serve *serve)
 {
 	serve->port.insecure_no_auth = serve->insecure_no_auth;
@@ -581,8 +581,7 @@ static int run(const struct vdi_command *command, int argc, char **argv)
 	if (vdi_service_manager_init(&serve.manager, &error) != VD_OK)
 		return vdi_command_mistake(command, "%s", error.message);
 	if (serve.manager.socket && is_listen_given)
-		return vdi_command_mistake(command,
-					   "a socket was handed over (LISTEN_FDS): it excludes --listen");
+		return vdi_command_mistake(command, "LISTEN_FDS passes a socket, which excludes --listen");
 	if (serve.data_dir == NULL && !serve.etcd.urls)
 		serve.data_dir = "./vedette-data";
 	vdi_command_raise_file_limit();

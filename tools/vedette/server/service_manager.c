@@ -1,4 +1,4 @@
-/* See the header. */
+/* Datagrams to the manager's socket, and the variables that it sets. */
 #include "service_manager.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define FIRST_SOCKET 3
 
-/* A whole number that is not negative, or -1. */
+/* Returns a whole number that is not negative, or -1. */
 static long long number_of(const char *text)
 {
 	char	 *end;
@@ -24,7 +24,7 @@ static long long number_of(const char *text)
 	return end == text || *end || errno || number < 0 || *text == '+' || *text == ' ' ? -1 : number;
 }
 
-/* The variables may be meant for the process that started us. */
+/* Returns false if the variables are for another process, such as the parent. */
 static bool is_for_us(const char *variable)
 {
 	const char *text = getenv(variable);
@@ -77,10 +77,10 @@ static vd_status take_sockets(struct vdi_service_manager *manager, struct vd_err
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "LISTEN_FDS=%.40s: not a number", text);
 	if (count > 1)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "%lld sockets were handed over (LISTEN_FDS); one can be served", count);
+				    "LISTEN_FDS passes %lld sockets: only one is supported", count);
 	if (count && fcntl(FIRST_SOCKET, F_GETFD) < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "LISTEN_FDS=1, but there is no descriptor %d", FIRST_SOCKET);
+				    "LISTEN_FDS=1, but file descriptor %d is not open", FIRST_SOCKET);
 	manager->socket = count ? FIRST_SOCKET : 0;
 	return VD_OK;
 }
