@@ -55,7 +55,7 @@ refuses "an authority that nobody trusts" 1 "$url: .*certificate" --etcd "$url" 
 refuses "no client certificate" 1 "$url: .*(certificate|closed|handshake)" --etcd "$url" --etcd-cacert "$ETCD_CACERT"
 refuses "no such file" 2 '/nowhere' --etcd "$url" --etcd-cacert /nowhere
 refuses "a certificate without its key" 2 'must be given together' --etcd "$url" --etcd-cert "$ETCD_CERT"
-refuses "options without an etcd" 2 'need --etcd' --etcd-user x
+refuses "options without an etcd" 2 'require --etcd' --etcd-user x
 refuses_one "two stores" 2 'excludes --memory' serve --etcd "$url" --memory
 refuses "no path" 2 'no part of a path' --etcd "$url" "${tls[@]}" --etcd-prefix /a/../b
 refuses "a name without a password" 2 'no password: set' --etcd "$url" "${tls[@]}" --etcd-user root

@@ -320,7 +320,7 @@ class ClientTest(unittest.TestCase):
             for command in (["get", "pods", "--server", "http://127.0.0.1:1"], ["watch", "pods", "--server", "http://127.0.0.1:1"]):
                 result = subprocess.run([PROGRAM, *command], capture_output=True, text=True, timeout=60, env={**os.environ, "LD_LIBRARY_PATH": folder})
                 self.assertEqual(result.returncode, 1)
-                self.assertIn("requests need libcurl (Debian's libcurl4)", result.stderr)
+                self.assertIn("requests require libcurl (Debian: libcurl4)", result.stderr)
 
     def test_raw(self):
         server = self.serve(lambda path, query, number: (200, b"ok"))

@@ -217,7 +217,7 @@ class Kine(Case):
 class Snapshot(Case):
     def test_what_is_broken_is_said(self):
         self.fails("No such file", "--from-snapshot", self.path("nothing"))
-        self.fails("it is empty", "--from-snapshot", self.write("empty", ""))
+        self.fails("not a snapshot: empty", "--from-snapshot", self.write("empty", ""))
         self.fails("text: ", "--from-snapshot", self.write("text", "x" * 8192))
 
 

@@ -201,7 +201,7 @@ class Mistakes(unittest.TestCase):
     def test_each_is_said_and_ends_with_its_status(self):
         for status, text, *arguments in (
                 (2, "no output: give --watch"),
-                (2, "no such kind", "--watch", "flowers"),
+                (2, "unknown kind", "--watch", "flowers"),
                 (2, "field label not supported: spec.color", "--watch", "pods?fieldSelector=spec.color%3Dred"),
                 (2, "resourceVersion", "--watch", "pods?resourceVersion=old"),
                 (2, "the kind is not namespaced", "--watch", "nodes?namespace=a"),
