@@ -1,9 +1,9 @@
 /* Continue tokens.
  *
- * Decoding accepts what Go's encoding/json accepts, because clients may hold tokens of other servers: unknown
- * members are ignored, names are compared without case, the last of members like "rv" and "RV" wins, null
- * changes nothing. It rejects members of exactly the same name and bytes that are not UTF-8, of which Go takes
- * the last one or replaces them, because no server writes such tokens.
+ * Decoding accepts what Go's encoding/json accepts, because clients may hold tokens of other servers:
+ * unknown members are ignored, names are compared without case, the last of members like "rv" and "RV" wins,
+ * null changes nothing. It rejects members of exactly the same name and bytes that are not UTF-8, of which
+ * Go takes the last one or replaces them, because no server writes such tokens.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -398,7 +398,7 @@ class ServiceManager(Operation):
                 code, said = refused(*arguments, **self.handed_over(*sockets))
                 self.assertEqual((code, words in said), (2, True), said)
         code, said = refused(**self.handed_over(count=1))
-        self.assertEqual((code, "there is no descriptor 3" in said), (2, True), said)
+        self.assertEqual((code, "file descriptor 3 is not open" in said), (2, True), said)
         # Meant for another process.
         server = self.server(environment={"LISTEN_FDS": "2", "LISTEN_PID": "1"})
         self.assertEqual(server.end(), 0)
