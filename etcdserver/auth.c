@@ -1,5 +1,4 @@
-/* See the header. Tokens live in memory only, as upstream's simple tokens do: a restart makes clients
- * authenticate again. */
+/* How: tokens are only in memory, as upstream's simple tokens: after a restart clients authenticate again. */
 #include "auth.h"
 
 #include <crypt.h>
@@ -37,7 +36,7 @@ struct vdi_auth {
 
 /* ---- Life ---- */
 
-/* What bcrypt begins with: its cost, and salt. */
+/* Makes the start of a bcrypt hash: cost and salt. */
 static vd_status make_setting(unsigned cost, char ret_setting[VDI_AUTH_HASH_SIZE])
 {
 	char salt[16];
@@ -61,7 +60,7 @@ vd_status vdi_auth_new(struct vdi_etcdserver *server, struct vdi_auth **ret_auth
 	vd_status	 status;
 
 	if (auth == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
+		return vd_error_set(reterr, VD_NOMEM, "etcd: out of memory");
 	status = stored.size ? vdi_auth_data_read(stored, &auth->data) : vdi_auth_data_new(&auth->data);
 	if (status != VD_OK) {
 		vdi_free(auth);
@@ -99,8 +98,8 @@ static bool is_forgotten(const struct token *token, const struct vd_bytes *user,
 			 vd_bytes_equal(*user, (struct vd_bytes) { token->user, token->user_size })));
 }
 
-/* Of one user, of all, or those that have expired. Removing ends a walk over the table, so many are removed
- * after each. */
+/* Removes the tokens of one user, of all users, or the expired ones. A removal invalidates the walk over the
+ * table, so each walk removes many. */
 static void forget_tokens_locked(struct vdi_auth *auth, const struct vd_bytes *user, vd_mono now)
 {
 	struct token *found[1000];
@@ -181,7 +180,7 @@ enum vd_etcd_code vdi_auth_find_user(struct vdi_serve_call *call, struct vdi_aut
 	ret_user->name_size = 0;
 	ret_user->revision = 0;
 	if (!vdi_auth_is_enabled(auth))
-		return VD_ETCD_OTHER; /* E-143 */
+		return VD_ETCD_OTHER; /* a token is ignored while authentication is disabled */
 	if (call->ops->metadata(call, "token", &text) || call->ops->metadata(call, "authorization", &text)) {
 		if (vd_bytes_has_prefix(text, vd_bytes_of("Bearer ")))
 			text = (struct vd_bytes) { (const char *) text.data + 7, text.size - 7 };
@@ -281,7 +280,7 @@ static void check_lease_keys(void *arg, vd_status status, const struct vd_lease_
 enum vd_etcd_code vdi_auth_check_lease(struct vdi_auth *auth, const struct vdi_auth_user *user, int64_t id,
 				       bool write)
 {
-	/* Denied unless the store says otherwise before it returns, as the embedded one does. */
+	/* Denied unless the store calls back before it returns, as the embedded store does. */
 	struct lease_check lease = { auth, user, write, VD_ETCD_PERMISSION_DENIED };
 
 	if (!vdi_auth_is_enabled(auth) || vdi_auth_check_admin(auth, user) == VD_ETCD_OTHER)
@@ -336,7 +335,8 @@ void vdi_auth_look_end(struct vdi_auth *auth)
 	vdi_lock_release(&auth->lock);
 }
 
-/* The data as bytes; the caller frees. Only the worker changes data, so it reads without the lock. */
+/* Encodes the data; the caller frees the bytes. Only the worker changes data, so it may read without the
+ * lock. */
 static vd_status encode_data(const struct vdi_auth_data *data, void **ret_bytes, size_t *ret_size)
 {
 	struct vdi_wire_out out = { 0 };
@@ -457,7 +457,7 @@ vd_status vdi_auth_token_new(struct vdi_auth *auth, struct vd_bytes user, uint64
 		forget_tokens_locked(auth, NULL, now);
 		auth->purge_due = vd_mono_add(now, VD_SECONDS(10));
 	}
-	/* A change puts its data in place first and forgets tokens then, so none of before stays. */
+	/* A change first installs its data and then removes tokens, so no earlier token remains. */
 	status = auth->data->revision == revision ?
 			 vdi_hash_put(&auth->tokens, vdi_hash_bytes(text, auth->seed), &text, token, NULL) :
 			 VD_AGAIN;
@@ -523,7 +523,7 @@ vd_status vdi_auth_password_matches(struct vd_bytes password, const char *hash, 
 		return status;
 	*ret_matches = false;
 	if (status != VD_OK || strlen(made) != strlen(hash))
-		return VD_OK; /* the stored hash is none */
+		return VD_OK; /* the stored hash is invalid */
 	for (size_t i = 0; made[i]; i++)
 		different |= (unsigned) (made[i] ^ hash[i]);
 	*ret_matches = different == 0;

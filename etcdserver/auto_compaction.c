@@ -1,4 +1,4 @@
-/* See the header. The samples of a period lie in a ring: the one about to be overwritten is a period old. */
+/* How: the samples of a period are in a ring; the sample to be overwritten next is one period old. */
 #include "auto_compaction.h"
 
 #include <stdatomic.h>
@@ -13,9 +13,10 @@ struct vdi_auto_compaction {
 	const struct vd_env		  *env;
 	struct vdi_auto_compaction_options options;
 	struct vd_actor			  *actor;
-	vd_dur				   turn; /* between samples, or between compactions by revision */
-	size_t				   ring_size;
-	vd_rev				  *ring;
+	/* Time between samples, or between compactions by revision. */
+	vd_dur	turn;
+	size_t	ring_size;
+	vd_rev *ring;
 
 	/* Actor only. */
 	uint64_t sampled;
@@ -23,7 +24,7 @@ struct vdi_auto_compaction {
 
 	/* Any thread. */
 	atomic_bool	 is_compacting;
-	_Atomic uint32_t references; /* 1 until it is freed, 1 for a compaction under way */
+	_Atomic uint32_t references; /* 1 until it is freed, 1 for a compaction in progress */
 };
 
 static void unref(struct vdi_auto_compaction *compaction)
@@ -100,7 +101,7 @@ vd_status vdi_auto_compaction_new(const struct vd_env *env, const struct vdi_aut
 	compaction->turn = options->interval.ns ? options->interval : VD_SECONDS(300);
 	if (options->period.ns) {
 		compaction->turn.ns = VDI_MAX(interval_ns / SAMPLES_PER_INTERVAL, VD_MS(1).ns);
-		/* A period of many hours has more samples than fit: then they are taken less often. */
+		/* A period of many hours has more samples than fit: sample less often. */
 		while (options->period.ns / compaction->turn.ns > SAMPLES_MAX)
 			compaction->turn.ns *= 2;
 		compaction->ring_size = (size_t) VDI_MAX(options->period.ns / compaction->turn.ns, 1);

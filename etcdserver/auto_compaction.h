@@ -1,10 +1,12 @@
-/* Compaction by itself (E-463; etcd server/etcdserver/api/v3compactor): off, behind a time (periodic), or
- * behind a number of revisions.
+/* Automatic compaction (etcd server/etcdserver/api/v3compactor): off, by time (periodic), or by number of
+ * revisions.
  *
- *   periodic T   the revision is sampled ten times every min(T, 1h); every min(T, 1h), first after T, what is older than T goes
- *   revision N   every 5 minutes (etcd), or as often as told, all but the newest N revisions go
+ * - period T: the revision is sampled ten times every min(T, 1h). Every min(T, 1h), first after T, revisions
+ *   older than T are compacted.
+ * - revisions N: every 5 minutes (as etcd), or every `interval`, all but the newest N revisions are
+ *   compacted.
  *
- * An actor of the pool; a compaction that fails is tried again at the next turn.
+ * An actor of the pool; a failed compaction is retried at the next time.
  */
 #ifndef VDI_AUTO_COMPACTION_H
 #define VDI_AUTO_COMPACTION_H
@@ -16,9 +18,9 @@
 struct vdi_auto_compaction;
 
 struct vdi_auto_compaction_options {
-	struct vd_store *store;	    /* borrowed; outlives it */
-	vd_dur		 period;    /* periodic; 0: by revisions */
-	int64_t		 revisions; /* 0 as well: nothing is done */
+	struct vd_store *store;	    /* borrowed; must outlive it */
+	vd_dur		 period;    /* by time; 0: by revisions */
+	int64_t		 revisions; /* 0 as well: off */
 	vd_dur		 interval;  /* between compactions by revisions; 0: 5 minutes */
 };
 

@@ -1,4 +1,4 @@
-/* How: the methods' tables, a call's way in, and the life of the server. */
+/* How: the tables of methods, acceptance of calls, and the lifecycle of the server. */
 #include "etcdserver.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ const struct vdi_serve_method *vdi_serve_method_at(size_t place)
 	return NULL;
 }
 
-/* As grpc-go words it. */
+/* With grpc-go's messages. */
 static void finish_unknown(struct vdi_serve_call *call, const char *path)
 {
 	const char *service = path[0] == '/' ? path + 1 : path;
@@ -99,7 +99,8 @@ void vdi_etcdserver_accept(struct vdi_etcdserver *server, struct vdi_serve_call 
 		return;
 	}
 	if (call->ops->metadata(call, "client-api-version", &version) && !vdi_utf8_valid(version)) {
-		vdi_serve_fail(call, VD_ETCD_INVALID_CLIENT_API_VERSION); /* E-141 */
+		/* As etcd: a client-api-version that is not UTF-8. */
+		vdi_serve_fail(call, VD_ETCD_INVALID_CLIENT_API_VERSION);
 		return;
 	}
 	vdi_serve_clients_count(&server->clients, version, call->method->kind == VDI_SERVE_STREAM);
@@ -163,10 +164,10 @@ static void stop_workers(struct vdi_etcdserver *server)
 static vd_status check_options(const struct vdi_etcdserver_options *options, struct vd_error *reterr)
 {
 	if (options->store == NULL)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcd: the store is missing");
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcd: store is NULL");
 	if (options->txn_ops_max > 128)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT,
-				    "etcd: more than 128 operations in a transaction are not supported");
+				    "etcd: the maximum of operations in a transaction must be at most 128");
 	if (options->progress_interval.ns < 0 || options->token_ttl.ns < 0)
 		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "etcd: an option is outside its range");
 	return VD_OK;
@@ -184,7 +185,7 @@ static void set_defaults(const struct vd_env *env, struct vdi_etcdserver_options
 		options->progress_interval = VD_SECONDS(600);
 	if (options->progress_interval.ns < VD_MS(100).ns) {
 		vdi_log(env, VD_LOG_WARNING, "etcd",
-			"the interval of progress is raised to 100 ms, the least there is"); /* E-301 */
+			"the progress interval is raised to 100 ms, its minimum");
 		options->progress_interval = VD_MS(100);
 	}
 	if (options->watchers_max == 0)
@@ -204,7 +205,7 @@ vd_status vdi_etcdserver_new(const struct vd_env *env, const struct vdi_etcdserv
 	VDI_TRY(check_options(options, reterr));
 	server = VDI_NEW(struct vdi_etcdserver);
 	if (server == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
+		return vd_error_set(reterr, VD_NOMEM, "etcd: out of memory");
 	server->env = env;
 	server->options = *options;
 	server->store = options->store;

@@ -1,4 +1,4 @@
-/* See the header. */
+/* How: calls are finished and answered here for all services, and counted once. */
 #include "serve_call.h"
 
 #include "serve_counts.h"
@@ -22,7 +22,7 @@ const char *vdi_serve_code_message(enum vd_etcd_code code)
 
 int vdi_serve_code_grpc(enum vd_etcd_code code)
 {
-	/* E-132: the handler upstream returns the client's error, which has no code. */
+	/* upstream's handler returns the client's error, which has no code */
 	return code == VD_ETCD_MEMBER_NOT_ENOUGH_STARTED || code == VD_ETCD_TOO_MANY_REQUESTS ?
 		       VDI_RPC_UNKNOWN :
 		       codes[code].grpc;
@@ -39,8 +39,8 @@ enum vd_etcd_code vdi_serve_code_of(vd_status status)
 	case VD_DUPLICATE_KEY: return VD_ETCD_DUPLICATE_KEY;
 	case VD_NO_SPACE: return VD_ETCD_NO_SPACE;
 	case VD_TOO_BIG: return VD_ETCD_REQUEST_TOO_LARGE;
-	case VD_INVALID_ARGUMENT: /* all else was checked: too many operations in all, or too deep */
-		return VD_ETCD_TOO_MANY_OPS;
+	/* Everything else was checked: too many operations in total, or nested too deeply. */
+	case VD_INVALID_ARGUMENT: return VD_ETCD_TOO_MANY_OPS;
 	case VD_FULL: return VD_ETCD_TOO_MANY_REQUESTS;
 	case VD_CLOSED: return VD_ETCD_STOPPED;
 	case VD_TIMEOUT: return VD_ETCD_TIMEOUT;
@@ -100,8 +100,8 @@ void vdi_serve_finish(struct vdi_serve_call *call, int code, const char *message
 	call->ops->finish(call, code, message);
 }
 
-/* Counted before: the client may ask for the count as soon as it has the answer, and the transport may end
- * the call. As in grpc-go, an answer counts whether or not the client still takes it. */
+/* Count first: the client may ask for the count as soon as it has the response, and the transport may end the
+ * call. As in grpc-go, a response counts even if the client no longer takes it. */
 vd_status vdi_serve_answer(struct vdi_serve_call *call, struct vdi_rpc_blob *blob)
 {
 	vdi_serve_count_sent(call, vdi_rpc_blob_size(blob));
@@ -194,7 +194,7 @@ bool vdi_serve_check_quota(struct vdi_serve_call *call, int64_t cost)
 
 bool vdi_serve_check_size(struct vdi_serve_call *call, struct vd_bytes request)
 {
-	/* What upstream's envelope adds: a header with an id, tag and length. */
+	/* bytes that upstream's envelope adds: a header with an id, tag and length */
 	if (request.size + 17 <= call->server->options.request_bytes_max)
 		return true;
 	vdi_serve_fail(call, VD_ETCD_REQUEST_TOO_LARGE);

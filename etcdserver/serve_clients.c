@@ -1,4 +1,4 @@
-/* See the header. Versions are found by looking at each: there are one or two. */
+/* How: versions are searched one by one, because there are only one or two. */
 #include "serve_clients.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ void vdi_serve_clients_fini(struct vdi_serve_clients *clients)
 	vdi_lock_fini(&clients->lock);
 }
 
-/* "3.8"; nothing that would have to be escaped in a label. */
+/* Accepts "3.8" and similar; nothing that needs escaping in a label. */
 static bool is_version(struct vd_bytes text)
 {
 	const char *at = text.data;

@@ -1,7 +1,7 @@
-/* How many calls came with which client-api-version (E-141): etcd's metric etcd_server_client_requests_total.
+/* Counts of calls per client-api-version: etcd's metric etcd_server_client_requests_total.
  *
- * The text is the client's own, so few are kept, and short ones: what comes beyond that is counted together.
- * Any thread; nothing blocks.
+ * Clients choose the text, so only a few short ones are kept; others are counted together. Any thread;
+ * nothing blocks.
  */
 #ifndef VDI_SERVE_CLIENTS_H
 #define VDI_SERVE_CLIENTS_H
@@ -21,7 +21,7 @@ struct vdi_serve_client_version {
 };
 
 struct vdi_serve_clients {
-	struct vdi_lock	 lock; /* "leaf"; to add a version */
+	struct vdi_lock	 lock; /* "leaf"; held to add a version */
 	_Atomic uint32_t count;
 	struct vdi_serve_client_version
 		versions[VDI_SERVE_CLIENT_VERSIONS_MAX]; /* the first: "unknown", the second: "other" */
@@ -30,7 +30,7 @@ struct vdi_serve_clients {
 /* Of zeroed memory. */
 void vdi_serve_clients_init(struct vdi_serve_clients *clients);
 void vdi_serve_clients_fini(struct vdi_serve_clients *clients);
-/* version.data NULL: the call has none. Else it is UTF-8. */
+/* version.data NULL: the call has none. Otherwise it is UTF-8. */
 void vdi_serve_clients_count(struct vdi_serve_clients *clients, struct vd_bytes version, bool is_stream);
 void vdi_serve_clients_render(struct vdi_serve_clients *clients, struct vdi_buffer *body);
 

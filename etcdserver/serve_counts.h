@@ -1,5 +1,5 @@
-/* Calls are counted where they happen, each method in numbers of its own: relaxed additions. serve_metrics.h
- * shows them. */
+/* Counters of calls, per method: relaxed additions where calls begin and end. serve_metrics.h exports
+ * them. */
 #ifndef VDI_SERVE_COUNTS_H
 #define VDI_SERVE_COUNTS_H
 
@@ -18,9 +18,9 @@ struct vdi_serve_method_counts {
 	struct vdi_metric *handling; /* NULL without extensive_metrics */
 };
 
-/* A call of the method at that place begins. Any thread, as all that follows. */
+/* Counts the start of a call of the method with that index. Any thread, as all functions here. */
 void vdi_serve_count_begun(struct vdi_serve_call *call, size_t place);
-/* It ends with this code, unless it has ended already. */
+/* Counts the end with this code, unless it was already counted. */
 void vdi_serve_count_ended(struct vdi_serve_call *call, int code);
 
 static inline void vdi_serve_count_received(struct vdi_serve_call *call, size_t size)
@@ -39,7 +39,7 @@ static inline void vdi_serve_count_sent(struct vdi_serve_call *call, size_t size
 	atomic_fetch_add_explicit(&call->counts->sent_bytes, size, memory_order_relaxed);
 }
 
-/* Something rare took so long: from begun until now. */
+/* Observes the duration from begun until now of a rare operation. */
 void vdi_serve_observe(struct vdi_etcdserver *server, enum vdi_metric_id id, vd_mono begun);
 
 #endif

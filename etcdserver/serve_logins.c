@@ -1,3 +1,5 @@
+/* How: calls wait in a list per address, and addresses in a list in the order of their turns. A run of the
+ * actor takes one call of the first address. */
 #include "serve_logins.h"
 
 #include <arpa/inet.h>
@@ -14,7 +16,7 @@ struct address {
 	char   text[VDI_SERVE_ADDRESS_SIZE];
 };
 
-/* The state of a call. */
+/* State of a call. */
 struct login {
 	struct vdi_serve_logins *logins;
 	struct vdi_serve_call	*call;
@@ -22,7 +24,7 @@ struct login {
 
 	/* Under the lock. */
 	TAILQ_ENTRY(login) node;
-	struct address *address; /* NULL: it does not wait */
+	struct address *address; /* NULL: not waiting */
 };
 
 struct vdi_serve_logins {
@@ -33,7 +35,7 @@ struct vdi_serve_logins {
 	struct vdi_lock lock; /* "queue" */
 
 	/* Under the lock. */
-	TAILQ_HEAD(, address) addresses; /* the first one's turn */
+	TAILQ_HEAD(, address) addresses; /* the first one is served next */
 	struct vdi_serve_login_counts counts;
 	bool			      is_stopping;
 };
@@ -67,7 +69,7 @@ static struct address *find_locked(struct vdi_serve_logins *logins, const char *
 	return NULL;
 }
 
-/* NULL: there is no room. Memory that is refused is no bound, and not counted. */
+/* Returns NULL if a limit is reached. A failed allocation also returns NULL, but is not counted. */
 static struct address *find_place_locked(struct vdi_serve_logins *logins, const char *text)
 {
 	struct address *address = find_locked(logins, text);
@@ -141,7 +143,7 @@ static void run(void *arg)
 
 /* ---- Calls ---- */
 
-/* The client has gone. */
+/* The client has disconnected. */
 static void on_ended(struct vdi_serve_call *call)
 {
 	struct login		*login = call->state;

@@ -1,4 +1,4 @@
-/* See the header. A collector adds what was counted since the last time. */
+/* How: a collector adds the counts since its last run. */
 #include "serve_metrics.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "serve_logins.h"
 #include "serve_watches.h"
 
-/* What of a method the registry has been told. Collectors run one at a time. */
+/* Counts of a method already added to the registry. Collectors run one at a time. */
 struct told {
 	uint64_t started, received, received_bytes, sent, sent_bytes, handled[VDI_SERVE_CODES];
 };
@@ -62,7 +62,7 @@ static void label_method(const struct vdi_serve_method *method, struct method_la
 
 /* ---- Collecting ---- */
 
-/* Without memory it is told the next time. */
+/* Without memory they are added next time. */
 static void tell(struct vdi_serve_metrics *metrics, enum vdi_metric_id id, const char *const *labels,
 		 uint64_t now, uint64_t *told)
 {
@@ -199,7 +199,7 @@ static void collect(void *arg)
 
 /* ---- Life ---- */
 
-/* Families are there before the first value. */
+/* Registers families before the first value. */
 static vd_status make_histograms(struct vdi_serve_metrics *metrics)
 {
 	static const enum vdi_metric_id ids[] = { VDI_METRIC_ETCD_DISK_BACKEND_SNAPSHOT_DURATION_SECONDS,

@@ -1,7 +1,7 @@
-/* What the etcd server tells about itself, under etcd's names (lib/env/metrics.def).
+/* Metrics of the etcd server, under etcd's names (lib/env/metrics.def).
  *
- * Instances of the env's registry are made and set when somebody reads the metrics.
- * Servers on one env share them: counters add up, gauges are those of the one that was asked last.
+ * Instances in the env's registry are made and set when metrics are read. Servers on one env share them:
+ * counters add up, gauges are those of the server collected last.
  */
 #ifndef VDI_SERVE_METRICS_H
 #define VDI_SERVE_METRICS_H
@@ -11,7 +11,7 @@
 /* VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_serve_metrics_new(struct vdi_etcdserver     *server,
 					     struct vdi_serve_metrics **ret_metrics);
-/* After the last call, before anything else of the server goes. NULL is fine; returns NULL. */
+/* Call after the last call, before the rest of the server is freed. NULL is fine; returns NULL. */
 struct vdi_serve_metrics *vdi_serve_metrics_free(struct vdi_serve_metrics *metrics);
 
 #endif

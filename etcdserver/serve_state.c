@@ -1,5 +1,5 @@
-/* See the header. Saving is serialized by save_lock, which is held over the write; lock guards what is saved.
- * An alarm that the quota raises is saved by an actor of the state's own, so that no put waits for it. */
+/* How: save_lock serializes saving and is held during the write; lock protects the data. An alarm raised by
+ * the quota is saved by an actor, so that no put waits for it. */
 #include "serve_state.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define MAGIC_SIZE 8
 #define HEAD_SIZE 16
 #define TEMPORARY_NAME "state.tmp"
-#define SPARE_NAME "state.spare" /* room for the next state when the disk is full */
+#define SPARE_NAME "state.spare" /* space for the next state when the disk is full */
 #define SPARE_STEP ((int64_t) 4096)
 
 struct vdi_serve_state {
@@ -89,7 +89,7 @@ static vd_status encode(struct vdi_serve_state *state, char **ret_bytes, size_t 
 	return VD_OK;
 }
 
-/* A new file, or with SPARE_NAME one that has its room already. Without success it is gone. */
+/* Writes a new file, or with SPARE_NAME one that already has its space. On failure the file is removed. */
 static vd_status fill_file(struct vdi_dir *dir, const char *existing, const void *bytes, size_t size,
 			   struct vd_error *reterr)
 {
@@ -113,7 +113,7 @@ static vd_status fill_file(struct vdi_dir *dir, const char *existing, const void
 	return status;
 }
 
-/* Without one a full disk would refuse the next change: no more than that. */
+/* Without a spare file, only the next change on a full disk is refused. */
 static void make_spare(struct vdi_dir *dir, size_t size)
 {
 	int64_t		 wanted = ((int64_t) size / SPARE_STEP + 2) * SPARE_STEP;
@@ -228,7 +228,7 @@ static vd_status check_and_decode(struct vdi_serve_state *state, const char *byt
 	return decode(state, (struct vd_bytes) { bytes + HEAD_SIZE, size - HEAD_SIZE });
 }
 
-/* VD_NOT_FOUND: there is none yet. */
+/* VD_NOT_FOUND: none yet. */
 static vd_status read_file(struct vdi_serve_state *state, struct vd_error *reterr)
 {
 	struct vdi_file *file;
@@ -315,14 +315,14 @@ static vd_status open_file(struct vdi_serve_state *state, struct vd_error *reter
 		status = VD_OK;
 	}
 	VDI_TRY(status);
-	server->term++; /* as if elected again */
+	server->term++; /* as after an election */
 	set_alarm_bits(state);
 	status = save(state, reterr);
 	if (status != VD_NO_SPACE)
 		return status;
-	/* The server must start: deletes make room. The term is saved as soon as there is some. */
+	/* The server must start, because deletes free space. The term is saved as soon as there is some. */
 	vdi_log(server->env, VD_LOG_WARNING, "etcd",
-		"the disk is full, the state of the etcd server is saved later: %s",
+		"the disk is full, the state of the etcd server will be saved later: %s",
 		reterr ? reterr->message : "");
 	return VD_OK;
 }
@@ -337,14 +337,15 @@ vd_status vdi_serve_state_open(struct vdi_etcdserver *server, struct vdi_serve_s
 	vd_status status;
 
 	if (state == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
+		return vd_error_set(reterr, VD_NOMEM, "etcd: out of memory");
 	state->server = server;
 	vdi_lock_init(&state->save_lock, VDI_LOCK_STORE);
 	vdi_lock_init(&state->lock, VDI_LOCK_LEAF);
 	vdi_buffer_init(&state->auth, VDI_SERVE_STATE_SIZE_MAX / 2);
 	vdi_buffer_init(&state->peer_urls, VDI_SERVE_PEER_URLS_SIZE_MAX);
 	state->alarms = vdi_alloc(VDI_SERVE_ALARMS_MAX * sizeof state->alarms[0]);
-	status = state->alarms ? open_file(state, reterr) : vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
+	status = state->alarms ? open_file(state, reterr) :
+				 vd_error_set(reterr, VD_NOMEM, "etcd: out of memory");
 	if (status == VD_OK)
 		status = vd_actor_new(server->env, &options, &state->actor);
 	if (status == VD_OK && state->is_dirty)
@@ -363,7 +364,7 @@ struct vdi_serve_state *vdi_serve_state_close(struct vdi_serve_state *state)
 	if (state->actor) {
 		vdi_wait_for_actor_close(state->server->env, state->actor);
 		if (state->is_dirty)
-			(void) save(state, NULL); /* an alarm only, and it would be raised again */
+			(void) save(state, NULL); /* only an alarm, which would be raised again */
 	}
 	vdi_dir_close(state->dir);
 	vdi_buffer_fini(&state->auth);
@@ -385,7 +386,7 @@ static struct vdi_serve_alarm *find_alarm(struct vdi_serve_state *state, const s
 	return NULL;
 }
 
-/* VD_FULL only when it is added. */
+/* VD_FULL only if it is added. */
 static vd_status change_alarm(struct vdi_serve_state *state, const struct vdi_serve_alarm *alarm, bool active,
 			      bool *ret_changed)
 {
@@ -451,7 +452,7 @@ vd_status vdi_serve_state_set_alarm(struct vdi_serve_state *state, const struct 
 	if (!*ret_changed || save(state, NULL) == VD_OK)
 		return VD_OK;
 	(void) change_alarm(state, alarm, !active,
-			    &ignored); /* there is room: it was there, or was not full */
+			    &ignored); /* there is room: it existed before, or the list was not full */
 	return VD_IO;
 }
 
@@ -467,7 +468,7 @@ struct vd_bytes vdi_serve_state_auth(const struct vdi_serve_state *state)
 	return vdi_buffer_bytes(&state->auth);
 }
 
-/* One of the texts of the state. Undone when it cannot be saved. */
+/* Replaces a byte string of the state. Undone if it cannot be saved. */
 static vd_status replace(struct vdi_serve_state *state, struct vdi_buffer *part, struct vd_bytes bytes)
 {
 	struct vdi_buffer changed;

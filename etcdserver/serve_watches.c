@@ -1,6 +1,6 @@
-/* See the header. A kept frame holds a reference of each record of its events, so that the same pointers mean
- * the same events. Frames are kept in places chosen by their hash: a newer one puts out an older one, and
- * none outlives its use by much while events flow. */
+/* How: a kept frame has a reference to each record of its events, so equal pointers mean equal events. Frames
+ * are kept in slots chosen by their hash; a newer frame replaces an older one, so while events flow none is
+ * kept much longer than it is used. */
 #include "serve_watches.h"
 
 #include "hash.h"
@@ -8,9 +8,9 @@
 struct kept_frame {
 	uint64_t	     hash;
 	vd_rev		     revision;
-	size_t		     previous_count; /* events that show their previous record */
+	size_t		     previous_count; /* events with their previous record */
 	bool		     is_fragment;
-	size_t		     count; /* 0: nothing is kept */
+	size_t		     count; /* 0: empty */
 	struct vd_kv	   **kvs;
 	struct vdi_rpc_blob *blob;
 };
@@ -22,9 +22,9 @@ struct vdi_serve_watches {
 
 	/* Under list_lock. */
 	struct vdi_watch_stream_list streams;
-	size_t			     flush_missing; /* streams that is_flushing is set for */
-	struct vdi_serve_call	    *flush_now;	    /* these wait for them */
-	struct vdi_serve_call	    *flush_next;    /* these for the next time */
+	size_t			     flush_missing; /* streams with is_flushing set */
+	struct vdi_serve_call	    *flush_now;	    /* calls that wait for them */
+	struct vdi_serve_call	    *flush_next;    /* calls that wait for the next flush */
 
 	struct vdi_lock	  frame_lock;		    /* "leaf" */
 	struct kept_frame frames[VDI_WATCH_FRAMES]; /* under frame_lock */
@@ -104,7 +104,7 @@ void vdi_serve_watches_add(struct vdi_serve_watches *watches, struct vdi_watch_s
 
 /* ---- Flushing: one at a time; who comes meanwhile shares the next ---- */
 
-/* Returns those that need not wait. */
+/* Returns the calls that need not wait. */
 static struct vdi_serve_call *begin_flush_locked(struct vdi_serve_watches *watches)
 {
 	struct vdi_watch_stream_link *link;
@@ -125,7 +125,7 @@ static struct vdi_serve_call *begin_flush_locked(struct vdi_serve_watches *watch
 	return NULL;
 }
 
-/* Returns those whose waiting is over: at most two lists. */
+/* Returns the calls that have finished waiting: at most two lists. */
 static void end_flush_locked(struct vdi_serve_watches *watches, struct vdi_watch_stream_link *link,
 			     struct vdi_serve_call *lists[2])
 {
@@ -257,8 +257,8 @@ static void write_frame(struct vdi_wire_out *out, const void *arg)
 		write_event(out, &answer->frame->events[i], answer->frame->previous);
 }
 
-/* Of two watchers that both want previous records the one that came after a compaction does not get those of
- * the first revision (E-343). */
+/* Counts previous records: of two watchers that want them, one created after a compaction does not get those
+ * of the compacted revision, as in etcd. */
 static size_t count_previous(const struct vdi_watch_frame *frame)
 {
 	size_t count = 0;
@@ -288,7 +288,7 @@ static bool is_same(const struct kept_frame *kept, const struct vdi_watch_frame 
 	return true;
 }
 
-/* Without memory for it the next watcher makes its own. */
+/* Without memory the next watcher encodes its own frame. */
 static void keep_frame(struct vdi_serve_watches *watches, const struct vdi_watch_frame *frame,
 		       size_t previous_count, uint64_t hash, struct vdi_rpc_blob *blob)
 {

@@ -1,6 +1,6 @@
-/* See the header. A permission covers a half-open interval of keys; a single key is [key, key + "\0").
- * Whether several together cover a range is found by walking from its start: the furthest end of a permission
- * that contains the point reached is the next point (upstream asks an interval tree). */
+/* How: a permission covers a half-open interval of keys; a single key is [key, key + "\0"). Several
+ * permissions cover a range if a walk from its start reaches its end: the next point is the furthest end of a
+ * permission that contains the current one. (Upstream uses an interval tree.) */
 #include "auth_data.h"
 
 /* ---- Names ---- */
@@ -243,7 +243,7 @@ bool vdi_auth_account_has_role(const struct vdi_auth_account *account, struct vd
 	return false;
 }
 
-/* A border between keys: before bytes, or (is_after) before bytes + "\0", or behind everything. */
+/* A border between keys: before bytes, or (is_after) before bytes + "\0", or after all keys. */
 struct border {
 	struct vd_bytes bytes;
 	bool		is_after;
@@ -290,7 +290,7 @@ static bool is_of_kind(const struct vdi_auth_permission *permission, bool write)
 	       permission->type == (write ? VDI_PERMISSION_WRITE : VDI_PERMISSION_READ);
 }
 
-/* The furthest border that one permission reaches from *at; false: none contains it. */
+/* Moves *at to the furthest border that one permission reaches from it; false: none contains it. */
 static bool advance(const struct vdi_auth_data *data, const struct vdi_auth_account *account, bool write,
 		    struct border *at)
 {
@@ -304,8 +304,8 @@ static bool advance(const struct vdi_auth_data *data, const struct vdi_auth_acco
 			const struct vdi_auth_permission *permission = &role->permissions[j];
 			struct vd_bytes			  key = { permission->key, permission->key_size };
 			struct border			  from = { key, false, false };
-			struct border			  to = border_of_end(
-						    key, (struct vd_bytes) { permission->range_end, permission->range_end_size });
+			struct vd_bytes end = { permission->range_end, permission->range_end_size };
+			struct border	to = border_of_end(key, end);
 
 			if (is_of_kind(permission, write) && compare_borders(&from, at) <= 0 &&
 			    compare_borders(&to, &best) > 0)
@@ -324,7 +324,7 @@ bool vdi_auth_data_permits(const struct vdi_auth_data *data, const struct vdi_au
 	struct border at = { key, false, false };
 	struct border to = border_of_end(key, range_end);
 
-	/* An empty interval asks for nothing, but is not given away: its first key must be permitted. */
+	/* An empty range has no keys, but still requires permission for its first key. */
 	do
 		if (!advance(data, account, write, &at))
 			return false;
@@ -506,8 +506,8 @@ void vdi_auth_data_remove_account(struct vdi_auth_data *data, struct vdi_auth_ac
 void vdi_auth_data_remove_role(struct vdi_auth_data *data, struct vdi_auth_role *role)
 {
 	for (size_t i = 0; i < data->account_count; i++)
-		(void) vdi_auth_account_remove_role(
-			&data->accounts[i], vdi_auth_name_bytes(&role->name)); /* most do not have it */
+		/* Most accounts do not have it. */
+		(void) vdi_auth_account_remove_role(&data->accounts[i], vdi_auth_name_bytes(&role->name));
 	fini_role(role);
 	data->role_count--;
 	memmove(role, role + 1, (size_t) (data->roles + data->role_count - role) * sizeof *role);

@@ -1,8 +1,8 @@
-/* Users and roles as plain data: stored, copied, asked (authpb of E-116; etcd server/auth/store.go and
+/* Users and roles as plain data: stored, copied, queried (etcd's authpb, server/auth/store.go and
  * range_perm_cache.go).
  *
- * One owner; whoever shares it between threads has a lock. Names and keys are bytes of any kind. Lists are
- * kept sorted bytewise.
+ * One owner; threads that share it need a lock. Names and keys are arbitrary bytes. Lists are sorted
+ * bytewise.
  */
 #ifndef VDI_AUTH_DATA_H
 #define VDI_AUTH_DATA_H
@@ -10,7 +10,7 @@
 #include "serve_wire.h"
 
 #define VDI_AUTH_ROOT "root"
-/* Of each list. */
+/* Maximum entries of each list. */
 #define VDI_AUTH_ENTRIES_MAX 100000
 
 enum vdi_permission { VDI_PERMISSION_READ, VDI_PERMISSION_WRITE, VDI_PERMISSION_READWRITE };
@@ -37,7 +37,7 @@ struct vdi_auth_role {
 
 struct vdi_auth_account {
 	struct vdi_auth_name  name;
-	struct vdi_auth_name  password; /* hash */
+	struct vdi_auth_name  password; /* password hash */
 	bool		      no_password;
 	struct vdi_auth_name *roles;
 	size_t		      role_count;
@@ -60,28 +60,28 @@ static inline struct vd_bytes vdi_auth_name_bytes(const struct vdi_auth_name *na
 	return (struct vd_bytes) { name->data, name->size };
 }
 
-/* Empty, disabled, at revision 1. */
+/* Makes empty data: disabled, revision 1. */
 VDI_MUST_USE vd_status vdi_auth_data_new(struct vdi_auth_data **ret_data);
 /* NULL is fine; returns NULL. */
 struct vdi_auth_data *vdi_auth_data_free(struct vdi_auth_data *data);
-/* The stored form: fields 1 enabled, 2 revision, 3 authpb.User, 4 authpb.Role; arg: the data. */
+/* Writes the stored form: fields 1 enabled, 2 revision, 3 authpb.User, 4 authpb.Role; arg: the data. */
 void vdi_auth_data_write(struct vdi_wire_out *out, const void *arg);
-/* authpb.User and authpb.Role; arg: a struct vdi_auth_account, a struct vdi_auth_role. */
+/* Write authpb.User and authpb.Role; arg: a struct vdi_auth_account, a struct vdi_auth_role. */
 void vdi_auth_account_write(struct vdi_wire_out *out, const void *arg);
 void vdi_auth_role_write(struct vdi_wire_out *out, const void *arg);
-/* VD_CORRUPT, VD_NOMEM. */
+/* Reads the stored form. VD_CORRUPT, VD_NOMEM. */
 VDI_MUST_USE vd_status vdi_auth_data_read(struct vd_bytes bytes, struct vdi_auth_data **ret_data);
 
-/* NULL: none. */
+/* Return NULL if there is none. */
 struct vdi_auth_account *vdi_auth_data_account(const struct vdi_auth_data *data, struct vd_bytes name);
 struct vdi_auth_role	*vdi_auth_data_role(const struct vdi_auth_data *data, struct vd_bytes name);
 bool vdi_auth_account_has_role(const struct vdi_auth_account *account, struct vd_bytes role);
-/* Whether what the account's roles permit covers [key, range_end), written as etcd does; the root role is not
- * looked at. */
+/* Returns true if the permissions of the account's roles cover [key, range_end), in etcd's notation; the root
+ * role is not considered. */
 bool vdi_auth_data_permits(const struct vdi_auth_data *data, const struct vdi_auth_account *account,
 			   struct vd_bytes key, struct vd_bytes range_end, bool write);
 
-/* Changes. All VD_NOMEM or VD_FULL; on failure the data may only be freed. */
+/* Changes: VD_NOMEM or VD_FULL; after a failure the data may only be freed. */
 VDI_MUST_USE vd_status vdi_auth_data_add_account(struct vdi_auth_data *data, struct vd_bytes name,
 						 struct vd_bytes password, bool no_password);
 VDI_MUST_USE vd_status vdi_auth_data_add_role(struct vdi_auth_data *data, struct vd_bytes name);
@@ -90,12 +90,12 @@ VDI_MUST_USE vd_status vdi_auth_account_set_password(struct vdi_auth_account *ac
 VDI_MUST_USE vd_status vdi_auth_account_add_role(struct vdi_auth_account *account, struct vd_bytes role);
 VDI_MUST_USE vd_status vdi_auth_role_add_permission(struct vdi_auth_role *role, int type, struct vd_bytes key,
 						    struct vd_bytes range_end);
-/* False: there was none. */
+/* False: no such permission. */
 bool vdi_auth_role_remove_permission(struct vdi_auth_role *role, struct vd_bytes key,
 				     struct vd_bytes range_end);
 bool vdi_auth_account_remove_role(struct vdi_auth_account *account, struct vd_bytes role);
 void vdi_auth_data_remove_account(struct vdi_auth_data *data, struct vdi_auth_account *account);
-/* From all accounts too. */
+/* Also removes it from all accounts. */
 void vdi_auth_data_remove_role(struct vdi_auth_data *data, struct vdi_auth_role *role);
 
 #endif

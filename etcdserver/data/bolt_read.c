@@ -1,5 +1,5 @@
-/* See the header. A walk goes down at most DEPTH_MAX levels and enters each page at most once, whatever the
- * page numbers say. */
+/* How: a walk descends at most DEPTH_MAX levels and enters each page at most once, whatever page numbers the
+ * file has. */
 #include "bolt_read.h"
 
 #define PAGE_HEADER 16
@@ -59,18 +59,18 @@ vd_status vdi_bolt_file_init(struct vd_bytes bytes, struct vdi_bolt_file *ret_fi
 	bool		     is_good[2] = { false, false };
 
 	is_good[0] = read_meta(bytes, 0, &found[0], &transaction[0]);
-	/* The second meta page lies one page further on; of which size only the first one says, if it is
-	 * good. */
+	/* The second meta page follows one page later; the page size is only known from the first one, if
+	 * that is valid. */
 	for (uint32_t size = 1024; !is_good[1] && size <= 65536; size *= 2)
 		is_good[1] = (!is_good[0] || found[0].page_size == size) &&
 			     read_meta(bytes, size, &found[1], &transaction[1]) && found[1].page_size == size;
 	if (!is_good[0] && !is_good[1])
 		return vd_error_set(reterr, VD_CORRUPT,
-				    "not a database of etcd: neither of its two heads is sound");
+				    "not a database of etcd: both of its meta pages are invalid");
 	*ret_file = is_good[1] && (!is_good[0] || transaction[1] > transaction[0]) ? found[1] : found[0];
 	if (ret_file->page_count > ret_file->size / ret_file->page_size)
 		return vd_error_set(reterr, VD_CORRUPT,
-				    "the database is cut off: it has %llu pages, and %llu of them are here",
+				    "the database is truncated: it has %llu pages, but the file only %llu",
 				    (unsigned long long) ret_file->page_count,
 				    (unsigned long long) (ret_file->size / ret_file->page_size));
 	return VD_OK;
@@ -80,11 +80,11 @@ vd_status vdi_bolt_file_init(struct vd_bytes bytes, struct vdi_bolt_file *ret_fi
 
 struct walk {
 	const struct vdi_bolt_file *file;
-	uint8_t			   *seen; /* a bit for each page */
+	uint8_t			   *seen; /* a bit per page */
 	vdi_bolt_each_fn	    each;
 	void			   *arg;
 	struct vd_error		   *reterr;
-	bool			    wants_buckets; /* pairs that are buckets, else those that are none */
+	bool			    wants_buckets; /* visit pairs that are buckets, else pairs that are not */
 };
 
 static vd_status damaged(struct walk *walk, uint64_t page)
@@ -168,7 +168,7 @@ static vd_status walk_bucket(struct walk *walk, const struct lookup *lookup)
 	root = get_u64(value);
 	if (root)
 		return walk_page(walk, root, 0);
-	/* A small bucket lies in the value itself: a leaf behind the 16 bytes. */
+	/* A small bucket is stored in the value itself: a leaf after the 16 bytes. */
 	if (lookup->value.size < 16 + PAGE_HEADER ||
 	    PAGE_HEADER + (uint64_t) get_u16(value + 16 + 10) * ELEMENT > lookup->value.size - 16 ||
 	    !(get_u16(value + 16 + 8) & FLAG_LEAF))
@@ -187,7 +187,7 @@ vd_status vdi_bolt_each(const struct vdi_bolt_file *file, const char *bucket, vd
 
 	walk.seen = vdi_calloc(file->page_count / 8 + 1, 1);
 	if (walk.seen == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "no memory");
+		return vd_error_set(reterr, VD_NOMEM, "out of memory");
 	status = walk_page(&walk, file->root, 0);
 	if (status == VD_OK && lookup.found) {
 		walk.each = each;

@@ -1,5 +1,5 @@
-/* A bbolt database, read: an etcd snapshot, or the member/snap/db of a stopped etcd. Nothing in the file is
- * trusted: every page, place and size is checked against its length, and no page is entered twice.
+/* Reader of a bbolt database: an etcd snapshot, or the member/snap/db of a stopped etcd. The file is not
+ * trusted: every page number, offset and size is checked against its length, and no page is entered twice.
  *
  * One thread; pure functions over bytes (mapped or read by the caller).
  */
@@ -18,14 +18,14 @@ struct vdi_bolt_file {
 	uint64_t       page_count;
 };
 
-/* Key and value are lent for the call. */
+/* Key and value are borrowed for the call. */
 typedef vd_status (*vdi_bolt_each_fn)(void *arg, struct vd_bytes key, struct vd_bytes value);
 
-/* VD_CORRUPT with a sentence: it is no such file. */
+/* VD_CORRUPT with a message: not a bbolt database. */
 VDI_MUST_USE vd_status vdi_bolt_file_init(struct vd_bytes bytes, struct vdi_bolt_file *ret_file,
 					  struct vd_error *reterr);
-/* All pairs of a bucket at the top, in order. A bucket that is not there has none. VD_CORRUPT, VD_NOMEM, or
- * what each answered. */
+/* Visits all pairs of a top-level bucket in order; a missing bucket has none. VD_CORRUPT, VD_NOMEM, or the
+ * error of each. */
 VDI_MUST_USE vd_status vdi_bolt_each(const struct vdi_bolt_file *file, const char *bucket,
 				     vdi_bolt_each_fn each, void *arg, struct vd_error *reterr);
 

@@ -1,5 +1,5 @@
-/* See the header. A page is written when the next pair does not fit; a pair larger than a page gets one with
- * overflow for itself. */
+/* How: a page is written when the next pair does not fit; a pair larger than a page gets a page with overflow
+ * of its own. */
 #include "bolt_write.h"
 
 #define PAGE_HEADER 16
@@ -14,14 +14,14 @@
 #define FIRST_PAGE 3u
 #define ELEMENTS_MAX 0xfff0u
 
-/* A page that a branch above it names. */
+/* A page to be referenced by a branch. */
 struct child {
 	uint64_t page;
 	size_t	 key; /* offset into keys */
 	size_t	 key_size;
 };
 
-/* What one level of a bucket has become: children in order, their first keys behind each other. */
+/* Pages written of one level of a bucket, in order, with their first keys one after another. */
 struct level {
 	struct child *children;
 	size_t	      count;
@@ -32,8 +32,8 @@ struct level {
 };
 
 struct element {
-	uint32_t flags; /* of a leaf */
-	uint64_t page;	/* of a branch */
+	uint32_t flags; /* leaf only */
+	uint64_t page;	/* branch only */
 	size_t	 key;	/* offset into data */
 	uint32_t key_size;
 	uint32_t value_size;
@@ -50,17 +50,17 @@ struct vdi_bolt_writer {
 	struct bucket	     buckets[VDI_BOLT_BUCKETS_MAX];
 	size_t		     bucket_count;
 
-	/* The page being filled. */
+	/* Current page. */
 	struct element *elements;
 	size_t		element_count;
 	size_t		element_capacity;
-	char	       *data; /* keys and values behind each other */
+	char	       *data; /* keys and values one after another */
 	size_t		data_size;
 	size_t		data_capacity;
 	char	       *page; /* scratch */
 	size_t		page_capacity;
 
-	struct level level; /* what was written of the bucket's lowest level */
+	struct level level; /* pages written of the bucket's leaves */
 };
 
 static void put_u16(char *at, uint16_t number)
@@ -130,7 +130,7 @@ static size_t filled_size(const struct vdi_bolt_writer *writer)
 	return PAGE_HEADER + writer->element_count * ELEMENT + writer->data_size;
 }
 
-/* Writes the page being filled and adds it to the level above. */
+/* Writes the current page and adds it to the level above. */
 static vd_status write_page(struct vdi_bolt_writer *writer, uint32_t kind, struct level *above)
 {
 	size_t	 size = filled_size(writer);
@@ -147,7 +147,7 @@ static vd_status write_page(struct vdi_bolt_writer *writer, uint32_t kind, struc
 	put_u32(writer->page + 12, (uint32_t) (pages - 1));
 	for (size_t i = 0; i < writer->element_count; i++) {
 		const struct element *element = &writer->elements[i];
-		/* From the element itself to its key. */
+		/* Offset from the element itself to its key. */
 		size_t place = (writer->element_count - i) * ELEMENT + element->key;
 
 		at = writer->page + PAGE_HEADER + i * ELEMENT;
@@ -202,7 +202,7 @@ static vd_status add_element(struct vdi_bolt_writer *writer, uint32_t kind, stru
 	return VD_OK;
 }
 
-/* Branches over the lower level until one page is left. */
+/* Writes branches over the lower level until one page is left. */
 static vd_status close_levels(struct vdi_bolt_writer *writer, uint64_t *ret_root)
 {
 	vd_status status = VD_OK;

@@ -1,10 +1,10 @@
-/* Eight bytes a step, with tables that are made when a hash begins: 2048 entries against hashes of
- * megabytes. */
+/* How: eight bytes per step, with tables of 2048 entries computed when a hash begins, which is cheap because
+ * hashes cover megabytes. */
 #include "crc32c.h"
 
 #include <string.h>
 
-#define POLYNOMIAL 0x82f63b78u /* reflected */
+#define POLYNOMIAL 0x82f63b78u /* bit-reversed */
 
 void vdi_crc32c_init(struct vdi_crc32c *crc)
 {

@@ -1,4 +1,4 @@
-/* CRC-32C (Castagnoli), as etcd hashes its records with (E-470). Any thread. */
+/* CRC-32C (Castagnoli), used by etcd's hashes of records. Any thread. */
 #ifndef VDI_CRC32C_H
 #define VDI_CRC32C_H
 

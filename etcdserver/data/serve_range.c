@@ -1,4 +1,4 @@
-/* See the header. Ties of a sort are broken by key (upstream's sort is not stable: E-428). */
+/* How: equal values of a sort are ordered by key (upstream's sort is not stable). */
 #include "serve_range.h"
 
 #include <stdlib.h>
@@ -43,8 +43,8 @@ bool vdi_serve_range_has_filters(const struct vdi_serve_range *range)
 	       range->max_create_revision;
 }
 
-/* Upstream's "default ordering" decides who applies the limit: with order NONE the store does, and what it
- * gave is then sorted (E-428). */
+/* Returns true for upstream's "default ordering", which decides where the limit applies: with order NONE in
+ * the store, whose result is then sorted. */
 static bool is_default_ordering(const struct vdi_serve_range *range)
 {
 	return range->sort_order == VDI_SORT_NONE ||
@@ -75,7 +75,8 @@ void vdi_serve_range_ask(const struct vdi_serve_range *range, struct vd_range_re
 	if (!is_default_ordering(range) || vdi_serve_range_has_filters(range))
 		ret_request->limit = 0;
 	else if (ret_request->limit > 0 && ret_request->limit < INT64_MAX && needs_sort(range))
-		ret_request->limit++; /* sorted with the one more by which upstream sees that there is more */
+		/* As upstream, one more record, which is sorted too and shows that there is more. */
+		ret_request->limit++;
 }
 
 static bool passes(const struct vdi_serve_range *range, const struct vd_kv *kv)

@@ -1,5 +1,5 @@
-/* See the header. Decoding a level takes two walks over its bytes: one counts the entries of its three lists,
- * so that what is too much is refused before anything is allocated for it; one fills them. */
+/* How: a level is decoded in two walks over its bytes. The first counts the entries of its three lists, so
+ * that excessive requests are rejected before memory is allocated; the second fills the lists. */
 #include "serve_txn.h"
 
 /* ---- Puts and deletes ---- */
@@ -84,14 +84,14 @@ struct decoder {
 	size_t	 total; /* of all levels */
 };
 
-/* All operations of a transaction together, as the store bounds them. */
+/* Maximum operations of a transaction, nested ones included, as in the store. */
 #define TXN_OPS_TOTAL_MAX 4096
 
 static vd_status decode_level(struct decoder *decoder, struct vd_bytes message, unsigned depth,
 			      struct vdi_serve_txn **ret_txn);
 
-/* A field of the union that does not belong to the target counts as absent (E-452): it is dropped when all is
- * read. */
+/* A field of the union that does not match the target counts as absent, as in etcd; it is dropped after
+ * decoding. */
 static bool decode_compare(struct vd_bytes message, struct vd_compare *ret_compare)
 {
 	static const unsigned char field_of_target[] = { [VD_COMPARE_VERSION] = 4,
@@ -108,7 +108,7 @@ static bool decode_compare(struct vd_bytes message, struct vd_compare *ret_compa
 	while (vdi_wire_next(&reader)) {
 		switch (reader.tag) {
 		case VDI_WIRE_VARINT(1):
-			/* An unknown result holds always (E-452); so it does in the store. */
+			/* As in etcd, an unknown result is always true; the store does the same. */
 			compare.result = (uint32_t) reader.number > VD_COMPARE_NOT_EQUAL ?
 						 VD_COMPARE_NOT_EQUAL + 1 :
 						 (enum vd_compare_result)(uint32_t) reader.number;
@@ -131,7 +131,7 @@ static bool decode_compare(struct vd_bytes message, struct vd_compare *ret_compa
 		}
 	}
 	if (target > VD_COMPARE_LEASE) {
-		/* Upstream compares nothing then, and finds it equal: version > -1, or version < 0. */
+		/* Upstream then compares no values, which counts as equal: version > -1, or version < 0. */
 		bool holds = compare.result == VD_COMPARE_EQUAL || compare.result > VD_COMPARE_NOT_EQUAL;
 
 		compare.target = VD_COMPARE_VERSION;
@@ -156,7 +156,7 @@ static vd_status decode_op(struct decoder *decoder, struct vd_bytes message, uns
 	struct vd_bytes	       body = VD_BYTES_NONE;
 	bool		       is_good = true;
 
-	/* The last one wins, as in any oneof. */
+	/* The last field wins, as in every oneof. */
 	vdi_wire_reader_init(&reader, message);
 	while (vdi_wire_next(&reader))
 		if (reader.tag >= VDI_WIRE_BYTES(1) && reader.tag <= VDI_WIRE_BYTES(4) &&
@@ -355,12 +355,12 @@ int64_t vdi_serve_txn_cost(const struct vdi_serve_txn *txn)
 	return VDI_MAX(success, failure);
 }
 
-/* Single keys that a loop looks at for one transaction. */
+/* Maximum operations on single keys that the transport's thread executes for one transaction. */
 #define SHORT_TXN_OPS 256
 
 static bool has_range(const struct vd_op *ops, const struct vdi_serve_op *more, size_t count, size_t *left);
 
-/* Takes all operations and compares from *left; true: there are ranges. */
+/* Subtracts all operations and compares from *left; returns true if there are ranges. */
 static bool level_has_range(const struct vdi_serve_txn *txn, size_t *left)
 {
 	*left -= VDI_MIN(*left, txn->compare_count + txn->success_count + txn->failure_count);
@@ -450,7 +450,7 @@ static void write_answer(struct vdi_wire_out *out, const void *arg)
 {
 	const struct op_answer *answer = arg;
 
-	/* E-122: a nested transaction's header has no revision. */
+	/* As in etcd, a nested transaction's header has no revision. */
 	vdi_serve_write_sub_header(out, answer->result->kind == VD_OP_TXN ? 0 : answer->result->revision);
 	switch (answer->result->kind) {
 	case VD_OP_PUT: vdi_serve_put_write(out, answer->result); break;

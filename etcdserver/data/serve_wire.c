@@ -1,5 +1,5 @@
-/* See the header. Tags of fields below 16 are one byte, and all fields of etcd's messages but
- * Compare.range_end (64) are below 16; the writer takes any. */
+/* How: fields of etcd's messages are below 16, so tags have one byte, except for Compare.range_end (64); the
+ * writer supports any number. */
 #include "serve_wire.h"
 
 #define WIRE_SIZE_MAX ((size_t) INT32_MAX)
@@ -29,7 +29,7 @@ static bool read_length(struct vdi_wire_reader *reader)
 	return skip(reader, size);
 }
 
-/* An unknown group: whatever is in it, groups included, up to its end. */
+/* Skips an unknown group to its end, including nested groups. */
 static bool skip_group(struct vdi_wire_reader *reader)
 {
 	unsigned depth = 1;

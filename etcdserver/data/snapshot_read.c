@@ -1,4 +1,4 @@
-/* See the header. */
+/* How: the buckets of the file are walked with bolt_read.h, and each value is decoded as etcd's message. */
 #include "snapshot_read.h"
 
 #include <openssl/evp.h>
@@ -7,7 +7,7 @@
 
 #define DIGEST_SIZE 32
 
-/* etcdctl leaves the digest of all before it at the end of the file (E-165). */
+/* Checks the digest that etcdctl appends to the file. */
 static vd_status check_digest(struct vd_bytes *bytes, struct vd_error *reterr)
 {
 	unsigned char digest[EVP_MAX_MD_SIZE];
@@ -18,9 +18,9 @@ static vd_status check_digest(struct vd_bytes *bytes, struct vd_error *reterr)
 	bytes->size -= DIGEST_SIZE;
 	if (EVP_Digest(bytes->data, bytes->size, digest, &size, EVP_sha256(), NULL) != 1 ||
 	    size != DIGEST_SIZE)
-		return vd_error_set(reterr, VD_NOMEM, "no memory for a digest");
+		return vd_error_set(reterr, VD_NOMEM, "out of memory for a digest");
 	if (memcmp(digest, (const char *) bytes->data + bytes->size, DIGEST_SIZE) != 0)
-		return vd_error_set(reterr, VD_CORRUPT, "the snapshot is damaged: its digest does not fit");
+		return vd_error_set(reterr, VD_CORRUPT, "the snapshot is damaged: its digest does not match");
 	return VD_OK;
 }
 
@@ -127,7 +127,8 @@ static vd_status read_record(void *arg, struct vd_bytes key, struct vd_bytes val
 	}
 	if (value.size == 0 || revision < 1 || sub > UINT32_MAX ||
 	    (!is_delete && (record.create_rev < 1 || record.create_rev > revision || record.version < 1)))
-		return vd_error_set(reading->reterr, VD_CORRUPT, "a record at revision %lld makes no sense",
+		return vd_error_set(reading->reterr, VD_CORRUPT,
+				    "a record at revision %lld has inconsistent revisions",
 				    (long long) revision);
 	reading->snapshot->revision = VDI_MAX(reading->snapshot->revision, revision);
 	return give(reading, &record, revision, sub, is_delete);

@@ -1,5 +1,5 @@
-/* See the header. Records lie in revision order; those of one revision are gathered and imported as one
- * transaction, places and leases as they were. */
+/* How: records are in revision order; those of one revision are gathered and imported as one transaction,
+ * with their positions and leases. */
 #include "snapshot_restore.h"
 
 #include "auth_data.h"
@@ -17,7 +17,7 @@ struct restore {
 	struct vdi_buffer	   auth;
 	vd_rev			   last; /* of the records of keys */
 
-	/* Of the revision being gathered. */
+	/* Revision being gathered. */
 	struct vdi_import_change *changes;
 	size_t			  count;
 	size_t			  capacity;
@@ -72,7 +72,7 @@ static vd_status gather(void *arg, bool is_delete, struct vd_kv *kv)
 		VDI_TRY(import_gathered(restore));
 	if (!vdi_grow((void **) &restore->changes, &restore->capacity, restore->count + 1,
 		      sizeof restore->changes[0]))
-		return vd_error_set(restore->reterr, VD_NOMEM, "no memory");
+		return vd_error_set(restore->reterr, VD_NOMEM, "out of memory");
 	restore->changes[restore->count++] = (struct vdi_import_change) { is_delete, vd_kv_ref(kv) };
 	restore->report.records++;
 	restore->last = kv->mod_rev;
@@ -121,8 +121,8 @@ static vd_status read_role(void *arg, struct vd_bytes key, struct vd_bytes value
 
 /* ---- All of it ---- */
 
-/* Where an etcd stands that starts on this file: at its newest record or its compaction, whichever is newer.
- * No record of a key may be there (E-409). */
+/* Compacts as an etcd that starts with this file: its revision is the newest record or the compaction,
+ * whichever is newer. There may be no record of a key at that revision. */
 static vd_status compact(struct restore *restore)
 {
 	vd_rev compacted = restore->report.revision > restore->last ? restore->report.revision :
@@ -168,7 +168,7 @@ vd_status vdi_snapshot_restore(const struct vd_env *env, const struct vd_mvcc_op
 		*ret_auth = vdi_alloc(auth.size + 1);
 		if (*ret_auth == NULL) {
 			*ret_store = vd_store_close_wait(*ret_store);
-			status = vd_error_set(reterr, VD_NOMEM, "no memory");
+			status = vd_error_set(reterr, VD_NOMEM, "out of memory");
 		} else {
 			if (auth.size)
 				memcpy(*ret_auth, auth.data, auth.size);

@@ -1,6 +1,6 @@
-/* As etcd's server/etcdserver/api/etcdhttp and the mux of Go's net/http in front of it: paths are cleaned by
- * a redirect, each handler looks at the method by itself, and what is no answer of a handler is an error
- * text. Bodies and headers are those of etcd 3.7, but that checks come in one order. */
+/* How: as etcd's server/etcdserver/api/etcdhttp behind the mux of Go's net/http: paths are cleaned by a
+ * redirect, each handler checks the method itself, and other responses are plain error texts. Bodies and
+ * headers are those of etcd 3.7, except that checks are in a fixed order. */
 #include "serve_http.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "metrics.h"
 #include "process_stat.h"
 
-#define PATH_SIZE_MAX 1024 /* all that is served is shorter */
+#define PATH_SIZE_MAX 1024 /* all served paths are shorter */
 
 static const char plain_text[] = "text/plain; charset=utf-8";
 
@@ -26,7 +26,7 @@ static void add_nosniff(struct vdi_rpc_http *http)
 	vdi_buffer_append_text(&http->headers, "X-Content-Type-Options: nosniff\r\n");
 }
 
-/* http.Error */
+/* As Go's http.Error. */
 static void fail(struct vdi_rpc_http *http, int code, const char *text)
 {
 	http->code = code;
@@ -35,7 +35,7 @@ static void fail(struct vdi_rpc_http *http, int code, const char *text)
 	vdi_buffer_printf(&http->body, "%s\n", text);
 }
 
-/* False: answered, only GET is known. */
+/* False: answered with an error, because only GET is allowed. */
 static bool is_get(struct vdi_rpc_http *http)
 {
 	if (http->method == VDI_HTTP_GET)
@@ -47,7 +47,7 @@ static bool is_get(struct vdi_rpc_http *http)
 
 /* ---- The query ---- */
 
-/* Decoded, it is that text. */
+/* Returns true if encoded, when decoded, equals text. */
 static bool is_text(struct vd_bytes encoded, const char *text)
 {
 	char   room[64];
@@ -57,7 +57,7 @@ static bool is_text(struct vd_bytes encoded, const char *text)
 	       size == strlen(text) && memcmp(room, text, size) == 0;
 }
 
-/* value NULL: whatever it is, and "?verbose" without one. A pair with a semicolon is none, as in Go. */
+/* value NULL: any value, also "?verbose" without one. As in Go, a pair with a semicolon is ignored. */
 static bool query_has(const struct vdi_rpc_http *http, const char *key, const char *value)
 {
 	const char *at = http->query.data;
@@ -98,7 +98,7 @@ static bool alarm_is_active(const struct vdi_etcdserver *server, enum vdi_alarm 
 	return atomic_load_explicit(&server->alarms, memory_order_relaxed) & 1u << kind;
 }
 
-/* serializable=true or not: one member reads the same either way. */
+/* serializable=true makes no difference, because a single member reads the same. */
 static void answer_health(struct vdi_etcdserver *server, struct vdi_rpc_http *http)
 {
 	struct vd_store_status store;
@@ -200,7 +200,7 @@ static bool has_check(const struct check *checks, const char *name)
 
 /* ---- Metrics ---- */
 
-/* What the registry cannot hold: a number with a fraction, and labels that clients choose. */
+/* Appends metrics that the registry cannot hold: a number with a fraction, and labels chosen by clients. */
 static void append_server_metrics(struct vdi_etcdserver *server, struct vdi_buffer *body)
 {
 	struct vdi_process_stat stat;
@@ -213,7 +213,7 @@ static void append_server_metrics(struct vdi_etcdserver *server, struct vdi_buff
 	vdi_serve_clients_render(&server->clients, body);
 }
 
-/* Any method: so is the handler of Prometheus' library. */
+/* Any method, like the handler of Prometheus' library. */
 static void answer_metrics(struct vdi_etcdserver *server, struct vdi_rpc_http *http)
 {
 	add_type(http, "text/plain; version=0.0.4; charset=utf-8");
@@ -223,7 +223,7 @@ static void answer_metrics(struct vdi_etcdserver *server, struct vdi_rpc_http *h
 
 /* ---- Paths ---- */
 
-/* Go's path.Clean of an absolute path, but that the slash at its end stays. In place; answers the new
+/* Go's path.Clean of an absolute path, except that a slash at the end remains. In place; returns the new
  * size. */
 static size_t clean(char *path, size_t size)
 {
@@ -362,8 +362,8 @@ static bool is_well_encoded(struct vd_bytes path)
 	return path.size && at[0] == '/';
 }
 
-/* The mux looks at parts between slashes as they were sent and compares them decoded: a slash that was
- * encoded is in nobody's name. */
+/* As Go's mux, splits the path at slashes as sent and compares the decoded parts: an encoded slash matches
+ * none. */
 static bool decode(struct vd_bytes path, char *text, size_t size)
 {
 	const char *at = path.data;
@@ -378,7 +378,7 @@ static bool decode(struct vd_bytes path, char *text, size_t size)
 	return true;
 }
 
-/* What Go's server says before any handler. */
+/* As Go's server answers before any handler. */
 static void fail_malformed(struct vdi_rpc_http *http)
 {
 	http->code = 400;

@@ -1,4 +1,4 @@
-/* evhttp with small limits: what comes in is a line and some headers, what goes out was made in memory. */
+/* How: evhttp with small limits: a request is a line and some headers, a response is rendered in memory. */
 #include "serve_http_port.h"
 
 #include <event2/buffer.h>
@@ -22,7 +22,7 @@
 struct vdi_serve_http_port {
 	struct vdi_etcdserver *server;
 	struct vdi_loop	      *loop;
-	struct vd_actor	      *stopper; /* on the loop: what belongs to its thread ends there */
+	struct vd_actor	      *stopper; /* on the loop; frees objects of its thread */
 	struct evhttp	      *http;
 	struct vdi_wait	       stopped;
 	char		       address[64];
@@ -39,7 +39,7 @@ static enum vdi_http_method method_of(const struct evhttp_request *request)
 	}
 }
 
-/* Lines of "Name: value". */
+/* Parses lines of "Name: value". */
 static void add_headers(struct evhttp_request *request, struct vdi_buffer *headers)
 {
 	char *line;
@@ -98,7 +98,7 @@ static vd_status bind_address(struct vdi_serve_http_port *port, const char *list
 
 	if (colon == NULL || colon[1] == 0 || *end || number > 65535 || host_size == 0 ||
 	    host_size >= sizeof host)
-		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "\"%s\" is no address: ADDR:PORT is wanted",
+		return vd_error_set(reterr, VD_INVALID_ARGUMENT, "\"%s\" is not an address: use ADDR:PORT",
 				    listen);
 	memcpy(host, listen, host_size);
 	host[host_size] = 0;
@@ -150,7 +150,7 @@ vd_status vdi_serve_http_port_new(struct vdi_etcdserver *server, const char *lis
 	vd_status		    status;
 
 	if (port == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
+		return vd_error_set(reterr, VD_NOMEM, "etcd: out of memory");
 	port->server = server;
 	status = vdi_loop_new(server->env, &port->loop);
 	if (status == VD_OK) {
@@ -163,7 +163,7 @@ vd_status vdi_serve_http_port_new(struct vdi_etcdserver *server, const char *lis
 		set_routes(port);
 		status = bind_address(port, listen, reterr);
 	} else {
-		(void) vd_error_set(reterr, status, "etcd: http cannot start");
+		(void) vd_error_set(reterr, status, "etcd: cannot start the HTTP port");
 	}
 	if (status == VD_OK)
 		status = vdi_loop_start_thread(port->loop, "etcd http");

@@ -1,4 +1,4 @@
-/* See the header: each function of struct vdi_serve_call_ops is one of rpc_server.h. */
+/* How: each function of struct vdi_serve_call_ops is one of rpc_server.h. */
 #include "serve_rpc.h"
 
 #include "env.h"
@@ -7,13 +7,13 @@
 #include "serve_watches.h"
 #include "wait.h"
 
-/* How long calls under way may take when the server ends. */
+/* Time for calls in progress when the server ends. */
 #define ANSWERS_GRACE VD_SECONDS(2)
-/* What a client that does not read costs, with the message that did not fit: of a thousand such it is some
- * 300 MiB. */
+/* Maximum unsent bytes of a client that does not read, plus one message: about 300 MiB for a thousand such
+ * clients. */
 #define SEND_BYTES_MAX ((size_t) 256 << 10)
 
-/* A request of plain HTTP that the worker will answer. */
+/* A plain HTTP request to be answered by the worker. */
 struct slow_http {
 	struct slow_http    *next;
 	struct vdi_rpc_http *http;
@@ -103,7 +103,7 @@ static void on_accepted(void *arg, struct vdi_rpc_server_call *transport, const 
 	vdi_rpc_server_call_set_arg(transport, call);
 	if (rpc->without_calls) {
 		vdi_rpc_server_finish(transport, VDI_RPC_UNIMPLEMENTED,
-				      "this address is for health and metrics");
+				      "this address only serves health and metrics");
 		return;
 	}
 	if (call == NULL) {
@@ -176,7 +176,7 @@ static void on_http(void *arg, struct vdi_rpc_http *http)
 	struct vdi_serve_rpc *rpc = arg;
 	struct slow_http     *slow = vdi_serve_http_is_slow(http) ? VDI_NEW(struct slow_http) : NULL;
 
-	if (slow == NULL) { /* without memory it is done here, and fails */
+	if (slow == NULL) { /* without memory it is answered here, and fails */
 		vdi_serve_http_fill(rpc->server, true, http);
 		http->answer(http);
 		return;
@@ -193,7 +193,7 @@ static const struct vdi_rpc_server_handlers handlers = { on_accepted, on_message
 
 /* ---- Life ---- */
 
-/* All requests were answered. */
+/* All requests are answered. */
 static void free_rpc(struct vdi_serve_rpc *rpc)
 {
 	vdi_wait_for_actor_close(rpc->server->env, rpc->worker);
@@ -205,10 +205,14 @@ static void free_rpc(struct vdi_serve_rpc *rpc)
 vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serve_rpc_options *options,
 			    struct vdi_serve_rpc **ret_rpc, struct vd_error *reterr)
 {
-	static const char *const      stream_methods[] = { "/etcdserverpb.Watch/Watch",
-							   "/etcdserverpb.Lease/LeaseKeepAlive" };
-	static const char *const      unary_methods[] = { "/etcdserverpb.KV/Range", "/etcdserverpb.KV/Put",
-							  "/etcdserverpb.KV/DeleteRange", "/etcdserverpb.KV/Txn" };
+	static const char *const stream_methods[] = { "/etcdserverpb.Watch/Watch",
+						      "/etcdserverpb.Lease/LeaseKeepAlive" };
+	static const char *const unary_methods[] = {
+		"/etcdserverpb.KV/Range",
+		"/etcdserverpb.KV/Put",
+		"/etcdserverpb.KV/DeleteRange",
+		"/etcdserverpb.KV/Txn",
+	};
 	struct vdi_rpc_server_options transport = {
 		.listen = options->listen,
 		.listen_count = options->listen_count,
@@ -235,7 +239,7 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 	vd_status		status;
 
 	if (rpc == NULL)
-		return vd_error_set(reterr, VD_NOMEM, "etcd: no memory");
+		return vd_error_set(reterr, VD_NOMEM, "etcd: out of memory");
 	rpc->server = server;
 	rpc->without_calls = options->without_calls;
 	rpc->last = &rpc->first;
@@ -246,7 +250,7 @@ vd_status vdi_serve_rpc_new(struct vdi_etcdserver *server, const struct vdi_serv
 		status = vdi_rpc_transport_of(options->transport)
 				 ->server_new(server->env, &transport, &rpc->transport, reterr);
 	else
-		(void) vd_error_set(reterr, status, "etcd: no memory");
+		(void) vd_error_set(reterr, status, "etcd: out of memory");
 	if (status == VD_OK)
 		*ret_rpc = rpc;
 	else
@@ -267,8 +271,8 @@ static bool is_answered(struct vdi_etcdserver *server)
 	return atomic_load_explicit(&server->unary_count, memory_order_relaxed) == 0 && counts.streams == 0;
 }
 
-/* What was asked is answered: a put that is on its way to disk should not look as if it had failed; and
- * watches learn why they end. */
+/* Waits for calls in progress: a put that is being written to disk should not look as if it had failed, and
+ * watches should get the reason of their end. */
 static void wait_for_answers(struct vdi_serve_rpc *rpc)
 {
 	vd_mono		due = vd_mono_add(vd_env_now(rpc->server->env), ANSWERS_GRACE);
@@ -277,7 +281,7 @@ static void wait_for_answers(struct vdi_serve_rpc *rpc)
 	vdi_wait_init(&pause, rpc->server->env);
 	while (!is_answered(rpc->server) && vd_env_now(rpc->server->env).ns < due.ns)
 		if (vdi_wait_until(&pause, vd_mono_add(vd_env_now(rpc->server->env), VD_MS(5))))
-			break; /* nobody signals it */
+			break; /* no wake-up exists for this */
 	vdi_wait_fini(&pause);
 }
 
@@ -287,8 +291,8 @@ struct vdi_serve_rpc *vdi_serve_rpc_close(struct vdi_serve_rpc *rpc)
 
 	if (rpc == NULL)
 		return NULL;
-	/* In this order: a call that comes now is told why it fails. Core cancels those that come to a server
-	 * that is shut down, and clientv3 repeats what was canceled, writes too (E-208). */
+	/* Stop first: calls that arrive now get a reason. gRPC C core cancels calls that arrive at a server
+	 * in shutdown, and clientv3 repeats canceled calls, including writes. */
 	vdi_etcdserver_stop(rpc->server);
 	wait_for_answers(rpc);
 	vdi_rpc_server_drain(rpc->transport);

@@ -1,7 +1,6 @@
-/* The Auth service (E-116, E-167): changes go to the worker for slow work, one after the other, logins to a
- * queue of their own (serve_logins.h); what only reads is answered at once. Mirrors etcd
- * server/auth/store.go: which error comes first, what a change does to tokens, that nothing may be done that
- * leaves an enabled store without root. */
+/* The Auth service. Changes run on the worker for slow work, one after another; logins have a queue of their
+ * own (serve_logins.h); reads are answered at once. Mirrors etcd server/auth/store.go: the order of errors,
+ * the effect of changes on tokens, and the rejection of changes that leave an enabled store without root. */
 #include "auth.h"
 #include "env.h"
 #include "etcdserver.h"
@@ -11,8 +10,7 @@
 
 #define LOGIN_ATTEMPTS 8
 
-/* The fields that any of the requests has. Numbers are those of the message; the same field means different
- * things in different ones. */
+/* The fields of all requests, by number in the message; their meaning depends on the request. */
 struct request {
 	struct vd_bytes field[4]; /* 1, 2, 3 */
 	bool		has_permission;
@@ -79,7 +77,7 @@ static void reply_header(struct vdi_serve_call *call)
 static enum vd_etcd_code delete_user(struct vdi_auth_data *data, void *arg, vd_status *ret_status,
 				     bool *ret_changed);
 
-/* Runs a change on behalf of an administrator, and answers. */
+/* Makes a change for an administrator, and answers. */
 static void run_change(struct vdi_serve_call *call, vdi_auth_change_fn change, void *arg,
 		       struct vd_bytes forget_user)
 {
@@ -168,7 +166,7 @@ static enum vd_etcd_code add_user(struct vdi_auth_data *data, void *arg, vd_stat
 	return VD_ETCD_OTHER;
 }
 
-/* Who may not add a user must not make us hash passwords either. */
+/* Hash passwords only for users with permission to add users, because it is expensive. */
 static bool hash_password(struct vdi_serve_call *call, struct vd_bytes password,
 			  char ret_hash[VDI_AUTH_HASH_SIZE])
 {
@@ -224,7 +222,7 @@ static void work_user_change_password(struct vdi_serve_call *call)
 		vdi_serve_fail_malformed(call);
 		return;
 	}
-	/* An empty password becomes no hash at all, which nothing matches. */
+	/* An empty password has no hash, so no password matches. */
 	if (request.field[2].size == 0 || hash_password(call, request.field[2], change.hash))
 		run_change(call, change_password, &change, request.field[1]);
 }
@@ -450,10 +448,10 @@ static void write_token(struct vdi_wire_out *out, const void *arg)
 	vdi_wire_bytes(out, 2, vd_bytes_of(answer->token));
 }
 
-/* What a login begins with, copied: checking takes long. */
+/* Copy of the account's data for a login, because the check takes long. */
 struct account_facts {
-	/* without an account or password: one that nothing matches, as costly as others, so that the time
-	 * taken does not tell which users exist */
+	/* Without an account or password: the hash of no password, as expensive as others, so that the
+	 * response time does not show which users exist. */
 	char	 hash[VDI_AUTH_HASH_SIZE];
 	uint64_t revision;
 	bool	 no_password;
@@ -473,7 +471,7 @@ static void copy_account(struct vdi_auth *auth, struct vd_bytes name, struct acc
 	vdi_auth_look_end(auth);
 }
 
-/* Of the users as they are while it runs: a password that was changed meanwhile is tried again. */
+/* Checks against the current users: if the password was changed meanwhile, the check is repeated. */
 static vd_status log_in(struct vdi_auth *auth, const struct request *request, bool *ret_no_password,
 			bool *ret_matches, char token[VDI_AUTH_TOKEN_SIZE])
 {
@@ -499,7 +497,7 @@ static void work_authenticate(struct vdi_serve_call *call)
 	struct request request;
 	vd_status      status;
 
-	(void) decode(call->request.bytes, &request); /* begin has tried */
+	(void) decode(call->request.bytes, &request); /* begin has decoded it before */
 	status = log_in(call->server->auth, &request, &no_password, &matches, token);
 	if (status == VD_AGAIN) {
 		vdi_serve_fail(call, VD_ETCD_AUTH_OLD_REVISION);
@@ -586,7 +584,7 @@ static void write_permission(struct vdi_wire_out *out, const void *arg)
 
 static void write_role(struct vdi_wire_out *out, const void *arg)
 {
-	/* The root role may do everything, whatever it was given. */
+	/* The root role has every permission. */
 	static const struct vdi_auth_permission everything = { VDI_PERMISSION_READWRITE, (char *) "", 0,
 							       (char *) "\0", 1 };
 	const struct look_answer	       *answer = arg;
@@ -599,7 +597,7 @@ static void write_role(struct vdi_wire_out *out, const void *arg)
 			vdi_wire_message(out, 2, write_permission, &answer->role->permissions[i]);
 }
 
-/* Encodes under the lock of the data and answers after it. found: VD_ETCD_OTHER when write may be called. */
+/* Encodes under the lock of the data, and answers after it. found: VD_ETCD_OTHER if write may be called. */
 static void reply_looked(struct vdi_serve_call *call, struct look_answer *answer, enum vd_etcd_code found,
 			 vdi_wire_write_fn write)
 {
@@ -675,7 +673,7 @@ static void user_get_begin(struct vdi_serve_call *call, struct vd_bytes message)
 	if (!vdi_auth_identify(call, &user))
 		return;
 	code = vdi_auth_check_admin(call->server->auth, &user);
-	/* Everybody may ask for themselves. */
+	/* Every user may query itself. */
 	if (code != VD_ETCD_OTHER &&
 	    !(user.is_given &&
 	      vd_bytes_equal(request.field[1], (struct vd_bytes) { user.name, user.name_size }))) {
@@ -707,7 +705,7 @@ static void role_get_begin(struct vdi_serve_call *call, struct vd_bytes message)
 							(struct vd_bytes) { user.name, user.name_size }) :
 				  NULL;
 	if (code != VD_ETCD_OTHER && account && vdi_auth_account_has_role(account, request.field[1]))
-		code = VD_ETCD_OTHER; /* and for their own roles */
+		code = VD_ETCD_OTHER; /* and its own roles */
 	answer.role = vdi_auth_data_role(answer.data, request.field[1]);
 	if (code == VD_ETCD_OTHER && answer.role == NULL)
 		code = VD_ETCD_ROLE_NOT_FOUND;

@@ -1,5 +1,4 @@
-/* The Cluster service of a store that is one member and stays one (E-160, E-166), and grpc.health.v1
- * (E-155). */
+/* The Cluster service of a single member, and grpc.health.v1. */
 #include "auth.h"
 #include "buffer.h"
 #include "etcdserver.h"
@@ -11,7 +10,7 @@
 struct members {
 	const struct vdi_etcdserver *server;
 	struct vdi_buffer
-		peer_urls; /* of MemberUpdate, each with a NUL at its end; empty: those of the options */
+		peer_urls; /* of MemberUpdate, each terminated by a NUL; empty: those of the options */
 };
 
 static void write_member(struct vdi_wire_out *out, const void *arg)
@@ -36,7 +35,7 @@ static void write_members(struct vdi_wire_out *out, const void *arg)
 {
 	const struct members *members = arg;
 
-	vdi_serve_write_header(out, members->server, 0); /* E-123 */
+	vdi_serve_write_header(out, members->server, 0); /* as etcd, without a revision */
 	vdi_wire_message(out, 2, write_member, members);
 }
 
@@ -60,7 +59,7 @@ static void member_list_begin(struct vdi_serve_call *call, struct vd_bytes messa
 		reply_members(call);
 }
 
-/* A change of the member with that id: only our own exists. */
+/* Rejects a change of a member; only this server's member id exists. */
 static void change_member(struct vdi_serve_call *call, struct vd_bytes message, enum vd_etcd_code own)
 {
 	int64_t id;
@@ -75,8 +74,8 @@ static void change_member(struct vdi_serve_call *call, struct vd_bytes message, 
 static void member_add_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	(void) message;
-	/* Upstream with its strict reconfiguration check refuses in these words when a member cannot be
-	 * reached; here none ever can. */
+	/* With its strict reconfiguration check, upstream rejects a new member that cannot be reached with
+	 * this error. This server can reach none. */
 	if (vdi_auth_require_admin(call))
 		vdi_serve_fail(call, VD_ETCD_UNHEALTHY);
 }
@@ -86,8 +85,8 @@ static void member_remove_begin(struct vdi_serve_call *call, struct vd_bytes mes
 	change_member(call, message, VD_ETCD_MEMBER_NOT_ENOUGH_STARTED);
 }
 
-/* As clientv3 checks it before it sends anything: a scheme that is known, a host with a port or the path of a
- * socket, and nothing behind it. */
+/* Accepts the URLs that clientv3 accepts: a known scheme, a host with a port or the path of a socket, nothing
+ * else. */
 static bool is_peer_url(struct vd_bytes bytes)
 {
 	struct vdi_rpc_endpoint endpoint;
@@ -107,7 +106,7 @@ static bool is_peer_url(struct vd_bytes bytes)
 	return fine;
 }
 
-/* Takes the URLs of a MemberUpdateRequest; false: one is none, or there is none. */
+/* Reads the URLs of a MemberUpdateRequest; false: one is invalid, or there are none. */
 static bool take_peer_urls(struct vd_bytes message, struct vdi_buffer *urls)
 {
 	struct vdi_wire_reader reader;
@@ -124,7 +123,7 @@ static bool take_peer_urls(struct vd_bytes message, struct vdi_buffer *urls)
 	return vdi_buffer_status(urls) == VD_OK && urls->size;
 }
 
-/* The URLs are shown in the list of members; nothing is ever sent there. */
+/* The URLs are only shown in the list of members; nothing connects to them. */
 static void work_member_update(struct vdi_serve_call *call)
 {
 	struct vdi_buffer urls;
@@ -206,7 +205,7 @@ static void health_check_begin(struct vdi_serve_call *call, struct vd_bytes mess
 		vdi_serve_reply(call, write_health, &serving);
 }
 
-/* One answer, and then nothing: it does not change until the server ends, and then all streams do. */
+/* Sends one response. The status does not change until the server ends, and then all streams end. */
 static void health_watch_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	struct vdi_rpc_blob *blob;
@@ -222,7 +221,7 @@ static void health_watch_begin(struct vdi_serve_call *call, struct vd_bytes mess
 	status = vdi_wire_encode(write_health, &health, &blob);
 	if (status == VD_OK) {
 		(void) vdi_serve_send(call, VD_BYTES_NONE,
-				      blob); /* the first one has room, or the call has ended */
+				      blob); /* the first message has room, or the call has ended */
 		vdi_rpc_blob_unref(blob);
 	} else {
 		vdi_serve_fail_status(call, status);

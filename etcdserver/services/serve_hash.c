@@ -1,8 +1,8 @@
-/* HashKV and Hash. A hash is computed over one state of the store, on the worker for what is slow.
+/* HashKV and Hash. A hash is computed over one state of the store, on the worker for slow work.
  *
- * After a compaction the records below are gone, and so the hash at its revision would be another one than
- * before. An etcd computes it while it compacts and remembers the ten newest (E-471); here what was asked
- * before is remembered, which costs nothing when nobody asks.
+ * A compaction removes records, so the hash at its revision would differ from the one before. etcd computes
+ * that hash while it compacts, and keeps the ten newest; this server keeps the results of requests, which
+ * costs nothing if there are none.
  */
 #include "serve_hash.h"
 
@@ -28,7 +28,7 @@ static void begin_hash(void *arg, const struct vdi_mvcc_walk *walk)
 	vdi_crc32c_add(&hash->crc, "key", 3);
 }
 
-/* The record's key and value as they would lie in etcd's backend (E-402). */
+/* Hashes the record's key and value as they would be in etcd's backend. */
 static vd_status hash_record(void *arg, const struct vd_kv *kv, bool is_delete)
 {
 	struct hash	   *hash = arg;
@@ -65,7 +65,7 @@ static vd_status compute(struct vdi_serve_call *call, vd_rev revision, struct ha
 	for (int tries = 0; tries < 3; tries++) {
 		status = vdi_mvcc_walk(call->server->store, VDI_MVCC_WALK_HASH, revision, &hash->walk);
 		if (status != VD_EXPIRED || revision > 0)
-			break; /* the current revision is never too old: compaction overtook us */
+			break; /* compaction overtook the walk; the current revision cannot be too old */
 	}
 	vdi_free(hash->scratch);
 	return status;
@@ -75,7 +75,7 @@ static void write_hash_kv(struct vdi_wire_out *out, const void *arg)
 {
 	const struct hash *hash = arg;
 
-	vdi_serve_write_header(out, hash->server, hash->walk.current); /* E-124 */
+	vdi_serve_write_header(out, hash->server, hash->walk.current); /* the walk's, as etcd */
 	vdi_wire_number(out, 2, vdi_crc32c_value(&hash->crc));
 	vdi_wire_number(out, 3, (uint64_t) hash->walk.compacted);
 	vdi_wire_number(out, 4, (uint64_t) hash->walk.revision);
@@ -91,8 +91,8 @@ static void write_hash(struct vdi_wire_out *out, const void *arg)
 
 /* ---- Hashes of before a compaction ---- */
 
-/* What HashKV answered at the revision to which the store was compacted since; NULL: nothing, or it is
- * forgotten. */
+/* Returns the result of HashKV at the revision to which the store has since been compacted; NULL: none, or no
+ * longer kept. */
 static const struct vdi_known_hash *find_known(const struct vdi_etcdserver *server, vd_rev revision)
 {
 	const struct vdi_serve_hashes *hashes = &server->hashes;
@@ -107,14 +107,14 @@ static const struct vdi_known_hash *find_known(const struct vdi_etcdserver *serv
 	return NULL;
 }
 
-/* In the place of the same revision, or of the oldest. */
+/* Keeps a result; replaces that of the same revision, or the oldest one. */
 static void remember(struct vdi_etcdserver *server, struct hash *hash)
 {
 	struct vdi_serve_hashes *hashes = &server->hashes;
 	struct vdi_known_hash	*place = &hashes->known[0];
 
 	if (hash->walk.revision <= hash->walk.compacted)
-		return; /* that compaction was before */
+		return; /* compacted before */
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(hashes->known); i++) {
 		struct vdi_known_hash *known = &hashes->known[i];
 

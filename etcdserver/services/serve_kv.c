@@ -1,9 +1,8 @@
-/* The KV service: Range, Put, DeleteRange, Txn, Compact (E-4xx). RangeStream is in serve_range_stream.c.
+/* The KV service: Range, Put, DeleteRange, Txn, Compact. RangeStream is in serve_range_stream.c.
  *
- * Reads are answered on the transport's thread when they are small, and on a worker when they are not, so
- * that a list of a million keys does not stand in the way of a put; transactions with ranges are handed to a
- * worker, too. Writes are answered by the store's writer; encoding there is a few dozen bytes, unless
- * previous records were asked for.
+ * Small reads are answered on the transport's thread, large ones on a worker, so that a list of a million
+ * keys does not delay a put. Transactions with ranges also go to a worker. Writes are answered by the store's
+ * writer; encoding their responses takes a few dozen bytes, unless previous records are requested.
  */
 #include "auth.h"
 #include "etcdserver.h"
@@ -11,7 +10,7 @@
 #include "serve_txn.h"
 #include "serve_watches.h"
 
-/* Keys in an answer beyond which a worker makes it. */
+/* Maximum keys in a response made on the transport's thread. */
 #define INLINE_KEYS_MAX 64
 
 /* ---- Range ---- */
@@ -39,7 +38,7 @@ static void range_done(void *arg, vd_status status, const struct vd_range_result
 
 	(void) error;
 	if (status == VD_OK) {
-		(void) vdi_serve_range_decode(call->request.bytes, &range); /* it was good before */
+		(void) vdi_serve_range_decode(call->request.bytes, &range); /* decoded before */
 		status = vdi_serve_range_view_init(&range, result, &view);
 	}
 	if (status == VD_OK) {
@@ -75,8 +74,7 @@ static void take_count(void *arg, vd_status status, const struct vd_range_result
 		*(int64_t *) arg = result->count;
 }
 
-/* Whether the answer is so long that a worker should make it. Asking for the count costs two paths in a
- * tree. */
+/* Returns true if a worker should make the response. Counting the keys takes two walks down the tree. */
 static bool is_long(struct vdi_etcdserver *server, const struct vdi_serve_range *range)
 {
 	struct vd_range_request request;
@@ -205,7 +203,7 @@ static void do_put(struct vdi_serve_call *call)
 	struct vd_op	     op;
 	enum vd_etcd_code    code;
 
-	(void) vdi_serve_put_decode(call->request.bytes, &op); /* it was good before */
+	(void) vdi_serve_put_decode(call->request.bytes, &op); /* decoded before */
 	if (!vdi_auth_identify(call, &user) || !vdi_serve_check_corrupt(call))
 		return;
 	code = check_put_permission(call->server, &user, &op);
@@ -224,7 +222,7 @@ static void put_begin(struct vdi_serve_call *call, struct vd_bytes message)
 		vdi_serve_fail_malformed(call);
 		return;
 	}
-	/* The quota comes before the checks of the request (E-466). */
+	/* As etcd, check the quota before the request. */
 	if (!vdi_serve_check_quota(call, vdi_serve_put_cost(&op)))
 		return;
 	code = vdi_serve_put_check(&op);
@@ -338,7 +336,7 @@ static enum vd_etcd_code check_txn_permission(struct vdi_etcdserver *server, con
 	return code;
 }
 
-/* What only reads is carried out here, at once. */
+/* A transaction that only reads is executed here, at once. */
 static void submit_txn(struct vdi_serve_call *call)
 {
 	const struct vdi_serve_txn *txn = call->state;
@@ -413,8 +411,8 @@ static void start_compact(struct vdi_serve_call *call)
 		vdi_serve_header_done(call, status, 0, NULL);
 }
 
-/* Upstream has the events of a write in the queues of all watchers before it answers the write (E-328), so a
- * compaction to that revision ends none that keeps up. Here they are sent first. */
+/* Upstream has queued the events of a write for all watchers before it answers the write, so a compaction to
+ * that revision ends no watcher that keeps up. This server first sends pending events. */
 static void compact_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	vd_rev revision;

@@ -1,8 +1,7 @@
-/* The Lease service (E-5xx). Answers that only read come at once; grants and revocations when the store's
- * writer calls back.
+/* The Lease service. Reads are answered at once; grants and revocations when the store's writer calls back.
  *
- * A keep-alive stream handles one request at a time: the next one is read when the answer is on its way, so a
- * client that does not read its answers is not read either.
+ * A keep-alive stream handles one request at a time: the next one is read when the response is sent. So a
+ * client that does not read its responses is not read either.
  */
 #include "auth.h"
 #include "etcdserver.h"
@@ -85,7 +84,7 @@ static void do_revoke(struct vdi_serve_call *call)
 	bool		     keys;
 	vd_status	     status;
 
-	(void) vdi_wire_read_number(call->request.bytes, &id, &keys); /* it was good before */
+	(void) vdi_wire_read_number(call->request.bytes, &id, &keys); /* decoded before */
 	if (!vdi_auth_identify(call, &user) || !vdi_serve_check_corrupt(call))
 		return;
 	code = vdi_auth_check_somebody(call->server->auth, &user);
@@ -141,7 +140,7 @@ static void do_time_to_live(struct vdi_serve_call *call)
 	bool		     keys;
 	vd_status	     status;
 
-	(void) vdi_wire_read_number(call->request.bytes, &id, &keys); /* it was good before */
+	(void) vdi_wire_read_number(call->request.bytes, &id, &keys); /* decoded before */
 	if (!vdi_auth_identify(call, &user))
 		return;
 	code = vdi_auth_check_somebody(call->server->auth, &user);
@@ -157,7 +156,7 @@ static void do_time_to_live(struct vdi_serve_call *call)
 		time_to_live_done(call, status, NULL, NULL);
 }
 
-/* A lease may have any number of keys, and there may be any number of leases: a worker goes through them. */
+/* A lease may have any number of keys, and there may be any number of leases: a worker walks over them. */
 static void time_to_live_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	int64_t id;
@@ -240,13 +239,13 @@ static void leases_begin(struct vdi_serve_call *call, struct vd_bytes message)
 /* ---- KeepAlive ---- */
 
 struct keep_alive {
-	int64_t		     id;	 /* of the request at hand */
-	vd_rev		     revision;	 /* before the renewal (E-123) */
+	int64_t		     id;	 /* of the current request */
+	vd_rev		     revision;	 /* before the renewal, as etcd */
 	struct vdi_rpc_blob *waiting;	 /* being sent, or did not fit */
-	atomic_bool	     is_blocked; /* VD_FULL was answered: writable sends it again */
+	atomic_bool	     is_blocked; /* VD_FULL was returned: writable sends it again */
 };
 
-/* The answer is on its way, or waits for writable. */
+/* Sends the response, or leaves it to writable. */
 static void keep_alive_send(struct vdi_serve_call *call)
 {
 	struct keep_alive *stream = call->state;
@@ -255,7 +254,7 @@ static void keep_alive_send(struct vdi_serve_call *call)
 	atomic_store(&stream->is_blocked, true);
 	status = vdi_serve_send(call, VD_BYTES_NONE, stream->waiting);
 	if (status == VD_FULL)
-		return; /* from here on writable may be running this elsewhere */
+		return; /* from here on writable may run concurrently */
 	atomic_store(&stream->is_blocked, false);
 	stream->waiting = vdi_rpc_blob_unref(stream->waiting);
 	if (status == VD_OK)

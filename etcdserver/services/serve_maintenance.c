@@ -1,5 +1,4 @@
-/* The Maintenance service of one member that always leads (E-161..E-164, E-470). Snapshot is in
- * serve_snapshot.c. */
+/* The Maintenance service of a single member that is always the leader. Snapshot is in serve_snapshot.c. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +18,7 @@ struct status_answer {
 	size_t			alarm_count;
 };
 
-/* As Go prints the message (E-161). */
+/* As Go prints the message, in Status' list of errors. */
 static void write_alarm_text(struct vdi_wire_out *out, const struct vdi_serve_alarm *alarm)
 {
 	static const char *const names[] = { NULL, "NOSPACE", "CORRUPT" };
@@ -49,7 +48,7 @@ static void write_status(struct vdi_wire_out *out, const void *arg)
 	const struct status_answer  *answer = arg;
 	const struct vdi_etcdserver *server = answer->server;
 	int64_t quota = server->options.quota_bytes ? server->options.quota_bytes : VDI_ETCD_QUOTA_DEFAULT;
-	/* What a log of proposals would have: grows with every revision and never goes back. */
+	/* Stands for the index of a raft log: grows with every revision and never decreases. */
 	uint64_t index = (uint64_t) answer->store.current + 3;
 
 	vdi_serve_write_header(out, server, answer->store.current);
@@ -67,7 +66,7 @@ static void write_status(struct vdi_wire_out *out, const void *arg)
 	vdi_wire_message(out, 13, write_nothing, NULL);
 }
 
-/* *ret_alarms is the caller's; NULL when there are none. */
+/* The caller frees *ret_alarms; NULL if there are none. */
 static vd_status copy_alarms(struct vdi_etcdserver *server, int64_t kind, struct vdi_serve_alarm **ret_alarms,
 			     size_t *ret_count)
 {
@@ -114,8 +113,8 @@ struct alarm_request {
 };
 
 struct alarm_answer {
-	struct vdi_etcdserver *server;
-	vd_rev		       revision; /* read once: it must not change between counting and writing */
+	struct vdi_etcdserver	     *server;
+	vd_rev			      revision; /* read once: counting and writing must use the same value */
 	const struct vdi_serve_alarm *alarms;
 	size_t			      count;
 };
@@ -173,7 +172,7 @@ static void work_alarm(struct vdi_serve_call *call)
 						   request.action == ALARM_ACTIVATE, &changed);
 	if (status != VD_OK)
 		vdi_serve_fail_status(call, status);
-	else /* activating is answered with the alarm, again and again; ending it once */
+	else /* activating is always answered with the alarm, deactivating only once */
 		reply_alarms(call, &request.alarm,
 			     request.alarm.kind != VDI_ALARM_NONE &&
 				     (changed || request.action == ALARM_ACTIVATE));
@@ -211,8 +210,7 @@ static void alarm_begin(struct vdi_serve_call *call, struct vd_bytes message)
 
 /* ---- What one member has little to do for ---- */
 
-/* The store gives its room back by itself (journal files, free pages of the checkpoint): there is nothing to
- * stop anybody for. */
+/* Nothing to do: the store releases space itself (journal files, free pages of the checkpoint). */
 static void defragment_begin(struct vdi_serve_call *call, struct vd_bytes message)
 {
 	(void) message;
@@ -249,7 +247,7 @@ static void write_downgrade(struct vdi_wire_out *out, const void *arg)
 	vdi_wire_bytes(out, 2, vd_bytes_of(VDI_ETCD_CLUSTER_VERSION));
 }
 
-/* "3.6" or "3.6.0", with what semver allows behind it. False: it is none. */
+/* Parses "3.6" or "3.6.0", with any suffix that semver allows. False: not a version. */
 static bool parse_version(struct vd_bytes text, long *ret_major, long *ret_minor)
 {
 	char  copy[64];
@@ -301,7 +299,7 @@ static void downgrade_begin(struct vdi_serve_call *call, struct vd_bytes message
 		vdi_serve_fail(call, VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
 	else if (action == 0)
 		vdi_serve_reply(call, write_downgrade, &header);
-	else /* ENABLE: our files are not etcd's, so no older etcd could read them */
+	else /* ENABLE: the files are not etcd's, so no older etcd could read them */
 		vdi_serve_fail(call, VD_ETCD_INVALID_DOWNGRADE_TARGET_VERSION);
 }
 

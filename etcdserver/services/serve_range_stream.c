@@ -1,8 +1,7 @@
-/* See the header. Each turn of a worker makes one chunk; the next turn begins when it was sent. A client that
- * does not read costs the bytes that the transport holds and the position here. A stream that is sorted by
- * something other than the key reads its whole range in the first turn, and then costs a reference for each
- * record. (Upstream sorts each chunk by itself and goes on behind the key that it finds last: records are
- * lost or sent twice.) */
+/* How: each run of a worker makes a chunk; the next run starts when it is sent. A client that does not read
+ * costs the bytes in the transport and the position here. A stream sorted by anything but the key reads its
+ * whole range in the first run, and then has a reference to each record. (Upstream sorts each chunk
+ * separately and continues after the last key of the chunk, so records are lost or sent twice.) */
 #include "serve_range_stream.h"
 
 #include "auth.h"
@@ -15,14 +14,14 @@ struct range_stream {
 	int64_t		       keys_left; /* of the limit */
 	int64_t		       chunk_keys;
 	int64_t		       sent_count;
-	vd_rev		       header_revision; /* 0: nothing sent yet */
-	struct vdi_rpc_blob   *waiting;		/* made, and not taken by the transport */
+	vd_rev		       header_revision; /* 0: nothing was sent yet */
+	struct vdi_rpc_blob   *waiting;		/* encoded, but not accepted by the transport */
 	size_t		       waiting_size;
 	bool		       waiting_is_last;
-	atomic_bool	       is_blocked; /* VD_FULL was answered: writable goes on */
+	atomic_bool	       is_blocked; /* VD_FULL was returned: writable continues */
 	char		       next_key[VD_KEY_SIZE_MAX + 1];
 
-	/* Of a sorted stream: everything that is sent, one reference each, and how much of it has been. */
+	/* Sorted stream: all records to send, with one reference each, and the number already sent. */
 	struct vd_kv **sorted;
 	size_t	       sorted_count;
 	size_t	       sorted_next;
@@ -69,7 +68,8 @@ static void set_next_key(struct range_stream *stream, const struct vd_kv *last)
 	stream->range.key = (struct vd_bytes) { stream->next_key, last->key_size + 1u };
 }
 
-/* Only the last chunk has a header, more and a count: of what was sent and of what the limit left out. */
+/* As etcd, only the last chunk has a header, more and a count, which cover the sent records and those beyond
+ * the limit. */
 static vd_status finish_chunk(struct chunk *chunk)
 {
 	struct range_stream    *stream = chunk->stream;
@@ -97,7 +97,7 @@ static bool is_sorted(const struct range_stream *stream)
 	return stream->range.sort_target != VDI_SORT_KEY && !stream->range.count_only;
 }
 
-/* Encodes the chunk; it waits to be sent. */
+/* Encodes the chunk, to be sent later. */
 static vd_status encode_chunk(struct chunk *chunk)
 {
 	struct range_stream *stream = chunk->stream;
@@ -192,7 +192,7 @@ static void adjust_chunk(struct range_stream *stream, size_t target)
 	stream->chunk_keys = VDI_MAX(stream->chunk_keys, 1);
 }
 
-/* False: the stream is over, or waits for the transport. */
+/* False: the stream has ended, or waits for the transport. */
 static bool send_waiting(struct vdi_serve_call *call, struct range_stream *stream)
 {
 	vd_status status;
@@ -200,7 +200,7 @@ static bool send_waiting(struct vdi_serve_call *call, struct range_stream *strea
 	atomic_store(&stream->is_blocked, true);
 	status = vdi_serve_send(call, VD_BYTES_NONE, stream->waiting);
 	if (status == VD_FULL)
-		return false; /* from here on writable may be running this elsewhere */
+		return false; /* from here on writable may run concurrently */
 	atomic_store(&stream->is_blocked, false);
 	stream->waiting = vdi_rpc_blob_unref(stream->waiting);
 	if (status != VD_OK)
@@ -213,7 +213,7 @@ static bool send_waiting(struct vdi_serve_call *call, struct range_stream *strea
 	return true;
 }
 
-/* Makes the next chunk, or ends the call with the reason why it cannot be made. */
+/* Makes the next chunk, or ends the call with an error. */
 static void make_chunk(struct vdi_serve_call *call, struct range_stream *stream)
 {
 	struct vd_range_request request;

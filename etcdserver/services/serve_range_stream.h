@@ -1,4 +1,4 @@
-/* KV.RangeStream: a range in chunks, all at one revision (E-431; etcd server/etcdserver/v3_server.go
+/* KV.RangeStream: a range in chunks, all at one revision (etcd server/etcdserver/v3_server.go
  * rangeStream). */
 #ifndef VDI_SERVE_RANGE_STREAM_H
 #define VDI_SERVE_RANGE_STREAM_H

@@ -1,6 +1,6 @@
-/* See the header. The file is made first, beside the persistent state (or in memory when there is none) and
- * without a name, then sent in pieces as the client takes them. It is one state of the store, whatever is
- * written meanwhile; the writer does not notice. */
+/* How: the file is first written completely, without a name, in the directory of the persistent state (in
+ * memory if there is none), then sent in pieces as the client reads. It contains one state of the store,
+ * whatever is written meanwhile; the store's writer is not delayed. */
 #include "serve_snapshot.h"
 
 #include <openssl/evp.h>
@@ -26,7 +26,7 @@ struct snapshot {
 	int64_t		     sent;
 	EVP_MD_CTX	    *digest;
 	char		    *piece;
-	struct vdi_rpc_blob *waiting; /* made, and not taken by the transport */
+	struct vdi_rpc_blob *waiting; /* encoded, but not accepted by the transport */
 	bool		     digest_is_sent;
 	atomic_bool	     is_blocked;
 };
@@ -57,7 +57,7 @@ struct content {
 	vd_status		status;
 };
 
-/* A pair whose value is a message. */
+/* Writes a pair whose value is a message. */
 static vd_status put_message(struct content *content, struct vd_bytes key, vdi_wire_write_fn write,
 			     const void *arg)
 {
@@ -103,7 +103,7 @@ static vd_status put_keys(struct content *content)
 	return vdi_bolt_bucket_end(content->writer);
 }
 
-/* leasepb.Lease: ID 1, TTL 2, RemainingTTL 3. */
+/* Writes a leasepb.Lease: ID 1, TTL 2, RemainingTTL 3. */
 static void write_lease(struct vdi_wire_out *out, const void *arg)
 {
 	const struct vd_lease_result *lease = arg;
@@ -121,7 +121,7 @@ static void put_lease(void *arg, vd_status status, const struct vd_lease_result 
 
 	(void) error;
 	if (status != VD_OK || result->ttl_s < 0)
-		return; /* it expired meanwhile */
+		return; /* expired meanwhile */
 	vdi_put_big_endian(key, (uint64_t) result->id);
 	content->status = put_message(content, (struct vd_bytes) { key, sizeof key }, write_lease, result);
 }
@@ -205,7 +205,7 @@ static vd_status put_all_auth(struct content *content)
 	void		     *bytes;
 	size_t		      size;
 
-	/* A copy: the lock of the original is not for disks. */
+	/* A copy, because the lock of the original must not be held while writing to disk. */
 	VDI_TRY(vdi_auth_encode(content->server->auth, &bytes, &size));
 	status = vdi_auth_data_read((struct vd_bytes) { bytes, size }, &data);
 	vdi_free(bytes);
@@ -280,7 +280,7 @@ static vd_status open_file(struct vdi_etcdserver *server, struct snapshot *snaps
 	(void) snprintf(name, sizeof name, "snapshot-%016llx.tmp",
 			(unsigned long long) vd_env_random(server->env));
 	VDI_TRY(vdi_file_open(dir, name, VDI_FILE_CREATE, &snapshot->file, NULL));
-	/* It needs no name: it is gone when we are. */
+	/* Without a name, the file disappears with this process. */
 	return vdi_dir_unlink(dir, name, NULL);
 }
 
@@ -333,7 +333,7 @@ static vd_status read_piece(struct snapshot *snapshot, size_t size, struct vd_by
 	return got == size ? VD_OK : VD_IO;
 }
 
-/* The next message: a piece, or the digest of all. */
+/* Makes the next message: a piece, or the digest of all. */
 static vd_status next_piece(struct snapshot *snapshot)
 {
 	unsigned char digest[EVP_MAX_MD_SIZE];
@@ -355,7 +355,7 @@ static vd_status next_piece(struct snapshot *snapshot)
 	return vdi_wire_encode(write_piece, &piece, &snapshot->waiting);
 }
 
-/* False: it is over, or waits for the transport. */
+/* False: the call has ended, or waits for the transport. */
 static bool send_waiting(struct vdi_serve_call *call, struct snapshot *snapshot)
 {
 	vd_status status;
@@ -363,7 +363,7 @@ static bool send_waiting(struct vdi_serve_call *call, struct snapshot *snapshot)
 	atomic_store(&snapshot->is_blocked, true);
 	status = vdi_serve_send(call, VD_BYTES_NONE, snapshot->waiting);
 	if (status == VD_FULL)
-		return false; /* from here on writable may be running this elsewhere */
+		return false; /* from here on writable may run concurrently */
 	atomic_store(&snapshot->is_blocked, false);
 	snapshot->waiting = vdi_rpc_blob_unref(snapshot->waiting);
 	if (status == VD_OK && snapshot->digest_is_sent)
@@ -421,7 +421,7 @@ static void work_snapshot(struct vdi_serve_call *call)
 		vdi_serve_defer(call, vdi_serve_any_range_worker(call->server), turn);
 	else
 		vdi_serve_fail_status(call, status == VD_EXPIRED ? VD_UNAVAILABLE :
-								   status); /* compaction overtook it */
+								   status); /* compaction overtook the walk */
 }
 
 void vdi_serve_snapshot_begin(struct vdi_serve_call *call, struct vd_bytes message)

@@ -1,5 +1,5 @@
-/* Maintenance.Snapshot (E-165): the whole store as the bbolt file that an etcd would send. etcdutl reads it,
- * etcd can be restored from it, and so can `vedette etcd --restore`. */
+/* Maintenance.Snapshot: the whole store as a bbolt file in etcd's format. etcdutl can read it, and etcd and
+ * `vedette etcd --restore` can restore it. */
 #ifndef VDI_SERVE_SNAPSHOT_H
 #define VDI_SERVE_SNAPSHOT_H
 

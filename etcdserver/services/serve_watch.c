@@ -1,37 +1,36 @@
-/* The Watch service: one actor for each stream, one watch of the store for each watcher (E-310..E-357).
+/* The Watch service: one actor per stream, one watch of the store per watcher.
  *
  *   transport --message--> inbox (one) --\
- *   store --ready()------> ready list ----+--> stream_run --> send (events, control answers: one queue, in order)
+ *   store --ready()------> ready list ----+--> stream_run --> send (events and responses in one order)
  *   transport --writable--> flag --------/
  *
- * Everything a stream does happens in stream_run, so control answers and events cannot overtake each other:
- * Created goes out before the watcher is looked at for the first time, Canceled when it is not looked at any
- * more. The next request is taken when the answer to the last one is out.
+ * Everything a stream does happens in stream_run, so responses and events cannot overtake each other: Created
+ * is sent before the watcher is served for the first time, Canceled when it is no longer served. The next
+ * request is taken when the response to the last one is sent.
  *
- * A client that does not read: send answers VD_FULL, and the stream stops. What a watcher had in its hands is
- * not kept: its watch of the store is closed and opened again at the first event that was not sent. So a
- * stuck client costs the bytes the transport holds and a revision for each watcher, whatever is written
- * meanwhile; if that is compacted, the watcher ends, as it would upstream (E-334).
+ * If a client does not read, send returns VD_FULL and the stream pauses. Unsent events of a watcher are not
+ * kept: its watch of the store is closed, and later opened again at the first unsent event. So a stuck client
+ * costs the bytes in the transport and a revision per watcher, whatever is written meanwhile. If that
+ * revision is compacted, the watcher ends, as it would upstream.
  *
- * Upstream's groups, as they are found here: synced = the store's watch waits (is_live); unsynced and victim
- * = it has more, or is closed for a while. A live watcher gets one answer for each revision (E-329); one that
- * does not keep up gets many revisions in one answer, with the store's current revision in the header (E-336,
- * E-337).
+ * Upstream's groups: synced = the store's watch is parked (is_live); unsynced and victim = it has more
+ * events, or is closed temporarily. A live watcher gets one response per revision; one that is behind gets
+ * many revisions in one response, with the store's current revision in the header, as etcd.
  *
- * Progress is asked of the store's watches, which answer when all before it was delivered. The answer for the
- * whole stream (-1) is made of the lowest of those of all its watchers (E-317, E-1007).
+ * Progress is requested from the store's watches, which answer when all earlier events are delivered. The
+ * response for the whole stream (-1) has the lowest revision of all its watchers.
  */
 #include "env.h"
 #include "serve_watch_state.h"
 
-/* What one run of the actor does at most. */
+/* Maximum batches of one run of the actor. */
 #define RUN_BATCHES_MAX 256
-/* How many runs a compaction waits for a stream that always has more to send. */
+/* Maximum runs that a compaction waits for a stream that always has more to send. */
 #define FLUSH_RUNS_MAX 8
 
 /* ---- Sending ---- */
 
-/* False: it was not sent; is_blocked says whether it may be later. */
+/* False: not sent; is_blocked tells whether it may be sent later. */
 bool vdi_watch_stream_send(struct vdi_watch_stream *stream, struct vd_bytes head, struct vdi_rpc_blob *blob)
 {
 	vd_status status = vdi_serve_send(stream->call, head, blob);
@@ -62,8 +61,8 @@ static void write_control(struct vdi_wire_out *out, const void *arg)
 		vdi_wire_bytes(out, 6, vd_bytes_of(control->reason));
 }
 
-/* Sent, or kept until there is room; nothing else is sent before it. Without memory the stream ends: an
- * answer that is missing would be worse. */
+/* Sends a response, or keeps it until there is room; nothing else is sent before it. Without memory the
+ * stream ends, because a missing response would be worse. */
 void vdi_watch_stream_send_control(struct vdi_watch_stream *stream, struct vdi_watch_control *control)
 {
 	struct vdi_rpc_blob *blob;
@@ -116,8 +115,8 @@ static void tick(struct vdi_watch_stream *stream)
 		if (watcher->progress_due && watcher->watch && watcher->is_live &&
 		    !vdi_serve_watcher_is_future(watcher, current)) {
 			watcher->tick_wanted = true;
-			(void) vd_store_watch_progress(
-				watcher->watch); /* fails when it has ended; the next look at it says so */
+			/* Fails if the watch has ended; the next call of serve reports that. */
+			(void) vd_store_watch_progress(watcher->watch);
 		}
 		watcher->progress_due = true;
 	}
@@ -188,7 +187,7 @@ static void handle_inbox(struct vdi_watch_stream *stream, struct news *news)
 {
 	if (!news->has_message)
 		return;
-	/* A half-closed client goes on receiving (E-319), and says no more. */
+	/* A half-closed client still receives, as in etcd, but sends nothing. */
 	if (news->message.bytes.data) {
 		stream->wants_message = true;
 		vdi_watch_stream_handle(stream, news->message.bytes);
@@ -196,7 +195,8 @@ static void handle_inbox(struct vdi_watch_stream *stream, struct news *news)
 	vdi_rpc_message_release(&news->message);
 }
 
-/* At the end of a run that began with is_flushing set: everything was sent, or nobody waits for the rest. */
+/* Ends a flush after a run that began with is_flushing set: everything is sent, or the rest is not waited
+ * for. */
 static void end_flush(struct vdi_watch_stream *stream, bool is_flushing)
 {
 	bool has_more = !stream->is_blocked && !stream->is_finished && !TAILQ_EMPTY(&stream->active);
@@ -286,7 +286,7 @@ static void watch_call_ended(struct vdi_serve_call *call)
 {
 	struct vdi_watch_stream *stream = call->state;
 
-	/* Woken under the lock: once the stream has seen it, it may be gone. */
+	/* Wake under the lock, because the stream may be freed once its actor has seen the change. */
 	vdi_lock_acquire(&stream->lock);
 	stream->is_ended = true;
 	vd_actor_wake(stream->actor);

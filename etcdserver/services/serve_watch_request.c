@@ -1,9 +1,9 @@
-/* What a client asks of its Watch stream: create, cancel, progress (E-310..E-318). One request at a time; its
- * answer is out, or kept, before the next one.
+/* Requests of a client on its Watch stream: create, cancel, progress. One at a time; its response is sent, or
+ * kept, before the next one.
  *
- * Progress of the whole stream is asked of the watches of all its watchers, which answer when all before it
- * was delivered; the answer (-1) has the lowest of their revisions (E-317). Upstream drops the request when
- * one of them is behind; here it waits (E-1007), except for watchers whose start is in the future.
+ * Progress of the whole stream is requested from the watches of all its watchers, which answer when all
+ * earlier events are delivered; the response (-1) has the lowest of their revisions. Upstream drops the
+ * request if a watcher is behind; here it waits, except for watchers that start in the future.
  */
 #include <stdio.h>
 
@@ -34,14 +34,14 @@ static void ask_all_progress(struct vdi_watch_stream *stream, struct vdi_serve_w
 	if (watcher->is_dead || watcher->all_waiting)
 		return;
 	if (vdi_serve_watcher_is_future(watcher, vdi_serve_revision(stream->server))) {
-		forget_all_progress(stream); /* E-340: the client asks again */
+		forget_all_progress(stream); /* as etcd: the client requests it again */
 		return;
 	}
 	watcher->all_waiting = true;
 	stream->all_missing++;
 	if (watcher->watch)
 		(void) vd_store_watch_progress(
-			watcher->watch); /* fails when the watch has ended, and then it is retired */
+			watcher->watch); /* fails if the watch has ended, and then the watcher is retired */
 }
 
 /* ---- Requests: create ---- */
@@ -107,7 +107,7 @@ static void refuse_create(struct vdi_watch_stream *stream, const char *reason)
 	vdi_watch_stream_send_control(stream, &control);
 }
 
-/* As Go prints a status (E-133). */
+/* With the text of a status as Go prints it. */
 static void refuse_create_for(struct vdi_watch_stream *stream, enum vd_etcd_code code)
 {
 	const char *name = code == VD_ETCD_PERMISSION_DENIED  ? "PermissionDenied" :
@@ -120,7 +120,7 @@ static void refuse_create_for(struct vdi_watch_stream *stream, enum vd_etcd_code
 	refuse_create(stream, text);
 }
 
-/* The token is looked at anew for each watcher. */
+/* Checks the token for each watcher. */
 static enum vd_etcd_code check_permission(struct vdi_watch_stream     *stream,
 					  const struct create_request *request, struct vd_bytes key)
 {
@@ -130,12 +130,12 @@ static enum vd_etcd_code check_permission(struct vdi_watch_stream     *stream,
 	if (!vdi_auth_is_enabled(stream->server->auth))
 		return VD_ETCD_OTHER;
 	code = vdi_auth_find_user(stream->call, &user);
-	/* Before the check: if the user is deleted after it, that is seen here. */
+	/* Before the check, so that a deletion of the user after the check is noticed here. */
 	vdi_lock_acquire(&stream->lock);
 	if (user.is_given)
 		stream->user = user;
 	vdi_lock_release(&stream->lock);
-	/* The range as it came (E-312). */
+	/* Check the range as sent, before it is normalized. */
 	return code == VD_ETCD_OTHER ?
 		       vdi_auth_check_range(stream->server->auth, &user, key, request->range_end) :
 		       code;
@@ -196,7 +196,7 @@ static void start_watcher(struct vdi_watch_stream *stream, struct vdi_serve_watc
 	if (control.revision == 0)
 		control.revision = current;
 	vdi_watch_stream_send_control(stream, &control);
-	/* Behind unless it begins with what is still to come. */
+	/* It counts as behind unless it starts in the future. */
 	vdi_serve_watcher_set_live(watcher, watcher->start_revision == 0 ||
 						    watcher->start_revision > control.revision);
 	if (watcher->progress_notify && stream->notify_count++ == 0 && stream->tick_due.ns == VD_NEVER.ns)
@@ -264,7 +264,7 @@ static void cancel(struct vdi_watch_stream *stream, struct vd_bytes message)
 	struct vdi_serve_watcher *watcher;
 
 	(void) vdi_wire_read_number(message, &control.watch_id,
-				    NULL); /* 0, or what came before the bytes that are none */
+				    NULL); /* 0, or the part before invalid bytes */
 	watcher = vdi_watch_stream_find(stream, control.watch_id);
 	if (watcher == NULL)
 		return;
@@ -281,7 +281,7 @@ static void progress(struct vdi_watch_stream *stream)
 	size_t			  alive = 0;
 
 	if (stream->all_wanted)
-		return; /* one answer will do for both */
+		return; /* one response answers both */
 	while ((watcher = vdi_hash_next(&stream->watchers, &position)) != NULL) {
 		if (watcher->is_dead)
 			continue;
@@ -333,5 +333,5 @@ void vdi_watch_stream_handle(struct vdi_watch_stream *stream, struct vd_bytes me
 		cancel(stream, body);
 	else if (kind == VDI_WIRE_BYTES(3))
 		progress(stream);
-	/* E-318: anything else is ignored. */
+	/* As etcd, ignores other requests. */
 }

@@ -1,8 +1,8 @@
-/* A Watch stream and its watchers, as the files that serve them see them: serve_watch.c (the stream and its
- * actor), serve_watch_request.c (what clients ask), serve_watcher.c (what one watcher is sent).
+/* A Watch stream and its watchers, for the files that serve them: serve_watch.c (the stream and its actor),
+ * serve_watch_request.c (requests of the client), serve_watcher.c (events of one watcher).
  *
- * All of it belongs to the stream's actor, but for the few fields under the stream's lock. Functions here are
- * the actor's; none blocks.
+ * Owned by the stream's actor, except for the few fields under the stream's lock. The functions are only
+ * called by the actor; none blocks.
  */
 #ifndef VDI_SERVE_WATCH_STATE_H
 #define VDI_SERVE_WATCH_STATE_H
@@ -23,19 +23,19 @@ struct vdi_serve_watcher {
 	bool			 fragment;
 	bool			 no_put;
 	bool			 no_delete;
-	bool			 is_dead; /* compacted: known until it is canceled */
+	bool			 is_dead; /* compacted; its id exists until it is canceled */
 	vd_rev			 start_revision;
 
-	/* Where to go on when it is opened again: behind so many events of that revision. */
+	/* Position for opening it again: after so many events of that revision. */
 	vd_rev	 resume_revision;
 	uint32_t resume_skip;
 
 	bool	 is_live;
 	unsigned burst;
 	bool	 progress_due; /* nothing was sent since the last tick */
-	bool	 tick_wanted;  /* progress of its own was asked for */
+	bool	 tick_wanted;  /* its own periodic progress is due */
 	bool	 all_waiting;  /* the stream's progress waits for it */
-	bool	 is_active;    /* in the list of those that may have something */
+	bool	 is_active;    /* in the list of watchers that may have something to send */
 	TAILQ_ENTRY(vdi_serve_watcher) active_node;
 
 	/* Under the stream's lock. */
@@ -65,15 +65,16 @@ struct vdi_watch_stream {
 	bool			      is_ended;
 	bool			      is_stopping;
 	bool			      is_revoked; /* the user was deleted */
-	struct vdi_auth_user	      user;	  /* who its watches were permitted to */
+	struct vdi_auth_user	      user;	  /* the user whose permissions were checked */
 
 	/* Actor only. */
 	struct vdi_hash watchers; /* by id */
-	uint64_t seed; /* of their hashes: clients choose the ids. Of the env, because the table is walked */
+	/* Of their hashes, because clients choose the ids. From the env, because the table is walked. */
+	uint64_t		      seed;
 	struct vdi_serve_watcher_list active;
 	int64_t			      next_id;
 	struct vdi_rpc_blob	     *control;	     /* did not fit */
-	bool			      wants_message; /* when control is out */
+	bool			      wants_message; /* when control is sent */
 	bool			      is_blocked;
 	bool			      is_finished;
 	vd_mono			      tick_due;
@@ -82,10 +83,10 @@ struct vdi_watch_stream {
 	bool			      all_wanted;
 	size_t			      all_missing;
 	vd_rev			      all_revision;
-	unsigned		      flush_runs; /* that did not send everything */
+	unsigned		      flush_runs; /* runs that did not send everything */
 };
 
-/* What is not an event: created, canceled, progress. */
+/* A response without events: created, canceled, progress. */
 struct vdi_watch_control {
 	struct vdi_etcdserver *server;
 	vd_rev		       revision;
@@ -98,21 +99,20 @@ struct vdi_watch_control {
 
 /* ---- Sending: all of it in one order ---- */
 
-/* False: it was not sent; stream->is_blocked says whether it may be later, is_finished that nothing will
- * be. */
+/* False: not sent; stream->is_blocked tells whether it may be sent later, is_finished that it will not. */
 bool vdi_watch_stream_send(struct vdi_watch_stream *stream, struct vd_bytes head, struct vdi_rpc_blob *blob);
 /* Ends the stream. */
 void vdi_watch_stream_fail(struct vdi_watch_stream *stream, enum vd_etcd_code code);
-/* Sent, or kept until there is room; nothing else is sent before it. Without memory the stream ends: an
- * answer that is missing would be worse. Not while one is kept. */
+/* Sends a response, or keeps it until there is room; nothing else is sent before it. Without memory the
+ * stream ends, because a missing response would be worse. Must not be called while one is kept. */
 void vdi_watch_stream_send_control(struct vdi_watch_stream *stream, struct vdi_watch_control *control);
-/* False: there is still no room, or the stream is over. */
+/* False: still no room, or the stream has ended. */
 bool vdi_watch_stream_flush_control(struct vdi_watch_stream *stream);
 
 /* ---- Requests ---- */
 
 void vdi_watch_stream_handle(struct vdi_watch_stream *stream, struct vd_bytes message);
-/* The progress of the whole stream, if it was asked for and all watchers have said theirs. */
+/* Sends the progress of the whole stream if it was requested and is known for all watchers. */
 void			  vdi_watch_stream_send_progress(struct vdi_watch_stream *stream);
 struct vdi_serve_watcher *vdi_watch_stream_find(struct vdi_watch_stream *stream, int64_t id);
 
@@ -120,17 +120,18 @@ struct vdi_serve_watcher *vdi_watch_stream_find(struct vdi_watch_stream *stream,
 
 bool	 vdi_serve_watcher_equals(const void *entry, const void *key);
 uint64_t vdi_serve_watcher_hash(const struct vdi_watch_stream *stream, int64_t id);
-/* It may have something: it is looked at in its turn. */
+/* Marks the watcher as having something to send; it is served in its turn. */
 void vdi_serve_watcher_activate(struct vdi_serve_watcher *watcher);
 void vdi_serve_watcher_set_live(struct vdi_serve_watcher *watcher, bool live);
 /* Errors as vd_store_watch_open. */
 VDI_MUST_USE vd_status vdi_serve_watcher_open(struct vdi_serve_watcher *watcher, vd_rev start_revision);
-/* Takes it out of the stream. */
+/* Removes it from the stream and frees it. */
 void vdi_serve_watcher_free(struct vdi_serve_watcher *watcher);
 bool vdi_serve_watcher_is_future(const struct vdi_serve_watcher *watcher, vd_rev current);
-/* Everything up to revision was sent to the watcher; INT64_MAX: it is gone and counts no more. */
+/* Notes that everything up to revision was sent to the watcher; INT64_MAX: it is removed and does not
+ * count. */
 void vdi_serve_watcher_note_progress(struct vdi_serve_watcher *watcher, vd_rev revision);
-/* Takes one batch from the store and sends it. */
+/* Takes a batch from the store and sends it. */
 void vdi_serve_watcher_serve(struct vdi_serve_watcher *watcher);
 
 #endif

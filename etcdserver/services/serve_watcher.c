@@ -1,11 +1,11 @@
-/* What one watcher is sent: its events as the store gives them, progress, its end; and how a client that does
- * not read is endured (see serve_watch.c). */
+/* How a watcher is served: events from the store, progress, its end; and how it is suspended if the client
+ * does not read (see serve_watch.c). */
 #include "env.h"
 #include "serve_watch_state.h"
 
 #define BATCH_REVISIONS_MAX 1000
 #define MESSAGE_BYTES_MAX ((size_t) 128 << 10)
-/* Answers of one revision in a row before a watcher counts as one that does not keep up. */
+/* Consecutive responses with one revision before a watcher counts as behind. */
 #define LIVE_BURST_MAX 4
 
 /* ---- Small things ---- */
@@ -84,7 +84,7 @@ static void close_watch(struct vdi_serve_watcher *watcher)
 	vdi_lock_release(&stream->lock);
 }
 
-/* It will not be looked at again. */
+/* Stops serving the watcher. */
 static void retire(struct vdi_serve_watcher *watcher)
 {
 	deactivate(watcher);
@@ -132,8 +132,8 @@ static struct vd_bytes encode_head(int64_t id, uint8_t head[16])
 	return (struct vd_bytes) { head, out.size };
 }
 
-/* To be opened again behind the events that were sent: those before *next. A batch begins with a whole
- * revision, so what was sent of the revision of *next stands before it. */
+/* Suspends the watcher, to be opened again after the events already sent: those before *next. A batch begins
+ * with a whole revision, so events of next's revision that were sent are in the batch before it. */
 static void suspend(struct vdi_serve_watcher *watcher, const struct vd_store_event *events,
 		    const struct vd_store_event *next)
 {
@@ -146,7 +146,7 @@ static void suspend(struct vdi_serve_watcher *watcher, const struct vd_store_eve
 	vdi_serve_watcher_activate(watcher);
 }
 
-/* One message; false: it was not sent. */
+/* Sends one message; false: not sent. */
 static bool send_piece(struct vdi_serve_watcher *watcher, const struct vd_store_event *events, size_t count,
 		       vd_rev revision, bool is_fragment)
 {
@@ -171,14 +171,14 @@ static bool send_piece(struct vdi_serve_watcher *watcher, const struct vd_store_
 	return sent;
 }
 
-/* How many events go into the next message (E-345, and our own bound: whole revisions up to
- * MESSAGE_BYTES_MAX). */
+/* Returns the number of events for the next message: fragments as etcd if requested, else whole revisions up
+ * to MESSAGE_BYTES_MAX. */
 static size_t piece_count(const struct vdi_serve_watcher *watcher, const struct vd_store_event *events,
 			  size_t count, bool *ret_fragment)
 {
 	size_t threshold = watcher->stream->server->options.request_bytes_max + VDI_ETCD_RECEIVE_EXTRA;
 	size_t size = 40; /* header and flags */
-	size_t whole = 0; /* up to the end of a revision */
+	size_t whole = 0; /* size up to the end of a revision */
 
 	*ret_fragment = false;
 	for (size_t i = 0; i < count; i++) {
@@ -203,7 +203,7 @@ static void send_events(struct vdi_serve_watcher *watcher, const struct vd_store
 	const struct vd_store_event *next = events;
 	bool			     is_fragment;
 
-	/* What was sent of the first revision before the watch was closed for a while. */
+	/* Skip events of the first revision that were sent before the watch was suspended. */
 	if (watcher->resume_skip && events->kv->mod_rev == watcher->resume_revision)
 		next += VDI_MIN(watcher->resume_skip, batch->event_count);
 	else
@@ -232,7 +232,7 @@ static void send_progress(struct vdi_serve_watcher *watcher, vd_rev revision)
 	vdi_watch_stream_send_control(watcher->stream, &control);
 }
 
-/* The watch has ended by itself. */
+/* Handles the end of the watch by itself. */
 static void watch_ended(struct vdi_serve_watcher *watcher, vd_status status, const struct vd_error *error)
 {
 	struct vdi_watch_stream *stream = watcher->stream;
@@ -243,7 +243,8 @@ static void watch_ended(struct vdi_serve_watcher *watcher, vd_status status, con
 		return;
 	}
 	if (status == VD_EXPIRED) {
-		control.compact_revision = error->compacted; /* E-334 */
+		/* As etcd: compact_revision instead of a reason and a revision. */
+		control.compact_revision = error->compacted;
 	} else {
 		control.revision = vdi_serve_revision(stream->server);
 		control.reason = vd_status_sentence(status);
@@ -252,7 +253,7 @@ static void watch_ended(struct vdi_serve_watcher *watcher, vd_status status, con
 	vdi_watch_stream_send_control(stream, &control);
 }
 
-/* One batch of one watcher. */
+/* Serves one batch of one watcher. */
 void vdi_serve_watcher_serve(struct vdi_serve_watcher *watcher)
 {
 	struct vdi_watch_stream *stream = watcher->stream;
@@ -281,7 +282,7 @@ void vdi_serve_watcher_serve(struct vdi_serve_watcher *watcher)
 		watch_ended(watcher, status, &error);
 		return;
 	}
-	/* To the end of the line: others have waited. */
+	/* Moves to the end of the list, because others wait. */
 	deactivate(watcher);
 	vdi_serve_watcher_activate(watcher);
 	if (batch.event_count == 0) {
