@@ -370,6 +370,10 @@ static void e450_limits_of_a_transaction(void **state)
 	{                                                                                                    \
 		.kind = VD_OP_PUT, .key = { k, sizeof k - 1 }                                                \
 	}
+#define RANGE(from, to, at)                                                                                  \
+	{                                                                                                    \
+		.kind = VD_OP_RANGE, .range = {.key = K(from), .range_end = K(to), .revision = at }          \
+	}
 #define DELETE(k)                                                                                            \
 	{                                                                                                    \
 		.kind = VD_OP_DELETE, .key = { k, sizeof k - 1 }                                             \
@@ -528,8 +532,7 @@ static void e454_a_rejected_transaction_has_no_effect(void **state)
 {
 	struct store_fixture *f = *state;
 	struct txn_answer     answer;
-	struct vd_op	      future[] = { PUT("a"),
-					   { .kind = VD_OP_RANGE, .range = { .key = K("a"), .revision = 99 } } };
+	struct vd_op	      future[] = { PUT("a"), RANGE("a", "b", 99) };
 	struct vd_op	      leased[] = { PUT("a"), { .kind = VD_OP_PUT, .key = K("b"), .lease = 5 } };
 	struct vd_op ignoring[] = { PUT("a"), { .kind = VD_OP_PUT, .key = K("b"), .ignore_value = true } };
 	struct vd_txn_request inner = { LIST(leased) };
@@ -565,12 +568,12 @@ static void e455_e456_results_follow_the_operations(void **state)
 	struct vd_op	      put_c[] = { PUT("c") };
 	struct vd_txn_request inner = { LIST(put_c) };
 	struct vd_op	      ops[] = {
-			 { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z") } },
+			 RANGE("a", "z", 0),
 			 DELETE("none"),
 			 { .kind = VD_OP_PUT, .key = K("a"), .value = K("2"), .previous = true },
-			 { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z") } },
+			 RANGE("a", "z", 0),
 			 DELETE("none"),
-			 { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z"), .revision = 2 } },
+			 RANGE("a", "z", 2),
 			 { .kind = VD_OP_DELETE, .key = K("b"), .previous = true },
 			 NEST(&inner),
 			 { .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z"), .limit = 1 } },
@@ -609,7 +612,7 @@ static void e455_a_range_at_the_current_revision_sees_nothing_of_its_transaction
 	struct vd_op	      ops[] = { { .kind = VD_OP_PUT, .key = K("a"), .value = K("2") },
 					{ .kind = VD_OP_RANGE,
 					  .range = { .key = K("a"), .range_end = K("z"), .revision = 3 } },
-					{ .kind = VD_OP_RANGE, .range = { .key = K("a"), .range_end = K("z") } } };
+					RANGE("a", "z", 0) };
 	struct txn_answer     answer;
 
 	put(f, "a", "1");
@@ -643,9 +646,12 @@ static void e456_e457_a_read_only_transaction_makes_no_revision(void **state)
 
 static void e458_put_and_delete_of_one_branch_share_a_revision(void **state)
 {
+	const struct vd_op delete_range = {
+		.kind = VD_OP_DELETE, .key = K("b"), .range_end = K("d"), .previous = true
+	};
 	struct store_fixture *f = *state;
 	struct vd_op	  ops[] = { { .kind = VD_OP_PUT, .key = K("a"), .value = K("2"), .previous = true },
-				    { .kind = VD_OP_DELETE, .key = K("b"), .range_end = K("d"), .previous = true },
+				    delete_range,
 				    { .kind = VD_OP_PUT, .key = K("e"), .value = K("5") } };
 	struct txn_answer answer;
 	struct watcher	  watcher;

@@ -136,10 +136,10 @@ static void step_txn(struct model_test *t)
 	struct vd_txn_request request = { .compares = &compare, .compare_count = 1 };
 	int		      compared = index_of(compare.key);
 	bool		      lie = below(t, 4) == 0;
-	vd_rev		      actual =
-		       model->state[model->revision][compared] < 0 ? 0 : model->mod[model->revision][compared];
-	struct txn_answer answer;
-	bool		  changed = false;
+	bool		      is_there = model->state[model->revision][compared] >= 0;
+	vd_rev		      actual = is_there ? model->mod[model->revision][compared] : 0;
+	struct txn_answer     answer;
+	bool		      changed = false;
 
 	compare.number = lie ? actual + 1 : actual;
 	model_begin(model);

@@ -2,7 +2,8 @@
  * bytes are, the look ends, stays inside the file, and says what is wrong and where. The first byte says how
  * they come:
  *
- * 	0	a small good file with some bytes changed: 4 bytes each (page, 2 of offset, the new byte); without a change it is good
+ * 	0	a small good file with some bytes changed: 4 bytes each (page, 2 of offset, the new
+ * 		byte); without a change it is good
  * 	1	the file itself
  */
 #include "checkpoint_verify.h"

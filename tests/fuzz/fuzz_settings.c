@@ -3,7 +3,8 @@
  *
  * 	0	an authorization policy: what it allows and what it says of itself
  * 	1	a token file
- * 	2	a resources file, a zero byte, an object: columns and cells, those of the built-in kinds too, are JSON whatever the object holds
+ * 	2	a resources file, a zero byte, an object: columns and cells, those of the built-in
+ * 		kinds too, are JSON whatever the object holds
  */
 #include "fuzz.h"
 #include "json_scan.h"

@@ -2,8 +2,10 @@
  *
  * 	0	the payload of a commit: refused, or everything that comes out of it lies in it
  * 	1	one record, as a checkpoint keeps it
- * 	2	a journal whose commits have these payloads: every checksum is right, what it protects need not be
- * 	3	a good journal, damaged: 4 bytes for each place (3 of offset, 1 of bits to turn); opening says so, or gives the first commits unharmed
+ * 	2	a journal whose commits have these payloads: every checksum is right, what it
+ * 		protects need not be
+ * 	3	a good journal, damaged: 4 bytes for each place (3 of offset, 1 of bits to turn);
+ * 		opening says so, or gives the first commits unharmed
  */
 #include <stdio.h>
 

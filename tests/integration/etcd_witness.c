@@ -4,19 +4,27 @@
  * The endpoints come from $ETCD_ENDPOINTS (ETCD_CACERT, ETCD_CERT, ETCD_KEY with TLS). Commands come on
  * stdin, one a line; facts go to stdout, one JSON object a line:
  *
- * 	open ID REVISION FLAGS KEY [END]	a watch; FLAGS: p progress, v previous records, f fragments, l require leader, u no puts, d no deletes, c created, - none
+ * 	open ID REVISION FLAGS KEY [END]	a watch; FLAGS: p progress, v previous records,
+ * 						f fragments, l require leader, u no puts,
+ * 						d no deletes, c created, - none
  * 	close ID, progress ID			ends it; asks for progress
  * 	hold ID, flow ID			stops reading it and goes on: back-pressure
- * 	writers COUNT INTERVAL_MS KEYS SEED PREFIX	so many writers, each one operation at a time, then a pause
+ * 	writers COUNT INTERVAL_MS KEYS SEED PREFIX
+ * 						so many writers, each one operation at a time,
+ * 						then a pause
  * 	stop					no further writes; says when the last answer has come
  * 	put KEY VALUE, get KEY [END]		one call
  * 	lease TTL				grants one and keeps it alive until it ends
  * 	usage					memory and processor time of this process
  * 	quit					closes everything; exit 0
  *
- * 	{"watch":1,"open":"ok"}  {"watch":1,"created":true,"header":5}  {"watch":1,"header":9,"events":[{"rev":7,"op":"put","key":"a","create":7,"version":1,"value":"b","prev":6}]}
- * 	{"watch":1,"progress":9}  {"watch":1,"end":"expired","compacted":20,"message":"..."}  {"watch":1,"closed":true}
- * 	{"writer":0,"op":"put","key":"a","value":"w0-1","rev":7}  {"writer":0,"op":"put","key":"a","value":"w0-1","error":"unavailable","maybe":true,"message":"..."}
+ * 	{"watch":1,"open":"ok"}  {"watch":1,"created":true,"header":5}
+ * 	{"watch":1,"header":9,"events":[{"rev":7,"op":"put","key":"a","create":7,"version":1,"value":"b",
+ * 		"prev":6}]}
+ * 	{"watch":1,"progress":9}  {"watch":1,"closed":true}
+ * 	{"watch":1,"end":"expired","compacted":20,"message":"..."}
+ * 	{"writer":0,"op":"put","key":"a","value":"w0-1","rev":7}
+ * 	{"writer":0,"op":"put","key":"a","value":"w0-1","error":"unavailable","maybe":true,"message":"..."}
  *
  * One actor for each watch and each writer; lines are written whole, under a lock. With --quiet events are
  * counted and not told ("usage" says how many).

@@ -197,7 +197,7 @@ static void e109_e110_transactions(void **state)
 	const struct vd_op create = { .kind = VD_OP_PUT, .key = vd_bytes_of("t"), .value = vd_bytes_of("1") };
 	const struct vd_txn_request nested = { .success = &create, .success_count = 1 };
 	const struct vd_op	    success[] = { create,
-						  { .kind = VD_OP_RANGE, .range = { .key = vd_bytes_of("t") } },
+						  { .kind = VD_OP_RANGE, .range.key = vd_bytes_of("t") },
 						  { .kind = VD_OP_DELETE, .key = vd_bytes_of("nothing") } };
 	const struct vd_op	    failure[] = { { .kind = VD_OP_TXN, .txn = &nested } };
 	const struct vd_txn_request request = { &absent, 1, success, 3, failure, 1 };

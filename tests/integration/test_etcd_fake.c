@@ -486,8 +486,8 @@ static void e272_all_watches_come_back_in_their_order(void **state)
 	call = expect_call(WATCH, NULL);
 	for (int i = 0; i < 2; i++) {
 		const char *message = ask("message %d", call);
-		bool	    is_b = strcmp(message,
-					  "{\"create_request\":{\"key\":\"Yg==\",\"start_revision\":\"10\"}}") == 0;
+		const char *wanted = "{\"create_request\":{\"key\":\"Yg==\",\"start_revision\":\"10\"}}";
+		bool	    is_b = strcmp(message, wanted) == 0;
 
 		if (!is_b)
 			assert_string_equal(

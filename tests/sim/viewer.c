@@ -20,8 +20,7 @@ static void check_too_slow(struct viewer *viewer)
 	struct world  *world = viewer->world;
 	struct oracle *oracle = &world->oracle;
 	int64_t	       events = 0, bytes = 0;
-	int64_t	       bytes_max =
-		       viewer->lag_bytes_max ? viewer->lag_bytes_max : cacher_of(viewer)->options.lag_bytes_max;
+	int64_t	       bytes_max = viewer->lag_bytes_max ?: cacher_of(viewer)->options.lag_bytes_max;
 
 	world->marks.watch_too_slow++;
 	oracle_drain(oracle);

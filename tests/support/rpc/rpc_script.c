@@ -6,7 +6,7 @@
  *   call/stream_open -> WAITING --an endpoint is up--> OPEN
  *   stream_send      -> to_peer   --due--------------> messages[]      message()
  *   message()        <- to_client <-due and asked for-                 rpc_script_send
- *   ended()          <- end       <-due, queue empty--                 rpc_script_end, or a cut, a cancel, a timeout
+ *   ended()          <- end       <-due, queue empty--                 rpc_script_end, cut, cancel, timeout
  */
 #include "vdtest.h"
 #include "actor_sim.h"

@@ -6,6 +6,10 @@
 #include "feed_store.h"
 #include "store_chaos.h"
 
+#define PUT_OP(name)                                                                                         \
+	{                                                                                                    \
+		.kind = VD_OP_PUT, .key = vd_bytes_of(KEY(name)), .value = vd_bytes_of(POD(name))            \
+	}
 #define POD(name) "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\"}}"
 #define KEY(name) "/registry/pods/ns/" name
 
@@ -379,16 +383,12 @@ static void r446_r484_one_revision_many_events(void **state)
 	struct cacher_fixture	f;
 	struct vd_watch_options options = VD_WATCH_OPTIONS_INIT;
 	struct recorder	       *r = calloc(1, sizeof *r);
-	struct vd_op		ops[] = {
-			   { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY("x")), .value = vd_bytes_of(POD("x")) },
-			   { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY("y")), .value = vd_bytes_of(POD("y")) },
-			   { .kind = VD_OP_PUT, .key = vd_bytes_of(KEY("z")), .value = vd_bytes_of(POD("z")) }
-	};
-	struct vd_txn_request  txn = { .success = ops, .success_count = 3 };
-	struct vd_list_options list = VD_LIST_OPTIONS_INIT;
-	struct vd_list	      *listed;
-	vd_rev		       before, revision = 0;
-	char		       expected[96];
+	struct vd_op		ops[] = { PUT_OP("x"), PUT_OP("y"), PUT_OP("z") };
+	struct vd_txn_request	txn = { .success = ops, .success_count = 3 };
+	struct vd_list_options	list = VD_LIST_OPTIONS_INIT;
+	struct vd_list	       *listed;
+	vd_rev			before, revision = 0;
+	char			expected[96];
 
 	cacher_fixture_setup(&f, 8);
 	before = put_pod(&f, "ns", "a", NULL, NULL);

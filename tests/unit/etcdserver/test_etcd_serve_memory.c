@@ -1,5 +1,5 @@
-/* Every call of the etcd server while each of its requests for memory fails in turn: the client gets the whole
- * answer or an error with words, and the server goes on as if nothing had been. */
+/* Every call of the etcd server while each of its requests for memory fails in turn: the client gets the
+ * whole answer or an error with words, and the server goes on as if nothing had been. */
 #include "etcd_server_fixture.h"
 
 #include "actor_sim.h"
@@ -151,7 +151,7 @@ static void members_and_maintenance(void **state)
 	Etcdserverpb__HashKVRequest	  hash_kv = ETCDSERVERPB__HASH_KVREQUEST__INIT;
 	Etcdserverpb__AlarmRequest	  alarm = ETCDSERVERPB__ALARM_REQUEST__INIT;
 	Etcdserverpb__MemberListRequest	  members = ETCDSERVERPB__MEMBER_LIST_REQUEST__INIT;
-	Etcdserverpb__SnapshotRequest	  snapshot = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
+	Etcdserverpb__SnapshotRequest	  snap = ETCDSERVERPB__SNAPSHOT_REQUEST__INIT;
 	Etcdserverpb__AuthStatusRequest	  auth = ETCDSERVERPB__AUTH_STATUS_REQUEST__INIT;
 	Etcdserverpb__AuthUserListRequest users = ETCDSERVERPB__AUTH_USER_LIST_REQUEST__INIT;
 	Etcdserverpb__AuthRoleListRequest roles = ETCDSERVERPB__AUTH_ROLE_LIST_REQUEST__INIT;
@@ -160,7 +160,7 @@ static void members_and_maintenance(void **state)
 				 { .method = "/etcdserverpb.Maintenance/Hash", .request = &hash.base },
 				 { .method = "/etcdserverpb.Maintenance/HashKV", .request = &hash_kv.base },
 				 { .method = "/etcdserverpb.Maintenance/Alarm", .request = &alarm.base },
-				 { .method = "/etcdserverpb.Maintenance/Snapshot", .request = &snapshot.base },
+				 { .method = "/etcdserverpb.Maintenance/Snapshot", .request = &snap.base },
 				 { .method = "/etcdserverpb.Cluster/MemberList", .request = &members.base },
 				 { .method = "/etcdserverpb.Auth/AuthStatus", .request = &auth.base },
 				 { .method = "/etcdserverpb.Auth/UserList", .request = &users.base },

@@ -64,7 +64,9 @@ static void live_through(struct world *world, const char *line, int code)
 	struct vdi_trail	  *trail;
 	char			   head[512];
 	int			   size = snprintf(head, sizeof head,
-						   "%s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: \"tool\"\r\nAuthorization: Bearer "
+						   "%s HTTP/1.1\r\nHost: localhost\r\n"
+									  "User-Agent: \"tool\"\r\n"
+									  "Authorization: Bearer "
 									  "t0ken\r\n\r\n",
 						   line);
 

@@ -224,8 +224,9 @@ static void check_without_memory(const struct vdi_resource *resource)
 static void bodies_without_memory_are_500(void **state)
 {
 	struct vdi_resource with_schema = widgets;
-	struct vdi_schema  *schema = schema_of("{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":"
-						"\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}}}}");
+	struct vdi_schema  *schema = schema_of("{\"type\":\"object\",\"properties\":{\"spec\":"
+						"{\"type\":\"object\",\"properties\":"
+						"{\"a\":{\"type\":\"integer\"}}}}}");
 
 	with_schema.schema = schema;
 	check_without_memory(&pods);

@@ -321,6 +321,8 @@ static void r135_absent_null_and_empty_are_no_change(void **state)
 /* A status that is part of the content moves the generation, one that is written apart does not. */
 static void the_generation_follows_the_content(void **state)
 {
+	static const char scale[] = "{\"status\":{\"replicas\":2}}";
+
 	static const struct vdi_resource whole = { .group = "example.com",
 						   .version = "v1",
 						   .kind = "Widget",
@@ -328,10 +330,8 @@ static void the_generation_follows_the_content(void **state)
 						   .namespaced = true,
 						   .has_generation = true };
 	static const struct row		 rows[] = {
-			 { &whole, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, "{\"status\":{\"replicas\":2}}", 0,
-			   "\"generation\":2" },
-			 { &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_MERGE, "{\"status\":{\"replicas\":2}}", 0,
-			   "\"generation\":1" },
+			 { &whole, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE, scale, 0, "\"generation\":2" },
+			 { &widgets, widget, VDI_EDIT_STATUS, VDI_PATCH_MERGE, scale, 0, "\"generation\":1" },
 			 { &widgets, widget, VDI_EDIT_WHOLE, VDI_PATCH_MERGE,
 			   "{\"metadata\":{\"labels\":{\"x\":\"y\"}}}", 0, "\"generation\":1" },
 	};
@@ -724,12 +724,13 @@ static void a_definition_keeps_to_the_rules_of_definitions(void **state)
 /* Five letters, of those that make no words, by the number that was drawn. */
 static void names_are_made_of_27_letters(void **state)
 {
-	static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
+	static const char     letters[] = "bcdfghjklmnpqrstvwxz2456789";
+	const struct vd_bytes body = vd_bytes_of("{\"metadata\":{\"generateName\":\"x\"}}");
 
 	for (uint64_t random = 0; random < 27 * 27 + 30; random++) {
 		struct vdi_edit	       edit = { .resource = &maps,
 						.namespace_name = vd_bytes_of("default"),
-						.body = vd_bytes_of("{\"metadata\":{\"generateName\":\"x\"}}"),
+						.body = body,
 						.now = NOW,
 						.random = { 1, 2, random } };
 		struct vdi_http_status status = { 0 };

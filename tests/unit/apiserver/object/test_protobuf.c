@@ -55,7 +55,8 @@ static void r634_r698_h330_an_event_on_the_wire(void **state)
 {
 	static const char     expected[] = "\0\0\0\x2b\x0a\x05"
 					   "ADDED\x12\x22\x0a\x20"
-					   "k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x0b\x0a\x09\x0a\x03pod\x32\x02"
+					   "k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod"
+					   "\x12\x0b\x0a\x09\x0a\x03pod\x32\x02"
 					   "42\x1a\0\x22";
 	struct vdi_negotiated object = { .form = VDI_FORM_OBJECT };
 	struct vdi_protobuf   protobuf;

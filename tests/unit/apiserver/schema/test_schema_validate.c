@@ -597,11 +597,10 @@ static void long_paths_cost_little(void **state)
 {
 	struct vdi_out object = VDI_OUT_INIT;
 	struct outcome outcome;
-	struct row     row = {
-		    .schema = "{\"type\":\"object\",\"properties\":{\"m\":{\"type\":\"object\","
-				  "\"additionalProperties\":{\"type\":\"array\",\"items\":{\"type\":\"string\","
-				  "\"anyOf\":[{\"minLength\":9},{\"maxLength\":8}]}}}}}"
-	};
+	struct row     row = { .schema = "{\"type\":\"object\",\"properties\":{\"m\":{\"type\":\"object\","
+					     "\"additionalProperties\":{\"type\":\"array\","
+					     "\"items\":{\"type\":\"string\","
+					     "\"anyOf\":[{\"minLength\":9},{\"maxLength\":8}]}}}}}" };
 
 	(void) state;
 	vdi_out_raw(&object, "{\"m\":{\"");

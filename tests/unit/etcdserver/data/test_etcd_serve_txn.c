@@ -204,9 +204,11 @@ static void e452_every_target_with_every_field(void **state)
 	for (uint8_t target = 0; target < 7; target++)
 		for (uint8_t result = 0; result < 4; result++)
 			for (size_t i = 0; i < sizeof fields; i++) {
-				uint8_t		      compare[] = { 0x08, result, 0x10, target,
-								    0x1a, 1,	  'k',	(uint8_t) (fields[i] << 3),
-								    42,	  'v' };
+				uint8_t field = (uint8_t) (fields[i] << 3);
+
+				uint8_t compare[] = {
+					0x08, result, 0x10, target, 0x1a, 1, 'k', field, 42, 'v'
+				};
 				size_t		      size = sizeof compare - 1;
 				uint8_t		      bytes[sizeof compare + 2] = { 0x0a };
 				struct vdi_serve_txn *txn;

@@ -11,7 +11,8 @@
 
 enum { CLIENT, SERVER };
 
-/* What the next calls on that socket do; without an error they take or give so many bytes at most (0: all). */
+/* What the next calls on that socket do; without an error they take or give so many bytes at most (0:
+ * all). */
 static struct {
 	int    fd;				  /* -1: none */
 	int    send_errors[4], receive_errors[4]; /* one after the other; 0: no more */

@@ -248,7 +248,7 @@ static bool try_all(bool *ret_failed)
 	struct vdi_rpc_client_options options = { .endpoints = &address, .endpoint_count = 1, .tls = NULL };
 	struct vdi_rpc_metadata	      pair = { "x-test", { "value", 5 } };
 	struct vdi_rpc_request	      request = { .method = "/test.Echo/Echo",
-						  .message = vd_bytes_of("a message that is longer than 23 bytes"),
+						  .message = vd_bytes_of("longer than 23 bytes: a copy"),
 						  .metadata = &pair,
 						  .metadata_count = 1,
 						  .endpoint = VDI_RPC_ANY_ENDPOINT };

@@ -114,8 +114,8 @@ static void compressed_logs_read_alike(void **state)
 	vdi_event_log_close(log);
 }
 
-/* Damage in the last frames, and nothing behind it: the reader comes to an end and asks for no frame that is not
- * there. */
+/* Damage in the last frames, and nothing behind it: the reader comes to an end and asks for no frame that is
+ * not there. */
 static void damage_in_the_last_frames_is_a_torn_end(void **state)
 {
 	static const char *const parts[] = { "{\"vedetteLog\":1,\"checksums\":\"xxh64\"}\n",

@@ -137,11 +137,11 @@ static void write_child(struct disorder *disorder, const struct piece *piece, st
 	struct piece	   *pieces = calloc(PARTS_MAX, sizeof *pieces);
 	size_t		    count = read_pieces(vdi_k8s_child(piece->field), piece->part.bytes, pieces);
 	bool		    is_split = disorder->is_split;
-	size_t		    cut =
-		     is_split && piece->field->container != VDI_K8S_LIST && vdi_rand_once_in(&disorder->rand, 3) ?
-				     vdi_rand_below(&disorder->rand, count + 1) :
-				     whole;
-	size_t size = 0, mark = vdi_k8s_proto_begin(out, piece->part.number);
+	bool		    is_list = piece->field->container == VDI_K8S_LIST;
+	size_t		    cut = is_split && !is_list && vdi_rand_once_in(&disorder->rand, 3) ?
+					  vdi_rand_below(&disorder->rand, count + 1) :
+					  whole;
+	size_t		    size = 0, mark = vdi_k8s_proto_begin(out, piece->part.number);
 
 	disorder->is_split = is_split && cut == whole;
 	for (size_t i = 0; i < cut && i < count; i++)

@@ -8,6 +8,11 @@
 #include "mvcc_read.h"
 #include "vdtest.h"
 
+#define RANGE(from, to, at)                                                                                  \
+	{                                                                                                    \
+		.kind = VD_OP_RANGE, .range = {.key = K(from), .range_end = K(to), .revision = at }          \
+	}
+
 /* A store with something of everything. */
 static struct vd_store *busy_store(struct vd_env *env)
 {
@@ -35,8 +40,8 @@ static vd_status start_big_txn(struct vd_store *store, struct mvcc_call *call)
 	struct vd_op	      ops[] = {
 			 { .kind = VD_OP_PUT, .key = K("k01"), .value = K("new"), .previous = true },
 			 { .kind = VD_OP_DELETE, .key = K("k10"), .range_end = K("k20"), .previous = true },
-			 { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } },
-			 { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l"), .revision = 9 } },
+			 RANGE("k", "l", 0),
+			 RANGE("k", "l", 9),
 			 { .kind = VD_OP_PUT, .key = K("leased"), .ignore_value = true },
 			 { .kind = VD_OP_TXN, .txn = &inner },
 	};
@@ -76,15 +81,14 @@ static vd_status start_compact(struct vd_store *store, struct mvcc_call *call)
 static vd_status start_nested(struct vd_store *store, struct mvcc_call *call)
 {
 	struct vd_op inner[] = {
-		{ .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } },
+		RANGE("k", "l", 0),
 		{ .kind = VD_OP_PUT, .key = K("k01"), .value = K("n"), .previous = true },
 		{ .kind = VD_OP_DELETE, .key = K("k10"), .range_end = K("k20"), .previous = true }
 	};
 	struct vd_txn_request nested = {
 		.success = inner, .success_count = 3, .failure = inner, .failure_count = 1
 	};
-	struct vd_op	      middle[] = { { .kind = VD_OP_TXN, .txn = &nested },
-					   { .kind = VD_OP_RANGE, .range = { .key = K("k"), .range_end = K("l") } } };
+	struct vd_op	      middle[] = { { .kind = VD_OP_TXN, .txn = &nested }, RANGE("k", "l", 0) };
 	struct vd_txn_request outer = { .success = middle, .success_count = 2 };
 	struct vd_op	      op = { .kind = VD_OP_TXN, .txn = &outer };
 	struct vd_txn_request request = {

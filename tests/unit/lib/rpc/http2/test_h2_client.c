@@ -611,8 +611,8 @@ static void calls_wait_for_a_place(void **state)
 
 /* ---- What the peer hears ---- */
 
-/* One call or stream that ends with that code; how the peer heard of its end: the code of RST_STREAM, -1: none
- * came, for both sides had said that it is over. */
+/* One call or stream that ends with that code; how the peer heard of its end: the code of RST_STREAM, -1:
+ * none came, for both sides had said that it is over. */
 static int64_t reset_heard(const char *lines, bool is_stream, vd_dur timeout, int code)
 {
 	struct text	      *text = new_text();
@@ -705,7 +705,8 @@ static void a_stream_that_ends_while_it_is_asked(void **state)
 	free(text);
 }
 
-/* The peer has ended the stream before any of its messages was asked for: they are all there, then the end. */
+/* The peer has ended the stream before any of its messages was asked for: they are all there, then the
+ * end. */
 static void what_was_not_asked_for_outlives_the_end(void **state)
 {
 	(void) state;

@@ -1,7 +1,7 @@
 /* The endpoints of the HTTP/2 client and their connections under preemption: callers that begin and cancel
- * calls, a caller that replaces the list of endpoints, resolvers on threads of their own, the loop, and an end
- * at any moment. h2_channel.c and h2_rpc.c are the real ones; hub, sockets and connections are a page of code,
- * whose network refuses, connects, says goodbye and breaks at random. */
+ * calls, a caller that replaces the list of endpoints, resolvers on threads of their own, the loop, and an
+ * end at any moment. h2_channel.c and h2_rpc.c are the real ones; hub, sockets and connections are a page of
+ * code, whose network refuses, connects, says goodbye and breaks at random. */
 #include <errno.h>
 #include <netdb.h>
 #include <unistd.h>

@@ -208,8 +208,9 @@ static void e108_put_and_delete(void **state)
 	struct etcd_client_fixture fixture;
 	struct etcd_result	   put = { 0 };
 	struct etcd_result	   deleted = { 0 };
-	const struct vd_op	   put_op = {
-			.kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("v"), .previous = true
+
+	const struct vd_op put_op = {
+		.kind = VD_OP_PUT, .key = vd_bytes_of("k"), .value = vd_bytes_of("v"), .previous = true
 	};
 	const struct vd_op delete_op = {
 		.kind = VD_OP_DELETE, .key = vd_bytes_of("k"), .range_end = { "", 1 }, .previous = true

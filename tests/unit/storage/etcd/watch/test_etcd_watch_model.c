@@ -302,13 +302,10 @@ static void open_watch(struct model *m, struct client_watch *watch)
 						 .require_leader = chance(m, 4),
 						 .progress = true };
 	char			     key[32];
+	uint64_t		     span = (uint64_t) (m->current - m->compacted + 3);
 	unsigned		     mask = 1 + (unsigned) vdi_rand_below(&m->rand, (1u << KEYS) - 1);
 	int			     number = m->next_number++;
-	vd_rev			     start =
-		      chance(m, 2) ?
-					      0 :
-					      VDI_MAX(m->compacted, 1) +
-				      (vd_rev) vdi_rand_below(&m->rand, (uint64_t) (m->current - m->compacted + 3));
+	vd_rev start = chance(m, 2) ? 0 : VDI_MAX(m->compacted, 1) + (vd_rev) vdi_rand_below(&m->rand, span);
 
 	*watch = (struct client_watch) {
 		.is_open = true, .number = number, .mask = mask, .start = start, .opened_at = m->current

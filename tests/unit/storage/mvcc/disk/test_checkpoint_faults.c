@@ -1,5 +1,5 @@
-/* Unit tests of storage/mvcc/disk/checkpoint.c: each call of LMDB fails once, with each kind of error. The caller
- * hears of it, nothing is lost or half done, and the next attempt succeeds. Real files. */
+/* Unit tests of storage/mvcc/disk/checkpoint.c: each call of LMDB fails once, with each kind of error. The
+ * caller hears of it, nothing is lost or half done, and the next attempt succeeds. Real files. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <lmdb.h>

@@ -1,4 +1,5 @@
-/* Unit tests of storage/mvcc/disk/free_pages.c: which pages count, and in runs of which length. Real files. */
+/* Unit tests of storage/mvcc/disk/free_pages.c: which pages count, and in runs of which length. Real
+ * files. */
 #include <lmdb.h>
 
 #include "checkpoint_file.h"
