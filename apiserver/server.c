@@ -471,11 +471,11 @@ static vd_status create_namespace(struct vd_server *server, const char *name, st
 	struct creation	       creation = { .status = VD_OK };
 	char		       body[128];
 	struct vdi_served     *served = vdi_kinds_get(&server->kinds);
-	struct vdi_edit	       edit = { .resource = served->namespaces,
-					.now = vd_env_wall(server->env),
-					.random = { vd_env_random(server->env), vd_env_random(server->env), 0 } };
+	struct vdi_edit	       edit = { .resource = served->namespaces, .now = vd_env_wall(server->env) };
 	vd_status	       status;
 
+	for (int i = 0; i < 2; i++)
+		edit.random[i] = vd_env_random(server->env);
 	(void) snprintf(body, sizeof body,
 			"{\"kind\":\"Namespace\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\"}}",
 			name);

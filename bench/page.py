@@ -3,6 +3,8 @@ import json
 import os
 
 import goals
+import textwrap
+
 import misses
 import plot
 import runners
@@ -240,5 +242,13 @@ def write():
         said.add(text)
     out += ["", "## Scaling", "", "Both axes are logarithmic. Growth: of the cost of everything, over the last decade or more that was measured, per growth of the x axis.", ""]
     out += scaling(records)
+    lines = []
+    for line in "\n".join(out).split("\n"):
+        if len(line) > 110 and not line.startswith("|"):
+            lines += textwrap.wrap(line, 110, subsequent_indent="  " if line.startswith("- ") else "",
+                                   break_on_hyphens=False, break_long_words=False)
+        else:
+            lines.append(line)
+    out = lines
     with open(os.path.join(docs, "PERFORMANCE.md"), "w", encoding="utf-8") as file:
         file.write("\n".join(out).replace("\n\n\n", "\n\n").rstrip() + "\n")

@@ -1,8 +1,9 @@
 /* How: a watch of each kind puts what it sees into a graph of owners; the graph says which objects may need
  * something done; those are looked at, a few at a time.
  *
- *   kind watches --facts--> owner graph --touched--> queue --actor--> looks (garbage_work.c) --gets, changes, deletes--> caches
- *        (own threads, under the graph's lock)          ^--------- again: touched meanwhile; later: back-off --------'
+ *   kind watches --facts--> owner graph --touched--> queue --actor--> looks (garbage_work.c) --> caches
+ *   (own threads, under the graph's lock)              ^                |
+ *                                                      `----------------' touched meanwhile, or back-off
  *
  * A kind's watch sees changes in order, but different kinds are not in step: a dependent may become known
  * after its owner went. Therefore every new node with owners is looked at once, and looks read; and an owner

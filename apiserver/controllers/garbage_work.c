@@ -1,14 +1,18 @@
 /* One look at one object.
  *
- *   get ---- not there, or another uid ---------------------------------------------> gone
- *    |- being deleted, foreground: dependents that block it ------------------------> done: they are looked at, and touch it when they go
- *    |                  none in the graph -> search all kinds -> none --------------> take the finalizer out
- *    |- being deleted, orphan: search all kinds -> take the reference out of each -> until a search finds none -> take the finalizer out
- *    |- being deleted, a pod in its grace period: its node is not there, and the period is over -> delete it
- *    |- being deleted otherwise, or without owners ---------------------------------> done
- *    `- each owner: get, absent ones from the store --> some are there:   take the references to the others out
- *                                                    |- some wait for it: delete it, in the foreground if it has dependents itself
- *                                                    `- none:             delete it
+ *   get --- not there, or another uid -------------------> gone
+ *    |- being deleted, foreground:
+ *    |     dependents that block it ---------------------> done: they are looked at, and touch it later
+ *    |     none in the graph -> search all kinds -> none ---> take the finalizer out
+ *    |- being deleted, orphan: search all kinds -> take the reference out of each
+ *    |     -> until a search finds none -----------------> take the finalizer out
+ *    |- being deleted, a pod in its grace period:
+ *    |     its node is not there, and the period is over ---> delete it
+ *    |- being deleted otherwise, or without owners ------> done
+ *    `- each owner: get, absent ones from the store
+ *          some are there -------------------------------> take the references to the others out
+ *          some wait for it -----------------------------> delete it (in the foreground with dependents)
+ *          none --------------------------------------------> delete it
  */
 #include <stdio.h>
 #include <stdlib.h>

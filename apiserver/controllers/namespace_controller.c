@@ -1,7 +1,7 @@
 /* How: an informer says which namespaces are being deleted; each has a visit, which passes over its content
  * until a pass finds nothing.
  *
- *   look (get) --> pass: pods, then kind after kind: list -> delete each, CALLS_MAX at a time -> count what stays
+ *   look (get) --> pass: pods, then kind after kind: list -> delete each (CALLS_MAX at a time) -> count rest
  *                   |- something stays, or failed -> conditions -> wait (back-off, or a poke) -> look
  *                   |- all of it went            -> another pass
  *                   `- there was nothing         -> conditions and finalizer in one write: gone -> end

@@ -1,6 +1,6 @@
 /* How: on a tree of the present state, changed in place; written only when something is to be stored.
  *
- *   namespace, not marked -----------------------------------------------> MARK (Terminating; spec.finalizers hold it)
+ *   namespace, not marked -----------------------------------------------> MARK (Terminating)
  *   namespace, marked, spec.finalizers left -----------------------------> WAIT
  *   pod, under its grace period, nothing shorter asked for --------------> WAIT
  *   finalizers of the garbage collector put right by the options, then:
@@ -237,8 +237,8 @@ static vd_status shorten_grace(struct plan *plan, int64_t at, int64_t present_s,
 	return set_int(plan, "deletionGracePeriodSeconds", wanted_s);
 }
 
-/* *ret_grace_s > 0: somebody else is to end it. A pod without a node has nobody who could, and one that has ended nothing to wait for.
- */
+/* *ret_grace_s > 0: the kubelet is to end the pod. No kubelet does so for a pod without a node, and a
+ * pod that has ended has nothing to wait for. */
 static vd_status plan_pod(struct plan *plan, bool *ret_waits, int64_t *ret_grace_s)
 {
 	struct vd_bytes node = vdi_tree_string_of(vdi_tree_find(plan->tree, plan->root, "spec.nodeName"));

@@ -37,7 +37,7 @@ VDI_MUST_USE vd_status vdi_deletion_plan(const struct vdi_resource	 *resource,
 					 struct vd_bytes current, struct vdi_deletion *deletion,
 					 struct vdi_http_status *status);
 
-/* Whether the change from old_root to root takes away the last thing that kept a marked object (R-664). Both
+/* Whether the change from old_root to root takes away the last thing that kept a marked object. Both
  * belong to tree. */
 bool vdi_deletion_is_over(const struct vdi_resource *resource, struct vdi_tree *tree,
 			  const struct vdi_node *root, const struct vdi_node *old_root);

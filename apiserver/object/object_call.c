@@ -1,7 +1,9 @@
 /* How:
  *
- *   delete:  delete if the plan says REMOVE --it says MARK--> update with the plan --meanwhile REMOVE--> delete again
- *   change:  update --the edit ends the object--> delete that very state --somebody was faster--> update again
+ *   delete:  delete if the plan says REMOVE --it says MARK--> update with the plan
+ *            --meanwhile REMOVE--> delete again
+ *   change:  update --the edit ends the object--> delete that very state
+ *            --another writer was faster--> update again
  *
  * Each attempt plans anew, from the state that it would write over. Attempts are few and bounded, so that
  * answers which come at once cannot pile up.

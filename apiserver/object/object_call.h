@@ -59,7 +59,7 @@ struct vdi_object_call {
  * (it changed too often), and what a store says. */
 void vdi_object_call_delete(struct vdi_object_call *call);
 /* Reads, edits, writes, again while others write; removes the object when the edit took away the last thing
- * that kept it (R-664). No write without a change. */
+ * that kept it. No write without a change. */
 void vdi_object_call_change(struct vdi_object_call *call);
 /* Forgets what a finished call holds; the caller's part stays. */
 void vdi_object_call_fini(struct vdi_object_call *call);

@@ -103,7 +103,7 @@ static struct vd_bytes text_at(struct edit_state *state, const struct vdi_node *
 	return vdi_tree_string_of(vdi_tree_find(state->tree, object, path));
 }
 
-/* kind and apiVersion agree with the path, or are filled in. */
+/* kind and apiVersion agree with the path, or are filled in. */
 static vd_status check_type(struct edit_state *state, struct vdi_node *root, const char *kind,
 			    const char *api_version)
 {
@@ -539,7 +539,7 @@ static vd_status check_condition(struct edit_state *state, struct vd_bytes revis
 	return VD_INVALID;
 }
 
-/* Name, version and uid of what was sent against what there is (R-661..R-663). */
+/* Name, version and uid of what was sent against what there is. */
 static vd_status check_identity(struct edit_state *state, const struct vdi_node *metadata,
 				const struct vdi_node *old_metadata)
 {
@@ -693,7 +693,7 @@ static vd_status replace_whole(struct edit_state *state, struct vdi_node *root,
 	return follow_generation(state, root, metadata, old_root, old_metadata);
 }
 
-/* Only the status is taken from what the client sent (H-348). */
+/* Only the status is taken from what the client sent. */
 static vd_status replace_status(struct edit_state *state, struct vdi_node *sent, struct vdi_node *target)
 {
 	char		 version[VDI_RESOURCE_NAME_MAX];

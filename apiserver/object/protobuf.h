@@ -1,4 +1,4 @@
-/* Bodies and answers in Kubernetes' protobuf, for the kinds that have a table (H-320..H-330, R-648).
+/* Bodies and answers in Kubernetes' protobuf, for the kinds that have a table.
  *
  * Behind these functions there is JSON only: a body is translated before anything looks at it, an answer
  * after everything has. Any thread.
@@ -42,7 +42,7 @@ VDI_MUST_USE vd_status vdi_protobuf_write_enveloped(struct vdi_buffer	      *out
 /* For a Status. */
 void vdi_protobuf_init_status(struct vdi_protobuf *protobuf);
 
-/* The content of a frame: the event's length and the event (R-634). object is the JSON that the event
+/* The content of a frame: the event's length and the event. object is the JSON that the event
  * carries. */
 VDI_MUST_USE vd_status vdi_protobuf_event(struct vdi_buffer *out, const struct vdi_protobuf *protobuf,
 					  const char *type, struct vd_bytes json, vd_rev revision,

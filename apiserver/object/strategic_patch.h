@@ -1,4 +1,4 @@
-/* Kubernetes' strategic merge patch on JSON trees (H-342); limits and errors as in tree_patch.h. */
+/* Kubernetes' strategic merge patch on JSON trees; limits and errors as in tree_patch.h. */
 #ifndef VDI_STRATEGIC_PATCH_H
 #define VDI_STRATEGIC_PATCH_H
 

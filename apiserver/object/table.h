@@ -1,4 +1,4 @@
-/* Tables: what `kubectl get` prints (H-301..H-303, R-640).
+/* Tables: what `kubectl get` prints.
  *
  * A row is derived from the object's JSON; ages are computed against the wall clock given. Any thread.
  */

@@ -328,8 +328,10 @@ static vd_status compile_node(struct compiler *compiler, const struct vdi_node *
 	return compile_children(compiler, source, node);
 }
 
-/* ---- Defaults: each must be what an object may have in its place (pkg/apiserver/schema/defaulting/validation.go) ----
- */
+/* ---- Defaults ----
+ *
+ * Each must be a value that an object may have in its place, as upstream checks in
+ * pkg/apiserver/schema/defaulting/validation.go. */
 
 static void note_unknown(void *arg, struct vd_bytes path)
 {

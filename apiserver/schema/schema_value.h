@@ -33,8 +33,8 @@ static inline void vdi_schema_judge_reset(struct vdi_schema_judge *judge, struct
 }
 
 #define VDI_SCHEMA_NUMBER_SIZE 48
-#define VDI_SCHEMA_PATH_SIZE                                                                                 \
-	2048 /* of a path in a fault; a path may be as long as a request, and a fault shows less than this anyway */
+/* Of a path in a fault. A path may be as long as a request; a fault shows less than this anyway. */
+#define VDI_SCHEMA_PATH_SIZE 2048
 
 struct vdi_schema_number vdi_schema_number_of(struct vd_bytes text);
 /* As Go's %v. */

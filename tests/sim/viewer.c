@@ -36,11 +36,13 @@ static void check_too_slow(struct viewer *viewer)
 			bytes += (int64_t) oracle->records[oracle->records[i].previous].value_size;
 	}
 	if (!(viewer->lag_events_max && events > viewer->lag_events_max) && bytes <= bytes_max)
-		fail(viewer, "every ended watch knows why", "too slow with %lld events, %lld bytes behind",
-		     (long long) events, (long long) bytes);
+		viewer_fail(viewer, "every ended watch knows why",
+			    "too slow with %lld events, %lld bytes behind", (long long) events,
+			    (long long) bytes);
 	if (!viewer->is_pulled && viewer->free_since.ns &&
 	    vd_mono_since(world_now(world), viewer->free_since).ns > VD_SECONDS(1).ns + world->stall_max.ns)
-		fail(viewer, "a slow client never delays others", "too slow, though it took everything");
+		viewer_fail(viewer, "a slow client never delays others",
+			    "too slow, though it took everything");
 }
 
 static void check_end(struct viewer *viewer, vd_status reason)
@@ -49,12 +51,12 @@ static void check_end(struct viewer *viewer, vd_status reason)
 	struct sim_cacher *cacher = cacher_of(viewer);
 
 	if (viewer->has_error && reason != viewer->error)
-		fail(viewer, "every ended watch knows why", "ends with %s after the error %s",
-		     vd_status_name(reason), vd_status_name(viewer->error));
+		viewer_fail(viewer, "every ended watch knows why", "ends with %s after the error %s",
+			    vd_status_name(reason), vd_status_name(viewer->error));
 	switch (reason) {
 	case VD_TIMEOUT:
 		if (viewer->deadline.ns > world_now(world).ns)
-			fail(viewer, "every ended watch knows why", "timeout before its deadline");
+			viewer_fail(viewer, "every ended watch knows why", "timeout before its deadline");
 		world->marks.watch_timeout++;
 		break;
 	case VD_TOO_SLOW: check_too_slow(viewer); break;
@@ -62,12 +64,12 @@ static void check_end(struct viewer *viewer, vd_status reason)
 		if (!world->is_closing && viewer->restarts_at_open == world->restarts &&
 		    (uint32_t) cacher->cacher->ready.generation == viewer->generation_at_open &&
 		    cacher->cacher->reflector.relists == viewer->relists_at_open)
-			fail(viewer, "every ended watch knows why", "closed, but the cache goes on");
+			viewer_fail(viewer, "every ended watch knows why", "closed, but the cache goes on");
 		world->marks.watch_closed++;
 		break;
 	case VD_EXPIRED:
 		if (!viewer->has_error)
-			fail(viewer, "every ended watch knows why", "expired without an error event");
+			viewer_fail(viewer, "every ended watch knows why", "expired without an error event");
 		world->marks.watch_expired++;
 		viewer->must_relist = true;
 		break;
@@ -75,17 +77,17 @@ static void check_end(struct viewer *viewer, vd_status reason)
 	case VD_TOO_LARGE_REVISION:
 	case VD_INTERNAL:
 		if (!viewer->has_error)
-			fail(viewer, "every ended watch knows why", "%s without an error event",
-			     vd_status_name(reason));
+			viewer_fail(viewer, "every ended watch knows why", "%s without an error event",
+				    vd_status_name(reason));
 		if (world->is_calm && vd_mono_since(viewer->opened, world->calm_since).ns > VD_SECONDS(30).ns)
-			fail(viewer, "errors are true", "%s in calm waters", vd_status_name(reason));
+			viewer_fail(viewer, "errors are true", "%s in calm waters", vd_status_name(reason));
 		world->marks.watch_unavailable++;
 		break;
-	default: fail(viewer, "every ended watch knows why", "ends with %s", vd_status_name(reason));
+	default: viewer_fail(viewer, "every ended watch knows why", "ends with %s", vd_status_name(reason));
 	}
 	if (viewer_is_mid_revision(viewer) && !viewer->is_stuck && reason != VD_TOO_SLOW)
-		fail(viewer, "atomic", "ends (%s) in the middle of revision %lld", vd_status_name(reason),
-		     (long long) viewer->last);
+		viewer_fail(viewer, "atomic", "ends (%s) in the middle of revision %lld",
+			    vd_status_name(reason), (long long) viewer->last);
 }
 
 /* A client that closes from another thread than the sink's may find one call under way. */
@@ -106,7 +108,7 @@ static void on_ended(void *arg, vd_status reason)
 		return;
 
 	if (viewer->phase != OPEN)
-		fail(viewer, "every ended watch knows why", "ends twice, or after it was closed");
+		viewer_fail(viewer, "every ended watch knows why", "ends twice, or after it was closed");
 	sim_trace(viewer->world, "viewer %u ends: %s, last %lld", viewer->number, vd_status_name(reason),
 		  (long long) viewer->last);
 	check_end(viewer, reason);
@@ -121,7 +123,7 @@ static void on_closed(void *arg)
 	SIM_ATOMIC(viewer->world);
 
 	if (viewer->phase != CLOSING)
-		fail(viewer, "every ended watch knows why", "closed twice");
+		viewer_fail(viewer, "every ended watch knows why", "closed twice");
 	viewer->phase = IDLE;
 	viewer->retry_at =
 		vd_mono_add(world_now(viewer->world),
@@ -152,9 +154,9 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	if (is_late_call(viewer))
 		return count;
 	if (viewer->phase != OPEN)
-		fail(viewer, "every ended watch knows why", "events after its end");
+		viewer_fail(viewer, "every ended watch knows why", "events after its end");
 	if (count == 0)
-		fail(viewer, "right object", "nothing is delivered");
+		viewer_fail(viewer, "right object", "nothing is delivered");
 	if (viewer->stalled_until.ns > world_now(world).ns)
 		wanted = 0;
 	else if (viewer->pace != PACE_FAST && !world->is_calm)
@@ -176,8 +178,8 @@ static size_t deliver(void *arg, const struct vd_watch_event *events, size_t cou
 	}
 	/* A client that loses its connection now goes on from its last revision. */
 	if (taken == count && viewer_is_mid_revision(viewer))
-		fail(viewer, "atomic", "what was delivered ends in the middle of revision %lld",
-		     (long long) viewer->last);
+		viewer_fail(viewer, "atomic", "what was delivered ends in the middle of revision %lld",
+			    (long long) viewer->last);
 	if (taken < count) {
 		world->marks.took_less++;
 		viewer->is_stuck = true;
@@ -205,8 +207,8 @@ static void pull(struct viewer *viewer)
 		budget -= budget > 0;
 	}
 	if (status == VD_AGAIN && viewer_is_mid_revision(viewer))
-		fail(viewer, "atomic", "there is nothing more in the middle of revision %lld",
-		     (long long) viewer->last);
+		viewer_fail(viewer, "atomic", "there is nothing more in the middle of revision %lld",
+			    (long long) viewer->last);
 	if (status != VD_OK && status != VD_AGAIN)
 		on_ended(viewer, status);
 	else if (status == VD_AGAIN && viewer->free_since.ns == 0)
@@ -353,8 +355,8 @@ static void open_viewer(struct viewer *viewer)
 	else if (status == VD_FULL)
 		world->marks.watch_full++;
 	else if (status != VD_NOT_READY)
-		fail(viewer, "errors are true", "a watch is refused with %s: %s", vd_status_name(status),
-		     error.message);
+		viewer_fail(viewer, "errors are true", "a watch is refused with %s: %s",
+			    vd_status_name(status), error.message);
 }
 
 /* ---- From outside ---- */
@@ -505,16 +507,16 @@ void viewers_check_progress(struct world *world)
 				stood = VDI_MAX(stood, cacher->stood[j].revision);
 		next = viewer_next_expected(viewer);
 		if (next >= 0 && world->oracle.records[next].revision <= stood)
-			fail(viewer, "a slow client never delays others",
-			     "%lld has been in the cache for a second and did not come",
-			     (long long) world->oracle.records[next].revision);
+			viewer_fail(viewer, "a slow client never delays others",
+				    "%lld has been in the cache for a second and did not come",
+				    (long long) world->oracle.records[next].revision);
 		if (viewer->has_bookmarks &&
 		    vd_mono_since(now, viewer->last_bookmark).ns > VD_SECONDS(70).ns &&
 		    viewer->deadline.ns == INT64_MAX && !world->is_down &&
 		    viewer->floor <= vd_cacher_revision(cacher->cacher) &&
 		    vd_mono_since(now, viewer->free_since).ns > VD_SECONDS(70).ns)
-			fail(viewer, "bookmarkable", "no bookmark for %lld s",
-			     (long long) vd_mono_since(now, viewer->last_bookmark).ns / 1000000000);
+			viewer_fail(viewer, "bookmarkable", "no bookmark for %lld s",
+				    (long long) vd_mono_since(now, viewer->last_bookmark).ns / 1000000000);
 	}
 }
 

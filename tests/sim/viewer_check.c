@@ -50,13 +50,14 @@ static void check_state(struct viewer *viewer, vd_rev revision)
 
 	for (size_t i = 0; i < count || i < viewer->initial_count; i++) {
 		if (i >= viewer->initial_count)
-			fail(viewer, "reliable", "the state at %lld lacks %s", (long long) revision,
-			     oracle->keys[records[i]->key].text);
+			viewer_fail(viewer, "reliable", "the state at %lld lacks %s", (long long) revision,
+				    oracle->keys[records[i]->key].text);
 		if (i >= count || &oracle->records[viewer->initial[i]] != records[i])
-			fail(viewer, "a list at revision R", "the state at %lld has %s at %lld instead of %s",
-			     (long long) revision, oracle->keys[oracle->records[viewer->initial[i]].key].text,
-			     (long long) oracle->records[viewer->initial[i]].revision,
-			     i < count ? oracle->keys[records[i]->key].text : "nothing");
+			viewer_fail(viewer, "a list at revision R",
+				    "the state at %lld has %s at %lld instead of %s", (long long) revision,
+				    oracle->keys[oracle->records[viewer->initial[i]].key].text,
+				    (long long) oracle->records[viewer->initial[i]].revision,
+				    i < count ? oracle->keys[records[i]->key].text : "nothing");
 	}
 	viewer->in_state = false;
 	viewer->initial_count = 0;
@@ -69,21 +70,22 @@ static void take_initial(struct viewer *viewer, const struct vd_watch_event *eve
 	const char		   *before;
 
 	if (!viewer->in_state || event->type != VD_WATCH_ADDED || event->object == NULL || event->old_object)
-		fail(viewer, "right object", "an initial event that is none");
+		viewer_fail(viewer, "right object", "an initial event that is none");
 	oracle_reach(oracle, vd_object_revision(event->object), "an initial event");
 	record = oracle_exactly(oracle, oracle_key(oracle, vd_object_key(event->object)),
 				vd_object_revision(event->object));
 	if (record == NULL || !oracle_same(oracle, record, vd_object_kv(event->object)) ||
 	    event->revision != record->revision)
-		fail(viewer, "right object", "initial %.*s at %lld was never there",
-		     (int) vd_object_key(event->object).size,
-		     (const char *) vd_object_key(event->object).data, (long long) event->revision);
+		viewer_fail(viewer, "right object", "initial %.*s at %lld was never there",
+			    (int) vd_object_key(event->object).size,
+			    (const char *) vd_object_key(event->object).data, (long long) event->revision);
 	if (!filter_wants(oracle, &viewer->filter, record))
-		fail(viewer, "right filter", "initial %s is not wanted", oracle->keys[record->key].text);
+		viewer_fail(viewer, "right filter", "initial %s is not wanted",
+			    oracle->keys[record->key].text);
 	if (viewer->initial_count) {
 		before = oracle->keys[oracle->records[viewer->initial[viewer->initial_count - 1]].key].text;
 		if (strcmp(before, oracle->keys[record->key].text) >= 0)
-			fail(viewer, "ordered", "initial events out of key order");
+			viewer_fail(viewer, "ordered", "initial events out of key order");
 	}
 	viewer->initial[viewer->initial_count++] = (int) (record - oracle->records);
 }
@@ -97,23 +99,24 @@ static void take_bookmark(struct viewer *viewer, const struct vd_watch_event *ev
 
 	oracle_reach(&world->oracle, event->revision, "a bookmark");
 	if (!viewer->has_bookmarks)
-		fail(viewer, "bookmarkable", "a bookmark that nobody asked for");
+		viewer_fail(viewer, "bookmarkable", "a bookmark that nobody asked for");
 	if (event->object || event->old_object)
-		fail(viewer, "bookmarkable", "a bookmark with an object");
+		viewer_fail(viewer, "bookmarkable", "a bookmark with an object");
 	if (event->revision < viewer->last)
-		fail(viewer, "bookmarkable", "bookmark %lld goes back", (long long) event->revision);
+		viewer_fail(viewer, "bookmarkable", "bookmark %lld goes back", (long long) event->revision);
 	if (event->initial_events_end != (viewer->in_state && viewer->start == START_STATE_BOOKMARK))
-		fail(viewer, "bookmarkable", "bookmark %lld: end of initial events %d",
-		     (long long) event->revision, event->initial_events_end);
+		viewer_fail(viewer, "bookmarkable", "bookmark %lld: end of initial events %d",
+			    (long long) event->revision, event->initial_events_end);
 	if (viewer->in_state) {
 		if (event->revision < viewer->opened_above)
-			fail(viewer, "a list at revision R", "the state is of %lld, it was asked at %lld",
-			     (long long) event->revision, (long long) viewer->opened_above);
+			viewer_fail(viewer, "a list at revision R",
+				    "the state is of %lld, it was asked at %lld", (long long) event->revision,
+				    (long long) viewer->opened_above);
 		check_state(viewer, event->revision);
 	} else if (viewer->is_known && (next = viewer_next_expected(viewer)) >= 0 &&
 		   world->oracle.records[next].revision <= event->revision) {
-		fail(viewer, "bookmarkable", "bookmark %lld, but %lld has not come",
-		     (long long) event->revision, (long long) world->oracle.records[next].revision);
+		viewer_fail(viewer, "bookmarkable", "bookmark %lld, but %lld has not come",
+			    (long long) event->revision, (long long) world->oracle.records[next].revision);
 	}
 	viewer->cursor = oracle_after(&world->oracle, event->revision);
 	viewer->is_known = true;
@@ -134,18 +137,18 @@ static void find_start(struct viewer *viewer, const struct vd_watch_event *event
 
 	if (viewer->in_state) {
 		if (viewer->start == START_STATE_BOOKMARK)
-			fail(viewer, "bookmarkable", "event %lld before the end of initial events",
-			     (long long) event->revision);
+			viewer_fail(viewer, "bookmarkable", "event %lld before the end of initial events",
+				    (long long) event->revision);
 		check_state(viewer, event->revision - 1);
 	} else if (event->revision <= viewer->opened_above) {
-		fail(viewer, "resumable", "event %lld is before the watch was opened, at %lld",
-		     (long long) event->revision, (long long) viewer->opened_above);
+		viewer_fail(viewer, "resumable", "event %lld is before the watch was opened, at %lld",
+			    (long long) event->revision, (long long) viewer->opened_above);
 	} else if (viewer->opened_below) {
 		index = viewer_next_from(viewer, oracle_after(oracle, viewer->opened_below));
 		if (index >= 0 && oracle->records[index].revision < event->revision)
-			fail(viewer, "reliable",
-			     "event %lld comes first, but %lld was after the watch was opened",
-			     (long long) event->revision, (long long) oracle->records[index].revision);
+			viewer_fail(viewer, "reliable",
+				    "event %lld comes first, but %lld was after the watch was opened",
+				    (long long) event->revision, (long long) oracle->records[index].revision);
 	}
 	viewer->cursor = oracle_after(oracle, event->revision - 1);
 	viewer->is_known = true;
@@ -173,9 +176,10 @@ static void explain(struct viewer *viewer, const struct vd_watch_event *event, i
 		property = "unique";
 	else if (event->revision == expected)
 		property = "atomic";
-	fail(viewer, property, "%s %s at %lld came, %s at %lld was next", vd_watch_type_name(event->type),
-	     oracle->keys[key].text, (long long) event->revision,
-	     index < 0 ? "nothing" : oracle->keys[oracle->records[index].key].text, (long long) expected);
+	viewer_fail(viewer, property, "%s %s at %lld came, %s at %lld was next",
+		    vd_watch_type_name(event->type), oracle->keys[key].text, (long long) event->revision,
+		    index < 0 ? "nothing" : oracle->keys[oracle->records[index].key].text,
+		    (long long) expected);
 }
 
 static void check_object(struct viewer *viewer, const struct vd_object *object,
@@ -186,9 +190,9 @@ static void check_object(struct viewer *viewer, const struct vd_object *object,
 	if (record == NULL && object == NULL)
 		return;
 	if (record == NULL || object == NULL || !oracle_same(oracle, record, vd_object_kv(object)))
-		fail(viewer, property, "it is %lld, it should be %lld",
-		     object ? (long long) vd_object_revision(object) : 0,
-		     record ? (long long) record->revision : 0);
+		viewer_fail(viewer, property, "it is %lld, it should be %lld",
+			    object ? (long long) vd_object_revision(object) : 0,
+			    record ? (long long) record->revision : 0);
 }
 
 static void take_change(struct viewer *viewer, const struct vd_watch_event *event)
@@ -201,7 +205,7 @@ static void take_change(struct viewer *viewer, const struct vd_watch_event *even
 	int			    index;
 
 	if (event->object == NULL)
-		fail(viewer, "right object", "an event without object");
+		viewer_fail(viewer, "right object", "an event without object");
 	oracle_reach(oracle, event->revision, "an event");
 	if (!viewer->is_known || viewer->in_state)
 		find_start(viewer, event);
@@ -214,8 +218,9 @@ static void take_change(struct viewer *viewer, const struct vd_watch_event *even
 	(void) is_for(viewer, record, &was, &is);
 	type = !was ? VD_WATCH_ADDED : is ? VD_WATCH_MODIFIED : VD_WATCH_DELETED;
 	if (event->type != type)
-		fail(viewer, "right filter", "%s at %lld should be %s", vd_watch_type_name(event->type),
-		     (long long) event->revision, vd_watch_type_name(type));
+		viewer_fail(viewer, "right filter", "%s at %lld should be %s",
+			    vd_watch_type_name(event->type), (long long) event->revision,
+			    vd_watch_type_name(type));
 	check_object(viewer, event->object, type == VD_WATCH_DELETED ? previous : record, "right object");
 	check_object(viewer, event->old_object, type == VD_WATCH_ADDED ? NULL : previous,
 		     "right previous value");
@@ -229,11 +234,11 @@ static void take_change(struct viewer *viewer, const struct vd_watch_event *even
 void viewer_take_event(struct viewer *viewer, const struct vd_watch_event *event)
 {
 	if (viewer->has_error)
-		fail(viewer, "every ended watch knows why", "an event after the error");
+		viewer_fail(viewer, "every ended watch knows why", "an event after the error");
 	switch (event->type) {
 	case VD_WATCH_ERROR:
 		if (event->error == NULL || event->error->code == VD_OK || event->error->message[0] == 0)
-			fail(viewer, "every ended watch knows why", "an error without a reason");
+			viewer_fail(viewer, "every ended watch knows why", "an error without a reason");
 		viewer->has_error = true;
 		viewer->error = event->error->code;
 		sim_trace(viewer->world, "viewer %u: error %s: %s", viewer->number,

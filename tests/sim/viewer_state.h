@@ -66,7 +66,7 @@ struct viewers {
 	unsigned      count;
 };
 
-#define fail(viewer, property, format, ...)                                                                  \
+#define viewer_fail(viewer, property, format, ...)                                                           \
 	sim_fail((viewer)->world, property,                                                                  \
 		 "viewer %u (start %d, %s '%s' '%s' ns '%s' name '%s', last %lld): " format,                 \
 		 (viewer)->number, (int) (viewer)->start,                                                    \

@@ -4,11 +4,13 @@
  *
  * LMDB has no checksums, follows damaged page numbers wherever they lead, and dies of SIGBUS behind the end
  * of a cut file. Therefore
- * - the file is never shorter than the map: room is reserved first, the map grows into it; ENOSPC then comes from fallocate, not from the middle
- *   of a commit, and a file shorter than its meta page says has been cut;
+ * - the file is never shorter than the map: room is reserved first, the map grows into it; ENOSPC then comes
+ *   from fallocate, not from the middle of a commit, and a file shorter than its meta page says has been cut;
  * - opening walks the structure of all pages before LMDB sees them (checkpoint_verify.c);
- * - each record has a checksum seeded with its place, and meta the sum of all: a record that is damaged, moved, missing or stale shows;
- * - a start takes the records from that walk, not from LMDB: they are read once, by all processors, and no page of them stays mapped.
+ * - each record has a checksum seeded with its place, and meta the sum of all: a record that is damaged,
+ *   moved, missing or stale shows;
+ * - a start takes the records from that walk, not from LMDB: they are read once, by all processors, and no
+ *   page of them stays mapped.
  *
  * Compaction needs no map of keys: each record names the one it supersedes. With everything before
  * compact_next done, the dead at or before C are the predecessors of the records in [compact_next, C], and

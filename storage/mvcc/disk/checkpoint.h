@@ -1,8 +1,9 @@
 /* The checkpoint: what the journal said, in LMDB, keyed by revision, so that old journal files can go.
  *
- *   checkpoint.mdb   "records"  main (8, big-endian) sub (4, big-endian)  ->  checksum (8), record (record.h)
- *                    "leases"   id (8, big-endian)                        ->  checksum (8), ttl (8), deadline (8)
- *                    "meta"     "meta"                                    ->  struct vdi_checkpoint_meta, checksum (8)
+ *   checkpoint.mdb, key -> value
+ *     "records"   main (8, big-endian), sub (4, big-endian) -> checksum (8), record (record.h)
+ *     "leases"    id (8, big-endian) -> checksum (8), ttl (8), deadline (8)
+ *     "meta"      "meta" -> struct vdi_checkpoint_meta, checksum (8)
  *
  * The state of the file is always that after some whole journal record: meta.covered. It is written in
  * groups: begin, apply*, commit; what was not committed never happened. One user at a time; everything
@@ -123,7 +124,7 @@ void		       vdi_checkpoint_abort(struct vdi_checkpoint *checkpoint);
  * be looked at again. */
 bool vdi_checkpoint_compact_pending(const struct vdi_checkpoint *checkpoint);
 /* One group of its own: looks at up to record_count_max records at or before meta.compacted, and removes the
- * records that E-406 drops: two for each at most. */
+ * records that compaction drops (load.c): two for each at most. */
 VDI_MUST_USE vd_status vdi_checkpoint_compact_step(struct vdi_checkpoint *checkpoint, size_t record_count_max,
 						   struct vd_error *reterr);
 

@@ -1,9 +1,13 @@
 /* How: LMDB 0.9's file format, 64-bit little-endian, read with bounds.
  *
- *   page    u64 number, u16 pad, u16 flags, u16 lower, u16 upper (overflow: u32 pages)   16 bytes, then u16 offsets of nodes up to lower
- *   node    u16 lo, u16 hi, u16 flags, u16 key size, key, data; branch: child = lo | hi << 16 | flags << 32; leaf: data size = lo | hi << 16
- *   meta    at 16: u32 magic, u32 version, u64 address, u64 map size, tree of free pages, main tree, u64 last page, u64 transaction
- *   tree    u32 pad (page size, in the tree of free pages), u16 flags, u16 depth, u64 branch, leaf, overflow pages, u64 entries, u64 root
+ *   page   u64 number, u16 pad, u16 flags, u16 lower, u16 upper (overflow: u32 pages): 16 bytes; then u16
+ *          offsets of nodes up to lower
+ *   node   u16 lo, u16 hi, u16 flags, u16 key size, key, data
+ *          branch: child = lo | hi << 16 | flags << 32; leaf: data size = lo | hi << 16
+ *   meta   at 16: u32 magic, u32 version, u64 address, u64 map size, tree of free pages, main tree, u64 last
+ *          page, u64 transaction
+ *   tree   u32 pad (page size, in the tree of free pages), u16 flags, u16 depth, u64 branch, leaf, overflow
+ *          pages, u64 entries, u64 root
  *
  * Keys must lie between the separators of their parents, or searches would miss what is there. The file is
  * read through a window of its own rather than mapped: a file that is cut meanwhile gives an error, not a

@@ -37,7 +37,7 @@ struct vdi_commit {
 };
 
 /* Receives the state at open: first begin with the compacted revision (-1: never) and the least revision the
- * store must stand at (it never goes back, E-407); then every record that compaction keeps, in revision
+ * store must stand at (it never goes back); then every record that compaction keeps, in revision
  * order; then leases that live. A sink error ends the open with it. The kv is the sink's reference to
  * keep. */
 struct vdi_persist_sink {

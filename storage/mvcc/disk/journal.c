@@ -1,15 +1,19 @@
 /* How: appended commits are encoded into one buffer, in the layout of the file; sync decides which file they
  * go to, chains and checksums them, and writes them at the tail.
  *
- *        open                 start                      sync                    rotate (inside sync)
- *   read all, verify  ->  sync last file, clean up  ->  write, fdatasync  ->  the file that append prepared (journal_room.h): header, fdatasync,
- *                                                                             rename, fsync of the directory; only then a record goes there
+ *   open     reads all, verifies
+ *   start    syncs the last file, cleans up
+ *   sync     writes, fdatasync
+ *   rotate   (inside sync) the file that append prepared (journal_room.h): header, fdatasync, rename, fsync
+ *            of the directory; only then a record goes there
  *
  * A file with its real name is therefore always whole, and a crash at any instant leaves at worst a *.tmp
  * that start removes. What failed:
- * - no room for a new file: append refuses the commit, and nothing was written; no room for the write: the tail is undone (its first record header is zeroed and synced, so that a crash cannot bring
- *   back what was refused), the journal stays usable: VD_NO_SPACE;
- * - fdatasync, or anything else: nobody knows what is on disk, so nothing more is written until the store is opened again: VD_IO.
+ * - no room for a new file: append refuses the commit, and nothing was written;
+ * - no room for the write: the tail is undone (its first record header is zeroed and synced, so that a crash
+ *   cannot bring back what was refused), and the journal stays usable: VD_NO_SPACE;
+ * - fdatasync, or anything else: what is on disk is unknown, so nothing more is written until the store is
+ *   opened again: VD_IO.
  */
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,9 +1,10 @@
 /* Room for the journal's next file, reserved ahead, so that a full disk shows before a commit is written.
  *
- *   journal-spare.tmp   room for the next file. Made when an append does not fit into the present file, or an old file to be written again. Removed at
- *                       a start.
- *   journal-reserve     room for the next file when the disk has none. Filled again from the first old file that is released, or when the disk has room.
- *                       As long as it is missing, only commits that free something are taken.
+ *   journal-spare.tmp   room for the next file. Made when an append does not fit into the present file, or an
+ *                       old file to be written again. Removed at a start.
+ *   journal-reserve     room for the next file when the disk has none. Filled again from the first old file
+ *                       that is released, or when the disk has room. As long as it is missing, only commits
+ *                       that free something are taken.
  *
  * Both sizes follow the size of the store (vdi_journal_room_set_scale) unless the size of files is fixed.
  *

@@ -2,16 +2,24 @@
  *
  *   journal-<sequence, 16 digits>.vdj
  *
- *   header, 4096 bytes:  0 magic "VDJRNL\r\n"   8 u32 format   12 u32 header size   16 u64 checksum of the header but for this field
- *                       24 store id (16)       40 u64 sequence                     48 u64 index of the first record
- *                       56 u64 nonce           64 u64 checksum of the record before the first one (0: there is none)
- *                       72 u64 file size, all of it reserved           80 i64 revision of the newest commit before it
- *   records, each at a multiple of 8:
- *                        0 u64 checksum of what follows, padding included, seeded with the nonce
- *                        8 u64 checksum of the record before (of the header, for the first one)
- *                       16 u64 index           24 i64 revision (0: none)
- *                       32 u32 payload size    36 u32 place in its group           40 u32 salt of its group     44 u32 kind
- *                       48 payload (kind 1: a commit, see record.h; kind 2, "mark": empty), zeros up to a multiple of 8
+ *   header, 4096 bytes
+ *      0 magic "VDJRNL\r\n"
+ *      8 u32 format          12 u32 header size
+ *     16 u64 checksum of the header but for this field
+ *     24 store id (16)
+ *     40 u64 sequence        48 u64 index of the first record
+ *     56 u64 nonce
+ *     64 u64 checksum of the record before the first one (0: there is none)
+ *     72 u64 file size, all of it reserved
+ *     80 i64 revision of the newest commit before it
+ *   records, each at a multiple of 8
+ *      0 u64 checksum of what follows, padding included, seeded with the nonce
+ *      8 u64 checksum of the record before (of the header, for the first one)
+ *     16 u64 index           24 i64 revision (0: none)
+ *     32 u32 payload size    36 u32 place in its group
+ *     40 u32 salt of its group
+ *     44 u32 kind
+ *     48 payload (kind 1: a commit, see record.h; kind 2, "mark": empty), zeros up to a multiple of 8
  *   then anything: zeros, or what an earlier life of the file left behind
  *
  * Numbers are little-endian, checksums XXH3-64. Magic, format, header size and checksum stay where they are
@@ -19,8 +27,9 @@
  *
  * Why a record reads as valid only when it is meant to:
  * - the nonce is new for each file, so bytes of an earlier life (files are recycled) never verify;
- * - each record names the checksum of the one before and each header that of the last record of the file before: one chain from the first
- *   record to the last, across files; what a failed or undone write left behind does not fit into it (the salt differs per attempt);
+ * - each record names the checksum of the one before, and each header that of the last record of the file
+ *   before: one chain from the first record to the last, across files; what a failed or undone write left
+ *   behind does not fit into it (the salt differs per attempt);
  * - indexes have no gaps.
  *
  * Where a file ends. The last good record is the end if what follows can be the remains of one torn write:

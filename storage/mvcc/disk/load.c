@@ -1,5 +1,5 @@
 /* How: compaction to C keeps of each key the newest record at or before C, unless that is a tombstone before
- * C, and everything after C (E-406). A record is therefore dead exactly when it is a tombstone before C, or
+ * C, and everything after C. A record is therefore dead exactly when it is a tombstone before C, or
  * when the record that supersedes it is not after C. The second is known only later in revision order; so a
  * pass over the records at or before C whose predecessors may still be there notes those predecessors, and
  * the delivering pass leaves them out. What is noted is at most what compaction has not removed yet.

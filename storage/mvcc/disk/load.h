@@ -33,7 +33,7 @@ void vdi_load_fini(struct vdi_load *load);
 /* First pass (vdi_journal_each_fn): arg is the load. Learns compaction, revision and number of records. */
 vd_status vdi_load_survey(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr);
 /* Second pass, needed when something is compacted: notes what was superseded at or before the compacted
- * revision (E-406). */
+ * revision. */
 vd_status vdi_load_bury(void *arg, const struct vdi_segment_record *record, struct vd_error *reterr);
 /* The same for one record from the checkpoint. VD_NOMEM. */
 vd_status vdi_load_bury_record(struct vdi_load *load, const struct vdi_record *record);

@@ -245,7 +245,7 @@ vd_status vdi_persist_open(const struct vd_env *env, const struct vd_mvcc_option
 	return vdi_persist_open_tuned(env, options, NULL, sink, ret_persist, reterr);
 }
 
-/* Deleting, revoking and compacting must work on a full store: they are the way out (E-466). */
+/* Deleting, revoking and compacting must work on a full store: they are the way out. */
 static bool is_freeing(const struct vdi_commit *commit)
 {
 	for (size_t i = 0; i < commit->change_count; i++)

@@ -1,9 +1,10 @@
 /* The bytes of commits and records on disk: the payload of a journal record is a commit, the value of a
  * checkpoint entry is one record of it.
  *
- *   commit   varint changes, varint leases, varint compact, then the records in sub order, then the lease changes
- *   record   u8 flags, varint sub, varint key size, [varint value size], [varint mod - previous, varint previous sub],
- *            [varint mod - create, varint version], [zigzag lease], key, value
+ *   commit   varint changes, varint leases, varint compact, then the records in sub order, then the lease
+ *            changes
+ *   record   u8 flags, varint sub, varint key size, [varint value size], [varint mod - previous, varint
+ *            previous sub], [varint mod - create, varint version], [zigzag lease], key, value
  *   lease    u8 kind, zigzag id, [zigzag ttl, GRANTED], [i64 deadline, GRANTED and RENEWED]
  *
  * Varints are LEB128, numbers little-endian. The mod revision is not in the record: the journal record or the

@@ -815,6 +815,8 @@ static void h347_the_scale_of_an_object(void **state)
 	}
 }
 
+#define UNRECOGNIZED "the object provided is unrecognized (must be of type ConfigMap): "
+
 /* A body that is no object says so; one that is no JSON says where. */
 static void what_is_no_object_is_refused(void **state)
 {
@@ -825,12 +827,9 @@ static void what_is_no_object_is_refused(void **state)
 						  .namespaced = true,
 						  .built_in = true };
 	static const char *const	 rows[][2] = {
-			{ "[]", "the object provided is unrecognized (must be of type ConfigMap): the body must be a "
-					"JSON object" },
-			{ "\"x\"", "the object provided is unrecognized (must be of type ConfigMap): the body must "
-					   "be a JSON object" },
-			{ "{", "the object provided is unrecognized (must be of type ConfigMap): expected a string "
-				       "as key at offset 1" },
+			{ "[]", UNRECOGNIZED "the body must be a JSON object" },
+			{ "\"x\"", UNRECOGNIZED "the body must be a JSON object" },
+			{ "{", UNRECOGNIZED "expected a string as key at offset 1" },
 	};
 
 	for (size_t i = 0; i < VDI_ARRAY_SIZE(rows); i++) {
