@@ -48,7 +48,7 @@ tls=(--etcd-cacert "$ETCD_CACERT" --etcd-cert "$ETCD_CERT" --etcd-key "$ETCD_KEY
 refuses "nobody there" 1 'http://127\.0\.0\.1:1: connection refused' --etcd http://127.0.0.1:1
 refuses "no scheme known" 2 'ftp://x' --etcd ftp://x
 refuses "an unknown host" 1 'http://no\.such\.host\.invalid:1: unknown host' --etcd http://no.such.host.invalid:1
-refuses "no address" 2 'an address is empty' --etcd ""
+refuses "no address" 2 'empty address' --etcd ""
 refuses "no port" 2 'http://127.0.0.1:99999": has no valid port' --etcd http://127.0.0.1:99999
 refuses "plain text to TLS" 1 "${url/https/http}: .*(closed|TLS|HTTP)" --etcd "${url/https/http}"
 refuses "an authority that nobody trusts" 1 "$url: .*certificate" --etcd "$url" --etcd-cert "$ETCD_CERT" --etcd-key "$ETCD_KEY"
@@ -57,7 +57,7 @@ refuses "no such file" 2 '/nowhere' --etcd "$url" --etcd-cacert /nowhere
 refuses "a certificate without its key" 2 'must be given together' --etcd "$url" --etcd-cert "$ETCD_CERT"
 refuses "options without an etcd" 2 'require --etcd' --etcd-user x
 refuses_one "two stores" 2 'excludes --memory' serve --etcd "$url" --memory
-refuses "no path" 2 'no part of a path' --etcd "$url" "${tls[@]}" --etcd-prefix /a/../b
+refuses "no path" 2 'is not a valid path segment' --etcd "$url" "${tls[@]}" --etcd-prefix /a/../b
 refuses "a name without a password" 2 'no password: set' --etcd "$url" "${tls[@]}" --etcd-user root
 refuses "an empty password file" 2 '/dev/null: it is empty' --etcd "$url" "${tls[@]}" --etcd-user root --etcd-password-file /dev/null
 

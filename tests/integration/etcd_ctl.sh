@@ -278,11 +278,11 @@ if command -v openssl >/dev/null; then
 	holds "serve: they are asked for" "context deadline exceeded" "$(timeout 120 "$ETCDCTL" --endpoints "$secure" --cacert "$dir/ca.crt" --command-timeout 2s get a 2>&1 || true)"
 	stop
 	serve_refuses "a certificate without its key" "must be given together" --etcd-listen 127.0.0.1:0 --etcd-listen-cert-file "$dir/server.crt"
-	serve_refuses "client certificates without an authority" "needs" --etcd-listen 127.0.0.1:0 "${tls[@]}" --etcd-listen-client-cert-auth
-	serve_refuses "http with TLS" "must not have a certificate" --etcd-listen http://127.0.0.1:0 "${tls[@]}"
+	serve_refuses "client certificates without an authority" "requires" --etcd-listen 127.0.0.1:0 "${tls[@]}" --etcd-listen-client-cert-auth
+	serve_refuses "http with TLS" "http and unix exclude a certificate" --etcd-listen http://127.0.0.1:0 "${tls[@]}"
 	serve_refuses "TLS that asks nobody" "without authentication" --etcd-listen 0.0.0.0:0 "${tls[@]}"
 fi
-serve_refuses "options without a port" "need --etcd-listen" --etcd-listen-client-cert-auth
+serve_refuses "options without a port" "require --etcd-listen" --etcd-listen-client-cert-auth
 serve_refuses "an open port on all addresses" "without authentication" --etcd-listen 0.0.0.0:0
 rm -rf "$dir/serve"
 start_serve 0.0.0.0:0 --insecure-no-auth

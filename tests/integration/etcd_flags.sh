@@ -117,7 +117,7 @@ same "metrics over https" 200 "$(curl -s -o /dev/null -w '%{http_code}' --cacert
 same "which want a certificate, too" 000 "$(curl -s -o /dev/null -w '%{http_code}' --cacert "$pki/ca.crt" "https://$(ready https 1)/livez")"
 holds "and take no calls" "health and metrics" "$(ctl --endpoints "https://$(ready https 1)" "${tls[@]}" get a)"
 stop
-refuses "need a certificate" --listen "unixs:///tmp/x"
+refuses "require a certificate" --listen "unixs:///tmp/x"
 refuses "the scheme must be" --listen-metrics-urls ftp://127.0.0.1:1
 
 # ---- TLS ----
@@ -159,7 +159,7 @@ stop
 status=0
 ETCD_NAME=a "$vedette" etcd --name b --memory >"$dir/out" 2>&1 || status=$?
 same "a variable and its option" 2 $status
-holds "a variable and its option" "both given" "$(cat "$dir/out")"
+holds "a variable and its option" "are both set" "$(cat "$dir/out")"
 
 cat >"$dir/etcd.conf.yml" <<END
 name: 'from file'

@@ -523,7 +523,7 @@ func (s *serveHistory) restoredEtcd() {
 	if !s.start(dir) {
 		return
 	}
-	s.isDropped("it was restored, or is another one")
+	s.isDropped("it was restored, or is another cluster")
 	s.report.check(s.floor() != before, "history", "the former life is still there")
 	s.resumes(s.post()-1, "after a restore")
 	s.kill()
@@ -557,7 +557,7 @@ func (s *serveHistory) misuse() {
 	}
 	if s.report.check(err == nil, "serve", "%v", err) {
 		server.kill()
-		fails(2, "holds an embedded store", s.arguments(embedded)...)
+		fails(2, "contains an embedded store", s.arguments(embedded)...)
 		fails(2, "holds the local history of an etcd", "serve", "--data-dir", dir, "--listen", "127.0.0.1:0")
 	}
 }
