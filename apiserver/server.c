@@ -25,7 +25,7 @@
 #include "namespace_controller.h"
 #include "object_edit.h"
 #include "thread.h"
-#include "trail.h"
+#include "request_log.h"
 #include "wait.h"
 
 /* ---- The address ---- */

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "measure.h"
-#include "persist_tuning.h"
+#include "backend_tuning.h"
 
 static int64_t clock_ns(clockid_t clock)
 {

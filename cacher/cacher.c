@@ -10,7 +10,7 @@
 #include "dispatch.h"
 #include "env.h"
 #include "object_count.h"
-#include "outlet.h"
+#include "delivery_worker.h"
 
 #define STOP_POLL VD_MS(10)
 

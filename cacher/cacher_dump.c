@@ -9,7 +9,7 @@
 #include "cacher_state.h"
 #include "consistency.h"
 #include "env.h"
-#include "outlet.h"
+#include "delivery_worker.h"
 
 #define TEXT_SIZE_MAX (1u << 20)
 #define WAITERS_COUNTED_MAX 1000

@@ -9,7 +9,7 @@
 #ifndef VDI_GARBAGE_COLLECTOR_H
 #define VDI_GARBAGE_COLLECTOR_H
 
-#include "served.h"
+#include "resource_set.h"
 
 struct vdi_garbage_collector;
 

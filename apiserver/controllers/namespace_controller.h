@@ -8,7 +8,7 @@
 #ifndef VDI_NAMESPACE_CONTROLLER_H
 #define VDI_NAMESPACE_CONTROLLER_H
 
-#include "served.h"
+#include "resource_set.h"
 
 struct vdi_namespace_controller;
 

@@ -9,7 +9,7 @@
 
 #include "http_handlers.h"
 #include "policy.h"
-#include "trail.h"
+#include "request_log.h"
 
 static void fail_unauthorized(struct vdi_request *request)
 {

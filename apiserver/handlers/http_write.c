@@ -17,7 +17,7 @@
 #include "object_scale.h"
 #include "protobuf.h"
 #include "stored_version.h"
-#include "trail.h"
+#include "request_log.h"
 
 static const char patch_types[] =
 	"application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";

@@ -10,7 +10,7 @@
 #include <vedette/watch.h>
 
 #include "negotiate.h"
-#include "packer.h"
+#include "gzip_writer.h"
 #include "table.h"
 
 struct vdi_watch_form {

@@ -18,7 +18,7 @@
 #include "http_metrics.h"
 #include "http_request.h"
 #include "http_server.h"
-#include "trail.h"
+#include "request_log.h"
 #include "http_text.h"
 
 #define INPUT_MAX 131072

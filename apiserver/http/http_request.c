@@ -19,7 +19,7 @@
 
 /* largest response in protobuf */
 #define ANSWER_MAX ((size_t) 64 << 20)
-#include "trail.h"
+#include "request_log.h"
 #include "http_text.h"
 
 struct vdi_request *vdi_request_new(struct vdi_http_connection *connection, struct vd_bytes head_bytes,

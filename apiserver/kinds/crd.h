@@ -9,7 +9,7 @@
 #ifndef VDI_CRD_H
 #define VDI_CRD_H
 
-#include "faults.h"
+#include "field_errors.h"
 #include "resources.h"
 #include "unknown_fields.h"
 

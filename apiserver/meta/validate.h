@@ -3,7 +3,7 @@
 #ifndef VDI_VALIDATE_H
 #define VDI_VALIDATE_H
 
-#include "faults.h"
+#include "field_errors.h"
 #include "tree.h"
 
 #define VDI_NAME_FAULTS_MAX 3

@@ -7,7 +7,7 @@
 #ifndef VDI_CONFIG_DATA_H
 #define VDI_CONFIG_DATA_H
 
-#include "faults.h"
+#include "field_errors.h"
 #include "resources.h"
 #include "tree.h"
 

@@ -11,7 +11,7 @@
 #define VDI_DELETION_H
 
 #include "delete_options.h"
-#include "faults.h"
+#include "field_errors.h"
 #include "resources.h"
 #include "tree.h"
 

@@ -7,7 +7,7 @@
 #ifndef VDI_OBJECT_EDIT_H
 #define VDI_OBJECT_EDIT_H
 
-#include "faults.h"
+#include "field_errors.h"
 #include "http_status.h"
 #include "tree.h"
 #include "resources.h"

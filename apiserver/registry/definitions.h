@@ -11,7 +11,7 @@
 
 #include <vedette/informer.h>
 
-#include "served.h"
+#include "resource_set.h"
 
 struct vdi_kinds;
 struct vdi_definitions;

@@ -10,7 +10,7 @@
 #include <vedette/server.h>
 
 #include "lock.h"
-#include "served.h"
+#include "resource_set.h"
 
 /* longest time that a request waits for a kind that is about to be served */
 #define VDI_KIND_PATIENCE VD_SECONDS(10)

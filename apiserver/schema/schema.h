@@ -12,7 +12,7 @@
 #ifndef VDI_SCHEMA_H
 #define VDI_SCHEMA_H
 
-#include "faults.h"
+#include "field_errors.h"
 #include "tree.h"
 
 #define VDI_SCHEMA_NODES_MAX 100000    /* subschemas */

@@ -1,7 +1,7 @@
 /* The private state of an informer, shared by its files.
  *
  *   informer.c           lifetime, the watch, the actor
- *   informer_picture.c   the objects: changed by the actor, read by any thread
+ *   informer_objects.c   the objects: changed by the actor, read by any thread
  *   informer_handlers.c  handlers: registration, notification, resync
  *
  * Every function here is called on the informer's actor unless it says otherwise.
@@ -74,7 +74,7 @@ struct vd_informer {
 	atomic_bool is_cache_ready; /* the cache was not ready when the watch should open, and is now */
 };
 
-/* ---- informer_picture.c ---- */
+/* ---- informer_objects.c ---- */
 
 /* Returns a snapshot of the objects, which the caller releases, and a cursor before the first. Any thread. */
 void vdi_informer_snapshot(struct vd_informer *informer, struct vdi_btree_snapshot *ret_snapshot,

@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 
 #include "candidates.h"
-#include "outlet.h"
+#include "delivery_worker.h"
 #include "predicate.h"
 #include "watch_cache.h"
 

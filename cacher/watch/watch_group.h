@@ -19,7 +19,7 @@
 
 #include "base.h"
 #include "history.h"
-#include "lane.h"
+#include "subscription.h"
 #include "predicate.h"
 
 struct vdi_watch_cache;

@@ -23,7 +23,7 @@
 #define VDI_HISTORY_FILES_H
 
 #include "disk.h"
-#include "past.h"
+#include "loaded_history.h"
 
 #define VDI_HISTORY_SEGMENT_MAX ((int64_t) 16 << 20)
 #define VDI_HISTORY_SEGMENT_MIN ((int64_t) 16 << 10)

@@ -2,7 +2,7 @@
  * after a restart of this process, even if etcd has compacted.
  *
  * - Users' requests go to the inner store.
- * - A watch from an old revision gets the loaded past (past.h), then continues with the inner store.
+ * - A watch from an old revision gets the loaded past (loaded_history.h), then continues with the inner store.
  * - The recorder watches the whole prefix in the inner store and writes history_files.h.
  *
  * At the start, the files are read and compared with the inner store: at the newest recorded revision it must

@@ -11,7 +11,7 @@
 #include "local_history.h"
 #include "lock.h"
 #include "metrics.h"
-#include "past.h"
+#include "loaded_history.h"
 
 /* Maximum age of the newest recorded revision while nothing changes. */
 #define VDI_LOCAL_MARK_PERIOD VD_SECONDS(10)

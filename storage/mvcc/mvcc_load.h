@@ -8,7 +8,7 @@
 #define VDI_MVCC_LOAD_H
 
 #include "mvcc_store.h"
-#include "persist_tuning.h"
+#include "backend_tuning.h"
 
 VDI_MUST_USE vd_status vdi_mvcc_load(struct vdi_mvcc *mvcc, const struct vdi_persist_tuning *tuning,
 				     struct vd_error *reterr);

@@ -3,7 +3,7 @@
 #define VDI_MVCC_OPEN_H
 
 #include "mvcc_import.h"
-#include "persist_tuning.h"
+#include "backend_tuning.h"
 
 /* As vd_store_open_mvcc, with tuning for tests, such as another disk. tuning may be NULL; it is borrowed for
  * the call. */

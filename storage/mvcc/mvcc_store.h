@@ -17,7 +17,7 @@
 #include "compact.h"
 #include "mvcc_metrics.h"
 #include "mvcc_writer.h"
-#include "persist.h"
+#include "backend.h"
 #include "usage.h"
 #include "watchable.h"
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "actor_sim.h"
-#include "persist_model.h"
-#include "persist_tuning.h"
+#include "backend_model.h"
+#include "backend_tuning.h"
 #include "temp_folder.h"
 
 struct world {

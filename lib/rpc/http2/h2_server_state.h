@@ -18,7 +18,7 @@
 #include "h2_connection.h"
 #include "h2_hub.h"
 #include "h2_message.h"
-#include "h2_opening.h"
+#include "h2_detection.h"
 #include "h2_tls.h"
 #include "lock.h"
 #include "metrics.h"

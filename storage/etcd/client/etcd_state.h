@@ -120,7 +120,7 @@ static inline bool vdi_etcd_gate_is_open_locked(const struct vd_etcd *client)
 /* Wakes the actor: an inbox is not empty, or an object that its close waits for was freed. */
 void vdi_etcd_wake_locked(struct vd_etcd *client);
 
-/* ---- etcd_gate.c; actor only ---- */
+/* ---- etcd_preflight.c; actor only ---- */
 
 void vdi_etcd_gate_init(struct vdi_etcd_gate *gate);
 /* Adds waiter and starts the missing checks; fresh: fetch a new token even if there is one. */

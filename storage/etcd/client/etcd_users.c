@@ -1,5 +1,5 @@
 /* Users, roles, permissions: calls of etcd's Auth service. The client's own token is the task of
- * etcd_gate.c. */
+ * etcd_preflight.c. */
 #include "etcd_call.h"
 
 #include <rpc.pb-c.h>

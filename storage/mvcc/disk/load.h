@@ -1,4 +1,4 @@
-/* A start: what checkpoint and journal hold, turned into what the sink of persist.h is promised. One thread;
+/* A start: what checkpoint and journal hold, turned into what the sink of backend.h is promised. One thread;
  * blocks. */
 #ifndef VDI_LOAD_H
 #define VDI_LOAD_H

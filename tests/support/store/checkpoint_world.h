@@ -3,8 +3,8 @@
 #ifndef CHECKPOINT_WORLD_H
 #define CHECKPOINT_WORLD_H
 
-#include "persist_model.h"
-#include "persist_tuning.h"
+#include "backend_model.h"
+#include "backend_tuning.h"
 #include "temp_folder.h"
 #include "vdtest.h"
 

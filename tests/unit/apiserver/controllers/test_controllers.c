@@ -9,7 +9,7 @@
 #include "kind_cache.h"
 #include "namespace_controller.h"
 #include "object_call.h"
-#include "served.h"
+#include "resource_set.h"
 #include "store_chaos.h"
 #include "vdtest.h"
 

@@ -8,8 +8,8 @@
 #include "actor_sim.h"
 #include "checkpoint.h"
 #include "checkpoint_world.h"
-#include "persist_model.h"
-#include "persist_tuning.h"
+#include "backend_model.h"
+#include "backend_tuning.h"
 #include "wait.h"
 
 static void e406_checkpoint_and_journal_give_back_what_compaction_keeps(void **state)

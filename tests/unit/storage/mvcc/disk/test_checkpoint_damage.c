@@ -8,7 +8,7 @@
 
 #include "checkpoint.h"
 #include "checkpoint_world.h"
-#include "persist_model.h"
+#include "backend_model.h"
 
 /* Whatever byte is turned: an error, or every commit as it was (the byte meant nothing). Never something
  * else, never a crash. */

@@ -6,7 +6,7 @@
 #include "checkpoint.h"
 #include "checkpoint_verify.h"
 #include "checkpoint_world.h"
-#include "persist_model.h"
+#include "backend_model.h"
 
 #define PARTS 3u
 

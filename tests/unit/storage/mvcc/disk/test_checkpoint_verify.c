@@ -6,7 +6,7 @@
 
 #include "checkpoint.h"
 #include "checkpoint_verify.h"
-#include "persist_model.h"
+#include "backend_model.h"
 #include "temp_folder.h"
 
 #define PAGE ((int64_t) VDI_CHECKPOINT_PAGE_SIZE)

@@ -7,7 +7,7 @@
 
 #include "actor_sim.h"
 #include "checkpoint.h"
-#include "persist_tuning.h"
+#include "backend_tuning.h"
 #include "temp_folder.h"
 #include "vdtest.h"
 

@@ -1,8 +1,8 @@
 /* Unit tests of storage/mvcc/disk/journal.c and journal_segment.c: damage, recycling, formats, growth. The
- * crash tests are in test_persist.c. */
+ * crash tests are in test_backend.c. */
 #include "disk_sim.h"
 #include "journal.h"
-#include "persist_model.h"
+#include "backend_model.h"
 
 struct world {
 	struct vdi_disk	   *disk;

@@ -1,6 +1,6 @@
 /* Unit tests of storage/mvcc/disk/record.c and lease_table.c. */
 #include "lease_table.h"
-#include "persist_model.h"
+#include "backend_model.h"
 #include "record.h"
 
 static void commits_come_back_as_they_went_in(void **state)

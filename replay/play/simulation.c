@@ -1,7 +1,7 @@
 /* The log is played at its recorded pace under a simulated clock. After each stretch caches are brought up to
  * the store's revision (an idle cache asks its store only if a reader needs a newer revision), the code under
  * test gets time to run, and the state delivered by each watch is compared with lists and the store. */
-#include "rehearsal.h"
+#include "simulation.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* One growing buffer holds the texts of all errors, field and message in turn; the list holds offsets into
  * it. */
-#include "faults.h"
+#include "field_errors.h"
 
 #include <stdlib.h>
 

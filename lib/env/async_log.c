@@ -1,7 +1,7 @@
 /* Two buffers: one collects lines under the lock, a blocking actor writes the other; then they swap. If a
  * write fails in the middle of a line, the file is truncated to its last complete line (unless it is a pipe),
  * so that readers see no partial line. A crash of the process loses the lines of the last milliseconds. */
-#include "line_log.h"
+#include "async_log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include <zlib.h>
 
 #include "alloc.h"
-#include "packer.h"
+#include "gzip_writer.h"
 
 #define LARGE (3 << 20)
 

@@ -6,7 +6,7 @@
 
 #include "actor_sim.h"
 #include "player.h"
-#include "rehearsal.h"
+#include "simulation.h"
 #include "tree.h"
 
 /* Maximum number of events in a failure message. */

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "env.h"
-#include "h2_opening.h"
+#include "h2_detection.h"
 
 _Static_assert(VDI_H2_PREFACE_SIZE == NGHTTP2_CLIENT_MAGIC_LEN, "the preface of HTTP/2");
 

@@ -88,7 +88,7 @@ VDI_MUST_USE vd_status vdi_lane_new(struct vdi_watch_group *group, struct vdi_ou
 struct vdi_lane	      *vdi_lane_ref(struct vdi_lane *lane);
 struct vdi_lane	      *vdi_lane_unref(struct vdi_lane *lane);
 
-/* ---- For outlet.c, on the outlet's thread ---- */
+/* ---- For delivery_worker.c, on the outlet's thread ---- */
 
 /* Delivers live events to the members of the dirty lanes, a list that was taken from the outlet with its
  * references. */

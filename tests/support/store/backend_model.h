@@ -3,7 +3,7 @@
 #ifndef PERSIST_MODEL_H
 #define PERSIST_MODEL_H
 
-#include "persist.h"
+#include "backend.h"
 #include "rand.h"
 #include "vdtest.h"
 

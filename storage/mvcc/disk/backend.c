@@ -5,13 +5,13 @@
  * Afterwards the writer only ever touches the journal; the checkpointer, an actor, follows it through its
  * files.
  */
-#include "persist.h"
+#include "backend.h"
 
 #include "checkpointer.h"
 #include "env.h"
 #include "journal.h"
 #include "load.h"
-#include "persist_tuning.h"
+#include "backend_tuning.h"
 
 struct vdi_persist {
 	/* Fixed at open. */

@@ -1,7 +1,7 @@
 /* Assembles the JSON parts as soon as they are known, and joins them at the end. An audit event of a request
  * that was aborted before its response has the code 499 (as in nginx); upstream has no such code, because its
  * handlers respond even if the client is gone. */
-#include "trail.h"
+#include "request_log.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

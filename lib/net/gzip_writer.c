@@ -5,7 +5,7 @@
  * returns the content of a member's last block only after it has read the next member's header. After a flush
  * the last block has no content.
  */
-#include "packer.h"
+#include "gzip_writer.h"
 
 #include <stdio.h>
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "line_log.h"
+#include "async_log.h"
 #include "temp_folder.h"
 #include "thread.h"
 

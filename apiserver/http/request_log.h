@@ -17,7 +17,7 @@
 
 #include "identity.h"
 #include "http_status.h"
-#include "line_log.h"
+#include "async_log.h"
 
 struct vd_server_options;
 struct vdi_http_connection;

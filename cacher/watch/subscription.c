@@ -5,11 +5,11 @@
  * A watcher that is behind (resumed, catching up, or at its initial state) is served one array of events per
  * turn, in rotation with the others, until it has its lane's position and becomes a member.
  */
-#include "lane.h"
+#include "subscription.h"
 
 #include "cache_watcher.h"
 #include "cacher_metrics.h"
-#include "outlet.h"
+#include "delivery_worker.h"
 #include "watch_cache.h"
 #include "watchers.h"
 

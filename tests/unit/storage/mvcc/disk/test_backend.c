@@ -1,10 +1,10 @@
-/* Unit tests of storage/mvcc/disk/persist.c on the simulated disk (journal only): crashes at every operation,
+/* Unit tests of storage/mvcc/disk/backend.c on the simulated disk (journal only): crashes at every operation,
  * damage, full and failing disks. */
 #include "actor_sim.h"
 #include "disk_sim.h"
 #include "env.h"
-#include "persist_model.h"
-#include "persist_tuning.h"
+#include "backend_model.h"
+#include "backend_tuning.h"
 
 struct world {
 	struct vd_env		 *env;

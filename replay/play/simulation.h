@@ -1,11 +1,11 @@
-/* The private state of a rehearsal: rehearsal.c creates, runs and closes it, rehearsal_check.c checks its
+/* The private state of a rehearsal: simulation.c creates, runs and closes it, simulation_check.c checks its
  * results. Everything runs on one thread. */
 #ifndef VDI_REHEARSAL_H
 #define VDI_REHEARSAL_H
 
 #include <vedette/replay.h>
 
-#include "rehearsal_watch.h"
+#include "simulation_watch.h"
 #include "viewer.h"
 
 /* A watch with its options, whose slices are in text. */

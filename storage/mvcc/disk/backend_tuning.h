@@ -3,7 +3,7 @@
 #define VDI_PERSIST_TUNING_H
 
 #include "disk.h"
-#include "persist.h"
+#include "backend.h"
 
 struct vdi_persist_tuning {
 	/* no checkpoint: the journal only grows. Always so when the env's disk is not the real one: LMDB

@@ -1,9 +1,9 @@
-/* Unit tests of replay/play/rehearsal*.c: what holds is silent, what does not is told, and the same seed is
+/* Unit tests of replay/play/simulation*.c: what holds is silent, what does not is told, and the same seed is
  * the same run. */
 #include <stdio.h>
 #include <unistd.h>
 
-#include "rehearsal_watch.h"
+#include "simulation_watch.h"
 #include "vdtest.h"
 
 #include <vedette/replay.h>

@@ -1,5 +1,5 @@
 /* A table of delivered objects by key. An entry outlives its object, so that a repeated event is detected. */
-#include "rehearsal_watch.h"
+#include "simulation_watch.h"
 
 #include <stdarg.h>
 #include <stdio.h>

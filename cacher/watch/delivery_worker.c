@@ -1,10 +1,10 @@
 /* A run handles dirty lanes first (live events to members), then the inbox, then the watchers that are
- * behind, one array of events each in rotation. lane.c implements the lanes.
+ * behind, one array of events each in rotation. subscription.c implements the lanes.
  *
  * The inbox follows the lanes so that a bookmark posted after a batch is delivered after the events of the
  * batch.
  */
-#include "outlet.h"
+#include "delivery_worker.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* What is written down of a request, and that nothing is lost in silence when there is no memory. */
-#include "trail.h"
+#include "request_log.h"
 #include "vdtest.h"
 
 #include <unistd.h>

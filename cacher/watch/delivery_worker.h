@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 
 #include "base.h"
-#include "lane.h"
+#include "subscription.h"
 #include "lock.h"
 #include "wait.h"
 #include "watch_group.h"

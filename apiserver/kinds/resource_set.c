@@ -1,4 +1,4 @@
-#include "served.h"
+#include "resource_set.h"
 
 vd_status vdi_served_new(const struct vdi_resources *resources, struct vdi_served **ret_served,
 			 struct vd_error *reterr)

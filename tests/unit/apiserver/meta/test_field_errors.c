@@ -1,7 +1,7 @@
-/* Unit tests of apiserver/meta/faults.c: upstream's words for what is wrong with a field. */
+/* Unit tests of apiserver/meta/field_errors.c: upstream's words for what is wrong with a field. */
 #include "vdtest.h"
 
-#include "faults.h"
+#include "field_errors.h"
 
 #define TEXT(text) vd_bytes_of(text)
 
